@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::emulator::Control;
+use crate::emulator::EmulatorHandle;
 
 /// The environment variable with the path of the socket.
 pub const VARIABLE: &str = "LAB_CONTROL";
@@ -18,7 +18,7 @@ const OFF: &[u8] = b"impair off";
 ///
 /// # Errors
 /// A socket that cannot be made there.
-pub fn listen(folder: &Path, control: Control) -> io::Result<PathBuf> {
+pub fn listen(folder: &Path, control: EmulatorHandle) -> io::Result<PathBuf> {
     let path = folder.join("control");
     let socket = UnixDatagram::bind(&path)?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {

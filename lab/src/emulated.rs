@@ -4,16 +4,16 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::emulator::{Control, Emulator, Report};
+use crate::emulator::{Emulator, EmulatorHandle, EmulatorReport};
 use crate::layout::Layout;
-use crate::space::{Host, InterfaceCounts, Space, SpaceError};
+use crate::testbed::{Host, InterfaceCounts, SpaceError, Testbed};
 
 /// A network over which real programs run, until it is stopped or dropped.
 #[derive(Debug)]
 pub struct EmulatedNetwork {
     // Before the hosts: packets that they send while they end are not part of the run.
     emulator: Emulator,
-    space: Space,
+    space: Testbed,
     links: Vec<String>,
     pairs: Vec<(usize, usize)>,
     delays: Vec<[Duration; 2]>,
@@ -38,7 +38,7 @@ impl EmulatedNetwork {
     /// A kernel that does not let this process make namespaces: see [`crate::space::acquire`].
     pub fn start(layout: Layout, keeper: &Path) -> Result<Self, EmulationError> {
         let Layout { hosts, pairs, links, fabric, nodes, delays, cables: kind } = layout;
-        let (space, cables) = Space::new(&hosts, &pairs, kind, keeper)?;
+        let (space, cables) = Testbed::new(&hosts, &pairs, kind, keeper)?;
         let emulator = Emulator::start(fabric, nodes, cables)?;
         Ok(Self { emulator, space, links, pairs, delays })
     }
@@ -49,7 +49,7 @@ impl EmulatedNetwork {
     }
 
     /// Returns a handle that gives orders to the emulator.
-    pub fn control(&self) -> Control {
+    pub fn control(&self) -> EmulatorHandle {
         self.emulator.control()
     }
 
@@ -67,7 +67,7 @@ impl EmulatedNetwork {
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// The emulator's report.
-    pub report: Report,
+    pub report: EmulatorReport,
     /// The counts of the two ends of the cable to each host, the emulator's and the host's.
     pub cables: Vec<(InterfaceCounts, InterfaceCounts)>,
     /// Names of the links of the report.

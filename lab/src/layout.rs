@@ -9,7 +9,7 @@ use netsim::topology::{Topology, TopologyError};
 use netsim::{Duplex, Fabric, NetworkError, NodeId, TextError, TraceFileError};
 
 use crate::emulator::Packet;
-use crate::space::CableKind;
+use crate::testbed::CableKind;
 
 /// Hosts, and the model of the network between them.
 #[derive(Debug)]

@@ -11,6 +11,7 @@
 //! [`main`] is the whole program `downpour-lab`.
 
 pub mod args;
+mod claims;
 mod clock;
 pub mod codes;
 pub mod commands;
@@ -18,11 +19,9 @@ pub mod control;
 pub mod emulated;
 pub mod emulator;
 pub mod exit;
-mod judged;
 pub mod layout;
 pub mod link;
 mod lists;
-mod measured;
 mod output;
 pub mod peers;
 pub mod picture;
@@ -35,9 +34,10 @@ pub mod selftest;
 pub mod series;
 pub mod simulate;
 pub mod simulated;
-pub mod space;
 pub mod summary;
 mod sys;
+mod tables;
+pub mod testbed;
 mod trace;
 pub mod trial;
 pub mod verdict;

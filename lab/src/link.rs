@@ -20,9 +20,9 @@ use crate::emulated::{EmulatedNetwork, EmulationError};
 use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
 use crate::output::warn;
-use crate::space::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
 use crate::summary::RunSummary;
-use crate::verdict::Verdict;
+use crate::testbed::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
+use crate::verdict::RunValidity;
 
 /// The environment variables with the address of the other side, and with the host's own.
 const PEER_VARIABLE: &str = "LAB_PEER";
@@ -35,7 +35,7 @@ const FINISHES_WITHIN: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// An event while the commands run.
-enum Event {
+enum CommandEvent {
     Ended(io::Result<ExitStatus>),
     Signalled(i32),
 }
@@ -69,7 +69,7 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     network.control().set_impaired(!args.unimpaired);
     let status = tasks.run(network.hosts(), &control, events, &happened)?;
     let observation = network.stop();
-    let verdict = Verdict::of(&observation);
+    let verdict = RunValidity::of(&observation);
     let summary = RunSummary::new(&name, &observation, &verdict);
     if !args.quiet || !verdict.is_valid() {
         warn(summary.to_string().trim_end());
@@ -129,8 +129,8 @@ impl<'a> Tasks<'a> {
         &self,
         hosts: &[Host],
         control: &Path,
-        events: Sender<Event>,
-        happened: &Receiver<Event>,
+        events: Sender<CommandEvent>,
+        happened: &Receiver<CommandEvent>,
     ) -> Result<ExitStatus, Failure> {
         let mut running = Vec::new();
         for &(place, command) in &self.others {
@@ -179,11 +179,11 @@ fn not_started(program: &str, error: &io::Error) -> Failure {
 }
 
 /// Turns signals into events.
-fn hear_signals(events: Sender<Event>) -> io::Result<()> {
+fn hear_signals(events: Sender<CommandEvent>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            if events.send(Event::Signalled(signal)).is_err() {
+            if events.send(CommandEvent::Signalled(signal)).is_err() {
                 break;
             }
         }
@@ -197,14 +197,14 @@ fn wait_until_listening(
     host: &Host,
     before: usize,
     child: &mut Child,
-    happened: &Receiver<Event>,
+    happened: &Receiver<CommandEvent>,
 ) -> Result<(), Failure> {
     let start = Instant::now();
     while start.elapsed() < LISTENING_WITHIN
         && host.listening().len() <= before
         && child.try_wait().is_ok_and(|status| status.is_none())
     {
-        if let Ok(Event::Signalled(signal)) = happened.recv_timeout(LOOK_EVERY) {
+        if let Ok(CommandEvent::Signalled(signal)) = happened.recv_timeout(LOOK_EVERY) {
             let code = u8::try_from(128 + signal).unwrap_or(Code::Other as u8);
             return Err(Failure { code, message: "interrupted before the command began".to_owned() });
         }
@@ -214,17 +214,17 @@ fn wait_until_listening(
 
 /// Waits for the command. The first signal is passed to it, unless it has already received it from the terminal; the
 /// second ends it.
-fn wait(mut child: Child, events: Sender<Event>, happened: &Receiver<Event>) -> io::Result<ExitStatus> {
+fn wait(mut child: Child, events: Sender<CommandEvent>, happened: &Receiver<CommandEvent>) -> io::Result<ExitStatus> {
     let pid = pid_of(&child);
     thread::Builder::new().name("command".to_owned()).spawn(move || {
         // There is no receiver any more when the program ends.
-        let _ = events.send(Event::Ended(child.wait()));
+        let _ = events.send(CommandEvent::Ended(child.wait()));
     })?;
     let mut signals = 0;
     loop {
         match happened.recv() {
-            Ok(Event::Ended(status)) => return status,
-            Ok(Event::Signalled(signal)) => {
+            Ok(CommandEvent::Ended(status)) => return status,
+            Ok(CommandEvent::Signalled(signal)) => {
                 signals += 1;
                 let has_it = signal == SIGINT && rustix::termios::isatty(io::stdin());
                 let signal = if signals > 1 { Some(Signal::KILL) } else { Signal::from_named_raw(signal) };

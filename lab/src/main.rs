@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use lab::peers::Downpour;
-use transport::profile::Names;
+use transport::profile::AlgorithmRegistry;
 
 fn main() -> ExitCode {
-    lab::main(std::env::args_os(), Downpour::Found, Names::default())
+    lab::main(std::env::args_os(), Downpour::Found, AlgorithmRegistry::default())
 }

@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 use clap::Parser as _;
 use sim::{LINUX_TCP, linux_tcp};
 use transport::Profile;
-use transport::profile::{Names, ProfileError};
+use transport::profile::{AlgorithmRegistry, ProfileError};
 
 use crate::args::{Cli, Command, Switch};
 use crate::exit::{Code, Failure};
 use crate::peers::{self, Downpour, Programs};
 use crate::runner::StopFlag;
 use crate::trial::Trials;
-use crate::{commands, control, link, output, selftest, series, simulate, space, web};
+use crate::{commands, control, link, output, selftest, series, simulate, testbed, web};
 
 /// Runs the program with these arguments, the first of which is the program's name; returns the exit code. Ends the
 /// process itself for `--help`, `--version` and invalid arguments.
@@ -22,7 +22,7 @@ use crate::{commands, control, link, output, selftest, series, simulate, space, 
 /// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a
 /// program that embeds the lab has to call this when it is started under that name. Profiles may choose the controllers
 /// and schedules in `names`.
-pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, names: Names) -> ExitCode {
+pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, names: AlgorithmRegistry) -> ExitCode {
     _ = NAMES.set(names);
     let ended = run(Cli::parse_from(arguments).command, downpour).and_then(|code| match output::is_complete() {
         Err(failure) => Err(Failure { code: if code == Code::Done as u8 { failure.code } else { code }, ..failure }),
@@ -35,11 +35,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, n
 }
 
 /// The names that this program adds to those of the engine.
-static NAMES: OnceLock<Names> = OnceLock::new();
+static NAMES: OnceLock<AlgorithmRegistry> = OnceLock::new();
 
 /// Returns the names from which profiles are made.
-pub(crate) fn names() -> &'static Names {
-    NAMES.get_or_init(Names::default)
+pub(crate) fn names() -> &'static AlgorithmRegistry {
+    NAMES.get_or_init(AlgorithmRegistry::default)
 }
 
 /// Returns the profile with which a simulated host sends, by its name: one of the engine's, or `linux-tcp`, which nothing
@@ -93,7 +93,9 @@ fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
         Command::Demonstrate => web::demonstrate(),
         Command::Selftest => selftest::run(),
         Command::Clean => clean(),
-        Command::KeepHost => space::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error)),
+        Command::KeepHost => {
+            testbed::keep().map(|()| Code::Done as u8).map_err(|error| Failure::new(Code::Other, error))
+        }
     }
 }
 
@@ -111,7 +113,7 @@ fn clean() -> Result<u8, Failure> {
     for parent in [std::env::temp_dir(), peers::MEMORY.into()] {
         if parent.is_dir() {
             let error = |error| Failure::new(Code::Other, format_args!("cannot read {}: {error}", parent.display()));
-            removed.extend(space::clean(&parent).map_err(error)?);
+            removed.extend(testbed::clean(&parent).map_err(error)?);
         }
     }
     for folder in &removed {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::claims::{self, Judged};
 use crate::codes;
-use crate::judged::{self, Judged};
 use crate::lists;
 use crate::picture::{escaped, summaries};
 use crate::plan::{Axis, LinkPlan, Point, Quantity, Sweep};
 use crate::results::{Bound, Made, PointSummary, Record};
 use crate::simulated;
 
-pub use crate::measured::Measured;
+pub use crate::tables::Measured;
 
 /// A plan and its results.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub fn page(sections: &[Section]) -> String {
         })
     };
     if sections.len() > 1 && judged().any(|(_, judged, _)| !judged.verdicts.is_empty()) {
-        page.0 += &judged::overview(&judged().collect::<Vec<_>>());
+        page.0 += &claims::overview(&judged().collect::<Vec<_>>());
     }
     for section in sections {
         page.section(section);
@@ -77,7 +77,7 @@ impl Page {
     fn section(&mut self, section: &Section) {
         let Section { measured, pictures, judged } = section;
         let (title, name) = measured.title_and_name();
-        let anchor = judged::anchor(name);
+        let anchor = claims::anchor(name);
         self.put(format_args!(
             "<h1 id=\"{}\">{}</h1>\n<p><small>{}</small></p>",
             escaped(&anchor),
@@ -87,7 +87,7 @@ impl Page {
         self.claims(&measured.claims());
         self.put(format_args!("<h2>Verdict</h2>"));
         match judged {
-            Some(judged) => self.0.push_str(&judged::section(judged)),
+            Some(judged) => self.0.push_str(&claims::section(judged)),
             None => self.put(format_args!(
                 "<p>Not judged yet: what is said here comes from verdict.toml beside the results.</p>"
             )),

@@ -31,7 +31,7 @@ const ALL: Limits = Limits { buckets: usize::MAX, connections: 1 };
 
 /// The course of a connection, and its name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Named<'a> {
+pub(crate) struct NamedCourse<'a> {
     pub(crate) name: &'a str,
     pub(crate) course: &'a Course<{ MEASURED.len() }>,
 }
@@ -52,7 +52,7 @@ pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
     };
     let traces = args.traces.iter().map(|path| read(path)).collect::<Result<Vec<_>, Failure>>()?;
     let last = traces.iter().filter_map(|(name, trace)| Some((name, trace.connections().back()?)));
-    let courses: Vec<_> = last.map(|(name, connection)| Named { name, course: connection.course() }).collect();
+    let courses: Vec<_> = last.map(|(name, connection)| NamedCourse { name, course: connection.course() }).collect();
     let drawn = drawn(&courses, None);
     let picture = picture(&courses, &drawn, None);
     let bytes =
@@ -112,8 +112,8 @@ fn read(path: &Path) -> Result<(String, Trace), Failure> {
 }
 
 /// Returns the panels that have anything in them, of all times or of a range of seconds.
-pub(crate) fn drawn(courses: &[Named<'_>], range: Option<[f64; 2]>) -> Vec<Panel> {
-    let points = |named: &Named<'_>, index: usize| {
+pub(crate) fn drawn(courses: &[NamedCourse<'_>], range: Option<[f64; 2]>) -> Vec<Panel> {
+    let points = |named: &NamedCourse<'_>, index: usize| {
         let mut points = Vec::new();
         for bucket in named.course.within(range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY])) {
             let Some(values) = bucket.values[index].mean_low_high() else { continue };
@@ -134,14 +134,14 @@ pub(crate) fn drawn(courses: &[Named<'_>], range: Option<[f64; 2]>) -> Vec<Panel
 }
 
 /// Returns the picture as SVG.
-pub(crate) fn picture(courses: &[Named<'_>], drawn: &[Panel], range: Option<[f64; 2]>) -> String {
+pub(crate) fn picture(courses: &[NamedCourse<'_>], drawn: &[Panel], range: Option<[f64; 2]>) -> String {
     let names: Vec<String> = courses.iter().map(|named| named.name.to_owned()).collect();
     panels("Course of the connection", &names, drawn, range)
 }
 
 /// Returns the numbers as CSV, in the traces' own units, and how many points in time there are. Where a course no longer
 /// has every moment, a point is the mean of several.
-pub(crate) fn table(courses: &[Named<'_>], range: Option<[f64; 2]>) -> (String, usize) {
+pub(crate) fn table(courses: &[NamedCourse<'_>], range: Option<[f64; 2]>) -> (String, usize) {
     let mut text = format!("trace,seconds,{}\n", MEASURED.map(|measured| measured.key).join(","));
     let mut moments = 0;
     for named in courses {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_table_has_the_numbers_of_the_trace_and_a_picture_those_in_its_units() {
         let course = course([(0.5, 1000.0), (1.5, 20_000.0)], 9);
-        let named = [Named { name: "t", course: &course }];
+        let named = [NamedCourse { name: "t", course: &course }];
         let (text, moments) = table(&named, None);
         assert_eq!((text.lines().nth(2), moments), (Some("t,1.5,,,20000,,0.05,,,,,"), 2));
         assert_eq!(table(&named, Some([0.0, 1.0])).1, 1);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn stretches_have_their_extremes_and_means() {
         let course = course((0..4).map(|at| (f64::from(at), f64::from(at) * 1000.0)), 2);
-        let named = [Named { name: "t", course: &course }];
+        let named = [NamedCourse { name: "t", course: &course }];
         assert_eq!(drawn(&named, None)[0].courses, [[(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]]);
         assert_eq!(table(&named, None).0.lines().nth(1), Some("t,0.5,,,500,,0.05,,,,,"));
     }

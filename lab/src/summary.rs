@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use netsim::{Count, LinkStats};
+use netsim::{LinkStats, PacketCount};
 use serde::Serialize;
 
 use crate::emulated::Observation;
 use crate::emulator::Scheduling;
-use crate::verdict::Verdict;
+use crate::verdict::RunValidity;
 
 /// A run, in plain numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,7 +58,7 @@ pub struct LinkSummary {
 
 impl RunSummary {
     /// Creates the summary of a run over a link with this text form.
-    pub fn new(link: &str, run: &Observation, verdict: &Verdict) -> Self {
+    pub fn new(link: &str, run: &Observation, verdict: &RunValidity) -> Self {
         let report = &run.report;
         let lateness = report.lateness_of_all();
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
@@ -83,7 +83,7 @@ impl RunSummary {
 impl LinkSummary {
     /// Creates the summary of a link with these counts.
     pub fn new(name: &str, stats: &LinkStats) -> Self {
-        let events: [(&str, Count); 10] = [
+        let events: [(&str, PacketCount); 10] = [
             ("lost at random", stats.dropped_random),
             ("dropped by the full queue", stats.dropped_queue_full),
             ("dropped by CoDel", stats.dropped_codel),

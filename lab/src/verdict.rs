@@ -17,7 +17,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::emulated::Observation;
-use crate::space::InterfaceCounts;
+use crate::testbed::InterfaceCounts;
 
 const LATE_99: Duration = Duration::from_micros(500);
 const LATEST: Duration = Duration::from_millis(10);
@@ -25,7 +25,7 @@ const LONGEST_UNSEEN: Duration = Duration::from_millis(2);
 
 /// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RunValidity {
     /// The reasons why it is not valid; empty if it is.
     pub faults: Vec<Fault>,
 }
@@ -73,7 +73,7 @@ pub enum Fault {
     Unstamped(u64),
 }
 
-impl Verdict {
+impl RunValidity {
     /// Judges a run.
     pub fn of(run: &Observation) -> Self {
         let report = &run.report;
@@ -120,7 +120,7 @@ pub(crate) fn unexplained(run: &Observation) -> u64 {
     run.cables.iter().zip(&run.report.pieces).map(lost).sum()
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RunValidity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_valid() {
             return f.write_str("valid");
@@ -177,13 +177,13 @@ mod tests {
     use relay::Lateness;
 
     use super::*;
-    use crate::emulator::{Report, Scheduling};
+    use crate::emulator::{EmulatorReport, Scheduling};
 
     /// Returns a run in which nothing went wrong, except that packets may have waited these numbers of microseconds.
     fn run(unseen_micros: impl Iterator<Item = u64>) -> Observation {
         let mut unseen = Lateness::default();
         unseen_micros.for_each(|micros| unseen.add(Duration::from_micros(micros)));
-        let report = Report {
+        let report = EmulatorReport {
             links: Vec::new(),
             lateness: vec![Lateness::default()],
             traffic: Vec::new(),
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn packets_that_may_have_waited_long_make_a_run_invalid() {
-        let faults = |micros: &[u64]| Verdict::of(&run(micros.iter().copied())).faults;
+        let faults = |micros: &[u64]| RunValidity::of(&run(micros.iter().copied())).faults;
         let fine = [999; 99];
         assert_eq!(faults(&[&fine[..], &[2500]].concat()), []);
         let (unseen, limit) = (Duration::from_micros(2501), Duration::from_micros(2500));
@@ -225,17 +225,17 @@ mod tests {
             (0..50).for_each(|_| run.report.lateness[host].add(Duration::from_micros(800)));
         };
         late(&mut run, 0);
-        assert_eq!(Verdict::of(&run).faults, [], "within 2 % of 50 ms");
+        assert_eq!(RunValidity::of(&run).faults, [], "within 2 % of 50 ms");
         late(&mut run, 3);
         let (lateness, limit) = (Duration::from_micros(800), Duration::from_micros(500));
-        assert_eq!(Verdict::of(&run).faults, [Fault::Late { lateness, limit }]);
+        assert_eq!(RunValidity::of(&run).faults, [Fault::Late { lateness, limit }]);
     }
 
     #[test]
     fn pieces_that_do_not_get_there_are_unexplained() {
         let mut run = run(std::iter::empty());
-        assert!(Verdict::of(&run).is_valid());
+        assert!(RunValidity::of(&run).is_valid());
         run.cables[0].1 = InterfaceCounts { received: 98, send_drops: 3, ..InterfaceCounts::default() };
-        assert_eq!(Verdict::of(&run).faults, [Fault::Unexplained(5)]);
+        assert_eq!(RunValidity::of(&run).faults, [Fault::Unexplained(5)]);
     }
 }

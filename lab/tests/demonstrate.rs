@@ -107,7 +107,7 @@ fn links_change_while_it_plays() {
 }
 
 #[test]
-fn it_ends_with_the_one_who_started_it() {
+fn demonstrate_stdin_closed_exits() {
     // With so much loss it takes much longer than a test may.
     let Player { mut process, stdin } = Player::start("arq-reno,arq-cubic", 50.0, &picture());
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();

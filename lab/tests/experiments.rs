@@ -19,7 +19,7 @@ fn plan(name: &str) -> LinkPlan {
 }
 
 #[test]
-fn each_is_what_its_document_says() {
+fn plans_match_papers() {
     let places = |name: &str| -> Vec<(Axis, Vec<f64>)> {
         let sweeps = plan(name).sweeps;
         sweeps.iter().map(|sweep| (sweep.axis, sweep.points.iter().map(|point| point.x).collect())).collect()
@@ -183,7 +183,7 @@ fn figures_of_ttp_have_all_their_points() {
 
 /// What was held back has twice as many cells as what was tuned on, and none of its links, seeds included.
 #[test]
-fn what_is_held_back_is_not_what_was_tuned_on() {
+fn tuning_and_held_out_cases_disjoint() {
     let (tune, held) = (simulated("auto/tune").cases(), simulated("auto/held").cases());
     assert!(held.len() >= 2 * tune.len(), "{} and {}", held.len(), tune.len());
     assert!(held.iter().all(|held| tune.iter().all(|tune| held.seed != tune.seed)));
@@ -251,8 +251,11 @@ fn pictures_are_what_follows_from_the_results() {
         wrong.extend(entries.filter(|path| is_picture(path) && !of_a_sweep(path)));
     }
     assert!(wrong.is_empty(), "not what the records say: {wrong:#?}");
-    for (shown, of) in [("time-over-loss", "auto/untold/10mb-50ms.svg"), ("delay-of-small-writes", "tunnel/keys/loss.svg")] {
-        let (shown, drawn) = (root().join(format!("docs/pictures/{shown}.svg")), root().join("lab/experiments").join(of));
+    for (shown, of) in
+        [("time-over-loss", "auto/untold/10mb-50ms.svg"), ("delay-of-small-writes", "tunnel/keys/loss.svg")]
+    {
+        let (shown, drawn) =
+            (root().join(format!("docs/pictures/{shown}.svg")), root().join("lab/experiments").join(of));
         assert_eq!(text(&shown), text(&drawn), "README's picture of {of} is another");
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use netsim::{Duplex, Ecn, Fate, Link, Time};
+use netsim::{Duplex, Ecn, Link, OfferOutcome, Time};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -170,7 +170,7 @@ fn predicted(link: &str, offered: u64) -> (Vec<u64>, u64) {
     let mut link = Link::new(duplex.forward).expect("a link that makes sense");
     let mut numbers = Vec::new();
     for number in 0..offered {
-        if let Fate::Delivered(deliveries) = link.offer(Time::ZERO, IP_BYTES, Ecn::NotEct) {
+        if let OfferOutcome::Delivered(deliveries) = link.offer(Time::ZERO, IP_BYTES, Ecn::NotEct) {
             let sound = deliveries.into_iter().filter(|delivery| delivery.corrupt.is_none() && number < PACKETS);
             numbers.extend(sound.map(|_| number));
         }

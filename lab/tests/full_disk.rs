@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lab::peers::Clock;
+use lab::peers::TimedSpan;
 use lab::plan::LinkCase;
 use lab::results::{Ending, Environment, RECORDS, Record, RecordedVerdict, RunOutcome, SCHEMA, Store};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -40,7 +40,7 @@ fn record() -> Record {
             wire_bytes: 0,
             model_drops: 0,
             written: None,
-            clock: Clock::default(),
+            clock: TimedSpan::default(),
             verdict: RecordedVerdict::default(),
             environment: Environment::default(),
         },

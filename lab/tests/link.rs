@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use netsim::{Ecn, Fate, Link, Time};
+use netsim::{Ecn, Link, OfferOutcome, Time};
 
 fn lab() -> Command {
     Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
@@ -33,7 +33,7 @@ fn report(options: &[&str], script: &str) -> (serde_json::Value, Option<i32>) {
 /// Returns how many of the first `count` packets of this IP size the model loses.
 fn losses_of_model(link: &str, count: u32, ip_bytes: u32) -> u64 {
     let mut link = Link::new(link.parse().expect("a link")).expect("a link that makes sense");
-    let lost = (0..count).filter(|_| matches!(link.offer(Time::ZERO, ip_bytes, Ecn::NotEct), Fate::Dropped(_)));
+    let lost = (0..count).filter(|_| matches!(link.offer(Time::ZERO, ip_bytes, Ecn::NotEct), OfferOutcome::Dropped(_)));
     lost.count() as u64
 }
 
@@ -58,7 +58,7 @@ fn the_command_finds_its_peer_and_hands_on_its_code() {
 
 /// This machine's name servers are not on the link: a question to them would make the run invalid.
 #[test]
-fn an_unknown_name_is_asked_of_nobody() {
+fn link_dns_isolated() {
     let (report, code) = report(&["--delay", "1ms"], "! getent hosts name.example && ! getent hosts other.example");
     assert_eq!((code, &report["valid"]), (Some(0), &true.into()), "{report}");
 }
@@ -129,8 +129,9 @@ fn pairs_of_a_topology_share_its_bottleneck() {
     assert_eq!(report["links"][0]["offered"], 300);
     let model: netsim::topology::Topology = DUMBBELL.parse().unwrap();
     let mut link = Link::new(model.links()[0].link.forward.clone()).unwrap();
-    let dropped = (0..300)
-        .filter(|&i| matches!(link.offer(Time::from_nanos(i * 100_000_000), 36, Ecn::NotEct), Fate::Dropped(_)));
+    let dropped = (0..300).filter(|&i| {
+        matches!(link.offer(Time::from_nanos(i * 100_000_000), 36, Ecn::NotEct), OfferOutcome::Dropped(_))
+    });
     assert_eq!(lost(&report), dropped.count() as u64);
     let unknown = lab().args(["link", "--topology", file, "--at", "c=true", "--", "true"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
@@ -234,7 +235,7 @@ fn a_lab_that_is_killed_takes_everything_along() {
 }
 
 #[test]
-fn a_peer_that_goes_on_is_ended_whatever_it_does() {
+fn link_peer_killed_after_command() {
     // If the command does not exist, there is nothing to wait for, and a peer that ignores signals must be killed.
     let start = Instant::now();
     let absent = link(&["--peer", "sleep 600"], &["/no/such/program"]);

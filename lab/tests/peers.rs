@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lab::peers::{Job, PeerError, Programs, Transfer, named, transfer};
 use lab::plan::Writes;
-use lab::space::Host;
+use lab::testbed::Host;
 use netsim::Rate;
 
 const CAP: Duration = Duration::from_secs(60);

@@ -56,15 +56,15 @@ impl Property {
 
     /// Why a seed breaks it. Some panic instead.
     fn check(self, seed: u64) -> Result<(), String> {
-        use sim::property::{self, moving, shrinking};
+        use sim::property::{self, migration, mtu};
         match self {
             Self::Objects => property::check(seed).map(drop),
             Self::Streams => property::check_streams(seed).map(drop),
             Self::Documents => property::check_documents(seed).map(drop),
             Self::Choices => property::check_choices(seed).map(drop),
-            Self::Moving => moving::check(seed).map(drop),
-            Self::Shrinking => shrinking::check(seed, false).map(drop),
-            Self::ShrinkingStreams => shrinking::check(seed, true).map(drop),
+            Self::Moving => migration::check(seed).map(drop),
+            Self::Shrinking => mtu::check(seed, false).map(drop),
+            Self::ShrinkingStreams => mtu::check(seed, true).map(drop),
             Self::Codes => {
                 hostile::check_random_code(seed);
                 Ok(())

@@ -2,7 +2,7 @@
 //! options and commands. Advice is for this side's user, who does not decide for the user of another program that a
 //! ticket leads to.
 
-use downpour::files::{FailReason, FilesError, NotPermitted, NoticeKind, SkipReason, is_staging_name};
+use downpour::files::{FailReason, FilesError, NotAllowed, NoticeKind, SkipReason, is_staging_name};
 use downpour::remote::{CopyError, Limited, Restriction};
 use downpour::streams::StreamError;
 use downpour::{Context, Error, ErrorKind, Role, TicketError};
@@ -56,11 +56,11 @@ fn on_cause(cause: &Error, is_here: bool) -> Option<String> {
     Some(match cause {
         Error::Files(error) => return on_files(error, is_here),
         Error::Ticket(error) => return on_ticket(error),
-        Error::Limited(refusal) => return on_limited(refusal),
+        Error::KeyRestricted(refusal) => return on_limited(refusal),
         Error::Copy(error) => return on_copy(error),
         Error::Stream(error) => return on_stream(error).map(str::to_owned),
         Error::Older(lacking) => on_older(*lacking).to_owned(),
-        Error::NobodyCame(_) => "make a new one".to_owned(),
+        Error::TicketExpired(_) => "make a new one".to_owned(),
         Error::Unreachable { by_ticket: true, .. } => {
             "check that the other side still runs, that a firewall lets UDP through, and that the ticket is the latest"
                 .to_owned()
@@ -68,12 +68,12 @@ fn on_cause(cause: &Error, is_here: bool) -> Option<String> {
         Error::Unreachable { by_ticket: false, .. } => {
             "check that a firewall lets UDP through (see --port), or leave --via udp out".to_owned()
         }
-        Error::Version => "update the older program".to_owned(),
+        Error::VersionMismatch => "update the older program".to_owned(),
         Error::UnknownFields(_) => "update it".to_owned(),
         Error::Stalled(_) if !is_here => "try again".to_owned(),
         Error::Undecodable => "another try may do, or --set feedback.blocks=done, or --set schedule.mend=on".to_owned(),
         Error::Exhausted(_) => "start the transfer again, which goes on from there".to_owned(),
-        Error::Spent => "open it again".to_owned(),
+        Error::ConnectionLimit => "open it again".to_owned(),
         Error::NotInstalled { host, program } if program == "downpour" => {
             format!("`downpour bootstrap {host}` copies this one there")
         }
@@ -92,9 +92,9 @@ fn on_files(error: &FilesError, is_here: bool) -> Option<String> {
     let advice = match error {
         FilesError::TargetExists { .. } => "--existing replace or --existing skip goes on",
         FilesError::NotPermitted { reason, .. } if is_here => match reason {
-            NotPermitted::Entries | NotPermitted::Bytes => "nothing more was accepted",
-            NotPermitted::Chosen => "name the target, or accept it with --trust-sender",
-            NotPermitted::Item | NotPermitted::Filtered | NotPermitted::Unlisted => {
+            NotAllowed::Entries | NotAllowed::Bytes => "nothing more was accepted",
+            NotAllowed::Chosen => "name the target, or accept it with --trust-sender",
+            NotAllowed::Item | NotAllowed::Filtered | NotAllowed::Unlisted => {
                 "it was not written (--trust-sender accepts names that were not requested)"
             }
         },
@@ -138,9 +138,9 @@ fn on_ticket(error: &TicketError) -> Option<String> {
 /// Returns the command for the ticket of a listener with this role.
 const fn command(maker: Role) -> &'static str {
     match maker {
-        Role::Sends | Role::Streams => "downpour recv",
-        Role::Receives => "downpour send --to",
-        Role::Tunnels => "downpour tunnel -L",
+        Role::Sender | Role::Streams => "downpour recv",
+        Role::Receiver => "downpour send --to",
+        Role::Tunnel => "downpour tunnel -L",
     }
 }
 
@@ -215,8 +215,8 @@ pub(crate) const fn on_notice(kind: NoticeKind) -> Option<&'static str> {
         NoticeKind::Reserved => Some("remove it at the source, or leave it out with --exclude"),
         NoticeKind::EmptySource => Some("if that is intended, use --force-empty"),
         NoticeKind::DeleteLimit => Some("see --max-delete"),
-        NoticeKind::Folded => Some("rename one of them"),
-        NoticeKind::Abandoned => Some("run again what was interrupted, or remove it with `downpour clean`"),
+        NoticeKind::NameCollision => Some("rename one of them"),
+        NoticeKind::StaleStaging => Some("run again what was interrupted, or remove it with `downpour clean`"),
         _ => None,
     }
 }
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn what_is_kept_here_helps_and_what_a_guest_has_is_its_own() {
         let within = |context, source: Error| Error::Within { context, source: Box::new(source) };
-        let peer = |by_ticket, source| within(Context::Peer { role: Role::Sends, by_ticket }, source);
+        let peer = |by_ticket, source| within(Context::Peer { role: Role::Sender, by_ticket }, source);
         let kept = |source| within(Context::Kept { staging: "/s".into(), by_ticket: true }, source);
         let full = || Error::Files(FilesError::DiskFull { path: "/a".into() });
-        let permitted = || FilesError::NotPermitted { name: b"n".to_vec(), reason: NotPermitted::Bytes }.into();
+        let permitted = || FilesError::NotPermitted { name: b"n".to_vec(), reason: NotAllowed::Bytes }.into();
         for (error, advice) in [
             (kept(peer(true, Error::Cancelled)), Some("with a new ticket")),
             (kept(full()), Some("make room there")),

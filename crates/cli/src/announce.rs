@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use downpour::activity::{Activity, Announcement, State};
 use downpour::remote::Location;
-use downpour::tunnel::{ConnectionEvent, GuestEvent, TunnelEvent};
+use downpour::tunnel::{ConnectionEvent, PeerEvent, TunnelEvent};
 
 use crate::args::{Args, Command};
 use crate::print;
@@ -64,14 +64,14 @@ pub(crate) fn tunnel(event: &TunnelEvent) {
 }
 
 /// Follows what happens to those who have connected to a tunnel with a ticket.
-pub(crate) fn guest(event: &GuestEvent) {
+pub(crate) fn guest(event: &PeerEvent) {
     match event {
-        GuestEvent::Joined(_) => update(|activity| {
+        PeerEvent::Joined(_) => update(|activity| {
             activity.state = State::Connected;
             activity.connections.get_or_insert_default();
         }),
-        GuestEvent::Connection(tunnel, number, event) => connection((*tunnel, *number), event),
-        GuestEvent::Left(..) | GuestEvent::Expired => {}
+        PeerEvent::Connection(tunnel, number, event) => connection((*tunnel, *number), event),
+        PeerEvent::Left(..) | PeerEvent::Expired => {}
     }
 }
 
@@ -81,11 +81,11 @@ fn connection(number: (u64, u64), event: &ConnectionEvent) {
     let is_new = match event {
         ConnectionEvent::Open { .. } => open.insert(number),
         // One that breaks off may never have been open.
-        ConnectionEvent::Over { .. } => {
+        ConnectionEvent::Closed { .. } => {
             open.remove(&number);
             false
         }
-        ConnectionEvent::Wanted { .. } | ConnectionEvent::Refused { .. } => return,
+        ConnectionEvent::OpenRequested { .. } | ConnectionEvent::Refused { .. } => return,
     };
     update(|activity| {
         let (now, all) = activity.connections.get_or_insert_default();

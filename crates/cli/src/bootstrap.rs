@@ -7,13 +7,13 @@ use downpour::remote::{self, Bootstrap, BootstrapEvent, SshOptions};
 
 use crate::args::{Args, Command, WhenMissing};
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::print::{self, err};
 use crate::prompt::Question;
 use crate::{escape, options};
 
 /// Copies the program; returns the exit code.
-pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let (ssh, family) = (options::ssh(&args), args.path.family);
     let host = args.host.unwrap_or_default();
     let bootstrap = Bootstrap { host, ssh, family, to: args.bootstrap.to, from: args.bootstrap.from };
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     Ok(Code::Done as u8)
 }
 
-async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut Interrupts) -> Result<(), Failure> {
+async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut SignalHandlers) -> Result<(), Failure> {
     let host = bootstrap.host.clone();
     let show = move |event| {
         let line = match event {
@@ -94,7 +94,7 @@ impl Offer {
     }
 
     /// Copies the program to `host` if the user agrees; returns whether it is there now.
-    pub(crate) async fn make(self, host: &str, interrupts: &mut Interrupts) -> Result<bool, Failure> {
+    pub(crate) async fn make(self, host: &str, interrupts: &mut SignalHandlers) -> Result<bool, Failure> {
         let Self { ssh, family, must_ask } = self;
         err(escape::text(&format!("{host} has no downpour; this one can go to ~/.local/bin there.")));
         if must_ask {

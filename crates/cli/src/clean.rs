@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{io, iter};
 
-use downpour::files::{Leftover, leftovers, staged_elsewhere};
+use downpour::files::{StaleStaging, leftovers, staged_elsewhere};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let (mut listed, mut failed) = (Listed::default(), 0_u64);
     let now = SystemTime::now();
     for folder in &folders(args) {
-        let take = |leftover: Leftover| listed.take(args, &leftover, now);
+        let take = |leftover: StaleStaging| listed.take(args, &leftover, now);
         let unread = |path: &Path, error: &io::Error| {
             failed += 1;
             print::warn(format_args!("{} cannot be searched: {error}", escape::name(path.as_os_str().as_bytes())));
@@ -53,7 +53,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn take(&mut self, args: &Args, leftover: &Leftover, now: SystemTime) {
+    fn take(&mut self, args: &Args, leftover: &StaleStaging, now: SystemTime) {
         // The clock of a file server may be ahead.
         let age = now.duration_since(leftover.used).unwrap_or_default();
         if args.clean.older_than.is_some_and(|least| age < least) {
@@ -65,11 +65,11 @@ impl Listed {
         self.bytes += leftover.bytes;
         self.in_use += u64::from(leftover.is_in_use);
         let path = leftover.path.as_os_str().as_bytes();
-        let Leftover { files, bytes, is_in_use, .. } = *leftover;
+        let StaleStaging { files, bytes, is_in_use, .. } = *leftover;
         if args.output.json {
             let (path, unused_seconds) = (path.into(), age.as_secs());
             let found = Staging { path, unused_seconds, files, bytes, in_use: is_in_use, removed };
-            json::print(&json::Line::Staging(found));
+            json::print(&json::JsonRecord::Staging(found));
             return;
         }
         let state = match (is_in_use, removed) {
@@ -82,7 +82,7 @@ impl Listed {
         print::out(format_args!("{age:>12}  {bytes:>8}  {files:>12}  {}{state}", escape::name(path)));
     }
 
-    fn remove(&mut self, leftover: &Leftover) -> bool {
+    fn remove(&mut self, leftover: &StaleStaging) -> bool {
         let result = leftover.remove();
         if let Err(error) = &result {
             self.failed += 1;

@@ -5,21 +5,21 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use downpour::files::{Filter, ScanOptions};
-use downpour::remote::{self, Copy, Location};
+use downpour::files::{Filter, SourceOptions};
+use downpour::remote::{self, HostCopy, Location};
 
 use crate::args::{Args, Command};
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::notices::Notices;
 use crate::options;
 use crate::output::Output;
 use crate::relative::{Relative, relative};
-use crate::watch::{Conduct, begin, watch};
-use crate::web::Picture;
+use crate::watch::{WatchOptions, begin, watch};
+use crate::web::WebViewer;
 
 /// Copies, or makes the target like the source; returns the exit code.
-pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     check_port(&args)?;
     let mut copy = copy(&args)?;
     copy.keeps_names = args.command == Command::Sync;
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     let mut attention = interrupts.attend();
     let transfer = begin(&mut attention, || remote::copy(copy)).await?;
     output.start(args.command.name(), args.speed.rate, None)?;
-    let conduct = Conduct { notices, limit: args.speed.limit, resumes: true, ..Conduct::default() };
+    let conduct = WatchOptions { notices, limit: args.speed.limit, resumes: true, ..WatchOptions::default() };
     watch(transfer, conduct, &mut output, &mut attention).await
 }
 
@@ -56,7 +56,7 @@ fn check_port(args: &Args) -> Result<(), Failure> {
 }
 
 /// Opens the picture of a copy, if it is asked for.
-async fn picture(web: bool, copy: &mut Copy) -> Result<Option<Picture>, Failure> {
+async fn picture(web: bool, copy: &mut HostCopy) -> Result<Option<WebViewer>, Failure> {
     if !web {
         return Ok(None);
     }
@@ -64,14 +64,14 @@ async fn picture(web: bool, copy: &mut Copy) -> Result<Option<Picture>, Failure>
         let message = "--web draws what only an end of the copy knows, and both are elsewhere";
         return Err(Failure::new(Code::Usage, format!("{message}: run the command on one of them")));
     }
-    Picture::open(&mut copy.options.qlog).await.map(Some)
+    WebViewer::open(&mut copy.options.qlog).await.map(Some)
 }
 
 /// Returns the copy that was typed.
 ///
 /// # Errors
 /// A list that cannot be read, options that contradict each other.
-pub(crate) fn copy(args: &Args) -> Result<Copy, Failure> {
+pub(crate) fn copy(args: &Args) -> Result<HostCopy, Failure> {
     let Some((sources, target)) = args.sources_and_target() else {
         return Err(Failure::new(Code::Usage, "where to? write SRC... DST"));
     };
@@ -80,15 +80,15 @@ pub(crate) fn copy(args: &Args) -> Result<Copy, Failure> {
         let Relative { base, names } = relative(&sources)?;
         (sources, scan.files_from) = (vec![base], names);
     }
-    let copy = Copy::new(sources, target.clone());
+    let copy = HostCopy::new(sources, target.clone());
     let mut receive = args.receive.clone();
     receive.target = copy.receive.target;
     receive.delete = args.delete.then(|| (*scan.filter).clone());
     receive.backup = args.backup.choice()?;
-    Ok(Copy {
+    Ok(HostCopy {
         scan,
         receive,
-        through_here: args.through_here,
+        relay_locally: args.through_here,
         trusts_sender: args.trusts_sender,
         ssh: options::ssh(args),
         path: args.path.clone(),
@@ -101,11 +101,11 @@ pub(crate) fn copy(args: &Args) -> Result<Copy, Failure> {
 ///
 /// # Errors
 /// A list that cannot be read.
-pub(crate) fn scan(args: &Args) -> Result<ScanOptions, Failure> {
+pub(crate) fn scan(args: &Args) -> Result<SourceOptions, Failure> {
     if args.rules.from_stdin && args.files_from.as_deref() == Some(Path::new("-")) {
         return Err(Failure::new(Code::Usage, "stdin can be read once: name - for one list only"));
     }
-    Ok(ScanOptions {
+    Ok(SourceOptions {
         filter: Arc::new(Filter::new(args.rules.list.clone())),
         files_from: args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?,
         ..args.scan.clone()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use downpour::remote::Served;
+use downpour::remote::ServeResult;
 use downpour::{ErrorKind, Summary};
 
 use crate::advice;
@@ -153,11 +153,11 @@ impl From<&Summary> for Code {
 }
 
 /// Returns the exit code of the program that ssh starts: the other side has been informed of an error already.
-pub(crate) fn of_remote(result: Result<Served, downpour::Error>) -> u8 {
+pub(crate) fn of_remote(result: Result<ServeResult, downpour::Error>) -> u8 {
     match result {
-        Ok(Served::Transfer(summary)) => Code::from(&*summary) as u8,
-        Ok(Served::Command(code)) => code,
-        Ok(Served::Examination | Served::Tunnel) => Code::Done as u8,
+        Ok(ServeResult::Transfer(summary)) => Code::from(&*summary) as u8,
+        Ok(ServeResult::Command(code)) => code,
+        Ok(ServeResult::Examination | ServeResult::Tunnel) => Code::Done as u8,
         Err(error) => Code::from(error.kind()) as u8,
     }
 }
@@ -232,13 +232,13 @@ mod tests {
             assert_eq!(of_remote(Err(remote(kind))), wanted, "{kind:?}");
             assert!(HELP.contains(&format!("\n{wanted:5}  ")), "{wanted}");
         }
-        assert_eq!((of_remote(Ok(Served::Command(42))), of_remote(Ok(Served::Examination))), (42, 0));
+        assert_eq!((of_remote(Ok(ServeResult::Command(42))), of_remote(Ok(ServeResult::Examination))), (42, 0));
     }
 
     #[test]
     fn a_transfer_is_partial_where_names_failed() {
         let summary = |count, vanished| Summary {
-            role: downpour::Role::Receives,
+            role: downpour::Role::Receiver,
             peer: ([192, 0, 2, 1], 1).into(),
             into: None,
             names: downpour::NameCounts { files: 3, ..downpour::NameCounts::default() },

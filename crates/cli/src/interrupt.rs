@@ -15,7 +15,7 @@ use crate::{announce, background};
 
 /// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum SignalEvent {
     /// A signal to stop.
     Stop(StopSignal),
     /// SIGHUP: the terminal is gone, or the user has logged out. Transfers that have begun continue.
@@ -26,7 +26,7 @@ pub(crate) enum Heard {
 
 /// The signals, to which a loop may [attend](Self::attend).
 #[derive(Debug)]
-pub(crate) struct Interrupts {
+pub(crate) struct SignalHandlers {
     /// `None` for those that are ignored.
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
@@ -35,7 +35,7 @@ pub(crate) struct Interrupts {
     ask: Questions,
 }
 
-impl Interrupts {
+impl SignalHandlers {
     /// Takes all signals.
     pub(crate) fn install() -> io::Result<Self> {
         Self::with(HANG_UP.take()?)
@@ -63,9 +63,9 @@ impl Interrupts {
 /// The signals, which are attended to.
 #[derive(Debug)]
 pub(crate) struct Attention<'a> {
-    interrupts: &'a mut Interrupts,
+    interrupts: &'a mut SignalHandlers,
     /// Heard by one loop and left to the next.
-    put_back: Option<Heard>,
+    put_back: Option<SignalEvent>,
 }
 
 impl Attention<'_> {
@@ -78,22 +78,22 @@ impl Attention<'_> {
     }
 
     /// Leaves a signal to the loop that waits next.
-    pub(crate) const fn put_back(&mut self, heard: Heard) {
+    pub(crate) const fn put_back(&mut self, heard: SignalEvent) {
         self.put_back = Some(heard);
     }
 
     /// Waits for the next signal.
-    pub(crate) async fn heard(&mut self) -> Heard {
+    pub(crate) async fn heard(&mut self) -> SignalEvent {
         if let Some(heard) = self.put_back.take() {
             return heard;
         }
-        let Interrupts { interrupt, terminate, hang_up, ask } = &mut *self.interrupts;
+        let SignalHandlers { interrupt, terminate, hang_up, ask } = &mut *self.interrupts;
         // A stream ends only when the runtime shuts down; no task waits then.
         tokio::select! {
-            Some(()) = next(interrupt) => Heard::Stop(StopSignal::Interrupted),
-            Some(()) = next(terminate) => Heard::Stop(StopSignal::Terminated),
-            Some(()) = next(hang_up) => Heard::HangUp,
-            Some(()) = ask.next() => Heard::Ask,
+            Some(()) = next(interrupt) => SignalEvent::Stop(StopSignal::Interrupted),
+            Some(()) = next(terminate) => SignalEvent::Stop(StopSignal::Terminated),
+            Some(()) = next(hang_up) => SignalEvent::HangUp,
+            Some(()) = ask.next() => SignalEvent::Ask,
             else => std::future::pending().await,
         }
     }
@@ -110,9 +110,9 @@ impl Attention<'_> {
     pub(crate) async fn next_or_hang_up(&mut self) -> Option<StopSignal> {
         loop {
             match self.heard().await {
-                Heard::Stop(stop) => return Some(stop),
-                Heard::HangUp => return None,
-                Heard::Ask => announce::tell(),
+                SignalEvent::Stop(stop) => return Some(stop),
+                SignalEvent::HangUp => return None,
+                SignalEvent::Ask => announce::tell(),
             }
         }
     }
@@ -121,9 +121,9 @@ impl Attention<'_> {
     pub(crate) async fn next(&mut self) -> StopSignal {
         loop {
             match self.heard().await {
-                Heard::Stop(stop) => return stop,
-                Heard::HangUp => {}
-                Heard::Ask => announce::tell(),
+                SignalEvent::Stop(stop) => return stop,
+                SignalEvent::HangUp => {}
+                SignalEvent::Ask => announce::tell(),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
-use downpour::Bound;
+use downpour::Side;
 use downpour::congestion::ControllerState;
 use downpour::tunnel::ConnectionEvent;
 use serde::Serialize;
@@ -20,7 +20,7 @@ const VERSION: u8 = 1;
 /// An object.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Line<'a> {
+pub(crate) enum JsonRecord<'a> {
     /// The first object.
     Start(Start<'a>),
     /// The two sides have connected.
@@ -29,7 +29,7 @@ pub(crate) enum Line<'a> {
         remote: Option<String>,
     },
     /// Once a second, and before the summary.
-    Progress(Progress),
+    Progress(ProgressRecord),
     /// A file is done.
     File {
         /// Its path below the target.
@@ -84,7 +84,7 @@ pub(crate) enum Line<'a> {
         message: Option<String>,
     },
     /// What happens to a connection of a tunnel.
-    Connection(Connection),
+    Connection(ConnectionRecord),
     /// A transfer that runs (`downpour status`).
     Running(Running),
     /// What an interrupted transfer has left.
@@ -167,7 +167,7 @@ struct Activity {
     /// `waiting`, `asking`, `connected` or `stopping`.
     state: downpour::activity::State,
     /// As in `progress` objects; null before a transfer has begun.
-    progress: Option<Progress>,
+    progress: Option<ProgressRecord>,
     /// Receivers served at present, of a sender whose ticket is for several.
     receivers: u64,
     /// Bytes of stdin that a pipe has taken.
@@ -185,7 +185,7 @@ impl From<&downpour::activity::Running> for Running {
             to: activity.to.clone(),
             seconds: activity.age().as_secs_f64(),
             state: activity.state,
-            progress: activity.progress.as_ref().map(Progress::from),
+            progress: activity.progress.as_ref().map(ProgressRecord::from),
             receivers: activity.receivers,
             piped_bytes: activity.piped,
             connections_open: activity.connections.map(|(open, _)| open),
@@ -197,7 +197,7 @@ impl From<&downpour::activity::Running> for Running {
 
 /// What happens to a connection of a tunnel.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionRecord {
     number: u64,
     /// The tunnel, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,7 +225,7 @@ pub(crate) struct Connection {
     cut: Option<bool>,
 }
 
-impl Connection {
+impl ConnectionRecord {
     /// Names the tunnel of those who have connected with a ticket.
     pub(crate) fn of_tunnel(self, tunnel: u64) -> Self {
         Self { tunnel: Some(tunnel), ..self }
@@ -234,12 +234,12 @@ impl Connection {
     pub(crate) fn new(number: u64, event: ConnectionEvent) -> Self {
         let this = |event| Self { number, event, ..Self::default() };
         match event {
-            ConnectionEvent::Wanted { to, is_from_there } => {
+            ConnectionEvent::OpenRequested { to, is_from_there } => {
                 Self { to: Some(to), from_there: Some(is_from_there), ..this("wanted") }
             }
             ConnectionEvent::Open { after } => Self { seconds: Some(after.as_secs_f64()), ..this("open") },
             ConnectionEvent::Refused { why } => Self { message: Some(why), ..this("refused") },
-            ConnectionEvent::Over { sent, received, after, is_cut } => Self {
+            ConnectionEvent::Closed { sent, received, after, is_cut } => Self {
                 seconds: Some(after.as_secs_f64()),
                 bytes_sent: Some(sent),
                 bytes_received: Some(received),
@@ -267,7 +267,7 @@ pub(crate) struct Start<'a> {
 
 /// Progress of a transfer.
 #[derive(Debug, Serialize)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressRecord {
     /// Bytes of files: acknowledged at the sender, written at the receiver.
     bytes: u64,
     /// Bytes among them that were present before.
@@ -327,7 +327,7 @@ impl From<ControllerState> for Path {
     }
 }
 
-impl From<&downpour::Progress> for Progress {
+impl From<&downpour::Progress> for ProgressRecord {
     fn from(progress: &downpour::Progress) -> Self {
         let figures = Figures::from(progress);
         Self {
@@ -444,8 +444,8 @@ impl<'a> Summary<'a> {
             deleted: if notices == Notices::Differences { 0 } else { summary.names.deleted },
             removed: summary.names.removed,
             links_followed: summary.names.links_followed,
-            links_left_out: summary.names.links_left_out,
-            unchecked_bytes: summary.bytes.unchecked,
+            links_left_out: summary.names.links_skipped,
+            unchecked_bytes: summary.bytes.unverified,
             altered_bytes: summary.bytes.altered,
             seconds: summary.elapsed.as_secs_f64(),
             goodput_bytes_per_second: if notices == Notices::Done { summary.goodput() / 8.0 } else { 0.0 },
@@ -461,8 +461,8 @@ impl<'a> Summary<'a> {
             path_share: measured.path_share,
             remembered_bits_per_second: measured.remembered.map(|rate| rate.bits_per_second()),
             memory_bound: measured.memory_bound.map(|bound| match bound {
-                Bound::Here => "here",
-                Bound::There => "there",
+                Side::Here => "here",
+                Side::There => "there",
             }),
             overflowed_datagrams: measured.overflowed,
         }
@@ -491,16 +491,16 @@ mod tests {
 
     #[test]
     fn every_object_says_its_version_and_type() {
-        let line = Line::File { path: b"a\"b\n".as_slice().into(), bytes: 7 };
+        let line = JsonRecord::File { path: b"a\"b\n".as_slice().into(), bytes: 7 };
         let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
         assert_eq!(text, r#"{"v":1,"type":"file","path":"a\"b\n","bytes":7}"#);
-        let line = Line::File { path: b"a\xff\xfeb".as_slice().into(), bytes: 7 };
+        let line = JsonRecord::File { path: b"a\xff\xfeb".as_slice().into(), bytes: 7 };
         let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
         assert_eq!(
             text,
             "{\"v\":1,\"type\":\"file\",\"path\":\"a\u{fffd}\u{fffd}b\",\"path_bytes\":\"Yf/+Yg==\",\"bytes\":7}"
         );
-        let line = Line::Start(Start { command: "send", version: "1", ticket: None, rate_bits_per_second: None });
+        let line = JsonRecord::Start(Start { command: "send", version: "1", ticket: None, rate_bits_per_second: None });
         let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
         assert_eq!(text, r#"{"v":1,"type":"start","command":"send","version":"1"}"#);
     }

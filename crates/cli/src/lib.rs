@@ -20,7 +20,6 @@ mod escape;
 mod exit;
 mod interrupt;
 mod json;
-mod limit;
 mod man_pages;
 mod notices;
 mod on_end;
@@ -32,7 +31,8 @@ mod profile;
 mod progress;
 mod prompt;
 mod proxy;
-mod rates;
+mod rate;
+mod rate_timetable;
 mod recv;
 mod relative;
 mod remote;
@@ -53,21 +53,21 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use downpour::profile::Names;
+use downpour::profile::AlgorithmRegistry;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 
 use args::{Args, Command, OutputArgs};
 use bootstrap::Offer;
 use exit::{Code, Failure};
-use interrupt::Interrupts;
+use interrupt::SignalHandlers;
 use stop_signal::stopping;
 
 /// Runs the program with these arguments, the first of which is its name; returns the exit code. Exits the process
 /// itself for `--help`, `--version` and invalid arguments.
 ///
 /// Profiles may choose the controllers and schedules in `names`.
-pub fn main(arguments: impl IntoIterator<Item = OsString>, names: Names) -> ExitCode {
+pub fn main(arguments: impl IntoIterator<Item = OsString>, names: AlgorithmRegistry) -> ExitCode {
     hide_memory();
     tell_of_limits();
     interrupt::outlive_questions();
@@ -144,11 +144,11 @@ fn tell_of_limits() {
 }
 
 /// The names that this program adds to those of the engine.
-static NAMES: OnceLock<Names> = OnceLock::new();
+static NAMES: OnceLock<AlgorithmRegistry> = OnceLock::new();
 
 /// Returns the names that profiles may use.
-fn names() -> &'static Names {
-    NAMES.get_or_init(Names::default)
+fn names() -> &'static AlgorithmRegistry {
+    NAMES.get_or_init(AlgorithmRegistry::default)
 }
 
 /// Reports the error, unless that was done already, and checks that all output was written.
@@ -198,10 +198,10 @@ async fn run(args: Args) -> Result<u8, Failure> {
     }
 }
 
-fn signals() -> Result<Interrupts, Failure> {
-    taken(Interrupts::install())
+fn signals() -> Result<SignalHandlers, Failure> {
+    taken(SignalHandlers::install())
 }
 
-fn taken(signals: std::io::Result<Interrupts>) -> Result<Interrupts, Failure> {
+fn taken(signals: std::io::Result<SignalHandlers>) -> Result<SignalHandlers, Failure> {
     signals.map_err(|error| Failure::new(Code::Other, format!("cannot listen for signals: {error}")))
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use downpour::profile::Names;
+use downpour::profile::AlgorithmRegistry;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), Names::default())
+    cli::main(std::env::args_os(), AlgorithmRegistry::default())
 }

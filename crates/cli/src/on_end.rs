@@ -32,8 +32,8 @@ pub(crate) fn run(command: &str, code: u8) {
 async fn end_of(command: &str, code: u8) -> Result<ExitStatus, Failure> {
     let mut interrupts = signals()?;
     let mut attention = interrupts.attend();
-    let child = start(command, code).map_err(downpour::Error::System)?;
-    Ok(wait(child, &mut attention).await.map_err(downpour::Error::System)?)
+    let child = start(command, code).map_err(downpour::Error::OutOfResources)?;
+    Ok(wait(child, &mut attention).await.map_err(downpour::Error::OutOfResources)?)
 }
 
 /// Starts it in a process group of its own, so that a signal ends also what sh has started.

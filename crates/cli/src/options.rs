@@ -6,13 +6,13 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::remote::{Hearer, Reach, SshOptions};
-use downpour::{EngineOptions, ListenOptions, PathCache, Peer, Profile, TransferOptions};
+use downpour::remote::{Hearer, HostOptions, SshOptions};
+use downpour::{EngineOptions, ListenOptions, PathCache, Profile, Rendezvous, TransferOptions};
 use serde::de::DeserializeSeed as _;
 
 use crate::args::{Args, Policy, ProfileChoice, SpeedArgs};
 use crate::exit::{Code, Failure};
-use crate::limit::Limit;
+use crate::rate_timetable::Limit;
 use crate::{names, print};
 
 /// Maximum size of a profile in bytes; all keys with their longest values take a hundredth.
@@ -65,20 +65,20 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
 ///
 /// # Errors
 /// Those of [`profile`]; a share that is none.
-pub(crate) fn reach(args: &Args) -> Result<Reach, Failure> {
+pub(crate) fn reach(args: &Args) -> Result<HostOptions, Failure> {
     let mut engine = engine(args)?;
     if let Some(share) = &args.speed.max_overhead {
         let refused = |error| Failure::new(Code::Usage, format!("--max-overhead: {error}"));
         engine.profile.set("streams.overhead", share).map_err(refused)?;
     }
-    Ok(Reach { host: args.host.clone().unwrap_or_default(), ssh: ssh(args), path: args.path.clone(), engine })
+    Ok(HostOptions { host: args.host.clone().unwrap_or_default(), ssh: ssh(args), path: args.path.clone(), engine })
 }
 
 /// Same as [`reach`], for connections of which most write a little at a time.
 ///
 /// # Errors
 /// Those of [`reach`].
-pub(crate) fn reach_by_tunnel(args: &mut Args) -> Result<Reach, Failure> {
+pub(crate) fn reach_by_tunnel(args: &mut Args) -> Result<HostOptions, Failure> {
     args.speed.set.insert(0, ("streams".to_owned(), "window".to_owned()));
     reach(args)
 }
@@ -184,6 +184,6 @@ pub(crate) fn direct_ssh(args: &Args) -> SshOptions {
 }
 
 /// Listens for the other side at `address`.
-pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Peer {
-    Peer::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep, once: false })
+pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Rendezvous {
+    Rendezvous::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep, once: false })
 }

@@ -11,15 +11,15 @@ use downpour::{Offer, Progress, Rate, Summary};
 
 use crate::advice;
 use crate::announce;
-use crate::args::{HowShown, OutputArgs};
+use crate::args::{OutputArgs, ProgressMode};
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::json::{self, Line};
-use crate::limit::Limit;
+use crate::json::{self, JsonRecord};
 use crate::notices::Notices;
 use crate::print::{self, err, out, warn};
-use crate::progress::{Figures, Showing};
-use crate::rates::Both;
+use crate::progress::{Figures, ProgressDisplay};
+use crate::rate::Both;
+use crate::rate_timetable::Limit;
 use crate::stats::Stats;
 
 /// Interval of progress objects of `--json`.
@@ -33,7 +33,7 @@ pub(crate) struct Output {
     shown: OutputArgs,
     /// Whether rsync's numbers are printed at the end.
     stats: bool,
-    showing: Showing,
+    showing: ProgressDisplay,
     unprinted: Option<Progress>,
     noticed: u64,
     only_in_a: u64,
@@ -43,11 +43,11 @@ pub(crate) struct Output {
 impl Output {
     /// Creates the output selected by the options.
     pub(crate) fn new(shown: OutputArgs) -> Self {
-        let how = if shown.quiet || shown.json { Some(HowShown::None) } else { shown.progress };
+        let how = if shown.quiet || shown.json { Some(ProgressMode::None) } else { shown.progress };
         Self {
             shown,
             stats: false,
-            showing: Showing::new(how),
+            showing: ProgressDisplay::new(how),
             unprinted: None,
             noticed: 0,
             only_in_a: 0,
@@ -79,7 +79,7 @@ impl Output {
     /// The ticket was not written.
     pub(crate) fn start(&self, command: &str, rate: Option<Rate>, ticket: Option<&str>) -> Result<(), Failure> {
         if self.shown.json {
-            json::print(&Line::Start(json::Start {
+            json::print(&JsonRecord::Start(json::Start {
                 command,
                 version: env!("CARGO_PKG_VERSION"),
                 ticket,
@@ -96,7 +96,7 @@ impl Output {
     /// Reports that the other side has connected.
     pub(crate) fn connected(&self, remote: Option<SocketAddr>) {
         if self.shown.json {
-            json::print(&Line::Path { remote: remote.map(|remote| remote.to_string()) });
+            json::print(&JsonRecord::Path { remote: remote.map(|remote| remote.to_string()) });
         }
         announce::update(|activity| (activity.state, activity.receivers) = (State::Connected, 0));
         match remote {
@@ -117,7 +117,7 @@ impl Output {
 
     /// Shows the same before a question, which makes no sense without it, whatever the options.
     pub(crate) fn ask(&self, offer: &Offer) {
-        self.rest();
+        self.hide_progress();
         err(in_words(offer));
     }
 
@@ -129,7 +129,7 @@ impl Output {
         announce::update(|activity| activity.progress = Some(progress.clone()));
         if self.shown.json && now >= self.next_json {
             self.next_json = now + JSON_PERIOD;
-            json::print(&Line::Progress(json::Progress::from(&progress)));
+            json::print(&JsonRecord::Progress(json::ProgressRecord::from(&progress)));
             self.unprinted = None;
             return;
         }
@@ -139,7 +139,7 @@ impl Output {
     /// Reports a file that has arrived.
     pub(crate) fn file(&self, path: &[u8], bytes: u64) {
         if self.shown.json {
-            json::print(&Line::File { path: path.into(), bytes });
+            json::print(&JsonRecord::File { path: path.into(), bytes });
         }
         self.detail(format_args!("{} ({})", escape::name(path), units::bytes(bytes)));
     }
@@ -148,13 +148,13 @@ impl Output {
     pub(crate) fn left_out(&self, left: &Failed) {
         if self.shown.json {
             let reason = Some(left.reason.to_string());
-            json::print(&Line::Notice { what: "left_out", path: left.path.as_slice().into(), reason });
+            json::print(&JsonRecord::Notice { what: "left_out", path: left.path.as_slice().into(), reason });
         }
         self.say(format_args!("left out: {} {}", escape::name(&left.path), advised(left.reason)));
     }
 
     /// Shows the current number of receivers, instead of their figures, which would be mixed up.
-    pub(crate) fn crowd(&self, receivers: u64) {
+    pub(crate) fn show_receiver_count(&self, receivers: u64) {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
         announce::update(|activity| (activity.receivers, activity.progress) = (receivers, None));
     }
@@ -164,7 +164,7 @@ impl Output {
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
         match kind {
             NoticeKind::LowSpace => return self.warn("low_space", kind, b".", format_args!("{kind}")),
-            NoticeKind::Abandoned => {
+            NoticeKind::StaleStaging => {
                 let words = format_args!("{}: {}", escape::name(name), advised(FailReason::Refused(kind)));
                 return self.warn("abandoned", kind, name, words);
             }
@@ -192,14 +192,14 @@ impl Output {
         self.noticed += u64::from(notices == Notices::Differences || kind != NoticeKind::Kept);
         self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
-            json::print(&Line::Notice { what, path: name.into(), reason: None });
+            json::print(&JsonRecord::Notice { what, path: name.into(), reason: None });
         }
     }
 
     /// Warns of something at the target that is no failure.
     fn warn(&self, what: &'static str, kind: NoticeKind, path: &[u8], words: fmt::Arguments<'_>) {
         if self.shown.json {
-            json::print(&Line::Notice { what, path: path.into(), reason: Some(kind.to_string()) });
+            json::print(&JsonRecord::Notice { what, path: path.into(), reason: Some(kind.to_string()) });
         }
         self.showing.above(|| warn(words));
     }
@@ -222,20 +222,20 @@ impl Output {
 
     /// Reports the failure of one of several transfers, in the words that [`failed`] uses at the end.
     pub(crate) fn one_failed(&self, failure: &Failure) {
-        self.rest();
+        self.hide_progress();
         failed(self.shown, failure);
     }
 
     /// Reports a failed attempt after which the listener waits for the next, whatever the options.
     pub(crate) fn attempt_failed(&self, message: &str, code: Code) {
         if self.shown.json {
-            json::print(&Line::Attempt { message, exit_code: code as u8 });
+            json::print(&JsonRecord::Attempt { message, exit_code: code as u8 });
         }
         self.showing.above(|| err(message));
     }
 
     /// Removes the progress line until there is progress again.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn hide_progress(&self) {
         self.showing.clear();
     }
 
@@ -255,9 +255,9 @@ impl Output {
         }
         if self.shown.json {
             if let Some(progress) = &self.unprinted {
-                json::print(&Line::Progress(json::Progress::from(progress)));
+                json::print(&JsonRecord::Progress(json::ProgressRecord::from(progress)));
             }
-            json::print(&Line::Summary(json::Summary::new(summary, notices, self.noticed)));
+            json::print(&JsonRecord::Summary(json::Summary::new(summary, notices, self.noticed)));
         }
         match (notices, self.noticed) {
             (Notices::Done, _) => {
@@ -287,7 +287,7 @@ impl Output {
     /// the progress line.
     pub(crate) fn note(&self, note: &str) {
         if !self.shown.quiet && !self.shown.json {
-            self.rest();
+            self.hide_progress();
             print::note(note);
         }
     }
@@ -430,7 +430,7 @@ fn why_refused(reason: &str) -> Option<Cow<'_, str>> {
 /// Prints a failure in one line, whatever the options.
 pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
     if shown.json {
-        json::print(&Line::Error { message: &failure.message, exit_code: failure.code });
+        json::print(&JsonRecord::Error { message: &failure.message, exit_code: failure.code });
     }
     err(format_args!("downpour: {}", failure.message));
 }
@@ -442,7 +442,7 @@ mod tests {
     /// Every reason of the engine has words, or is one that says nothing to a user.
     #[test]
     fn every_reason_to_refuse_a_datagram_has_words() {
-        let named = downpour::Refused::default();
+        let named = downpour::RejectedDatagrams::default();
         let silent: Vec<_> = named.by_reason().filter(|(reason, _)| why_refused(reason).is_none()).collect();
         assert_eq!(silent, [("unknown_connection", 0), ("handshake_late", 0), ("replayed", 0)]);
         for (reason, _) in named.by_reason() {

@@ -2,21 +2,21 @@
 
 use std::io::{self, IsTerminal as _};
 
-use downpour::remote::{self, Pipe, PipeEvent, Witness};
+use downpour::remote::{self, PipeEvent, PipeOptions, SignalProbe};
 use tokio::time::Instant;
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
-use crate::limit::Limit;
+use crate::interrupt::SignalHandlers;
+use crate::rate_timetable::Limit;
 use crate::watch::{GRACE, at};
 use crate::{announce, options, print, taken};
 
 /// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
 /// nothing to save.
 pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
-    let witness = Witness::start()?;
-    let mut interrupts = taken(Interrupts::without_hang_up())?;
+    let witness = SignalProbe::start()?;
+    let mut interrupts = taken(SignalHandlers::without_hang_up())?;
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
     }
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
         reach.ssh.hearer = None;
     }
     // Joined like ssh does.
-    let pipe = Pipe { command: args.words.join(" "), reach };
+    let pipe = PipeOptions { command: args.words.join(" "), reach };
     let mut attention = interrupts.attend();
     let mut piping = remote::pipe(pipe, witness)?;
     announce::piped(piping.taken());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use downpour::Profile;
-use downpour::profile::{Difference, Line};
+use downpour::profile::{Difference, SettingRow};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
@@ -58,7 +58,7 @@ fn shown(profile: &Profile, allowed: bool) -> String {
     text
 }
 
-fn setting(line: &Line) -> String {
+fn setting(line: &SettingRow) -> String {
     let key = if line.key.contains('.') { quoted(&line.key) } else { line.key.clone() };
     format!("{key} = {}", quoted(&line.value))
 }

@@ -6,7 +6,7 @@ use std::thread;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use crate::interrupt::{Attention, Interrupts};
+use crate::interrupt::{Attention, SignalHandlers};
 use crate::print;
 use crate::stop_signal::StopSignal;
 
@@ -18,7 +18,7 @@ const MAX_TEXT: usize = 16 * 1024;
 
 /// The reason why there is no answer.
 #[derive(Debug)]
-pub(crate) enum NoAnswer {
+pub(crate) enum PromptError {
     /// Ctrl-C, or SIGTERM.
     Stopped(StopSignal),
     /// The input has ended, or cannot be read.
@@ -30,13 +30,13 @@ pub(crate) enum NoAnswer {
 pub(crate) async fn secret(
     question: &str,
     goes_on: fn(&str) -> bool,
-    interrupts: &mut Interrupts,
-) -> Result<String, NoAnswer> {
+    interrupts: &mut SignalHandlers,
+) -> Result<String, PromptError> {
     let mut attention = interrupts.attend();
     if !io::stdin().is_terminal() {
         return lines(goes_on, &mut attention).await;
     }
-    let hidden = NoEcho::start().map_err(NoAnswer::Input)?;
+    let hidden = NoEcho::start().map_err(PromptError::Input)?;
     print::write_err(question.as_bytes());
     let answer = lines(goes_on, &mut attention).await;
     drop(hidden);
@@ -92,12 +92,12 @@ impl Question {
 }
 
 /// Reads lines from stdin until the text does not go on: an empty line or the end of the input ends it, too.
-async fn lines(goes_on: fn(&str) -> bool, attention: &mut Attention<'_>) -> Result<String, NoAnswer> {
+async fn lines(goes_on: fn(&str) -> bool, attention: &mut Attention<'_>) -> Result<String, PromptError> {
     let mut text = line(attention).await?;
     while text.len() < MAX_TEXT && goes_on(&text) {
         match line(attention).await {
             Ok(next) if !next.trim().is_empty() => text = format!("{text}\n{next}"),
-            Ok(_) | Err(NoAnswer::Input(_)) => break,
+            Ok(_) | Err(PromptError::Input(_)) => break,
             Err(stopped) => return Err(stopped),
         }
     }
@@ -105,10 +105,10 @@ async fn lines(goes_on: fn(&str) -> bool, attention: &mut Attention<'_>) -> Resu
 }
 
 /// Reads one line from stdin, without its line break.
-async fn line(attention: &mut Attention<'_>) -> Result<String, NoAnswer> {
+async fn line(attention: &mut Attention<'_>) -> Result<String, PromptError> {
     tokio::select! {
-        line = read_line() => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(NoAnswer::Input),
-        stop = attention.next() => Err(NoAnswer::Stopped(stop)),
+        line = read_line() => line.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(PromptError::Input),
+        stop = attention.next() => Err(PromptError::Stopped(stop)),
     }
 }
 

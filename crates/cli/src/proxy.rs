@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use downpour::remote::{self, Reach, Tunnel};
+use downpour::remote::{self, HostOptions, Tunnel};
 use downpour::tunnel::control::ControlFolder;
-use downpour::tunnel::{ConnectionEvent, Destination, Forward, Forwarding, Place, TunnelEvent};
+use downpour::tunnel::{ConnectionEvent, Forward, ForwardAddress, ForwardTarget, Forwarding, TunnelEvent};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::print::{self, err};
 use crate::{announce, background, escape, options, taken};
 
@@ -63,7 +63,7 @@ fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
 }
 
 /// Keeps the tunnel, in the background.
-async fn keep(path: &Path, reach: Reach, port: u16, args: &Args) -> Result<u8, Failure> {
+async fn keep(path: &Path, reach: HostOptions, port: u16, args: &Args) -> Result<u8, Failure> {
     let is_quiet = args.output.quiet;
     let show = move |event| match event {
         TunnelEvent::Open => {
@@ -74,15 +74,15 @@ async fn keep(path: &Path, reach: Reach, port: u16, args: &Args) -> Result<u8, F
     };
     let mut tunnel = Tunnel { is_detached: true, is_found: true, ..tunnel(path, reach, port) };
     tunnel.forwarding.persist = args.tunnel.persist;
-    let mut interrupts = taken(Interrupts::without_hang_up())?;
+    let mut interrupts = taken(SignalHandlers::without_hang_up())?;
     let mut attention = interrupts.attend();
     remote::tunnel(tunnel, show, async { attention.next_in_background(true).await.into() }).await?;
     Ok(Code::Done as u8)
 }
 
 /// Carries one connection through a tunnel of its own.
-async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Result<u8, Failure> {
-    let mut interrupts = taken(Interrupts::install())?;
+async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) -> Result<u8, Failure> {
+    let mut interrupts = taken(SignalHandlers::install())?;
     let mut attention = interrupts.attend();
     let (opened, mut is_open) = mpsc::channel(1);
     let show = move |event| match event {
@@ -115,7 +115,7 @@ async fn carry_once(path: &Path, reach: Reach, port: u16, is_quiet: bool) -> Res
             },
         });
         drop(leave);
-        downpour::Stop::Cancelled
+        downpour::StopReason::Cancelled
     };
     let in_time = async {
         drop(is_left.await);
@@ -144,9 +144,9 @@ fn tell(event: TunnelEvent, is_quiet: bool) {
 }
 
 /// Returns the tunnel from a socket at `path` to the ssh server of the other machine.
-fn tunnel(path: &Path, reach: Reach, port: u16) -> Tunnel {
-    let to = Destination::Place(Place::Tcp { host: "localhost".to_owned(), port });
-    let forward = Forward { listen: Place::Unix(PathBuf::from(path)), to };
+fn tunnel(path: &Path, reach: HostOptions, port: u16) -> Tunnel {
+    let to = ForwardTarget::Place(ForwardAddress::Tcp { host: "localhost".to_owned(), port });
+    let forward = Forward { listen: ForwardAddress::Unix(PathBuf::from(path)), to };
     let forwarding = Forwarding { local: vec![forward], ..Forwarding::default() };
     Tunnel { forwarding, is_detached: false, is_found: false, reach }
 }

@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
-use downpour::{Peer, Role};
+use downpour::{Rendezvous, Role};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Interrupts};
+use crate::interrupt::{Attention, SignalHandlers};
 use crate::output::Output;
 use crate::stop_signal::stopping;
 use crate::ticket::{self, Guest};
-use crate::watch::{Conduct, OnOffer, begin, watch};
+use crate::watch::{OfferPolicy, WatchOptions, begin, watch};
 use crate::{options, print, stream};
 
 /// Receives; returns the exit code.
-pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let (is_to_stdout, given) = wanted(&args)?;
     let peer = match args.ticket.listen {
         Some(address) => options::listen(address, false),
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
             if ticket.listener == Role::Streams {
                 return stream::receive(ticket, args, is_to_stdout, interrupts).await;
             }
-            Peer::Connect(ticket)
+            Rendezvous::Connect(ticket)
         }
     };
     match is_to_stdout {
@@ -52,7 +52,7 @@ fn wanted(args: &Args) -> Result<(bool, Option<String>), Failure> {
 
 /// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file is
 /// removed.
-async fn to_stdout(mut args: Args, peer: Peer, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+async fn to_stdout(mut args: Args, peer: Rendezvous, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let failed =
         |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
@@ -81,12 +81,12 @@ async fn to_stdout(mut args: Args, peer: Peer, interrupts: &mut Interrupts) -> R
 }
 
 /// Receives into a directory.
-async fn follow(args: Args, peer: Peer, attention: &mut Attention<'_>) -> Result<u8, Failure> {
-    let offer = if args.options.confirm { OnOffer::Ask } else { OnOffer::Tell };
+async fn follow(args: Args, peer: Rendezvous, attention: &mut Attention<'_>) -> Result<u8, Failure> {
+    let offer = if args.options.confirm { OfferPolicy::Ask } else { OfferPolicy::Tell };
     let Args { receive, options, .. } = args;
     let transfer = begin(attention, || downpour::receive(receive, peer, options)).await?;
     let mut output = Output::new(args.output);
     let ticket = ticket::publish(transfer.ticket(), args.ticket.file.as_deref(), Guest::Sender, &output)?;
     output.start("recv", None, ticket.as_deref())?;
-    watch(transfer, Conduct { offer, ..Conduct::default() }, &mut output, attention).await
+    watch(transfer, WatchOptions { offer, ..WatchOptions::default() }, &mut output, attention).await
 }

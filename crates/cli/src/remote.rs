@@ -1,7 +1,7 @@
 //! `downpour remote`.
 
 use downpour::Error;
-use downpour::remote::{Access, Limit, Served, own_digest, serve};
+use downpour::remote::{Access, KeyRestriction, ServeResult, own_digest, serve};
 
 use crate::args::RemoteArgs;
 use crate::exit::{Code, Failure};
@@ -16,12 +16,12 @@ pub(crate) fn digest() -> Result<u8, Failure> {
 }
 
 /// Serves the other end of ssh, limited to one folder if requested.
-pub(crate) async fn run(args: RemoteArgs) -> Result<Served, Error> {
+pub(crate) async fn run(args: RemoteArgs) -> Result<ServeResult, Error> {
     let access = match (args.read_only, args.write_only) {
         (true, _) => Access::ReadOnly,
         (_, true) => Access::WriteOnly,
         _ => Access::Full,
     };
-    let limit = args.only.map(|folder| Limit { folder, access });
+    let limit = args.only.map(|folder| KeyRestriction { folder, access });
     serve(names(), limit.as_ref()).await
 }

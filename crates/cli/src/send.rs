@@ -4,29 +4,29 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use downpour::files::{Root, ScanOptions};
-use downpour::{Peer, SendSpec, Ticket, TicketError};
+use downpour::files::{SourceItem, SourceOptions};
+use downpour::{Rendezvous, SendSpec, Ticket, TicketError};
 
 use crate::args::Args;
 use crate::copy::scan;
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::options;
 use crate::output::Output;
 use crate::ticket::{self, Guest};
-use crate::watch::{Conduct, begin, watch};
+use crate::watch::{WatchOptions, begin, watch};
 
 /// Sends; returns the exit code.
-pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     check_ticket(&args)?;
     let options = options::sender(&args)?;
     let peer = match &args.ticket.to {
         Some(argument) => {
-            Peer::Connect(ticket::read(argument.as_deref(), args.ticket.file.as_deref(), interrupts).await?)
+            Rendezvous::Connect(ticket::read(argument.as_deref(), args.ticket.file.as_deref(), interrupts).await?)
         }
         None => options::listen(args.ticket.listen.flatten(), args.ticket.keep),
     };
-    let scan = ScanOptions { hash: options.checksums.is_some(), ..scan(&args)? };
+    let scan = SourceOptions { hash: options.checksums.is_some(), ..scan(&args)? };
     let spec = SendSpec { roots: args.paths.iter().map(root).collect(), scan };
     let mut attention = interrupts.attend();
     let transfer = begin(&mut attention, || downpour::send(spec, peer, options)).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     let guest = Guest::Receiver { many: args.ticket.keep };
     let ticket = ticket::publish(transfer.ticket(), args.ticket.file.as_deref(), guest, &output)?;
     output.start("send", args.speed.rate, ticket.as_deref())?;
-    let conduct = Conduct { keep: args.ticket.keep, limit: args.speed.limit, ..Conduct::default() };
+    let conduct = WatchOptions { keep: args.ticket.keep, limit: args.speed.limit, ..WatchOptions::default() };
     watch(transfer, conduct, &mut output, &mut attention).await
 }
 
@@ -64,6 +64,6 @@ fn check_ticket(args: &Args) -> Result<(), Failure> {
 }
 
 /// A folder with a slash at the end stands for its contents.
-fn root(path: &PathBuf) -> Root {
-    if path.as_os_str().as_bytes().ends_with(b"/") { Root::contents(path) } else { Root::new(path) }
+fn root(path: &PathBuf) -> SourceItem {
+    if path.as_os_str().as_bytes().ends_with(b"/") { SourceItem::contents(path) } else { SourceItem::new(path) }
 }

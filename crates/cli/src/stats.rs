@@ -17,8 +17,8 @@ impl fmt::Display for Stats<'_> {
         let named = kinds.iter().filter(|(_, count)| *count > 0);
         let named: Vec<String> = named.map(|(kind, count)| format!("{kind}: {}", grouped(count))).collect();
         let way = match self.0.role {
-            Role::Sends => "sent",
-            Role::Receives | Role::Tunnels | Role::Streams => "received",
+            Role::Sender => "sent",
+            Role::Receiver | Role::Tunnel | Role::Streams => "received",
         };
         let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
         writeln!(f, "Number of files: {}{named}", grouped(all))?;

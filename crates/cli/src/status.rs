@@ -6,7 +6,7 @@ use downpour::activity::{Activity, Running, running};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
-use crate::json::{self, Line};
+use crate::json::{self, JsonRecord};
 use crate::print::{err, out};
 use crate::progress::in_words;
 use crate::{announce, escape};
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     found.retain(|running| args.pid.is_none_or(|pid| running.pid == pid));
     for running in &found {
         if args.output.json {
-            json::print(&Line::Running(json::Running::from(running)));
+            json::print(&JsonRecord::Running(json::Running::from(running)));
         } else {
             out(lines(running));
         }

@@ -18,7 +18,7 @@ pub(crate) enum StopSignal {
     Terminated,
 }
 
-impl From<StopSignal> for downpour::Stop {
+impl From<StopSignal> for downpour::StopReason {
     fn from(stop: StopSignal) -> Self {
         match stop {
             StopSignal::Interrupted => Self::Cancelled,

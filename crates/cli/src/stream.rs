@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicU64;
 
 use downpour::Ticket;
 use downpour::files::Existing;
-use downpour::remote::Witness;
+use downpour::remote::SignalProbe;
 use downpour::streams::{StreamFetch, StreamOffer, StreamTarget, is_name};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Interrupts};
+use crate::interrupt::{Attention, SignalHandlers};
 use crate::output::Output;
 use crate::prompt::Question;
 use crate::stop_signal::StopSignal;
@@ -31,8 +31,8 @@ pub(crate) fn is_sent(args: &Args) -> bool {
 /// Sends stdin; returns the exit code. A hang-up ends the process as well as the one that feeds it.
 pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
     let name = name(&args)?;
-    let witness = Witness::start()?;
-    let mut interrupts = crate::taken(Interrupts::without_hang_up())?;
+    let witness = SignalProbe::start()?;
+    let mut interrupts = crate::taken(SignalHandlers::without_hang_up())?;
     let options = options::engine(&args)?;
     let mut attention = interrupts.attend();
     let offer = StreamOffer::listen(name.clone(), args.ticket.listen.flatten(), options::TICKET_LIFETIME, options)?;
@@ -69,7 +69,7 @@ fn name(args: &Args) -> Result<Vec<u8>, Failure> {
         return Err(refused("--checksums lists files, and stdin is none: leave it out"));
     }
     check_output(args)?;
-    if args.speed.limit.as_ref().is_some_and(crate::limit::Limit::changes) {
+    if args.speed.limit.as_ref().is_some_and(crate::rate_timetable::Limit::changes) {
         return Err(refused("a stream has one limit, not a timetable: write --limit RATE"));
     }
     let name = args.stream_name.as_deref().map_or(UNNAMED.as_bytes(), |name| name.as_bytes());
@@ -94,7 +94,7 @@ pub(crate) async fn receive(
     ticket: Ticket,
     args: Args,
     is_to_stdout: bool,
-    interrupts: &mut Interrupts,
+    interrupts: &mut SignalHandlers,
 ) -> Result<u8, Failure> {
     let target = target(&args, is_to_stdout)?;
     let options = options::engine(&args)?;
@@ -145,7 +145,7 @@ fn target(args: &Args, is_to_stdout: bool) -> Result<StreamTarget, Failure> {
     let replaces = match args.receive.existing {
         Existing::Refuse => false,
         Existing::Replace => true,
-        Existing::Skip | Existing::KeepNewer | Existing::Only => {
+        Existing::Skip | Existing::KeepNewer | Existing::UpdateOnly => {
             let message = "a stream has no length and no time to compare: write --existing replace or refuse";
             return Err(Failure::new(Code::Usage, message));
         }
@@ -169,7 +169,7 @@ async fn answer(attention: &mut Attention<'_>) -> Result<bool, Failure> {
 }
 
 /// Waits for a signal to stop, and keeps it.
-async fn stop(attention: &mut Attention<'_>, stopped: &mut Option<StopSignal>) -> downpour::Stop {
+async fn stop(attention: &mut Attention<'_>, stopped: &mut Option<StopSignal>) -> downpour::StopReason {
     let stop = attention.next().await;
     *stopped = Some(stop);
     stop.into()

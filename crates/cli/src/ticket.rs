@@ -7,10 +7,10 @@ use std::time::Duration;
 use downpour::Ticket;
 
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::output::Output;
 use crate::print::warn;
-use crate::prompt::{self, NoAnswer};
+use crate::prompt::{self, PromptError};
 
 /// The environment variable that holds a ticket.
 const VARIABLE: &str = "DOWNPOUR_TICKET";
@@ -19,7 +19,7 @@ const VARIABLE: &str = "DOWNPOUR_TICKET";
 pub(crate) async fn read(
     argument: Option<&str>,
     file: Option<&Path>,
-    interrupts: &mut Interrupts,
+    interrupts: &mut SignalHandlers,
 ) -> Result<Ticket, Failure> {
     if let Some(text) = argument {
         warn(
@@ -39,8 +39,8 @@ pub(crate) async fn read(
     }
     match prompt::secret("Ticket (not shown): ", downpour::ticket::goes_on, interrupts).await {
         Ok(text) => parse(&text),
-        Err(NoAnswer::Stopped(stop)) => Err(Failure::stopped(stop)),
-        Err(NoAnswer::Input(error)) => Err(Failure::new(
+        Err(PromptError::Stopped(stop)) => Err(Failure::stopped(stop)),
+        Err(PromptError::Input(error)) => Err(Failure::new(
             Code::Usage,
             format!("no ticket on stdin ({error}): give one there, by --ticket-file or by {VARIABLE}"),
         )),

@@ -5,13 +5,13 @@ use downpour::remote::{self, Location};
 use crate::args::Args;
 use crate::copy::copy;
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::notices::Notices;
 use crate::output::Output;
-use crate::watch::{Conduct, begin, watch};
+use crate::watch::{WatchOptions, begin, watch};
 
 /// Compares; returns the exit code.
-pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     if let Some(Location::Local(path)) = args.places.last()
         && !path.as_os_str().is_empty()
         && path.symlink_metadata().is_err()
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     let mut attention = interrupts.attend();
     let transfer = begin(&mut attention, || remote::copy(copy)).await?;
     output.start(args.command.name(), None, None)?;
-    let conduct = Conduct { notices: Notices::Differences, ..Conduct::default() };
+    let conduct = WatchOptions { notices: Notices::Differences, ..WatchOptions::default() };
     let code = watch(transfer, conduct, &mut output, &mut attention).await?;
     Ok(if output.noticed() > 0 { Code::Other as u8 } else { code })
 }

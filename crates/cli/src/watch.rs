@@ -11,12 +11,12 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 use crate::announce;
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Heard};
-use crate::limit::{LOOK_AGAIN, Limit};
+use crate::interrupt::{Attention, SignalEvent};
 use crate::notices::Notices;
 use crate::output::Output;
 use crate::prompt::Question;
-use crate::rates::Both;
+use crate::rate::Both;
+use crate::rate_timetable::{LOOK_AGAIN, Limit};
 use crate::stop_signal::{StopSignal, default_effect, stopping};
 
 /// How long a transfer may take to end after a signal to stop: the process must be gone within a second. What has arrived
@@ -25,9 +25,9 @@ pub(crate) const GRACE: Duration = Duration::from_millis(800);
 
 /// How a transfer is handled.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Conduct {
+pub(crate) struct WatchOptions {
     /// How an offer is handled.
-    pub(crate) offer: OnOffer,
+    pub(crate) offer: OfferPolicy,
     /// Whether further transfers may follow, however one ends.
     pub(crate) keep: bool,
     /// The meaning of the receiver's notices.
@@ -40,7 +40,7 @@ pub(crate) struct Conduct {
 
 /// How an offer is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OnOffer {
+pub(crate) enum OfferPolicy {
     /// Accept: the user has requested it.
     #[default]
     Take,
@@ -64,7 +64,7 @@ pub(crate) async fn begin(
             transfer.abandon();
         }
     };
-    thread::Builder::new().name("downpour-start".into()).spawn(work).map_err(Error::System)?;
+    thread::Builder::new().name("downpour-start".into()).spawn(work).map_err(Error::OutOfResources)?;
     let ended = |_| Failure::new(Code::Other, "the start of the transfer ended without a word");
     let stop = tokio::select! {
         biased;
@@ -73,7 +73,7 @@ pub(crate) async fn begin(
     };
     match timeout(GRACE, started).await {
         Ok(started) => {
-            attention.put_back(stop.map_or(Heard::HangUp, Heard::Stop));
+            attention.put_back(stop.map_or(SignalEvent::HangUp, SignalEvent::Stop));
             Ok(started.map_err(ended)??)
         }
         Err(_) => {
@@ -87,7 +87,7 @@ pub(crate) async fn begin(
 /// second signal ends the process.
 pub(crate) async fn watch(
     transfer: Transfer,
-    conduct: Conduct,
+    conduct: WatchOptions,
     output: &mut Output,
     attention: &mut Attention<'_>,
 ) -> Result<u8, Failure> {
@@ -119,9 +119,9 @@ pub(crate) async fn watch(
                 None => return result,
             },
             heard = attention.heard() => match heard {
-                Heard::HangUp => watch.hang_up(),
-                Heard::Stop(stop) => watch.stop(stop),
-                Heard::Ask => watch.output.tell_progress(),
+                SignalEvent::HangUp => watch.hang_up(),
+                SignalEvent::Stop(stop) => watch.stop(stop),
+                SignalEvent::Ask => watch.output.tell_progress(),
             },
             answer = answer(&mut watch.question) => watch.answered(answer),
             _ = look.tick(), if changes => watch.limit(),
@@ -151,7 +151,7 @@ async fn answer(question: &mut Option<Question>) -> io::Result<bool> {
 /// A transfer being shown.
 struct Watch<'a> {
     transfer: Transfer,
-    conduct: Conduct,
+    conduct: WatchOptions,
     output: &'a mut Output,
     /// The limit in effect.
     held: Option<Rate>,
@@ -182,19 +182,21 @@ impl Watch<'_> {
             // Nothing moves, and the progress line would be drawn over the question.
             TransferEvent::Progress(_) if self.question.is_some() => {}
             // The figures of several receivers cannot be told apart.
-            TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => self.output.crowd(self.peers),
+            TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => {
+                self.output.show_receiver_count(self.peers)
+            }
             TransferEvent::Progress(progress) => self.output.progress(progress),
             TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
-            TransferEvent::LeftOut(left) => self.output.left_out(&left),
-            TransferEvent::Note(note) => self.output.note(&note),
+            TransferEvent::Skipped(left) => self.output.left_out(&left),
+            TransferEvent::UserNote(note) => self.output.note(&note),
             TransferEvent::UdpClosed { host, port, was_closed } => {
                 let still = if was_closed { ", as at the last try" } else { "" };
                 self.output.note(&format!(
                     "UDP port {port} of {host} does not answer{still}: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that."
                 ));
             }
-            TransferEvent::Attempt { message, kind } => {
+            TransferEvent::AttemptFailed { message, kind } => {
                 announce::update(|activity| (activity.state, activity.progress) = (State::Waiting, None));
                 self.output.attempt_failed(&escape::text(&message), Code::from(kind))
             }
@@ -237,7 +239,7 @@ impl Watch<'_> {
                 self.output.one_failed(&failure);
                 Ok(failure.code)
             }
-            (Err(error @ (Error::Vanished | Error::Stalled(_))), _) if self.goes_on() => Err(Failure {
+            (Err(error @ (Error::ConnectionLost | Error::Stalled(_))), _) if self.goes_on() => Err(Failure {
                 message: format!("{error}; the same command goes on from what has arrived"),
                 ..Failure::from(error)
             }),
@@ -293,12 +295,12 @@ impl Watch<'_> {
     /// Shows an offer, and accepts it or asks.
     fn offer(&mut self, offer: &Offer) {
         match self.conduct.offer {
-            OnOffer::Take => self.transfer.accept(),
-            OnOffer::Tell => {
+            OfferPolicy::Take => self.transfer.accept(),
+            OfferPolicy::Tell => {
                 self.output.offer(offer);
                 self.transfer.accept();
             }
-            OnOffer::Ask => {
+            OfferPolicy::Ask => {
                 self.output.ask(offer);
                 announce::update(|activity| activity.state = State::Asking);
                 // Another peer's offer, after the previous peer has left during the question: the next line typed is
@@ -320,7 +322,7 @@ impl Watch<'_> {
             // The next peer's offer would not be answered either.
             Err(_) => {
                 self.unanswered = true;
-                self.transfer.stop(downpour::Stop::Cancelled);
+                self.transfer.stop(downpour::StopReason::Cancelled);
             }
         }
     }

@@ -36,14 +36,14 @@ const BEGINNING: u64 = 64 << 10;
 
 /// The picture, while the transfer goes on. Ends with it, and removes what it has made.
 #[derive(Debug)]
-pub(crate) struct Picture {
+pub(crate) struct WebViewer {
     lab: Child,
     trim: Option<AbortHandle>,
     /// What the lab says beside its address, and the trace unless the user wants it; private to this user.
     _folder: TempDir,
 }
 
-impl Picture {
+impl WebViewer {
     /// Opens the picture of the transfer whose trace is written to `qlog`, or to a temporary file, which is put there.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Picture {
     }
 }
 
-impl Drop for Picture {
+impl Drop for WebViewer {
     fn drop(&mut self) {
         if let Some(trim) = &self.trim {
             trim.abort();

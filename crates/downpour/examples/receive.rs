@@ -1,12 +1,12 @@
 //! Receives into the folder named as argument, with the ticket on standard input: `cargo run --example receive FOLDER`.
 
-use downpour::{Peer, Ticket, TransferOptions, receive};
+use downpour::{Rendezvous, Ticket, TransferOptions, receive};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let into: std::path::PathBuf = std::env::args_os().nth(1).ok_or("name a folder")?.into();
     let ticket = Ticket::parse(&std::io::read_to_string(std::io::stdin())?)?;
-    let transfer = receive(into, Peer::Connect(ticket), TransferOptions::default())?;
+    let transfer = receive(into, Rendezvous::Connect(ticket), TransferOptions::default())?;
     println!("{}", transfer.finish().await?);
     Ok(())
 }

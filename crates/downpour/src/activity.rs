@@ -21,7 +21,7 @@ use rustix::net::{
 use rustix::process::{Pid, geteuid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::own_folder::{absolute, own_folder, temporary_folder};
+use crate::private_directory::{absolute, own_folder, temporary_folder};
 use crate::transfer::Progress;
 
 /// Searchers that may wait to be answered.

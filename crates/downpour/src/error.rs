@@ -24,7 +24,7 @@ use crate::remote::limited::Limited;
 use crate::remote::restriction::Restriction;
 use crate::streams::StreamError;
 use crate::ticket::{Role, TicketError};
-use crate::tunnel::Place;
+use crate::tunnel::ForwardAddress;
 pub use context::Context;
 pub(crate) use numbers::{answer_number, kind_of_answer};
 pub(crate) use reported::{Closing, answer_line, cause_line, is_done, or_nothing, read_answer, read_cause};
@@ -53,7 +53,7 @@ pub enum Error {
     /// The ticket's time is over and nobody has used it.
     #[error("nobody came while the ticket was good ({} s)", .0.as_secs())]
     #[serde(skip)]
-    NobodyCame(Duration),
+    TicketExpired(Duration),
     /// The network: no socket, no connection, no flow.
     #[error(transparent)]
     #[serde(skip)]
@@ -73,19 +73,22 @@ pub enum Error {
     },
     /// The two programs are too different.
     #[error("the other side speaks no version of the protocol known here")]
-    Version,
+    #[serde(rename = "Version")]
+    VersionMismatch,
     /// A request has fields that this release does not know.
     #[error("this downpour is too old for what was asked of it: it does not know {}", .0.join(", "))]
     UnknownFields(Vec<String>),
     /// The peer was there and is gone.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
-    Vanished,
+    #[serde(rename = "Vanished")]
+    ConnectionLost,
     /// A peer that connected to this side made no progress for this long.
     #[error("the other side made no progress for {} s", .0.as_secs())]
     Stalled(Duration),
     /// The peer broke the protocol.
     #[error("the other side broke the protocol: {0}")]
-    Violation(String),
+    #[serde(rename = "Violation")]
+    ProtocolViolation(String),
     /// A block cannot be decoded, and as the sender's profile has it nothing more of it is sent.
     #[error("a block cannot be decoded and its profile sends nothing more of it: its bytes are lost")]
     Undecodable,
@@ -147,7 +150,7 @@ pub enum Error {
     /// A program could not be copied to the other machine.
     #[error("downpour was not copied to {host}: {why}")]
     #[serde(skip)]
-    NotCopied {
+    BootstrapFailed {
         /// The machine.
         host: String,
         /// Its words.
@@ -155,7 +158,8 @@ pub enum Error {
     },
     /// The login is limited ([`Limit`](crate::remote::Limit)), and the request exceeds the limit.
     #[error("this login is limited to one folder: {0}")]
-    Limited(#[source] Limited),
+    #[serde(rename = "Limited")]
+    KeyRestricted(#[source] Limited),
     /// The login runs downpour in place of all commands.
     #[error("the login at {host} runs downpour alone, and one that runs commands is needed")]
     #[serde(skip)]
@@ -249,14 +253,14 @@ pub enum Error {
     #[serde(skip)]
     Listen {
         /// The place.
-        place: Place,
+        place: ForwardAddress,
         /// The system's words.
         source: io::Error,
     },
     /// A tunnel has no numbers left for further connections.
     #[error("the tunnel has carried 65,535 connections, which is all that one can")]
     #[serde(skip)]
-    Spent,
+    ConnectionLimit,
     /// The trace file cannot be written.
     #[error("cannot write the trace {}: {source}", path.display())]
     #[serde(skip)]
@@ -269,7 +273,7 @@ pub enum Error {
     /// The system refuses a thread, a descriptor, or random bytes.
     #[error("the system refuses what a transfer needs: {0}")]
     #[serde(skip)]
-    System(io::Error),
+    OutOfResources(io::Error),
     /// A fault of this program.
     #[error("internal error: {0}")]
     #[serde(skip)]
@@ -288,17 +292,17 @@ impl Error {
             Self::Files(error) => error.kind(),
             Self::Ticket(error) => error.kind(),
             Self::Stream(error) => error.kind(),
-            Self::NobodyCame(_) | Self::LoginRefused { .. } => ErrorKind::Authentication,
+            Self::TicketExpired(_) | Self::LoginRefused { .. } => ErrorKind::Authentication,
             Self::WrongRole { .. } => ErrorKind::WrongRole,
             Self::Unreachable { .. } | Self::Ssh(_) | Self::NoDownpour { .. } | Self::NothingStarts { .. } => {
                 ErrorKind::Unreachable
             }
-            Self::Vanished | Self::Stalled(_) => ErrorKind::Timeout,
+            Self::ConnectionLost | Self::Stalled(_) => ErrorKind::Timeout,
             Self::Undecodable => ErrorKind::Undecodable,
             Self::Declined => ErrorKind::Declined,
             Self::Cancelled => ErrorKind::Cancelled,
             Self::Terminated => ErrorKind::Terminated,
-            Self::Violation(_) => ErrorKind::Protocol,
+            Self::ProtocolViolation(_) => ErrorKind::Protocol,
             Self::Exhausted(_) => ErrorKind::Exhausted,
             Self::NotInstalled { .. } | Self::NoFittingProgram { .. } => ErrorKind::NotFound,
             Self::Copy(error) => error.kind(),
@@ -309,17 +313,17 @@ impl Error {
             | Self::Trace { .. }
             | Self::Input(_)
             | Self::Output(_)
-            | Self::Limited(_)
+            | Self::KeyRestricted(_)
             | Self::RunsDownpour { .. } => ErrorKind::Storage,
             Self::NoSsh { .. }
-            | Self::NotCopied { .. }
+            | Self::BootstrapFailed { .. }
             | Self::Net(_)
-            | Self::Version
+            | Self::VersionMismatch
             | Self::UnknownFields(_)
             | Self::Older(_)
             | Self::Listen { .. }
-            | Self::Spent
-            | Self::System(_)
+            | Self::ConnectionLimit
+            | Self::OutOfResources(_)
             | Self::Internal(_) => ErrorKind::Other,
         }
     }
@@ -363,7 +367,7 @@ impl Error {
 }
 
 /// Who ends a connection, as this side knows it: for words to the user.
-pub(crate) struct Other<'a> {
+pub(crate) struct PeerContext<'a> {
     pub(crate) role: Role,
     /// Where it was looked for, and for how long; nothing if it came to us.
     pub(crate) tried: Option<(&'a [SocketAddr], Duration)>,
@@ -371,7 +375,7 @@ pub(crate) struct Other<'a> {
 
 impl Error {
     /// Why a connection with `other` has ended.
-    pub(crate) fn ended(error: NetError, other: &Other<'_>) -> Self {
+    pub(crate) fn ended(error: NetError, other: &PeerContext<'_>) -> Self {
         match (error, other.tried) {
             (NetError::ClosedByPeer { code, reason }, _) => {
                 Closing { code, reason }.read().within(Context::Peer { role: other.role, by_ticket: true })
@@ -379,7 +383,7 @@ impl Error {
             (NetError::HandshakeTimedOut { send_error }, Some((addresses, after))) => {
                 Self::Unreachable { addresses: addresses.to_vec(), after, send_error, by_ticket: true }
             }
-            (NetError::HandshakeTimedOut { .. }, None) => Self::Vanished,
+            (NetError::HandshakeTimedOut { .. }, None) => Self::ConnectionLost,
             (error, _) => error.into(),
         }
     }
@@ -391,17 +395,17 @@ impl From<NetError> for Error {
             Arc::try_unwrap(error).unwrap_or_else(|shared| io::Error::new(shared.kind(), shared.to_string()))
         };
         match error {
-            NetError::PeerLost | NetError::PipeEnded => Self::Vanished,
-            NetError::ProtocolViolation { reason } => Self::Violation(reason.to_owned()),
-            NetError::VersionMismatch { .. } => Self::Version,
+            NetError::ConnectionLost | NetError::PipeEnded => Self::ConnectionLost,
+            NetError::ProtocolViolation { reason } => Self::ProtocolViolation(reason.to_owned()),
+            NetError::VersionMismatch { .. } => Self::VersionMismatch,
             NetError::Undecodable => Self::Undecodable,
             NetError::Exhausted { what } => Self::Exhausted(what),
             NetError::Flow(FlowError::Exhausted) => Self::Exhausted("no flow numbers are left"),
-            NetError::System(error) => Self::System(owned(error)),
+            NetError::OutOfResources(error) => Self::OutOfResources(owned(error)),
             NetError::Panicked(_) => Self::Internal("a thread of the network panicked"),
             NetError::ClosedLocally => Self::Internal("the connection was closed by nobody"),
             // The sources and sinks of this library fail with its own errors.
-            NetError::Storage(error) => owned(error).downcast().unwrap_or_else(Self::System),
+            NetError::Storage(error) => owned(error).downcast().unwrap_or_else(Self::OutOfResources),
             other => Self::Net(other),
         }
     }
@@ -421,9 +425,9 @@ impl From<MessageError> for Error {
 
 const fn verb(role: Role) -> &'static str {
     match role {
-        Role::Sends | Role::Streams => "send",
-        Role::Receives => "receive",
-        Role::Tunnels => "listen for tunnels",
+        Role::Sender | Role::Streams => "send",
+        Role::Receiver => "receive",
+        Role::Tunnel => "listen for tunnels",
     }
 }
 

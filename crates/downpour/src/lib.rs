@@ -11,6 +11,7 @@
 struct Readme;
 
 pub mod activity;
+mod block_on;
 #[cfg(test)]
 mod corpora;
 mod error;
@@ -23,21 +24,20 @@ pub mod streams;
 pub mod ticket;
 mod transfer;
 pub mod tunnel;
-mod wait;
 
-pub(crate) use store::{base64, own_folder};
+pub(crate) use store::{base64, private_directory};
 
 pub use error::{Context, Error, ErrorKind};
-pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, Refused};
+pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, RejectedDatagrams};
 pub use options::EngineOptions;
 pub use path_cache::PathCache;
 pub use store::{self as files, messages};
 pub use ticket::{Role, Ticket, TicketError};
 pub use transfer::{
-    Bottleneck, Bound, ByteCounts, Bytes, ConnectionFigures, Failures, ListenOptions, NameCounts, Offer, Peer,
-    Progress, SendSpec, Stop, Summary, Transfer, TransferEvent, TransferOptions, receive, send,
+    Bottleneck, ByteCounts, ConnectionFigures, DisplayBytes, Failures, ListenOptions, NameCounts, Offer, Progress,
+    Rendezvous, SendSpec, Side, StopReason, Summary, Transfer, TransferEvent, TransferOptions, receive, send,
 };
 pub use transport::{
-    CongestionStats, ConnectionStats, Connector, ObjectStats, PacketStats, PathStats, Profile, Rate, SymbolStats,
-    TimerStats, congestion, floor, profile,
+    CongestionStats, ConnectingSide, ConnectionStats, ObjectStats, PacketStats, PathStats, Profile, Rate, SymbolStats,
+    TimerStats, congestion, profile, transfer_floor,
 };

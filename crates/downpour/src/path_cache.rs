@@ -11,9 +11,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use transport::congestion::PathMemory;
+use transport::congestion::SavedPath;
 
-use crate::own_folder::{cache_home, is_own, own_folder};
+use crate::private_directory::{cache_home, is_own, own_folder};
 
 /// Age beyond which a path is another one.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
@@ -42,23 +42,23 @@ struct Ends {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct CachedPath {
     ends: Ends,
     /// Seconds since 1970.
     at: u64,
-    memory: PathMemory,
+    memory: SavedPath,
 }
 
 /// A host that UDP does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Closed {
+struct UdpBlocked {
     ends: Ends,
     /// Seconds since 1970.
     at: u64,
 }
 
 /// What a file has a list of.
-trait Kept: Serialize + DeserializeOwned {
+trait CacheRecord: Serialize + DeserializeOwned {
     /// The name of the file.
     const FILE: &'static str;
 
@@ -74,7 +74,7 @@ trait Kept: Serialize + DeserializeOwned {
 pub(crate) struct Lease {
     cache: PathCache,
     ends: Ends,
-    taken: Option<Entry>,
+    taken: Option<CachedPath>,
 }
 
 impl PathCache {
@@ -103,26 +103,26 @@ impl PathCache {
     }
 
     fn is_closed(&self, ends: Ends, now: u64) -> bool {
-        let found = self
-            .open(Closed::FILE, false)
-            .and_then(|file| change(file, now, |all: &mut Vec<Closed>| all.iter().any(|closed| closed.ends == ends)));
+        let found = self.open(UdpBlocked::FILE, false).and_then(|file| {
+            change(file, now, |all: &mut Vec<UdpBlocked>| all.iter().any(|closed| closed.ends == ends))
+        });
         found.unwrap_or(false)
     }
 
     fn set_closed(&self, ends: Ends, is_closed: bool, now: u64) {
         // Without it the next transfer waits, as this one did.
-        drop(self.open(Closed::FILE, is_closed).and_then(|file| {
-            change(file, now, |all: &mut Vec<Closed>| {
+        drop(self.open(UdpBlocked::FILE, is_closed).and_then(|file| {
+            change(file, now, |all: &mut Vec<UdpBlocked>| {
                 all.retain(|closed| closed.ends != ends);
-                all.extend(is_closed.then_some(Closed { ends, at: now }));
+                all.extend(is_closed.then_some(UdpBlocked { ends, at: now }));
             })
         }));
     }
 
     fn lease_between(&self, ends: Ends, now: u64) -> Lease {
         // Nothing is created for a transfer that may learn nothing.
-        let taken = self.open(Entry::FILE, false).and_then(|file| {
-            change(file, now, |entries: &mut Vec<Entry>| {
+        let taken = self.open(CachedPath::FILE, false).and_then(|file| {
+            change(file, now, |entries: &mut Vec<CachedPath>| {
                 let at = entries.iter().position(|entry| entry.ends == ends)?;
                 Some(entries.remove(at))
             })
@@ -144,14 +144,14 @@ impl PathCache {
 
 /// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
 /// them goes without.
-fn change<E: Kept, T>(file: File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
+fn change<E: CacheRecord, T>(file: File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
     file.try_lock().map_err(io::Error::from)?;
     let result = rewrite(&file, now, change);
     // Closing the file does not unlock it while a process that is being started still shares it.
     file.unlock().and(result)
 }
 
-fn rewrite<E: Kept, T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
+fn rewrite<E: CacheRecord, T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
     let mut text = Vec::new();
     file.take(LARGEST).read_to_end(&mut text)?;
     let mut entries: Vec<E> = serde_json::from_slice(&text).unwrap_or_default();
@@ -159,7 +159,7 @@ fn rewrite<E: Kept, T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<E
     entries.retain(|entry| is_young(entry) && entry.is_credible());
     let result = change(&mut entries);
     let excess = entries.len().saturating_sub(MOST);
-    entries.sort_by_key(Kept::at);
+    entries.sort_by_key(CacheRecord::at);
     entries.drain(..excess);
     let text = serde_json::to_vec(&entries).map_err(io::Error::other)?;
     file.rewind()?;
@@ -170,21 +170,21 @@ fn rewrite<E: Kept, T>(mut file: &File, now: u64, change: impl FnOnce(&mut Vec<E
 
 impl Lease {
     /// Returns what an earlier transfer has learned of the path.
-    pub(crate) fn memory(&self) -> Option<PathMemory> {
+    pub(crate) fn memory(&self) -> Option<SavedPath> {
         self.taken.map(|entry| entry.memory)
     }
 
     /// Puts back what the transfer has learned; if that is nothing, what was there before.
-    pub(crate) fn give_back(self, learned: Option<PathMemory>) {
+    pub(crate) fn give_back(self, learned: Option<SavedPath>) {
         self.give_back_at(learned, now());
     }
 
-    fn give_back_at(self, learned: Option<PathMemory>, now: u64) {
+    fn give_back_at(self, learned: Option<SavedPath>, now: u64) {
         let Self { cache, ends, taken } = self;
-        if let Some(entry) = learned.map(|memory| Entry { ends, at: now, memory }).or(taken) {
+        if let Some(entry) = learned.map(|memory| CachedPath { ends, at: now, memory }).or(taken) {
             // Without it the next transfer searches for the rate, as the first one did.
-            drop(cache.open(Entry::FILE, true).and_then(|file| {
-                change(file, now, |entries: &mut Vec<Entry>| {
+            drop(cache.open(CachedPath::FILE, true).and_then(|file| {
+                change(file, now, |entries: &mut Vec<CachedPath>| {
                     entries.retain(|other| other.ends != ends);
                     entries.push(entry);
                 })
@@ -206,7 +206,7 @@ impl Ends {
     }
 }
 
-impl Kept for Closed {
+impl CacheRecord for UdpBlocked {
     const FILE: &'static str = "closed.json";
 
     fn at(&self) -> u64 {
@@ -218,7 +218,7 @@ impl Kept for Closed {
     }
 }
 
-impl Kept for Entry {
+impl CacheRecord for CachedPath {
     const FILE: &'static str = "paths.json";
 
     fn at(&self) -> u64 {
@@ -226,7 +226,7 @@ impl Kept for Entry {
     }
 
     fn is_credible(&self) -> bool {
-        let PathMemory { rate, base, baseline, burst } = self.memory;
+        let SavedPath { rate, base, baseline, burst } = self.memory;
         (1..=1_000_000_000_000).contains(&rate.bits_per_second())
             && (Duration::from_micros(1)..=Duration::from_secs(60)).contains(&base)
             && baseline.is_none_or(|share| (0.0..=0.5).contains(&share))
@@ -263,9 +263,9 @@ mod tests {
         (home, cache)
     }
 
-    fn memory(megabits: u64) -> PathMemory {
+    fn memory(megabits: u64) -> SavedPath {
         let base = Duration::from_millis(100);
-        PathMemory { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: Some(0.05), burst: 2.0 }
+        SavedPath { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: Some(0.05), burst: 2.0 }
     }
 
     fn ends(remote: &str) -> Ends {
@@ -318,10 +318,10 @@ mod tests {
     fn a_change_leaves_no_lock_with_a_process_that_shares_the_file() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
-        let file = cache.open(Entry::FILE, false).expect("the file");
+        let file = cache.open(CachedPath::FILE, false).expect("the file");
         // A process that is being started shares every open file until it runs its program.
         let _shared = file.try_clone().expect("a second descriptor");
-        change(file, NOW, |_: &mut Vec<Entry>| ()).expect("a change");
+        change(file, NOW, |_: &mut Vec<CachedPath>| ()).expect("a change");
         assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90));
     }
 
@@ -336,8 +336,8 @@ mod tests {
         assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
         assert_eq!(known(&cache, "198.18.44.1", NOW + 400), None, "the oldest made way");
         assert_eq!(known(&cache, "198.18.255.1", NOW + 400), Some(256));
-        let fast = Entry { ends: ends("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
-        let lossy = Entry { memory: PathMemory { baseline: Some(0.9), ..memory(1) }, ..fast };
+        let fast = CachedPath { ends: ends("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
+        let lossy = CachedPath { memory: SavedPath { baseline: Some(0.9), ..memory(1) }, ..fast };
         let unfit = serde_json::to_string(&[fast, lossy]).expect("text");
         for broken in [unfit.as_str(), "[{", "", "\u{0}\u{1}", &"[".repeat(300_000)] {
             fs::write(&file, broken).expect("a broken file");

@@ -62,11 +62,14 @@ pub struct Ticket {
 #[repr(u8)]
 pub enum Role {
     /// It sends files.
-    Sends = 1,
+    #[serde(rename = "Sends")]
+    Sender = 1,
     /// It receives files.
-    Receives = 2,
+    #[serde(rename = "Receives")]
+    Receiver = 2,
     /// It carries the connections of programs.
-    Tunnels = 3,
+    #[serde(rename = "Tunnels")]
+    Tunnel = 3,
     /// It sends a stream under a name.
     Streams = 4,
 }
@@ -76,9 +79,9 @@ impl Role {
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
-            Self::Sends | Self::Streams => Self::Receives,
-            Self::Receives => Self::Sends,
-            Self::Tunnels => Self::Tunnels,
+            Self::Sender | Self::Streams => Self::Receiver,
+            Self::Receiver => Self::Sender,
+            Self::Tunnel => Self::Tunnel,
         }
     }
 }
@@ -143,10 +146,10 @@ pub enum TicketError {
 /// Returns what a listener with this role does.
 const fn part(listener: Role) -> &'static str {
     match listener {
-        Role::Sends => "sends files",
+        Role::Sender => "sends files",
         Role::Streams => "sends a stream",
-        Role::Receives => "receives files",
-        Role::Tunnels => "opens a tunnel",
+        Role::Receiver => "receives files",
+        Role::Tunnel => "opens a tunnel",
     }
 }
 
@@ -297,9 +300,9 @@ impl Ticket {
 
     fn decode(mut bytes: &[u8]) -> Option<Self> {
         let listener = match take::<1>(&mut bytes)? {
-            [1] => Role::Sends,
-            [2] => Role::Receives,
-            [3] => Role::Tunnels,
+            [1] => Role::Sender,
+            [2] => Role::Receiver,
+            [3] => Role::Tunnel,
             [4] => Role::Streams,
             _ => return None,
         };

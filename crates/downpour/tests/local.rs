@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use downpour::remote::{Copy, Location, copy};
+use downpour::remote::{HostCopy, Location, copy};
 use downpour::{Error, Rate, Summary};
 use runtime::{Virtual, VirtualBuilder};
 
 /// Copies all that is in `from` to `to` on threads of `runtime`.
 fn copy_within(runtime: &Arc<Virtual>, from: &Path, to: &Path, limit: Option<Rate>) -> Result<Summary, Error> {
-    let mut asked = Copy::new(vec![Location::Local(from.to_owned())], Location::Local(to.to_owned()));
+    let mut asked = HostCopy::new(vec![Location::Local(from.to_owned())], Location::Local(to.to_owned()));
     asked.options.engine.profile.limit = limit;
     let entered = runtime::enter(Arc::clone(runtime) as _);
     let transfer = copy(asked);

@@ -15,13 +15,13 @@ fn ticket(addresses: usize) -> Ticket {
         _ => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, n as u16], 4000)),
     });
     let expires = UNIX_EPOCH + Duration::from_secs(2_000_000_000);
-    Ticket { key: [0x5a; 32], expires, addresses: addresses.collect(), listener: Role::Sends }
+    Ticket { key: [0x5a; 32], expires, addresses: addresses.collect(), listener: Role::Sender }
 }
 
 #[test]
 fn tickets_go_there_and_back() {
     for count in 0..=MAX_ADDRESSES {
-        for listener in [Role::Sends, Role::Receives] {
+        for listener in [Role::Sender, Role::Receiver] {
             let ticket = Ticket { listener, ..ticket(count) };
             assert_eq!(Ticket::parse(&ticket.to_text().unwrap()).unwrap(), ticket);
         }
@@ -100,8 +100,8 @@ fn files_are_private_and_never_written_through() {
     assert_eq!(Ticket::load(&path).unwrap(), ticket);
     // What /dev/stdout leads to is the system's.
     assert!(matches!(ticket.save(Path::new("/proc/self/fd/1")), Err(TicketError::NotReplaced { .. })));
-    Ticket { listener: Role::Receives, ..ticket }.save(&path).unwrap();
-    assert_eq!(Ticket::load(&path).unwrap().listener, Role::Receives);
+    Ticket { listener: Role::Receiver, ..ticket }.save(&path).unwrap();
+    assert_eq!(Ticket::load(&path).unwrap().listener, Role::Receiver);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside it");
     assert!(matches!(Ticket::load(&dir.path().join("none")), Err(TicketError::File { .. })));
     fs::write(&path, [0xff; 100]).unwrap();

@@ -15,7 +15,7 @@ impl Block {
     /// Creates a block with no symbol present, in `buffer`, whose content is kept: the bytes of a missing symbol are
     /// unspecified.
     #[must_use]
-    pub fn empty(k: u32, symbol_size: usize, mut buffer: Vec<u8>) -> Self {
+    pub fn new_missing(k: u32, symbol_size: usize, mut buffer: Vec<u8>) -> Self {
         buffer.resize(k as usize * symbol_size, 0);
         Self { k, symbol_size, present: 0, map: vec![0; k.div_ceil(64) as usize], buffer }
     }
@@ -23,8 +23,8 @@ impl Block {
     /// Creates a block with every symbol present, for a sender. The caller has zeroed the bytes between its data and
     /// the end of the last symbol.
     #[must_use]
-    pub fn full(k: u32, symbol_size: usize, buffer: Vec<u8>) -> Self {
-        let mut block = Self::empty(k, symbol_size, buffer);
+    pub fn new_complete(k: u32, symbol_size: usize, buffer: Vec<u8>) -> Self {
+        let mut block = Self::new_missing(k, symbol_size, buffer);
         block.set_complete();
         block
     }
@@ -72,7 +72,7 @@ impl Block {
 
     /// Returns how many source symbols are present.
     #[must_use]
-    pub fn present(&self) -> u32 {
+    pub fn present_count(&self) -> u32 {
         self.present
     }
 
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn symbols_come_in_once_and_only_where_they_fit() {
-        let mut block = Block::empty(3, 2, Vec::new());
+        let mut block = Block::new_missing(3, 2, Vec::new());
         assert!(block.insert(1, &[7, 8]));
         assert!(!block.insert(1, &[9, 9]), "present already");
         assert!(!block.insert(3, &[9, 9]), "does not exist");
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(block.symbol(1), Some(&[7, 8][..]));
         assert_eq!(block.symbol(0), None);
         assert_eq!(block.symbol(3), None);
-        assert_eq!(block.present(), 1);
+        assert_eq!(block.present_count(), 1);
         assert_eq!(block.missing().collect::<Vec<_>>(), [0, 2]);
         assert!(block.insert(0, &[1, 2]) && block.insert(2, &[3, 4]));
         assert!(block.is_complete());
@@ -157,20 +157,20 @@ mod tests {
     fn a_long_buffer_is_taken_as_it_is() {
         let buffer = vec![5; 1000];
         let address = buffer.as_ptr();
-        let block = Block::empty(10, 50, buffer);
+        let block = Block::new_missing(10, 50, buffer);
         assert_eq!((block.bytes().as_ptr(), block.bytes().len()), (address, 500));
         assert_eq!(block.bytes(), [5; 500], "not zeroed");
-        assert_eq!((block.present(), block.is_complete()), (0, false));
+        assert_eq!((block.present_count(), block.is_complete()), (0, false));
     }
 
     #[test]
     fn the_map_is_exact_around_its_words() {
         for k in [1, 63, 64, 65, 127, 128, 129, 1000] {
-            let mut block = Block::full(k, 1, vec![3; k as usize]);
-            assert_eq!((block.present(), block.missing().count()), (k, 0), "k {k}");
+            let mut block = Block::new_complete(k, 1, vec![3; k as usize]);
+            assert_eq!((block.present_count(), block.missing().count()), (k, 0), "k {k}");
             assert!(block.is_present(k - 1) && !block.is_present(k), "k {k}");
             assert!(!block.insert(k - 1, &[4]), "k {k}");
-            block = Block::empty(k, 1, block.into_buffer());
+            block = Block::new_missing(k, 1, block.into_buffer());
             assert_eq!(block.missing().collect::<Vec<_>>(), (0..k).collect::<Vec<_>>(), "k {k}");
         }
     }

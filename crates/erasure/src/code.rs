@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::tornado::{self, Rate};
+use crate::tornado::{self, CheckShare};
 use crate::{Decoder, Encoder, WindowCode, lt, raptor, raptorq, reed_solomon, uncoded};
 
 /// Largest symbol, in bytes: the symbol size is a 16-bit number in RFC 6330, section 3.3.2, and on the wire.
@@ -36,7 +36,7 @@ pub enum BlockCode {
     PrecodedLt,
     /// Tornado: only exclusive ors, and a fixed number of repair symbols, which must exceed the losses by a few percent
     /// of `k`.
-    Tornado(Rate),
+    Tornado(CheckShare),
 }
 
 /// A `k` or a symbol size that a code does not support.
@@ -80,7 +80,7 @@ pub(crate) fn check_symbol_size(symbol_size: usize) -> Result<(), CodeError> {
 /// A text that names no code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown code {0:?}: use uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt or tornado:1 to tornado:64")]
-pub struct UnknownCode(String);
+pub struct ParseCodeError(String);
 
 impl BlockCode {
     /// Every code, in the order of its number; of the 64 rates of Tornado, a quarter and a half.
@@ -91,8 +91,8 @@ impl BlockCode {
         Self::Raptor,
         Self::Lt,
         Self::PrecodedLt,
-        Self::Tornado(Rate::QUARTER),
-        Self::Tornado(Rate::HALF),
+        Self::Tornado(CheckShare::QUARTER),
+        Self::Tornado(CheckShare::HALF),
     ];
 
     /// Returns the number of this code on the wire.
@@ -119,7 +119,7 @@ impl BlockCode {
             3 => Some(Self::Raptor),
             4 => Some(Self::Lt),
             5 => Some(Self::PrecodedLt),
-            64..=127 => match Rate::new(number - BEFORE_TORNADO) {
+            64..=127 => match CheckShare::new(number - BEFORE_TORNADO) {
                 Some(rate) => Some(Self::Tornado(rate)),
                 None => None,
             },
@@ -182,7 +182,7 @@ impl BlockCode {
     /// `Uncoded`: `k`. `ReedSolomon`: 256 up to `k` = 128; above, with `c` the power of two at or above `k`, `k +
     /// min(4c, 65536) - c`, so at least 3 repair symbols per source symbol up to `k` = 16,384. `RaptorQ`, `Lt`,
     /// `PrecodedLt`: 2^24. `Raptor`: 2^16, less the padding of a block of less than 4. `Tornado`: somewhat more than
-    /// `128 k / (128 - r)`, see [`tornado::Design::symbol_limit`].
+    /// `128 k / (128 - r)`, see [`tornado::TornadoCode::symbol_limit`].
     #[must_use]
     pub fn symbol_limit(self, k: u32) -> u32 {
         if k == 0 || k > self.max_source_symbols() {
@@ -194,16 +194,16 @@ impl BlockCode {
             Self::RaptorQ => raptorq::SYMBOL_LIMIT,
             Self::Raptor => raptor::symbol_limit(k),
             Self::Lt | Self::PrecodedLt => lt::SYMBOL_LIMIT,
-            Self::Tornado(rate) => tornado::Design::new(rate).symbol_limit(k),
+            Self::Tornado(rate) => tornado::TornadoCode::new(rate).symbol_limit(k),
         }
     }
 
     /// Returns the probability that decoding fails with `extra` symbols more than `k` received, losses falling at
     /// random: 0 for a code that decodes from any `k`, the design bound 10^-2(extra+1) of RFC 6330 for `RaptorQ`,
-    /// [`Rate::failure`] for `Tornado`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of
+    /// [`CheckShare::failure`] for `Tornado`, and for `Raptor`, `Lt` and `PrecodedLt` a bound fitted to measurements of
     /// blocks decoded from repair symbols alone, from which they fail most often.
     #[must_use]
-    pub fn failure(self, k: u32, extra: u32) -> f64 {
+    pub fn failure_probability(self, k: u32, extra: u32) -> f64 {
         match self {
             Self::Uncoded | Self::ReedSolomon => 0.0,
             Self::Tornado(rate) => rate.failure(k, extra),
@@ -226,9 +226,9 @@ impl BlockCode {
             Self::ReedSolomon => reed_solomon::encoder(k, symbol_size),
             Self::RaptorQ => Box::new(raptorq::encoder(k, symbol_size)),
             Self::Raptor => Box::new(raptor::encoder(k, symbol_size)),
-            Self::Lt => lt::Parameters::robust().encoder(k, symbol_size)?,
-            Self::PrecodedLt => lt::Parameters::precoded().encoder(k, symbol_size)?,
-            Self::Tornado(rate) => tornado::Design::new(rate).encoder(k, symbol_size)?,
+            Self::Lt => lt::LtCode::robust().encoder(k, symbol_size)?,
+            Self::PrecodedLt => lt::LtCode::precoded().encoder(k, symbol_size)?,
+            Self::Tornado(rate) => tornado::TornadoCode::new(rate).encoder(k, symbol_size)?,
         })
     }
 
@@ -244,9 +244,9 @@ impl BlockCode {
             Self::ReedSolomon => reed_solomon::decoder(k, symbol_size),
             Self::RaptorQ => Box::new(raptorq::Decoder::new(k, symbol_size)),
             Self::Raptor => Box::new(raptor::decoder(k, symbol_size)),
-            Self::Lt => lt::Parameters::robust().decoder(k, symbol_size)?,
-            Self::PrecodedLt => lt::Parameters::precoded().decoder(k, symbol_size)?,
-            Self::Tornado(rate) => tornado::Design::new(rate).decoder(k, symbol_size)?,
+            Self::Lt => lt::LtCode::robust().decoder(k, symbol_size)?,
+            Self::PrecodedLt => lt::LtCode::precoded().decoder(k, symbol_size)?,
+            Self::Tornado(rate) => tornado::TornadoCode::new(rate).decoder(k, symbol_size)?,
         })
     }
 }
@@ -258,10 +258,10 @@ impl fmt::Display for BlockCode {
 }
 
 impl FromStr for BlockCode {
-    type Err = UnknownCode;
+    type Err = ParseCodeError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownCode> {
-        let all = Self::ALL.into_iter().chain(Rate::all().map(Self::Tornado));
-        all.into_iter().find(|code| code.name() == text).ok_or_else(|| UnknownCode(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, ParseCodeError> {
+        let all = Self::ALL.into_iter().chain(CheckShare::all().map(Self::Tornado));
+        all.into_iter().find(|code| code.name() == text).ok_or_else(|| ParseCodeError(text.to_owned()))
     }
 }

@@ -73,7 +73,7 @@ impl Inactivation {
         let Some(elimination) = &self.elimination else {
             // No honest sender's symbols are so entangled: wait for others.
             repairs.clear();
-            return k - block.present();
+            return k - block.present_count();
         };
         self.missing = block.missing().collect();
         self.used = repairs.count() as usize;
@@ -170,7 +170,7 @@ pub(crate) fn terms_of(system: &impl System, esi: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lt::{Distribution, Parameters, Parities};
+    use crate::lt::{Distribution, LtCode, Parities};
     use crate::splitmix::SplitMix64;
     use crate::{lt, raptor};
 
@@ -203,7 +203,7 @@ mod tests {
         let (unknowns, constraints) = system.constraints().parts();
         let mut dense = Dense { rows: vec![None; unknowns as usize], rank: 0 };
         constraints.into_iter().for_each(|terms| dense.add(terms));
-        let mut block = Block::empty(k, 1, Vec::new());
+        let mut block = Block::new_missing(k, 1, Vec::new());
         let loss = random.below(101);
         for esi in (0..k).filter(|_| random.below(100) >= loss) {
             block.insert(esi, &[0]);
@@ -218,7 +218,7 @@ mod tests {
                 let came = if esi < k {
                     block.insert(esi, &[0])
                 } else {
-                    repairs.push(&block, esi, &[0]) != Progress::Useless
+                    repairs.push(&block, esi, &[0]) != Progress::Redundant
                 };
                 if came {
                     dense.add(terms_of(system, esi));
@@ -238,16 +238,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_what_a_plain_elimination_lacks() {
+    fn inactivation_need_matches_dense_rank() {
         for seed in 0..150 {
             let k = 1 + seed as u32 * 7 % 130;
-            compare(&raptor::System::new(k), seed);
+            compare(&raptor::RaptorSystem::new(k), seed);
             for parameters in [
-                Parameters::robust(),
-                Parameters::precoded(),
-                Parameters { distribution: Distribution::Ideal, parities: Parities::AtLeast(8), seed },
+                LtCode::robust(),
+                LtCode::precoded(),
+                LtCode { distribution: Distribution::Ideal, parities: Parities::AtLeast(8), seed },
             ] {
-                compare(&lt::System::new(parameters, k), seed);
+                compare(&lt::LtSystem::new(parameters, k), seed);
             }
         }
     }
@@ -255,10 +255,10 @@ mod tests {
     /// Ids that are linearly dependent are accepted, reported as useless, and not kept.
     #[test]
     fn symbols_that_say_nothing_new_are_dropped() {
-        let system = lt::System::new(Parameters::robust(), 2);
+        let system = lt::LtSystem::new(LtCode::robust(), 2);
         let mut same = (2_u32..).filter(|&esi| terms_of(&system, esi) == [0]);
-        let mut decoder = Decoder::new(lt::System::new(Parameters::robust(), 2), 1, lt::SYMBOL_LIMIT);
-        let mut block = Block::empty(2, 1, Vec::new());
+        let mut decoder = Decoder::new(lt::LtSystem::new(LtCode::robust(), 2), 1, lt::SYMBOL_LIMIT);
+        let mut block = Block::new_missing(2, 1, Vec::new());
         for (esi, expected) in same
             .by_ref()
             .take(500)
@@ -281,17 +281,17 @@ mod tests {
         let k = 7000;
         for code in [BlockCode::Lt, BlockCode::PrecodedLt] {
             let mut random = SplitMix64::new(5);
-            let sent = Block::full(k, 1, (0..k).map(|_| random.next() as u8).collect());
+            let sent = Block::new_complete(k, 1, (0..k).map(|_| random.next() as u8).collect());
             let mut encoder = code.encoder(k, 1).unwrap();
             let mut decoder = code.decoder(k, 1).unwrap();
-            let mut block = Block::empty(k, 1, Vec::new());
+            let mut block = Block::new_missing(k, 1, Vec::new());
             for esi in (0..k).filter(|esi| esi % 3 != 0) {
                 block.insert(esi, sent.symbol(esi).unwrap());
             }
             let (mut esi, mut symbol) = (k, [0]);
             while decoder.recover(&mut block) != Progress::Ready {
                 assert!(esi < 3 * k, "{code}: {esi}");
-                encoder.repair(&sent, esi, &mut symbol);
+                encoder.write_repair(&sent, esi, &mut symbol);
                 decoder.push(&block, esi, &symbol);
                 esi += 1;
             }

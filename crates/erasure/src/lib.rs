@@ -12,12 +12,12 @@
 //! use erasure::{Block, BlockCode, Progress};
 //!
 //! let (k, symbol_size) = (4, 8);
-//! let sent = Block::full(k, symbol_size, (0..32).collect());
+//! let sent = Block::new_complete(k, symbol_size, (0..32).collect());
 //! let mut encoder = BlockCode::ReedSolomon.encoder(k, symbol_size)?;
 //! let mut repair = vec![0; symbol_size];
-//! encoder.repair(&sent, 4, &mut repair);
+//! encoder.write_repair(&sent, 4, &mut repair);
 //!
-//! let mut received = Block::empty(k, symbol_size, Vec::new());
+//! let mut received = Block::new_missing(k, symbol_size, Vec::new());
 //! for esi in [0, 1, 3] {
 //!     received.insert(esi, sent.symbol(esi).expect("a full block"));
 //! }
@@ -57,15 +57,15 @@ mod window;
 use std::fmt::Debug;
 
 pub use block::Block;
-pub use code::{BlockCode, CodeError, UnknownCode};
+pub use code::{BlockCode, CodeError, ParseCodeError};
 #[doc(hidden)]
-pub mod measuring {
+pub mod bench_support {
     //! Items that benchmarks need beyond the interface of the codes.
 
     pub use crate::raptorq::forget_plans;
 }
 pub use raptorq::padded as raptorq_padded;
-pub use window::{Code, UnknownWindowCode, WindowCode};
+pub use window::{AnyCode, UnknownWindowCode, WindowCode};
 
 /// Makes the repair symbols of one source block; the source symbols come from the block's own buffer.
 pub trait Encoder: Send + Debug {
@@ -79,7 +79,7 @@ pub trait Encoder: Send + Debug {
     ///
     /// When the caller violates the contract: `source` is complete and has the `k` and symbol size of this encoder,
     /// `esi` lies in `k..symbol_limit()`, and `out` is one symbol long.
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
+    fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
 
     /// Writes the repair symbols from `first` on to `out`, one after the other, as many as it holds: the same as
     /// [`Encoder::repair`] for each of them, which takes much longer with some codes.
@@ -89,7 +89,7 @@ pub trait Encoder: Send + Debug {
     /// As [`Encoder::repair`], for each of the symbols.
     fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
         for (esi, out) in (first..).zip(out.chunks_mut(source.symbol_size())) {
-            self.repair(source, esi, out);
+            self.write_repair(source, esi, out);
         }
     }
 }
@@ -98,7 +98,7 @@ pub trait Encoder: Send + Debug {
 /// panic.
 pub trait Decoder: Send + Debug {
     /// Takes one repair symbol. A duplicate of a held one, an id outside `k..symbol_limit`, a wrong length, a block of
-    /// another shape, and any symbol after enough have arrived, is [`Progress::Useless`] and not kept.
+    /// another shape, and any symbol after enough have arrived, is [`Progress::Redundant`] and not kept.
     fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress;
 
     /// Sets the number of symbols, source and repair, to wait for before the first solve, as far as that many exist:
@@ -120,7 +120,7 @@ pub trait Decoder: Send + Debug {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The symbol adds nothing and was not kept.
-    Useless,
+    Redundant,
     /// Wait for this many more symbols, source or repair: a lower bound on what is needed, and never 0. Tornado, for
     /// which no bound is known, names a small step.
     Need(u32),

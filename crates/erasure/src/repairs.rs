@@ -34,7 +34,7 @@ impl Repairs {
     pub(crate) fn push(&mut self, block: &Block, esi: u32, symbol: &[u8]) -> Progress {
         let exists = (self.k..self.symbol_limit).contains(&esi) && symbol.len() == self.symbol_size;
         if !exists || !self.fits(block) || self.lacking(block) == 0 || !self.known.insert(esi) {
-            return Progress::Useless;
+            return Progress::Redundant;
         }
         if self.esis.len().is_multiple_of(CHUNK) {
             self.chunks.push(Vec::with_capacity(CHUNK.min(self.k as usize) * self.symbol_size));
@@ -52,7 +52,7 @@ impl Repairs {
     /// Returns the progress before an attempt: [`Progress::Ready`] if it may be made, or need not for a complete block.
     pub(crate) fn progress(&self, block: &Block) -> Progress {
         match self.lacking(block) {
-            _ if !block.is_complete() && !self.fits(block) => Progress::Useless,
+            _ if !block.is_complete() && !self.fits(block) => Progress::Redundant,
             0 => Progress::Ready,
             lacking => Progress::Need(lacking),
         }
@@ -63,7 +63,7 @@ impl Repairs {
         if block.is_complete() {
             return 0;
         }
-        self.wanted.saturating_sub(block.present() + self.count())
+        self.wanted.saturating_sub(block.present_count() + self.count())
     }
 
     /// Makes the first attempt wait for `symbols` symbols, or for all there are.
@@ -73,7 +73,7 @@ impl Repairs {
 
     /// Handles a failed attempt with all available symbols: waits for `more` symbols before the next.
     pub(crate) fn wait_for(&mut self, block: &Block, more: u32) -> Progress {
-        self.wanted = block.present() + self.count() + more;
+        self.wanted = block.present_count() + self.count() + more;
         Progress::Need(more)
     }
 
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn symbols_move_up_where_others_are_dropped() {
         let (k, size) = (200, 3);
-        let block = Block::empty(k, size, Vec::new());
+        let block = Block::new_missing(k, size, Vec::new());
         let mut repairs = Repairs::new(k, size, 1000);
         for esi in 200..300 {
-            assert_ne!(repairs.push(&block, esi, &[esi as u8, 7, (esi >> 8) as u8]), Progress::Useless);
+            assert_ne!(repairs.push(&block, esi, &[esi as u8, 7, (esi >> 8) as u8]), Progress::Redundant);
         }
         repairs.retain(10, |_, esi| esi % 3 == 0);
         let expected: Vec<u32> = (200..210).chain((210..300).filter(|esi| esi % 3 == 0)).collect();

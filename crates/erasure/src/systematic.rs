@@ -44,7 +44,7 @@ impl<S: Systematic> crate::Encoder for Encoder<S> {
         self.system.symbol_limit()
     }
 
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
+    fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
         assert_eq!(out.len(), self.symbol_size, "one symbol");
         self.repairs(source, esi, out);
     }

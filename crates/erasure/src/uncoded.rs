@@ -19,18 +19,18 @@ impl Encoder for Uncoded {
         self.k
     }
 
-    fn repair(&mut self, _: &Block, esi: u32, _: &mut [u8]) {
+    fn write_repair(&mut self, _: &Block, esi: u32, _: &mut [u8]) {
         panic!("an uncoded block has no repair symbol {esi}");
     }
 }
 
 impl Decoder for Uncoded {
     fn push(&mut self, _: &Block, _: u32, _: &[u8]) -> Progress {
-        Progress::Useless
+        Progress::Redundant
     }
 
     fn recover(&mut self, block: &mut Block) -> Progress {
-        match block.k() - block.present() {
+        match block.k() - block.present_count() {
             0 => Progress::Ready,
             missing => Progress::Need(missing),
         }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::code::{BlockCode, CodeError, UnknownCode, check_symbol_size};
+use crate::code::{BlockCode, CodeError, ParseCodeError, check_symbol_size};
 use crate::rlc;
 
 /// Codes over a sliding window of source symbols: a closed set, in the upper half of the numbers on the wire.
@@ -77,14 +77,14 @@ impl fmt::Display for WindowCode {
 
 /// Any code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Code {
+pub enum AnyCode {
     /// A block code, which codes each block by itself.
     Block(BlockCode),
     /// A window code, whose window slides over the symbols.
     Window(WindowCode),
 }
 
-impl Code {
+impl AnyCode {
     /// Returns the number of this code on the wire.
     #[must_use]
     pub const fn wire(self) -> u8 {
@@ -114,7 +114,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for AnyCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Block(code) => code.fmt(f),
@@ -123,15 +123,15 @@ impl fmt::Display for Code {
     }
 }
 
-impl FromStr for Code {
-    type Err = UnknownCode;
+impl FromStr for AnyCode {
+    type Err = ParseCodeError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownCode> {
+    fn from_str(text: &str) -> Result<Self, ParseCodeError> {
         text.parse().map(Self::Window).or_else(|_: UnknownWindowCode| text.parse().map(Self::Block))
     }
 }
 
-impl From<BlockCode> for Code {
+impl From<BlockCode> for AnyCode {
     fn from(code: BlockCode) -> Self {
         Self::Block(code)
     }

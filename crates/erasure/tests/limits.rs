@@ -1,7 +1,7 @@
 //! Numbers, names, limits and hostile input.
 
-use erasure::tornado::Rate;
-use erasure::{Block, BlockCode, Code, CodeError, Progress, WindowCode};
+use erasure::tornado::CheckShare;
+use erasure::{AnyCode, Block, BlockCode, CodeError, Progress, WindowCode};
 
 #[test]
 fn numbers_and_names_agree() {
@@ -15,7 +15,7 @@ fn numbers_and_names_agree() {
         }
     }
     assert_eq!(BlockCode::ALL.map(BlockCode::wire), [0, 1, 2, 3, 4, 5, 95, 127]);
-    assert_eq!("tornado:64".parse(), Ok(BlockCode::Tornado(Rate::HALF)));
+    assert_eq!("tornado:64".parse(), Ok(BlockCode::Tornado(CheckShare::HALF)));
     for text in ["tornado:0", "tornado:65", "tornado:+5", "tornado:05", "Uncoded", ""] {
         assert!(text.parse::<BlockCode>().is_err(), "{text}");
     }
@@ -60,7 +60,7 @@ fn symbol_limits() {
         assert_eq!(BlockCode::ReedSolomon.symbol_limit(k), limit, "k {k}");
     }
     for (k, limit) in [(1, 2), (100, 139), (120, 165), (121, 172), (1000, 1369), (65_536, 87_717)] {
-        assert_eq!(BlockCode::Tornado(Rate::QUARTER).symbol_limit(k), limit, "k {k}");
+        assert_eq!(BlockCode::Tornado(CheckShare::QUARTER).symbol_limit(k), limit, "k {k}");
     }
     for code in [BlockCode::RaptorQ, BlockCode::Lt, BlockCode::PrecodedLt] {
         for k in [1, 10, 100, code.max_source_symbols()] {
@@ -74,11 +74,11 @@ fn symbol_limits() {
 
 #[test]
 fn failure_follows_the_design_bound() {
-    assert_eq!(BlockCode::ReedSolomon.failure(100, 0), 0.0);
+    assert_eq!(BlockCode::ReedSolomon.failure_probability(100, 0), 0.0);
     for (extra, bound) in [(0, 1e-2), (1, 1e-4), (2, 1e-6)] {
-        assert!((BlockCode::RaptorQ.failure(1000, extra) / bound - 1.0).abs() < 1e-9);
+        assert!((BlockCode::RaptorQ.failure_probability(1000, extra) / bound - 1.0).abs() < 1e-9);
     }
-    assert_eq!(BlockCode::RaptorQ.failure(1000, u32::MAX), 0.0);
+    assert_eq!(BlockCode::RaptorQ.failure_probability(1000, u32::MAX), 0.0);
 }
 
 /// The probability of failure decreases with each symbol, down to zero.
@@ -86,7 +86,7 @@ fn failure_follows_the_design_bound() {
 fn failure_falls() {
     for code in BlockCode::ALL {
         for k in [1, 2, 10, 100, 1000, 8192] {
-            let chances: Vec<f64> = (0..=3 * k + 100).map(|extra| code.failure(k, extra)).collect();
+            let chances: Vec<f64> = (0..=3 * k + 100).map(|extra| code.failure_probability(k, extra)).collect();
             assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)), "{code}, k {k}");
             assert!(chances.is_sorted_by(|a, b| a >= b), "{code}, k {k}");
             assert!(chances.last() < Some(&1e-9), "{code}, k {k}: {:?}", chances.last());
@@ -101,10 +101,10 @@ fn a_block_of_another_shape_is_useless() {
         // Before there is enough for an attempt, and after.
         for repairs in [0, 12] {
             for esi in 10..10 + repairs {
-                decoder.push(&Block::empty(10, 4, Vec::new()), esi, &[esi as u8; 4]);
+                decoder.push(&Block::new_missing(10, 4, Vec::new()), esi, &[esi as u8; 4]);
             }
-            for mut other in [Block::empty(11, 4, Vec::new()), Block::empty(10, 6, Vec::new())] {
-                assert_eq!(decoder.push(&other, 30, &[0; 4]), Progress::Useless, "{code}");
+            for mut other in [Block::new_missing(11, 4, Vec::new()), Block::new_missing(10, 6, Vec::new())] {
+                assert_eq!(decoder.push(&other, 30, &[0; 4]), Progress::Redundant, "{code}");
                 assert_ne!(decoder.recover(&mut other), Progress::Ready, "{code}");
             }
         }
@@ -115,10 +115,10 @@ fn a_block_of_another_shape_is_useless() {
 #[test]
 fn a_flood_of_repair_symbols_is_not_kept() {
     for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {
-        let block = Block::empty(50, 2, Vec::new());
+        let block = Block::new_missing(50, 2, Vec::new());
         let mut decoder = code.decoder(50, 2).unwrap();
         let limit = code.symbol_limit(50).min(10_000);
-        let kept = (50..limit).filter(|&esi| decoder.push(&block, esi, &[1, 2]) != Progress::Useless).count();
+        let kept = (50..limit).filter(|&esi| decoder.push(&block, esi, &[1, 2]) != Progress::Redundant).count();
         assert_eq!(kept as u32, 50.min(limit - 50), "{code}");
     }
 }
@@ -128,7 +128,7 @@ fn a_flood_of_repair_symbols_is_not_kept() {
 fn forged_symbols_do_not_panic() {
     for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {
         for k in [1, 9, 60, 255, 300] {
-            let mut block = Block::empty(k, 4, Vec::new());
+            let mut block = Block::new_missing(k, 4, Vec::new());
             let mut decoder = code.decoder(k, 4).unwrap();
             for esi in 0..k / 2 {
                 block.insert(esi, &[9; 4]);
@@ -150,8 +150,8 @@ fn the_corpus_of_the_decoder_passes() {
 #[test]
 fn window_codes_have_numbers_names_and_limits() {
     for code in WindowCode::ALL {
-        let any = Code::Window(code);
-        assert_eq!((Code::from_wire(code.wire()), any.to_string().parse()), (Some(any), Ok(any)));
+        let any = AnyCode::Window(code);
+        assert_eq!((AnyCode::from_wire(code.wire()), any.to_string().parse()), (Some(any), Ok(any)));
         assert_eq!(code.name().parse(), Ok(code));
         assert_eq!(BlockCode::from_wire(code.wire()), None, "one set of numbers");
         let limit = code.max_window();
@@ -162,9 +162,9 @@ fn window_codes_have_numbers_names_and_limits() {
         assert_eq!(any.check(1, 65_536), Err(CodeError::SymbolSize(65_536)));
     }
     for code in BlockCode::ALL {
-        let any = Code::from(code);
-        assert_eq!((Code::from_wire(code.wire()), code.name().parse()), (Some(any), Ok(any)));
+        let any = AnyCode::from(code);
+        assert_eq!((AnyCode::from_wire(code.wire()), code.name().parse()), (Some(any), Ok(any)));
         assert_eq!((any.wire(), any.check(0, 1)), (code.wire(), code.check(0, 1)));
     }
-    assert_eq!((Code::from_wire(255), "rlc2".parse::<Code>().is_err()), (None, true));
+    assert_eq!((AnyCode::from_wire(255), "rlc2".parse::<AnyCode>().is_err()), (None, true));
 }

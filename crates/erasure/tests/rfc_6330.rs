@@ -26,7 +26,7 @@ fn compare(k: u32) {
     let bytes = source(k);
     let information = ObjectTransmissionInformation::new(0, SYMBOL_SIZE as u16, 1, 1, 1);
     let other = SourceBlockEncoder::new(0, &information, &bytes);
-    let block = Block::full(k, SYMBOL_SIZE, bytes);
+    let block = Block::new_complete(k, SYMBOL_SIZE, bytes);
     let mut encoder = BlockCode::RaptorQ.encoder(k, SYMBOL_SIZE).expect("within the limits");
     let padding = extended_source_block_symbols(k) - k;
     for (first, count) in [(k, 3), (k + 1000, 1), (k + 99_991, 1), ((1 << 24) - padding - 2, 2)] {

@@ -1,7 +1,7 @@
 //! Every code, with any loss, order, duplicates and surplus: recovers the right bytes, or truthfully says how many
 //! symbols it needs.
 
-use erasure::tornado::Rate;
+use erasure::tornado::CheckShare;
 use erasure::{Block, BlockCode, Decoder, Encoder, Progress};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -12,8 +12,8 @@ const CODED: [BlockCode; 7] = [
     BlockCode::Raptor,
     BlockCode::Lt,
     BlockCode::PrecodedLt,
-    BlockCode::Tornado(Rate::QUARTER),
-    BlockCode::Tornado(Rate::HALF),
+    BlockCode::Tornado(CheckShare::QUARTER),
+    BlockCode::Tornado(CheckShare::HALF),
 ];
 
 /// Returns octets without a pattern (splitmix64).
@@ -39,9 +39,9 @@ impl Ends {
     fn new(code: BlockCode, k: u32, symbol_size: usize, seed: u64) -> Self {
         let length = k as usize * symbol_size;
         Self {
-            sent: Block::full(k, symbol_size, octets(seed, length)),
+            sent: Block::new_complete(k, symbol_size, octets(seed, length)),
             encoder: code.encoder(k, symbol_size).expect("within the limits"),
-            received: Block::empty(k, symbol_size, vec![0xee; length]),
+            received: Block::new_missing(k, symbol_size, vec![0xee; length]),
             decoder: code.decoder(k, symbol_size).expect("within the limits"),
         }
     }
@@ -51,7 +51,7 @@ impl Ends {
             return symbol.to_vec();
         }
         let mut symbol = vec![0; self.sent.symbol_size()];
-        self.encoder.repair(&self.sent, esi, &mut symbol);
+        self.encoder.write_repair(&self.sent, esi, &mut symbol);
         symbol
     }
 
@@ -61,7 +61,7 @@ impl Ends {
         if esi < self.sent.k() {
             self.received.insert(esi, &symbol)
         } else {
-            self.decoder.push(&self.received, esi, &symbol) != Progress::Useless
+            self.decoder.push(&self.received, esi, &symbol) != Progress::Redundant
         }
     }
 
@@ -218,7 +218,7 @@ fn raptorq_fails_as_seldom_as_it_should() {
             ends.arrive(esi);
         }
         let first = k + (trial as u32) * 100;
-        for esi in first..first + (k - ends.received.present()) {
+        for esi in first..first + (k - ends.received.present_count()) {
             ends.arrive(esi);
         }
         for (extra, failures) in failures.iter_mut().enumerate() {

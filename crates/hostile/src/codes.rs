@@ -54,11 +54,11 @@ impl Case {
         let content = (0..k as usize * symbol_size)
             .map(|i| (i as u32).wrapping_add(u32::from(seed)).wrapping_mul(0x9e37_79b1).to_le_bytes()[3]);
         Self {
-            source: Block::full(k, symbol_size, content.collect()),
+            source: Block::new_complete(k, symbol_size, content.collect()),
             encoder: code.encoder(k, symbol_size).expect("within the limits"),
             decoder: code.decoder(k, symbol_size).expect("within the limits"),
             // Missing bytes must not be right by accident: start from a buffer of noise.
-            block: Block::empty(k, symbol_size, vec![0xa5; k as usize * symbol_size]),
+            block: Block::new_missing(k, symbol_size, vec![0xa5; k as usize * symbol_size]),
             taken: BTreeSet::new(),
             held: BTreeSet::new(),
             symbol: vec![0; symbol_size],
@@ -89,10 +89,10 @@ impl Case {
         if esi >= self.encoder.symbol_limit() {
             return self.refuse(esi, self.symbol.len());
         }
-        self.encoder.repair(&self.source, esi, &mut self.symbol);
+        self.encoder.write_repair(&self.source, esi, &mut self.symbol);
         let known = self.held.contains(&esi);
         match self.decoder.push(&self.block, esi, &self.symbol) {
-            Progress::Useless => (),
+            Progress::Redundant => (),
             progress => {
                 assert!(!known, "repair symbol {esi} taken twice");
                 assert_ne!(progress, Progress::Need(0));
@@ -104,11 +104,11 @@ impl Case {
 
     fn refuse(&mut self, esi: u32, length: usize) {
         let progress = self.decoder.push(&self.block, esi, &vec![0x5a; length]);
-        assert_eq!(progress, Progress::Useless, "esi {esi} of {length} bytes");
+        assert_eq!(progress, Progress::Redundant, "esi {esi} of {length} bytes");
     }
 
     fn recover(&mut self) {
-        let symbols = self.block.present() + self.taken.len() as u32;
+        let symbols = self.block.present_count() + self.taken.len() as u32;
         self.held.clear();
         match self.decoder.recover(&mut self.block) {
             Progress::Ready => {
@@ -116,7 +116,7 @@ impl Case {
                 assert_eq!(self.block, self.source, "decoded to other bytes");
             }
             Progress::Need(more) => assert!(more > 0 && !self.block.is_complete(), "need {more}"),
-            Progress::Useless => panic!("recover of the decoder's own block is never useless"),
+            Progress::Redundant => panic!("recover of the decoder's own block is never useless"),
         }
     }
 

@@ -16,7 +16,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use store::{Destination, FileSink, ReceiveSpec};
+use store::{FileSink, ReceiveRequest, TargetPath};
 
 use draws::Draws;
 use oracle::Oracle;
@@ -98,7 +98,7 @@ pub fn check_random_case(seed: u64) -> Openings {
 
 /// Runs one transfer into the directory `into` and judges what it changed there and in `outside`. Returns whether the
 /// target was opened.
-fn transfer(draws: &mut Draws<'_>, spec: &ReceiveSpec, [into, outside]: [&Path; 2], original: &Tree) -> bool {
+fn transfer(draws: &mut Draws<'_>, spec: &ReceiveRequest, [into, outside]: [&Path; 2], original: &Tree) -> bool {
     let before = (snapshot(into), snapshot(outside));
     let Ok(sink) = FileSink::new(spec.clone()) else {
         assert_eq!(before, (snapshot(into), snapshot(outside)), "a target that was refused");
@@ -119,8 +119,8 @@ fn transfer(draws: &mut Draws<'_>, spec: &ReceiveSpec, [into, outside]: [&Path; 
 /// Judges the change of the tree beneath `into`, of which `destination` may be a part, with the trees before the first
 /// transfer, before this one and after it.
 fn judge(
-    (spec, said): (&ReceiveSpec, &Said),
-    destination: &Destination,
+    (spec, said): (&ReceiveRequest, &Said),
+    destination: &TargetPath,
     into: &Path,
     [original, before, after]: [&Tree; 3],
 ) {

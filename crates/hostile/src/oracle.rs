@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use rustix::process::geteuid;
-use store::{Entry, Existing, ItemName, Kind, Modes, Permitted, Preserve, ReceiveSpec, Special};
+use store::{AllowedNames, Entry, EntryKind, Existing, ItemName, Modes, Preserve, ReceiveRequest, Special};
 
 use crate::sender::{SENT, Said};
 use crate::tree::{Found, Object, Tree};
@@ -14,7 +14,7 @@ use crate::tree::{Found, Object, Tree};
 type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
 
 pub(crate) struct Oracle<'a> {
-    pub(crate) spec: &'a ReceiveSpec,
+    pub(crate) spec: &'a ReceiveRequest,
     pub(crate) said: &'a Said,
     /// The name of the single item at the destination, if it is not the sender's.
     pub(crate) rename: Option<&'a [u8]>,
@@ -64,7 +64,7 @@ impl Oracle<'_> {
         if let Object::File(bytes) = object {
             let is_kept = old.is_some_and(|(old, _)| old == object);
             // A hard link may name a file that was there.
-            let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, Kind::HardLink { .. }));
+            let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, EntryKind::HardLink { .. }));
             assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
             let takes_part = self.spec.eligible.takes(bytes.len() as u64, i64::MAX);
             assert!(may_be_old || takes_part, "a file that takes no part: {what}");
@@ -77,7 +77,10 @@ impl Oracle<'_> {
         );
         let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
         assert!(!keeps || old.is_none(), "existing names are kept: {what}");
-        assert!(self.spec.existing != Existing::Only || self.original.contains_key(path), "nothing is created: {what}");
+        assert!(
+            self.spec.existing != Existing::UpdateOnly || self.original.contains_key(path),
+            "nothing is created: {what}"
+        );
         let is_unsafe = matches!(object, Object::Link(to) if leads_out(path, to));
         assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {what}");
     }
@@ -100,7 +103,7 @@ impl Oracle<'_> {
         assert!(self.spec.requested.contents || allowed.contains_key(item), "beside what was sent: {what}");
         let is_filled = allowed.iter().any(|(path, entries)| {
             let same = self.spec.requested.contents || first_component(path) == item;
-            same && entries.iter().any(|entry| entry.kind != Kind::Directory)
+            same && entries.iter().any(|entry| entry.kind != EntryKind::Directory)
         });
         assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {what}");
     }
@@ -124,11 +127,11 @@ impl Oracle<'_> {
                 break;
             }
             let rules = &self.spec.permitted;
-            let is_directory = entry.kind == Kind::Directory;
+            let is_directory = entry.kind == EntryKind::Directory;
             let parent = components[..components.len() - 1].join("/");
             let has_parent = parent.is_empty() || directories.contains(&parent);
             let is_named = is_named(rules, &components, is_directory, &mut chosen);
-            let is_unasked = matches!(entry.kind, Kind::Special(_)) && !self.spec.preserve.specials;
+            let is_unasked = matches!(entry.kind, EntryKind::Special(_)) && !self.spec.preserve.specials;
             if is_unasked || !is_named || !has_parent || !is_selected(rules, entry, &components) {
                 // The transfer ends here.
                 break;
@@ -148,7 +151,7 @@ impl Oracle<'_> {
 
 /// Returns whether the request names the item of an entry. `chosen` is the new directory whose name was left to the
 /// sender, once it is known.
-fn is_named(rules: &Permitted, components: &[&str], is_directory: bool, chosen: &mut Option<String>) -> bool {
+fn is_named(rules: &AllowedNames, components: &[&str], is_directory: bool, chosen: &mut Option<String>) -> bool {
     let Some(items) = &rules.items else { return true };
     let item = components[0];
     let is_told = items.iter().any(|name| match name {
@@ -167,8 +170,8 @@ fn is_named(rules: &Permitted, components: &[&str], is_directory: bool, chosen: 
 }
 
 /// Returns whether filters and `files_from` select an entry.
-fn is_selected(rules: &Permitted, entry: &Entry, components: &[&str]) -> bool {
-    let is_directory = entry.kind == Kind::Directory;
+fn is_selected(rules: &AllowedNames, entry: &Entry, components: &[&str]) -> bool {
+    let is_directory = entry.kind == EntryKind::Directory;
     let is_filtered = || rules.filter.allows(&entry.path, is_directory);
     let Some(names) = &rules.files_from else { return is_filtered() };
     let beneath = if rules.items.is_some() { &components[1..] } else { components }.join("/");
@@ -204,7 +207,8 @@ fn leads_out(path: &[u8], to: &Path) -> bool {
 fn is_cleared(path: &[u8], allowed: &Allowed<'_>, after: &Tree) -> bool {
     parents(path).any(|parent| {
         let (Some(entries), Some((object, _))) = (allowed.get(parent), after.get(parent)) else { return false };
-        let is_announced = |as_directory| entries.iter().any(|entry| (entry.kind == Kind::Directory) == as_directory);
+        let is_announced =
+            |as_directory| entries.iter().any(|entry| (entry.kind == EntryKind::Directory) == as_directory);
         // A name that is announced twice may be a directory again.
         is_announced(false) && (*object != Object::Directory || is_announced(true))
     })
@@ -222,10 +226,10 @@ fn first_component(path: &[u8]) -> &[u8] {
 /// Returns whether an object is what this entry announces.
 fn fits(entry: &Entry, object: &Object) -> bool {
     match (&entry.kind, object) {
-        (Kind::Directory, Object::Directory) | (Kind::HardLink { .. }, Object::File(_)) => true,
-        (Kind::File { size, .. }, Object::File(bytes)) => bytes.len() as u64 == *size,
-        (Kind::Special(special), Object::Pipe) => *special == Special::Pipe,
-        (Kind::Symlink { target }, Object::Link(to)) => to.as_os_str().as_bytes() == target,
+        (EntryKind::Directory, Object::Directory) | (EntryKind::HardLink { .. }, Object::File(_)) => true,
+        (EntryKind::File { size, .. }, Object::File(bytes)) => bytes.len() as u64 == *size,
+        (EntryKind::Special(special), Object::Pipe) => *special == Special::Pipe,
+        (EntryKind::Symlink { target }, Object::Link(to)) => to.as_os_str().as_bytes() == target,
         _ => false,
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use store::{Compare, Eligible, Existing, Filter, ItemName, Modes, Permitted, Preserve, ReceiveSpec, Requested};
+use store::{
+    AllowedNames, Compare, Eligible, Existing, Filter, ItemName, Modes, Preserve, ReceiveRequest, RequestedItems,
+};
 
 use crate::draws::Draws;
 use crate::tree::{NAMES, path};
@@ -21,21 +23,21 @@ fn item(draws: &mut Draws<'_>) -> ItemName {
 }
 
 /// Draws a request for a transfer into the directory `into`, or to a name in it.
-pub(crate) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
+pub(crate) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveRequest {
     let contents = draws.one_in(2);
     let target = if contents || draws.one_in(2) { into.to_owned() } else { into.join(draws.one_of(&NAMES)) };
     // A link that the user names as the target is followed.
     let target = if target.is_symlink() { into.to_owned() } else { target };
     let items = (!contents && draws.one_in(2)).then(|| (0..=draws.below(2)).map(|_| item(draws)).collect());
     let files_from = draws.one_in(6).then(|| (0..3).map(|_| path(draws, 2).into()).collect());
-    ReceiveSpec {
-        requested: Requested { many: contents || draws.one_in(2), contents, ..Requested::default() },
+    ReceiveRequest {
+        requested: RequestedItems { many: contents || draws.one_in(2), contents, ..RequestedItems::default() },
         existing: draws.one_of(&[
             Existing::Refuse,
             Existing::Replace,
             Existing::Skip,
             Existing::KeepNewer,
-            Existing::Only,
+            Existing::UpdateOnly,
         ]),
         modes: draws.one_of(&[Modes::Masked, Modes::Exact]),
         preserve: Preserve {
@@ -51,12 +53,12 @@ pub(crate) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveSpec {
         force_empty: draws.one_in(3),
         safe_links: draws.one_in(2),
         dry_run: draws.one_in(8),
-        permitted: Permitted { items, filter: filter(draws), files_from, ..Permitted::default() },
+        permitted: AllowedNames { items, filter: filter(draws), files_from, ..AllowedNames::default() },
         compare: draws.one_of(&[Compare::SizeAndTime, Compare::Size, Compare::Never]),
         eligible: Eligible { max_size: draws.one_in(8).then(|| draws.below(3).into()), ..Eligible::default() },
         chmod: draws.one_in(8).then(|| "a+rwxs".parse().expect("changes")),
         omit_directory_times: draws.one_in(8),
         make_path: draws.one_in(8),
-        ..ReceiveSpec::to_target(target)
+        ..ReceiveRequest::to_target(target)
     }
 }

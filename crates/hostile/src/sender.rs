@@ -1,8 +1,8 @@
 //! A sender that may say anything.
 
-use store::messages::{Digest, End, ManifestPart, Message, RootHasher, Void};
+use store::messages::{Digest, ManifestPart, Message, RootHasher, TransferEnd, Void};
 use store::{
-    Attributes, Entry, Extra, FileSink, FilesError, IdKind, IdName, Kind, ManifestState, Mtime, Owner, SkipReason,
+    Attributes, Entry, EntryKind, Extra, FileSink, FilesError, IdKind, IdName, ManifestState, Mtime, Owner, SkipReason,
     Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
 
@@ -24,14 +24,14 @@ struct Sender<'a> {
     sink: &'a FileSink,
     said: &'a mut Said,
     root: RootHasher,
-    end: End,
+    end: TransferEnd,
 }
 
 /// Does everything that a sender may do, in any order, until something is refused or the end comes. Returns whether it
 /// ended well.
 pub(crate) fn attack(draws: &mut Draws<'_>, sink: &FileSink, said: &mut Said) -> bool {
     let root = RootHasher::new();
-    let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
+    let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
     Sender { sink, said, root, end }.run(draws).is_ok()
 }
 
@@ -156,14 +156,14 @@ fn entry(draws: &mut Draws<'_>) -> Entry {
     let bad = ["../outside/new", "a/../../outside/new", "/etc/new", "a//b", "a/", ".", "outside/../a", "a\0b"];
     let path = if draws.one_in(40) { draws.one_of(&bad).to_owned() } else { path(draws, 3) };
     let kind = match draws.below(10) {
-        0..=3 => Kind::Directory,
-        4..=6 => Kind::File { size: draws.below(4).into(), version: draws.below(2).into(), hash: None },
+        0..=3 => EntryKind::Directory,
+        4..=6 => EntryKind::File { size: draws.below(4).into(), version: draws.below(2).into(), hash: None },
         7 | 8 => {
             let to = ["../outside", "/etc", "b", "a/b", "../../outside/victim", "../a", "a/../b", "./..//.."];
-            Kind::Symlink { target: draws.one_of(&to).into() }
+            EntryKind::Symlink { target: draws.one_of(&to).into() }
         }
-        9 if draws.one_in(3) => Kind::Special(Special::Pipe),
-        _ => Kind::HardLink { target: self::path(draws, 2).into() },
+        9 if draws.one_in(3) => EntryKind::Special(Special::Pipe),
+        _ => EntryKind::HardLink { target: self::path(draws, 2).into() },
     };
     let mode = draws.one_of(&[0o644, 0o755, 0o4755, 0o000, 0o777]);
     let mtime = Mtime { seconds: draws.below(3).into(), nanoseconds: 0 };

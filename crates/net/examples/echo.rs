@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
     let an_hour = SystemTime::now() + Duration::from_secs(3600);
     let mut incoming = server.incoming(KEY, an_hour, AcceptOptions::default());
-    let serving = tokio::spawn(async move { serve(incoming.accept().await.ok_or(NetError::PeerLost)?).await });
+    let serving = tokio::spawn(async move { serve(incoming.accept().await.ok_or(NetError::ConnectionLost)?).await });
 
     let client = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
     let connection = client.connect(KEY, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));

@@ -15,10 +15,10 @@ const LEAST_ROOM: usize = (40 << 10) / ROOM;
 
 /// Bytes written by the program and not yet sent by the network thread.
 #[derive(Debug, Default)]
-pub(crate) struct WriteHalf(Mutex<Writing>);
+pub(crate) struct WriteHalf(Mutex<WriteBuffer>);
 
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct WriteBuffer {
     pub(crate) buffer: Vec<u8>,
     /// The most bytes that it may have.
     room: usize,
@@ -31,13 +31,13 @@ pub(crate) struct Writing {
     pub(crate) waker: Option<Waker>,
 }
 
-impl Default for Writing {
+impl Default for WriteBuffer {
     fn default() -> Self {
         Self { buffer: Vec::new(), room: LEAST_ROOM, finished: false, told: false, end: None, waker: None }
     }
 }
 
-impl Writing {
+impl WriteBuffer {
     /// Appends as many of `bytes` as there is room for; returns how many.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.room.saturating_sub(self.buffer.len()));
@@ -70,17 +70,17 @@ impl WriteHalf {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Writing> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, WriteBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Bytes received by the network thread and not yet read by the program.
 #[derive(Debug, Default)]
-pub(crate) struct ReadHalf(Mutex<Reading>);
+pub(crate) struct ReadHalf(Mutex<ReadBuffer>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct ReadBuffer {
     pub(crate) buffer: Vec<u8>,
     /// Whether the network thread has left bytes in the engine for lack of room, and waits to be notified of some.
     pub(crate) full: bool,
@@ -112,7 +112,7 @@ impl ReadHalf {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Reading> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ReadBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,13 +6,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use transport::congestion::PathMemory;
-use transport::{Class, FlowError, Rate};
+use transport::congestion::SavedPath;
+use transport::{FlowError, Priority, Rate};
 
 use crate::buffers::WriteHalf;
 use crate::driver::ANSWERS;
 use crate::error::NetError;
-use crate::messages::{Command, Controls, Name, Unanswered};
+use crate::messages::{Command, CommandSender, Name, PendingReply};
 use crate::object::Source;
 use crate::options::StreamOptions;
 use crate::shared::Shared;
@@ -24,12 +24,12 @@ use crate::stream::{RecvStream, SendStream, Stream};
 /// and streams may still be in use: call [`Connection::close`] when it is no longer needed.
 #[derive(Clone)]
 pub struct Connection {
-    controls: Controls,
+    controls: CommandSender,
     shared: Arc<Shared>,
 }
 
 impl Connection {
-    pub(crate) const fn new(controls: Controls, shared: Arc<Shared>) -> Self {
+    pub(crate) const fn new(controls: CommandSender, shared: Arc<Shared>) -> Self {
         Self { controls, shared }
     }
 
@@ -83,18 +83,18 @@ impl Connection {
     /// How the connection ended.
     pub async fn accept(&self) -> Result<Stream, NetError> {
         let recv = self.accept_stream().await?;
-        let send = self.answer(&recv, Class::Auto);
+        let send = self.open_reply(&recv, Priority::Auto);
         Ok(Stream::new(send, recv))
     }
 
     /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class. Errors
     /// show when it is written to. A stream that nobody awaits is stopped by the peer.
     #[must_use]
-    pub fn answer(&self, recv: &RecvStream, class: Class) -> SendStream {
+    pub fn open_reply(&self, recv: &RecvStream, class: Priority) -> SendStream {
         let (half, number) = (Arc::<WriteHalf>::default(), self.shared.next_answer());
         match recv.name() {
             Name::Flow(to) => {
-                let half = Unanswered::new(Arc::clone(&half), Arc::clone(&self.shared));
+                let half = PendingReply::new(Arc::clone(&half), Arc::clone(&self.shared));
                 self.controls.command(Command::Answer { number, to, class, half });
             }
             // It is an answer itself.
@@ -152,7 +152,7 @@ impl Connection {
 
     /// Releases `bytes` bytes of [`Event::Control`](crate::Event::Control) that were processed, so that more can be
     /// received.
-    pub fn control_taken(&self, bytes: usize) {
+    pub fn release_control(&self, bytes: usize) {
         self.controls.command(Command::ControlTaken(bytes));
     }
 
@@ -164,7 +164,7 @@ impl Connection {
     /// Begins with what an earlier connection between the same networks has learned of the path
     /// ([`CongestionStats::memory`](transport::CongestionStats::memory)), which should be less than a day old and given
     /// to one connection at a time. Call it before sending much: it has no effect once the rate is found.
-    pub fn recall(&self, memory: PathMemory) {
+    pub fn recall(&self, memory: SavedPath) {
         self.controls.command(Command::Recall(memory));
     }
 
@@ -178,7 +178,7 @@ impl Connection {
     /// # Errors
     /// [`NetError::Set`] if there is no such setting or value, or it was fixed in the handshake; how the connection
     /// ended.
-    pub async fn set(&self, key: &str, value: &str) -> Result<(), NetError> {
+    pub async fn set_profile_key(&self, key: &str, value: &str) -> Result<(), NetError> {
         let (key, value) = (key.to_owned(), value.to_owned());
         let set = self.ask(|done| Command::Set { key, value, done }).await;
         set.map_err(|(error, _)| error)?.map_err(NetError::Set)

@@ -16,13 +16,13 @@ use transport::{AcceptOptions, ConnectOptions};
 use crate::bind::Bind;
 use crate::carrier::{Carrier, PIPE_PEER, Pipe, Socket};
 use crate::connection::Connection;
-use crate::driver::{self, Clock};
+use crate::driver::{self, EngineClock};
 use crate::error::NetError;
-use crate::facts::{SocketFacts, Thread};
-use crate::messages::{Door, Event, EventHandler, Message, NOT_ACCEPTED};
+use crate::messages::{Event, EventHandler, Message, NOT_ACCEPTED, PunchTarget};
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
-use crate::stats::Refused;
+use crate::socket_info::{SocketInfo, ThreadClock};
+use crate::stats::RejectedDatagrams;
 
 /// One UDP socket or one pair of pipes, for any number of connections. Clones are the same endpoint; when the last is
 /// dropped, its connections are closed and its threads end.
@@ -32,11 +32,11 @@ pub struct Endpoint {
 }
 
 struct Handle {
-    door: Door,
+    door: PunchTarget,
     local_address: SocketAddr,
-    facts: Option<SocketFacts>,
-    clock: Clock,
-    thread: Thread,
+    facts: Option<SocketInfo>,
+    clock: EngineClock,
+    thread: ThreadClock,
 }
 
 impl Drop for Handle {
@@ -60,13 +60,13 @@ impl Endpoint {
     pub fn bind(bind: &Bind, options: &EndpointOptions, until_end: impl Any + Send) -> Result<Self, NetError> {
         let socket = Socket::new(bind.open()?).map_err(NetError::system)?;
         let local_address = socket.local_address().map_err(NetError::system)?;
-        let facts = SocketFacts::of(&socket).ok();
+        let facts = SocketInfo::of(&socket).ok();
         Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), options, until_end)
     }
 
     /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
     /// twice. Their flags are not changed, so they may be this process's standard input and output. All connections end
-    /// at once when the peer closes its side ([`NetError::PeerLost`], unless it has said why), and so does
+    /// at once when the peer closes its side ([`NetError::ConnectionLost`], unless it has said why), and so does
     /// [`Endpoint::listen`], whose acceptor is dropped. Congestion control runs as over UDP; rates count IP headers,
     /// although there are none.
     ///
@@ -83,12 +83,12 @@ impl Endpoint {
 
     fn start(
         carrier: Carrier,
-        (local_address, facts): (SocketAddr, Option<SocketFacts>),
+        (local_address, facts): (SocketAddr, Option<SocketInfo>),
         options: &EndpointOptions,
         until_end: impl Any + Send,
     ) -> Result<Self, NetError> {
-        let clock = Clock::start();
-        let thread = Thread::default();
+        let clock = EngineClock::start();
+        let thread = ThreadClock::default();
         let door = driver::start(carrier, clock, options, thread.clone(), until_end)?;
         Ok(Self { handle: Arc::new(Handle { door, local_address, facts, clock, thread }) })
     }
@@ -101,35 +101,35 @@ impl Endpoint {
 
     /// Returns what the kernel granted the socket; `None` over pipes, or if the kernel does not say.
     #[must_use]
-    pub fn facts(&self) -> Option<SocketFacts> {
+    pub fn facts(&self) -> Option<SocketInfo> {
         self.handle.facts
     }
 
     /// Returns the network thread, to find out how busy it is. The value does not keep the endpoint alive.
     #[must_use]
-    pub fn thread(&self) -> Thread {
+    pub fn thread(&self) -> ThreadClock {
         self.handle.thread.clone()
     }
 
     /// Returns the counts of refused datagrams that belong to no connection.
     ///
     /// # Errors
-    /// [`NetError::PeerLost`] if the network thread has ended.
-    pub async fn refused(&self) -> Result<Refused, NetError> {
+    /// [`NetError::ConnectionLost`] if the network thread has ended.
+    pub async fn refused(&self) -> Result<RejectedDatagrams, NetError> {
         let (sender, receiver) = oneshot::channel();
         self.handle.door.push(Message::Refused(sender));
-        receiver.await.map_err(|_| NetError::PeerLost)
+        receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
     /// Returns the number of peers that were answered in the last half minute and have not connected: their first
     /// messages arrived, and perhaps nothing gets back to them.
     ///
     /// # Errors
-    /// [`NetError::PeerLost`] if the network thread has ended.
+    /// [`NetError::ConnectionLost`] if the network thread has ended.
     pub async fn half_open(&self) -> Result<usize, NetError> {
         let (sender, receiver) = oneshot::channel();
         self.handle.door.push(Message::HalfOpen(sender));
-        receiver.await.map_err(|_| NetError::PeerLost)
+        receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
     /// Opens a connection to the peer that has `key` at one of `options.remotes`, all of which are tried. It can be
@@ -162,7 +162,7 @@ impl Endpoint {
     /// peers that are present.
     #[must_use]
     pub fn incoming(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions) -> Incoming {
-        let queue = Arc::new(Mutex::new(Queue::default()));
+        let queue = Arc::new(Mutex::new(AcceptQueue::default()));
         let end = QueueEnd(Arc::clone(&queue));
         let acceptor = move |connection: Connection| -> EventHandler {
             let queue = Arc::clone(&end.0);
@@ -192,10 +192,10 @@ impl fmt::Debug for Endpoint {
 /// Peers that have connected, from [`Endpoint::incoming`]. When it is dropped, the connections of peers that were not
 /// accepted are closed, as are those of later peers.
 #[derive(Debug)]
-pub struct Incoming(Arc<Mutex<Queue>>);
+pub struct Incoming(Arc<Mutex<AcceptQueue>>);
 
 #[derive(Debug, Default)]
-struct Queue {
+struct AcceptQueue {
     connections: VecDeque<Connection>,
     /// Whether no more peers can connect.
     closed: bool,
@@ -204,7 +204,7 @@ struct Queue {
     waker: Option<Waker>,
 }
 
-impl Queue {
+impl AcceptQueue {
     fn add(&mut self, connection: Connection) {
         if self.dropped {
             connection.close(NOT_ACCEPTED, "connections are not accepted");
@@ -219,7 +219,7 @@ impl Queue {
 }
 
 /// Held by the acceptor: after it is dropped no more peers connect.
-struct QueueEnd(Arc<Mutex<Queue>>);
+struct QueueEnd(Arc<Mutex<AcceptQueue>>);
 
 impl Drop for QueueEnd {
     fn drop(&mut self) {
@@ -227,7 +227,7 @@ impl Drop for QueueEnd {
     }
 }
 
-fn change(queue: &Mutex<Queue>, change: impl FnOnce(&mut Queue)) {
+fn change(queue: &Mutex<AcceptQueue>, change: impl FnOnce(&mut AcceptQueue)) {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     change(&mut queue);
     let waker = queue.waker.take();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use transport::{Closed, ConnectError, FlowError, SetError};
+use transport::{ConnectError, ConnectionError, FlowError, ReconfigureError};
 
 /// The reason why an endpoint cannot be bound, or how a connection, a stream or an object ended.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum NetError {
     },
     /// The system refused a thread, a descriptor or random bytes, or the socket has failed.
     #[error("the system refuses what a connection needs: {0}")]
-    System(#[source] Arc<io::Error>),
+    OutOfResources(#[source] Arc<io::Error>),
     /// The engine refused to open a connection.
     #[error("cannot connect: {0}")]
     Connect(#[source] ConnectError),
@@ -39,7 +39,7 @@ pub enum NetError {
     Tag,
     /// A setting cannot be changed.
     #[error(transparent)]
-    Set(SetError),
+    Set(ReconfigureError),
     /// No answer in time: the peer is not there, UDP is blocked, or the keys differ (an endpoint does not answer
     /// without the key).
     #[error("no answer from the other side{}", send_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
@@ -66,7 +66,7 @@ pub enum NetError {
     },
     /// Nothing was received from the peer for too long.
     #[error("the other side has vanished: it has ended without a word, or the network is down")]
-    PeerLost,
+    ConnectionLost,
     /// The pipe to the peer ended before the peer had answered.
     #[error("the pipe to the other side has ended")]
     PipeEnded,
@@ -110,21 +110,21 @@ pub enum NetError {
 
 impl NetError {
     /// Converts the end of a connection. `send_error` may explain why a peer was never reached.
-    pub(crate) fn closed(why: Closed, send_error: Option<io::Error>) -> Self {
+    pub(crate) fn closed(why: ConnectionError, send_error: Option<io::Error>) -> Self {
         match why {
-            Closed::ByUs => Self::ClosedLocally,
-            Closed::ByPeer { code, reason } => Self::ClosedByPeer { code, reason },
-            Closed::HandshakeTimeout => Self::HandshakeTimedOut { send_error: send_error.map(Arc::new) },
-            Closed::VersionMismatch { offered } => Self::VersionMismatch { offered },
-            Closed::Dead => Self::PeerLost,
-            Closed::Violation(reason) => Self::ProtocolViolation { reason },
-            Closed::Undecodable => Self::Undecodable,
-            Closed::Exhausted(what) => Self::Exhausted { what },
+            ConnectionError::LocallyClosed => Self::ClosedLocally,
+            ConnectionError::ClosedByPeer { code, reason } => Self::ClosedByPeer { code, reason },
+            ConnectionError::HandshakeTimeout => Self::HandshakeTimedOut { send_error: send_error.map(Arc::new) },
+            ConnectionError::VersionMismatch { offered } => Self::VersionMismatch { offered },
+            ConnectionError::TimedOut => Self::ConnectionLost,
+            ConnectionError::Violation(reason) => Self::ProtocolViolation { reason },
+            ConnectionError::Undecodable => Self::Undecodable,
+            ConnectionError::Exhausted(what) => Self::Exhausted { what },
         }
     }
 
     pub(crate) fn system(error: io::Error) -> Self {
-        Self::System(Arc::new(error))
+        Self::OutOfResources(Arc::new(error))
     }
 }
 
@@ -135,7 +135,7 @@ impl From<NetError> for io::Error {
             NetError::StreamReset { .. } | NetError::ClosedByPeer { .. } => io::ErrorKind::ConnectionReset,
             NetError::StreamStopped { .. } | NetError::StreamClosed => io::ErrorKind::BrokenPipe,
             NetError::ClosedLocally => io::ErrorKind::NotConnected,
-            NetError::HandshakeTimedOut { .. } | NetError::PeerLost => io::ErrorKind::TimedOut,
+            NetError::HandshakeTimedOut { .. } | NetError::ConnectionLost => io::ErrorKind::TimedOut,
             NetError::ProtocolViolation { .. } | NetError::Undecodable => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn a_peer_that_was_never_reached_is_explained_by_the_kernel() {
         let kernel = io::Error::new(io::ErrorKind::NetworkUnreachable, "no route");
-        let error = NetError::closed(Closed::HandshakeTimeout, Some(kernel));
+        let error = NetError::closed(ConnectionError::HandshakeTimeout, Some(kernel));
         assert_eq!(error.to_string(), "no answer from the other side: no route");
-        let error = NetError::closed(Closed::HandshakeTimeout, None);
+        let error = NetError::closed(ConnectionError::HandshakeTimeout, None);
         assert_eq!(error.to_string(), "no answer from the other side");
     }
 }

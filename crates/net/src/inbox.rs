@@ -60,7 +60,7 @@ impl<T> Inbox<T> {
 
     /// Announces that the reader is about to sleep. Returns false if there are messages: the reader must not sleep
     /// then.
-    pub(crate) fn fall_asleep(&self) -> bool {
+    pub(crate) fn begin_wait(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
         let empty = self.lock().as_ref().is_none_or(Vec::is_empty);
         if !empty {
@@ -122,7 +122,7 @@ mod tests {
             .collect();
         let (mut all, mut batch) = (Vec::new(), Vec::new());
         while all.len() < 20_000 {
-            if inbox.fall_asleep() {
+            if inbox.begin_wait() {
                 let mut fds = [PollFd::new(inbox.descriptor(), PollFlags::IN)];
                 poll(&mut fds, None).unwrap();
                 inbox.awake(true);

@@ -67,15 +67,15 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
-mod facts;
-mod fd;
 mod inbox;
 mod messages;
 mod object;
 mod options;
 mod shared;
+mod socket_info;
 mod stats;
 mod stream;
+mod stream_fd;
 #[cfg(test)]
 mod tests;
 mod workers;
@@ -85,14 +85,14 @@ pub use carrier::PIPE_PEER;
 pub use connection::Connection;
 pub use endpoint::{Acceptor, Endpoint, Incoming};
 pub use error::NetError;
-pub use facts::{BufferFacts, SocketFacts, Thread, ThreadTime};
-pub use fd::Ended;
 pub use messages::{Event, EventHandler, IncomingObject};
 pub use object::{BlockDigest, Sink, Source};
-pub use options::{EndpointOptions, MIN_MEMORY, StreamOptions, usual_memory};
-pub use stats::{Refused, Stats};
+pub use options::{EndpointOptions, MIN_MEMORY, StreamOptions, default_memory};
+pub use socket_info::{BufferFacts, SocketInfo, ThreadClock, ThreadTime};
+pub use stats::{RejectedDatagrams, Stats};
 pub use stream::{RecvStream, SendStream, Stream};
+pub use stream_fd::FdResult;
 pub use transport::{
-    AcceptOptions, Class, CongestionStats, ConnectError, ConnectOptions, ConnectionStats, FlowError, ObjectStats,
-    PacketStats, PathStats, Profile, Rate, SetError, SymbolStats, TimerStats,
+    AcceptOptions, CongestionStats, ConnectError, ConnectOptions, ConnectionStats, FlowError, ObjectStats, PacketStats,
+    PathStats, Priority, Profile, Rate, ReconfigureError, SymbolStats, TimerStats,
 };

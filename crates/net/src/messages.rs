@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
-use transport::congestion::PathMemory;
-use transport::{AcceptOptions, Class, ConnectOptions, FlowId, Rate, SetError, Time};
+use transport::congestion::SavedPath;
+use transport::{AcceptOptions, ConnectOptions, FlowId, Priority, Rate, ReconfigureError, Time};
 
 use crate::buffers::WriteHalf;
 use crate::error::NetError;
@@ -15,7 +15,7 @@ use crate::inbox::Inbox;
 use crate::object::{BlockDigest, Sink, Source};
 use crate::options::StreamOptions;
 use crate::shared::Shared;
-use crate::stats::{Refused, Stats};
+use crate::stats::{RejectedDatagrams, Stats};
 use crate::stream::{RecvStream, SendStream};
 use crate::workers::Finished;
 
@@ -56,7 +56,7 @@ pub enum Event {
     },
     /// A source or a sink failed, or an object cannot be opened. The connection continues, but the object makes no more
     /// progress.
-    Failed(NetError),
+    ObjectFailed(NetError),
     /// Further bytes of the trace (qlog, JSON text sequence), if the connection records one.
     Trace(Vec<u8>),
     /// The last event.
@@ -106,8 +106,8 @@ pub(crate) enum Command {
     Answer {
         number: u64,
         to: FlowId,
-        class: Class,
-        half: Unanswered,
+        class: Priority,
+        half: PendingReply,
     },
     /// The program has written to the stream, or finished it.
     Written(Name),
@@ -122,11 +122,11 @@ pub(crate) enum Command {
         code: u32,
     },
     SetLimit(Option<Rate>),
-    Recall(PathMemory),
+    Recall(SavedPath),
     Set {
         key: String,
         value: String,
-        done: oneshot::Sender<Result<(), SetError>>,
+        done: oneshot::Sender<Result<(), ReconfigureError>>,
     },
     Stats(oneshot::Sender<Stats>),
     Ping,
@@ -139,12 +139,12 @@ pub(crate) enum Command {
 }
 
 /// The writer's half of an answer that is not opened yet. If the connection has ended in the meantime, so has the half.
-pub(crate) struct Unanswered {
+pub(crate) struct PendingReply {
     half: Option<Arc<WriteHalf>>,
     shared: Arc<Shared>,
 }
 
-impl Unanswered {
+impl PendingReply {
     pub(crate) const fn new(half: Arc<WriteHalf>, shared: Arc<Shared>) -> Self {
         Self { half: Some(half), shared }
     }
@@ -154,7 +154,7 @@ impl Unanswered {
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for PendingReply {
     fn drop(&mut self) {
         if let Some(half) = self.half.take() {
             half.end(Err(self.shared.ended().0));
@@ -166,7 +166,7 @@ impl Drop for Unanswered {
 /// the peer's credit, and delays the objects after it. If this is dropped, the object is received and discarded without
 /// further events.
 pub struct IncomingObject {
-    pub(crate) controls: Controls,
+    pub(crate) controls: CommandSender,
     pub(crate) flow: FlowId,
     pub(crate) tag: u64,
     pub(crate) length: u64,
@@ -220,7 +220,7 @@ pub(crate) struct ConnectionId(u64);
 /// A message to the network thread.
 pub(crate) enum Message {
     Connect {
-        controls: Controls,
+        controls: CommandSender,
         shared: Arc<Shared>,
         key: [u8; 32],
         options: Box<ConnectOptions>,
@@ -233,7 +233,7 @@ pub(crate) enum Message {
         acceptor: Accept,
     },
     StopListening,
-    Refused(oneshot::Sender<Refused>),
+    Refused(oneshot::Sender<RejectedDatagrams>),
     HalfOpen(oneshot::Sender<usize>),
     Connection(ConnectionId, Command),
     /// A worker has finished a job.
@@ -243,16 +243,16 @@ pub(crate) enum Message {
 }
 
 /// Accepts a connection that has begun.
-pub(crate) type Accept = Box<dyn FnMut(Controls, Arc<Shared>) -> EventHandler + Send>;
+pub(crate) type Accept = Box<dyn FnMut(CommandSender, Arc<Shared>) -> EventHandler + Send>;
 
 /// The sending end for messages to a network thread.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct PunchTarget {
     pub(crate) inbox: Arc<Inbox<Message>>,
     next_connection: Arc<AtomicU64>,
 }
 
-impl Door {
+impl PunchTarget {
     pub(crate) fn new(inbox: Inbox<Message>) -> Self {
         Self { inbox: Arc::new(inbox), next_connection: Arc::default() }
     }
@@ -262,8 +262,8 @@ impl Door {
     }
 
     /// Creates the controls of a connection that is about to begin.
-    pub(crate) fn new_controls(&self) -> Controls {
-        Controls {
+    pub(crate) fn new_controls(&self) -> CommandSender {
+        CommandSender {
             id: ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed)),
             inbox: Arc::clone(&self.inbox),
         }
@@ -272,18 +272,18 @@ impl Door {
 
 /// The sending end for commands to one connection.
 #[derive(Clone)]
-pub(crate) struct Controls {
+pub(crate) struct CommandSender {
     pub(crate) id: ConnectionId,
     inbox: Arc<Inbox<Message>>,
 }
 
-impl Controls {
+impl CommandSender {
     pub(crate) fn command(&self, command: Command) {
         self.inbox.push(Message::Connection(self.id, command));
     }
 }
 
-impl fmt::Debug for Controls {
+impl fmt::Debug for CommandSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Controls").field(&self.id.0).finish()
     }

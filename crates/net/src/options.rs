@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::system::sysinfo;
-use transport::wire::StreamsAllowed;
-use transport::{Class, Limits};
+use transport::wire::StreamLimits;
+use transport::{ConnectionConfig, Priority};
 
 /// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each,
 /// one of them being written), and in a budget of its own for what 88 streams have (16 MB).
@@ -34,25 +34,25 @@ impl EndpointOptions {
     }
 
     /// Returns the engine's limits.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> ConnectionConfig {
         let Self { dead_after, max_memory } = *self;
-        let default = Limits::default();
+        let default = ConnectionConfig::default();
         let symbol = u64::from(default.flows.largest_symbol);
-        let most_symbols = max_memory.unwrap_or_else(usual_memory).max(MIN_MEMORY) / symbol;
-        let StreamsAllowed { count, window, shared } = default.streams;
+        let most_symbols = max_memory.unwrap_or_else(default_memory).max(MIN_MEMORY) / symbol;
+        let StreamLimits { count, window, shared } = default.streams;
         let most = u32::try_from(most_symbols).unwrap_or(u32::MAX);
         // Half of it for what every stream has.
         let count = u16::try_from(most / 2 / window).unwrap_or(u16::MAX).min(count);
         let left = most.saturating_sub(u32::from(count) * window);
-        let streams = StreamsAllowed { count, shared: shared.min(left), ..default.streams };
+        let streams = StreamLimits { count, shared: shared.min(left), ..default.streams };
         let keep_alive = default.keep_alive.min(dead_after / 2);
-        Limits { dead_after, keep_alive, most_symbols, streams, ..default }
+        ConnectionConfig { dead_after, keep_alive, most_symbols, streams, ..default }
     }
 }
 
 /// Returns the bound on memory that an endpoint has without another one, in bytes.
-pub fn usual_memory() -> u64 {
-    let default = Limits::default();
+pub fn default_memory() -> u64 {
+    let default = ConnectionConfig::default();
     (available_memory() / MEMORY_SHARE).min(default.most_symbols * u64::from(default.flows.largest_symbol))
 }
 
@@ -68,13 +68,13 @@ fn available_memory() -> u64 {
 mod tests {
     use super::*;
 
-    fn limits(max_memory: Option<u64>) -> Limits {
+    fn limits(max_memory: Option<u64>) -> ConnectionConfig {
         EndpointOptions { max_memory, ..EndpointOptions::new(Duration::from_secs(30)) }.limits()
     }
 
     #[test]
     fn the_bound_is_kept_in_each_direction_and_suffices_for_the_largest_blocks() {
-        let default = Limits::default();
+        let default = ConnectionConfig::default();
         for (bound, bytes) in [(100_000_000, 100_000_000), (10 << 30, 10 << 30), (1, MIN_MEMORY)] {
             let limits = limits(Some(bound));
             assert_eq!(limits.most_symbols, bytes / 1_408);
@@ -93,12 +93,12 @@ pub struct StreamOptions {
     /// The program's name for it, below 2^63; the peer sees it.
     pub tag: u64,
     /// What goes first on the path. Each side chooses for what it sends.
-    pub class: Class,
+    pub class: Priority,
 }
 
-/// A stream of this name, and of [`Class::Auto`].
+/// A stream of this name, and of [`Priority::Auto`].
 impl From<u64> for StreamOptions {
     fn from(tag: u64) -> Self {
-        Self { tag, class: Class::Auto }
+        Self { tag, class: Priority::Auto }
     }
 }

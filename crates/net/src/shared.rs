@@ -15,10 +15,10 @@ pub(crate) const MAX_WAITING_STREAMS: usize = 1_000;
 
 /// State visible to the network thread and the program.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(Mutex<State>);
+pub(crate) struct Shared(Mutex<SharedState>);
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct SharedState {
     pub(crate) established: bool,
     end: Option<(NetError, Stats)>,
     /// Streams of the peer waiting to be accepted.
@@ -73,7 +73,7 @@ impl Shared {
         self.lock().end.as_ref().map(|(error, _)| error.clone())
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut SharedState)) {
         let mut state = self.lock();
         change(&mut state);
         let waiting = std::mem::take(&mut state.waiting);
@@ -85,7 +85,7 @@ impl Shared {
     pub(crate) fn poll<T>(
         &self,
         context: &Context<'_>,
-        find: impl FnOnce(&mut State) -> Option<T>,
+        find: impl FnOnce(&mut SharedState) -> Option<T>,
     ) -> Poll<Result<T, (NetError, Stats)>> {
         let mut state = self.lock();
         if let Some(found) = find(&mut state) {
@@ -100,7 +100,7 @@ impl Shared {
         Poll::Pending
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,11 +133,11 @@ mod tests {
             // Polled twice, as by a `select!`. In Miri no two wakers are known to be the same.
             assert!(cfg!(miri) || established(count).is_pending());
         }
-        shared.end(NetError::PeerLost, Stats::default());
+        shared.end(NetError::ConnectionLost, Stats::default());
         shared.end(NetError::ClosedLocally, Stats::default());
         for count in &counts {
             assert_eq!(count.0.load(Ordering::Relaxed), 1);
-            assert!(matches!(established(count), Poll::Ready(Err((NetError::PeerLost, _)))));
+            assert!(matches!(established(count), Poll::Ready(Err((NetError::ConnectionLost, _)))));
         }
         // Streams that came before the end can still be accepted.
         shared.establish();

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
-use crate::messages::{Command, Controls, Name};
+use crate::messages::{Command, CommandSender, Name};
 
 /// The code of a stream that is dropped before its end.
 const DROPPED: u32 = 0;
@@ -21,7 +21,7 @@ const DROPPED: u32 = 0;
 /// Dropping it without [`finish`](Self::finish) resets the stream: the peer never takes a part for the whole. All
 /// methods can be cancelled: bytes that were not written are not buffered.
 pub struct SendStream {
-    controls: Controls,
+    controls: CommandSender,
     name: Name,
     half: Arc<WriteHalf>,
     /// Whether it was finished or reset here.
@@ -29,7 +29,7 @@ pub struct SendStream {
 }
 
 impl SendStream {
-    pub(crate) const fn new(controls: Controls, name: Name, half: Arc<WriteHalf>) -> Self {
+    pub(crate) const fn new(controls: CommandSender, name: Name, half: Arc<WriteHalf>) -> Self {
         Self { controls, name, half, closed: false }
     }
 
@@ -121,7 +121,7 @@ impl fmt::Debug for SendStream {
 /// that carries a [`NetError`]. Dropping it before the end stops the stream. All methods can be cancelled without
 /// losing a byte.
 pub struct RecvStream {
-    controls: Controls,
+    controls: CommandSender,
     name: Name,
     tag: u64,
     half: Arc<ReadHalf>,
@@ -133,7 +133,7 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) const fn new(controls: Controls, name: Name, tag: u64, half: Arc<ReadHalf>) -> Self {
+    pub(crate) const fn new(controls: CommandSender, name: Name, tag: u64, half: Arc<ReadHalf>) -> Self {
         Self { controls, name, tag, half, chunk: Vec::new(), at: 0, over: false }
     }
 

@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 
-use transport::{ConnectionHandle, FlowKey, Reply, Request};
+use transport::{ConnectionHandle, FlowKey, WorkReply, WorkRequest};
 
 use crate::error::NetError;
 use crate::object::{BlockDigest, Sink, Source};
@@ -21,7 +21,7 @@ pub(crate) enum Data {
 /// A request and the data that it needs.
 pub(crate) struct Job {
     pub(crate) connection: ConnectionHandle,
-    pub(crate) request: Request,
+    pub(crate) request: WorkRequest,
     /// The object's tag and data; coding needs none.
     pub(crate) object: Option<(u64, Data)>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Job {
 /// The result of a job.
 pub(crate) struct Finished {
     pub(crate) connection: ConnectionHandle,
-    pub(crate) result: Result<Reply, NetError>,
+    pub(crate) result: Result<WorkReply, NetError>,
     /// The digest of a block, if the job computed one.
     pub(crate) digest: Option<(FlowKey, BlockDigest)>,
 }
@@ -47,22 +47,22 @@ impl Job {
         let mut told = None;
         let result = match (request.run_pure(), object) {
             (Ok(reply), _) => Ok(reply),
-            (Err(Request::Read { flow, block, offset, length, mut buffer }), Some((_, Data::Source(source)))) => {
+            (Err(WorkRequest::Read { flow, block, offset, length, mut buffer }), Some((_, Data::Source(source)))) => {
                 if buffer.len() < length {
                     buffer.resize(length, 0);
                 }
                 let result = source.read(offset, &mut buffer[..length]);
-                result.map(|()| Reply::Read { flow, block, buffer }).map_err(storage)
+                result.map(|()| WorkReply::Read { flow, block, buffer }).map_err(storage)
             }
-            (Err(Request::Write { flow, block, offset, length, data }), Some((_, Data::Sink(sink)))) => {
+            (Err(WorkRequest::Write { flow, block, offset, length, data }), Some((_, Data::Sink(sink)))) => {
                 let result = sink.write(offset, &data.bytes()[..length]);
-                result.map(|()| Reply::Written { flow, block }).map_err(storage)
+                result.map(|()| WorkReply::Written { flow, block }).map_err(storage)
             }
-            (Err(Request::Digest { key, block, offset, length, data }), Some((tag, _))) => {
+            (Err(WorkRequest::Digest { key, block, offset, length, data }), Some((tag, _))) => {
                 let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
                 let range = offset..offset.saturating_add(length as u64);
                 told = Some((key, BlockDigest { tag, block, range, digest }));
-                Ok(Reply::Digested { key, block })
+                Ok(WorkReply::Digested { key, block })
             }
             (Err(_), _) => Err(storage(io::Error::other("work for an object that was never opened"))),
         };
@@ -74,14 +74,14 @@ fn storage(error: io::Error) -> NetError {
     NetError::Storage(Arc::new(error))
 }
 
-struct Queue {
+struct JobQueue {
     jobs: VecDeque<Job>,
     closed: bool,
 }
 
 /// A fixed set of threads that end when this is dropped and the jobs are done.
 pub(crate) struct Workers {
-    shared: Arc<(Mutex<Queue>, Condvar)>,
+    shared: Arc<(Mutex<JobQueue>, Condvar)>,
 }
 
 impl Workers {
@@ -90,7 +90,7 @@ impl Workers {
     /// # Errors
     /// No thread can be spawned.
     pub(crate) fn start(deliver: impl Fn(Finished) + Clone + Send + 'static) -> io::Result<Self> {
-        let shared = Arc::new((Mutex::new(Queue { jobs: VecDeque::new(), closed: false }), Condvar::new()));
+        let shared = Arc::new((Mutex::new(JobQueue { jobs: VecDeque::new(), closed: false }), Condvar::new()));
         let workers = Self { shared };
         // One core is left for the network thread.
         let count = thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4));
@@ -126,7 +126,7 @@ impl Drop for Workers {
     }
 }
 
-fn next(shared: &(Mutex<Queue>, Condvar)) -> Option<Job> {
+fn next(shared: &(Mutex<JobQueue>, Condvar)) -> Option<Job> {
     let (queue, added) = shared;
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     loop {

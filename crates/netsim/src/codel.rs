@@ -24,7 +24,7 @@ pub struct Codel {
 /// Packets are put to it in the order in which they leave the queue, those that it drops included, and at the time at
 /// which they do. The packet after a dropped one leaves at the same time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Control {
+pub(crate) struct CodelState {
     /// When packets will have waited longer than the target for an interval; `None` while they do not.
     first_above: Option<Time>,
     dropping: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Control {
     last_count: u64,
 }
 
-impl Control {
+impl CodelState {
     /// Returns whether the packet that leaves the queue at `now` is to be dropped or marked. It has waited for `wait`,
     /// and is spared if the queue has no more than a full packet besides: `others` is its bytes without this one.
     pub(crate) fn acts(&mut self, codel: Codel, now: Time, wait: Duration, others: u64) -> bool {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::{Codel, Rate, Scatter, TraceFile, TraceFileError};
+use crate::{Codel, Rate, ReorderingDelay, TraceFile, TraceFileError};
 
 /// One direction of a link. The default is a perfect wire: no rate, no delay, no loss.
 ///
@@ -57,7 +57,7 @@ pub struct LinkConfig {
     /// run, as with the schedulers of Wi-Fi and cellular networks. Zero: each at once.
     pub slot: Duration,
     /// A delay of each packet's own, which does not keep order.
-    pub scatter: Scatter,
+    pub scatter: ReorderingDelay,
     /// Random loss, after the queue: a lost packet has used its share of the rate.
     pub loss: Loss,
     /// A burst of losses is over after this long, however few packets it has met. `None`: it lasts a number of packets,

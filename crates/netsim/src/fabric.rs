@@ -1,6 +1,6 @@
 //! The network between hosts: links, routers, paths, and the items in flight.
 
-use crate::agenda::Agenda;
+use crate::deadline_tree::DeadlineTree;
 use crate::pipe::{Envelope, Pipe};
 use crate::random::mix;
 use crate::routes::Routes;
@@ -71,7 +71,7 @@ pub struct Arrival<T> {
 
 /// An item that goes no further, returned to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused<T> {
+pub struct Undelivered<T> {
     /// The offered item, or its copy.
     pub item: T,
     /// The reason.
@@ -88,7 +88,7 @@ pub enum Refusal {
 }
 
 /// One event of a fabric.
-pub(crate) enum Step<T> {
+pub(crate) enum FabricEvent<T> {
     /// It reached its host.
     Arrived(Arrival<T>),
     /// It reached a router, which put it on the next link.
@@ -96,7 +96,7 @@ pub(crate) enum Step<T> {
     /// A link took an item from its fair queue.
     Taken,
     /// It reached a router and goes no further.
-    Refused(Refused<T>),
+    Refused(Undelivered<T>),
 }
 
 /// Hosts and routers joined by directed links, and the items in flight between the hosts: packets, or whatever stands
@@ -125,12 +125,12 @@ pub struct Fabric<T> {
     routers: Vec<bool>,
     pipes: Vec<Pipe<T>>,
     routes: Option<Routes>,
-    events: Agenda,
+    events: DeadlineTree,
 }
 
 impl<T> Default for Fabric<T> {
     fn default() -> Self {
-        Self { routers: Vec::new(), pipes: Vec::new(), routes: None, events: Agenda::default() }
+        Self { routers: Vec::new(), pipes: Vec::new(), routes: None, events: DeadlineTree::default() }
     }
 }
 
@@ -240,7 +240,14 @@ impl<T: Clone> Fabric<T> {
     /// # Errors
     /// The item again, if the first link drops it or no path leads to `to`. An item dropped by a later link, or by
     /// `fq-codel` once it waits, is gone; the link's statistics count it.
-    pub fn offer(&mut self, now: Time, from: NodeId, to: NodeId, header: Header, item: T) -> Result<(), Refused<T>> {
+    pub fn offer(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        to: NodeId,
+        header: Header,
+        item: T,
+    ) -> Result<(), Undelivered<T>> {
         let Header { ip_bytes, ecn, flow } = header;
         let flow = mix(flow ^ mix(u64::from(from.0) << 32 | u64::from(to.0)));
         self.send(now, from.index(), Envelope { to, ip_bytes, ecn, flow, corrupt: None, item })
@@ -250,7 +257,7 @@ impl<T: Clone> Fabric<T> {
     /// one whose last link was added first.
     pub fn pop(&mut self, now: Time) -> Option<Arrival<T>> {
         while self.next_event().is_some_and(|at| at <= now) {
-            if let Step::Arrived(arrival) = self.step()? {
+            if let FabricEvent::Arrived(arrival) = self.step()? {
                 return Some(arrival);
             }
         }
@@ -259,31 +266,31 @@ impl<T: Clone> Fabric<T> {
 
     /// Performs the next event: one item reaches a host or a router, or leaves a fair queue. `None` if nothing is in
     /// flight.
-    pub(crate) fn step(&mut self) -> Option<Step<T>> {
+    pub(crate) fn step(&mut self) -> Option<FabricEvent<T>> {
         let (at, number) = self.events.first()?;
         let pipe = &mut self.pipes[number];
         if pipe.turn() <= at {
             pipe.take();
             self.events.set(number, pipe.next_event());
-            return Some(Step::Taken);
+            return Some(FabricEvent::Taken);
         }
         let (_, envelope) = pipe.transit.pop(at)?;
         let vertex = pipe.to;
         self.events.set(number, pipe.next_event());
         if vertex == envelope.to.index() && !self.routers[vertex] {
             let Envelope { to: host, ecn, corrupt, item, .. } = envelope;
-            return Some(Step::Arrived(Arrival { host, at, ecn, corrupt, item }));
+            return Some(FabricEvent::Arrived(Arrival { host, at, ecn, corrupt, item }));
         }
         Some(match self.send(at, vertex, envelope) {
-            Ok(()) => Step::Forwarded,
-            Err(refused) => Step::Refused(refused),
+            Ok(()) => FabricEvent::Forwarded,
+            Err(refused) => FabricEvent::Refused(refused),
         })
     }
 
     /// Puts an item on the next link of its path.
-    fn send(&mut self, at: Time, vertex: usize, envelope: Envelope<T>) -> Result<(), Refused<T>> {
+    fn send(&mut self, at: Time, vertex: usize, envelope: Envelope<T>) -> Result<(), Undelivered<T>> {
         let Some(number) = self.routes().next(vertex, envelope.to.index()) else {
-            return Err(Refused { item: envelope.item, reason: Refusal::Unroutable });
+            return Err(Undelivered { item: envelope.item, reason: Refusal::Unroutable });
         };
         let pipe = &mut self.pipes[number];
         match pipe.send(at, envelope) {
@@ -291,7 +298,7 @@ impl<T: Clone> Fabric<T> {
                 self.events.set(number, pipe.next_event());
                 Ok(())
             }
-            Err((reason, item)) => Err(Refused { item, reason: Refusal::Dropped(reason) }),
+            Err((reason, item)) => Err(Undelivered { item, reason: Refusal::Dropped(reason) }),
         }
     }
 }

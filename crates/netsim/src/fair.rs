@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::codel::Control;
+use crate::codel::CodelState;
 use crate::link::Admitted;
 use crate::pipe::Envelope;
 use crate::random::{mix, up_to};
@@ -16,7 +16,7 @@ const QUANTUM: i64 = 1_500;
 /// The packets that wait for a link, by flow.
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
-    queues: Vec<Queue<T>>,
+    queues: Vec<FlowBacklog<T>>,
     /// Queues in the order of their turns: those that have just got their first packet, and the others.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -34,26 +34,26 @@ pub(crate) struct Waiting<T> {
 
 /// The packets of one flow, or of several with the same hash.
 #[derive(Debug)]
-struct Queue<T> {
+struct FlowBacklog<T> {
     packets: VecDeque<Waiting<T>>,
     bytes: u64,
     /// Bytes that it may send before it is the next one's turn.
     credit: i64,
     /// Whether it is in one of the two lists.
     is_listed: bool,
-    codel: Control,
+    codel: CodelState,
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for FlowBacklog<T> {
     fn default() -> Self {
-        Self { packets: VecDeque::new(), bytes: 0, credit: 0, is_listed: false, codel: Control::default() }
+        Self { packets: VecDeque::new(), bytes: 0, credit: 0, is_listed: false, codel: CodelState::default() }
     }
 }
 
 impl<T> FairQueue<T> {
     /// Creates an empty queue.
     pub(crate) fn new() -> Self {
-        let queues = std::iter::repeat_with(Queue::default).take(QUEUES).collect();
+        let queues = std::iter::repeat_with(FlowBacklog::default).take(QUEUES).collect();
         Self { queues, new: VecDeque::new(), old: VecDeque::new(), packets: 0, bytes: 0 }
     }
 
@@ -129,7 +129,7 @@ impl<T> FairQueue<T> {
     }
 }
 
-impl<T> Queue<T> {
+impl<T> FlowBacklog<T> {
     /// Takes the first packet that CoDel does not drop, with its ECN field from now on.
     fn take(&mut self, codel: Codel, link: &mut Link) -> Option<(Waiting<T>, Ecn)> {
         while let Some(waiting) = self.packets.pop_front() {

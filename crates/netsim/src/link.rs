@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::codel::Control;
+use crate::codel::CodelState;
 use crate::random::{Draws, Streams, mix, unit, up_to};
 use crate::shaper::{Policer, Shaper};
 use crate::time::picos;
-use crate::{LinkConfig, LinkError, LinkStats, Loss, Rate, Time, Waits};
+use crate::{LinkConfig, LinkError, LinkStats, Loss, QueueDelays, Rate, Time};
 
 /// The ECN field of an IP header (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub enum Ecn {
 
 /// The fate of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum OfferOutcome {
     /// It is dropped.
     Dropped(DropReason),
     /// It arrives, once or twice.
@@ -133,12 +133,12 @@ pub struct Link {
     queue: VecDeque<(Time, u32)>,
     queued_bytes: u64,
     shaper: Shaper,
-    codel: Control,
+    codel: CodelState,
     policer: Option<Policer>,
     /// Latest arrival of a packet in order.
     last_arrival: Time,
     stats: LinkStats,
-    waits: Waits,
+    waits: QueueDelays,
 }
 
 impl Link {
@@ -157,7 +157,7 @@ impl Link {
         Ok(Self {
             streams: Streams::new(config.seed),
             shaper: Shaper::new(&config),
-            codel: Control::default(),
+            codel: CodelState::default(),
             policer: config.police.map(Policer::new),
             config,
             impaired: true,
@@ -167,13 +167,13 @@ impl Link {
             queued_bytes: 0,
             last_arrival: Time::ZERO,
             stats: LinkStats::default(),
-            waits: Waits::default(),
+            waits: QueueDelays::default(),
         })
     }
 
     /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
     /// call to call; if it does, the packet arrives like one that was offered late.
-    pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
+    pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> OfferOutcome {
         match self.config.mtu {
             Some(mtu) if ip_bytes > mtu && self.config.fragment => self.offer_fragments(now, ip_bytes, ecn, mtu),
             _ => self.offer_whole(now, ip_bytes, ecn),
@@ -181,25 +181,25 @@ impl Link {
     }
 
     /// Offers a packet as fragments: it arrives if all of them do, and then once.
-    fn offer_fragments(&mut self, now: Time, ip_bytes: u32, ecn: Ecn, mtu: u32) -> Fate {
+    fn offer_fragments(&mut self, now: Time, ip_bytes: u32, ecn: Ecn, mtu: u32) -> OfferOutcome {
         let mut packet: Option<Delivery> = None;
         let mut dropped = None;
         for fragment in fragments(ip_bytes, mtu) {
             match self.offer_whole(now, fragment, ecn) {
-                Fate::Delivered(Deliveries { first, .. }) => {
+                OfferOutcome::Delivered(Deliveries { first, .. }) => {
                     packet = Some(packet.map_or(first, |others| others.with(first)));
                 }
-                Fate::Dropped(reason) => _ = dropped.get_or_insert(reason),
+                OfferOutcome::Dropped(reason) => _ = dropped.get_or_insert(reason),
             }
         }
         match (dropped, packet) {
-            (None, Some(first)) => Fate::Delivered(Deliveries { first, duplicate: None }),
-            (reason, _) => Fate::Dropped(reason.unwrap_or(DropReason::TooLarge)),
+            (None, Some(first)) => OfferOutcome::Delivered(Deliveries { first, duplicate: None }),
+            (reason, _) => OfferOutcome::Dropped(reason.unwrap_or(DropReason::TooLarge)),
         }
     }
 
     #[inline(always)]
-    fn offer_whole(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> Fate {
+    fn offer_whole(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> OfferOutcome {
         // Its steps are inlined: called, they cost half as much again.
         let found = self.queued_bytes(now);
         let fate = self.admit(now, found, ip_bytes).and_then(|admitted| {
@@ -207,10 +207,10 @@ impl Link {
             self.send(&admitted, ip_bytes, ecn, left_as)
         });
         match fate {
-            Ok(deliveries) => Fate::Delivered(deliveries),
+            Ok(deliveries) => OfferOutcome::Delivered(deliveries),
             Err(reason) => {
                 self.count_drop(reason, ip_bytes);
-                Fate::Dropped(reason)
+                OfferOutcome::Dropped(reason)
             }
         }
     }
@@ -301,7 +301,7 @@ impl Link {
     }
 
     /// Returns how long the packets that it did not drop have waited.
-    pub fn waits(&self) -> &Waits {
+    pub fn waits(&self) -> &QueueDelays {
         &self.waits
     }
 

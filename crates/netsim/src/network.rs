@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::agenda::Agenda;
-use crate::fabric::Step;
+use crate::deadline_tree::DeadlineTree;
+use crate::fabric::FabricEvent;
 use crate::{
-    Arrival, Fabric, Header, Link, LinkConfig, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Refused, Time,
+    Arrival, Fabric, Header, Link, LinkConfig, LinkId, NetworkError, Node, NodeId, Packet, Refusal, Time, Undelivered,
     corrupt,
 };
 
@@ -16,7 +16,7 @@ const PACKETS_AT_ONE_INSTANT: u32 = 1_000_000;
 
 /// A node that keeps the network busy without letting time pass; the run cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Stalled {
+pub enum NodeStalled {
     /// Its deadline stayed due.
     #[error("{node} is stalled at {at}: its deadline did not move in {TIMEOUTS_AT_ONE_INSTANT} timeouts")]
     Timeouts {
@@ -73,7 +73,7 @@ pub struct Network<N> {
     /// By `NodeId`: the index in `nodes`, `None` for a router.
     vertices: Vec<Option<usize>>,
     fabric: Fabric<Packet>,
-    deadlines: Agenda,
+    deadlines: DeadlineTree,
     /// Nodes to ask for packets and deadlines before time advances.
     touched: VecDeque<usize>,
     stats: NetworkStats,
@@ -87,7 +87,7 @@ impl<N> Default for Network<N> {
             guards: Vec::new(),
             vertices: Vec::new(),
             fabric: Fabric::new(),
-            deadlines: Agenda::default(),
+            deadlines: DeadlineTree::default(),
             touched: VecDeque::new(),
             stats: NetworkStats::default(),
         }
@@ -170,7 +170,7 @@ impl<N: Node> Network<N> {
     ///
     /// # Errors
     /// A node that does not let time pass.
-    pub fn run_until(&mut self, until: Time) -> Result<(), Stalled> {
+    pub fn run_until(&mut self, until: Time) -> Result<(), NodeStalled> {
         while self.step_by(until)? {}
         self.now = self.now.max(until);
         Ok(())
@@ -182,7 +182,7 @@ impl<N: Node> Network<N> {
     ///
     /// # Errors
     /// A node that does not let time pass.
-    pub fn run_while(&mut self, mut condition: impl FnMut(&[N]) -> bool, limit: Time) -> Result<bool, Stalled> {
+    pub fn run_while(&mut self, mut condition: impl FnMut(&[N]) -> bool, limit: Time) -> Result<bool, NodeStalled> {
         while condition(&self.nodes) {
             if !self.step_by(limit)? {
                 if self.next_event().is_some() {
@@ -198,7 +198,7 @@ impl<N: Node> Network<N> {
     ///
     /// # Errors
     /// A node that does not let time pass.
-    pub fn step(&mut self) -> Result<bool, Stalled> {
+    pub fn step(&mut self) -> Result<bool, NodeStalled> {
         self.step_by(Time::MAX)
     }
 
@@ -208,7 +208,7 @@ impl<N: Node> Network<N> {
         self.fabric.next_event().into_iter().chain(deadline).min()
     }
 
-    fn step_by(&mut self, limit: Time) -> Result<bool, Stalled> {
+    fn step_by(&mut self, limit: Time) -> Result<bool, NodeStalled> {
         while let Some(index) = self.touched.pop_front() {
             self.serve(index)?;
         }
@@ -228,12 +228,12 @@ impl<N: Node> Network<N> {
     }
 
     /// Delivers the next packet to a node or a router.
-    fn pass_on(&mut self) -> Result<(), Stalled> {
+    fn pass_on(&mut self) -> Result<(), NodeStalled> {
         match self.fabric.step() {
-            None | Some(Step::Taken) => {}
-            Some(Step::Arrived(arrival)) => return self.arrive(arrival),
-            Some(Step::Forwarded) => self.stats.forwarded += 1,
-            Some(Step::Refused(refused)) => {
+            None | Some(FabricEvent::Taken) => {}
+            Some(FabricEvent::Arrived(arrival)) => return self.arrive(arrival),
+            Some(FabricEvent::Forwarded) => self.stats.forwarded += 1,
+            Some(FabricEvent::Refused(refused)) => {
                 self.stats.forwarded += 1;
                 self.refuse(refused);
             }
@@ -242,7 +242,7 @@ impl<N: Node> Network<N> {
     }
 
     /// Hands a packet to its node.
-    fn arrive(&mut self, arrival: Arrival<Packet>) -> Result<(), Stalled> {
+    fn arrive(&mut self, arrival: Arrival<Packet>) -> Result<(), NodeStalled> {
         let Arrival { host, ecn, corrupt: flips, item: mut packet, .. } = arrival;
         let Some(index) = self.vertices[host.index()] else { return Ok(()) };
         packet.ecn = ecn;
@@ -255,11 +255,11 @@ impl<N: Node> Network<N> {
         self.serve(index)
     }
 
-    fn time_out(&mut self, index: usize) -> Result<(), Stalled> {
+    fn time_out(&mut self, index: usize) -> Result<(), NodeStalled> {
         let guard = self.guard(index);
         guard.timeouts += 1;
         if guard.timeouts > TIMEOUTS_AT_ONE_INSTANT {
-            return Err(Stalled::Timeouts { node: self.guards[index].id, at: self.now });
+            return Err(NodeStalled::Timeouts { node: self.guards[index].id, at: self.now });
         }
         self.stats.timeouts += 1;
         self.nodes[index].handle_timeout(self.now);
@@ -267,7 +267,7 @@ impl<N: Node> Network<N> {
     }
 
     /// Asks a node for its packets and its deadline.
-    fn serve(&mut self, index: usize) -> Result<(), Stalled> {
+    fn serve(&mut self, index: usize) -> Result<(), NodeStalled> {
         while let Some(packet) = self.nodes[index].poll_transmit(self.now) {
             self.count_packet(index)?;
             self.stats.sent += 1;
@@ -288,7 +288,7 @@ impl<N: Node> Network<N> {
     }
 
     /// Returns its buffer to the sender of a packet that goes no further.
-    fn refuse(&mut self, refused: Refused<Packet>) {
+    fn refuse(&mut self, refused: Undelivered<Packet>) {
         self.stats.unroutable += u64::from(refused.reason == Refusal::Unroutable);
         let packet = refused.item;
         if let Some(&Some(index)) = self.vertices.get(packet.source.index()) {
@@ -296,11 +296,11 @@ impl<N: Node> Network<N> {
         }
     }
 
-    fn count_packet(&mut self, index: usize) -> Result<(), Stalled> {
+    fn count_packet(&mut self, index: usize) -> Result<(), NodeStalled> {
         let guard = self.guard(index);
         guard.packets += 1;
         if guard.packets > PACKETS_AT_ONE_INSTANT {
-            return Err(Stalled::Packets { node: self.guards[index].id, at: self.now });
+            return Err(NodeStalled::Packets { node: self.guards[index].id, at: self.now });
         }
         Ok(())
     }

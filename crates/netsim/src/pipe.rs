@@ -1,7 +1,9 @@
 //! A link of a fabric, with its endpoints and the items that wait for it and are in flight on it.
 
 use crate::fair::{FairQueue, Waiting};
-use crate::{Codel, Deliveries, DropReason, Ecn, Fate, Link, LinkConfig, LinkError, NodeId, Time, Transit};
+use crate::{
+    Codel, Deliveries, DropReason, Ecn, InFlightQueue, Link, LinkConfig, LinkError, NodeId, OfferOutcome, Time,
+};
 
 /// An item in flight, with all that links look at.
 #[derive(Clone, Debug)]
@@ -25,21 +27,21 @@ pub(crate) struct Pipe<T> {
     pub(crate) from: usize,
     /// The vertex it leads to.
     pub(crate) to: usize,
-    pub(crate) transit: Transit<Envelope<T>>,
+    pub(crate) transit: InFlightQueue<Envelope<T>>,
     /// In front of the link, if it has `fq-codel`.
-    stage: Option<Stage<T>>,
+    stage: Option<FairQueueing<T>>,
 }
 
 /// A fair queue, and when the link takes the next item from it.
 #[derive(Debug)]
-struct Stage<T> {
+struct FairQueueing<T> {
     codel: Codel,
     queue: FairQueue<T>,
     /// Also once after the last item, when the queues are found empty; `Time::MAX` then.
     turn: Time,
 }
 
-impl<T> Stage<T> {
+impl<T> FairQueueing<T> {
     fn new(codel: Codel) -> Self {
         Self { codel, queue: FairQueue::new(), turn: Time::MAX }
     }
@@ -47,8 +49,8 @@ impl<T> Stage<T> {
 
 impl<T> Pipe<T> {
     pub(crate) fn new(config: LinkConfig, from: usize, to: usize) -> Result<Self, LinkError> {
-        let stage = config.fq_codel.map(Stage::new);
-        Ok(Self { link: Link::behind_queue(config)?, from, to, transit: Transit::new(), stage })
+        let stage = config.fq_codel.map(FairQueueing::new);
+        Ok(Self { link: Link::behind_queue(config)?, from, to, transit: InFlightQueue::new(), stage })
     }
 
     /// Returns when the next item arrives or is taken from the fair queue; `Time::MAX` if there is none.
@@ -74,15 +76,15 @@ impl<T: Clone> Pipe<T> {
             return self.enqueue(now, envelope);
         }
         match self.link.offer(now, envelope.ip_bytes, envelope.ecn) {
-            Fate::Dropped(reason) => return Err((reason, envelope.item)),
-            Fate::Delivered(deliveries) => self.fly(&deliveries, envelope),
+            OfferOutcome::Dropped(reason) => return Err((reason, envelope.item)),
+            OfferOutcome::Delivered(deliveries) => self.fly(&deliveries, envelope),
         }
         Ok(())
     }
 
     /// Puts an item into the fair queue, from which others are dropped if there is no room.
     fn enqueue(&mut self, now: Time, envelope: Envelope<T>) -> Result<(), (DropReason, T)> {
-        let Self { link, stage: Some(Stage { queue, turn, .. }), .. } = self else { return Ok(()) };
+        let Self { link, stage: Some(FairQueueing { queue, turn, .. }), .. } = self else { return Ok(()) };
         let ip_bytes = envelope.ip_bytes;
         let found = link.queued_bytes(now) + queue.bytes();
         match link.admit(now, found, ip_bytes) {
@@ -105,7 +107,7 @@ impl<T: Clone> Pipe<T> {
 
     /// Takes the next item from the fair queue and sends it.
     pub(crate) fn take(&mut self) {
-        let Self { link, stage: Some(Stage { codel, queue, turn }), .. } = self else { return };
+        let Self { link, stage: Some(FairQueueing { codel, queue, turn }), .. } = self else { return };
         let taken = queue.take(*codel, link);
         let is_empty = taken.is_none();
         let sent = taken.map(|(Waiting { admitted, envelope }, left_as)| {
@@ -130,7 +132,7 @@ impl<T: Clone> Pipe<T> {
         config.check_loaded()?;
         match (&mut self.stage, config.fq_codel) {
             (Some(stage), Some(codel)) => stage.codel = codel,
-            (None, Some(codel)) => self.stage = Some(Stage::new(codel)),
+            (None, Some(codel)) => self.stage = Some(FairQueueing::new(codel)),
             (_, None) => {
                 while self.turn() < Time::MAX {
                     self.take();

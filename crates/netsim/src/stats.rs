@@ -4,14 +4,14 @@ use crate::DropReason;
 
 /// Packets, and their IP bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct PacketCount {
     /// Packets.
     pub packets: u64,
     /// IP bytes.
     pub bytes: u64,
 }
 
-impl Count {
+impl PacketCount {
     pub(crate) fn add(&mut self, ip_bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(ip_bytes);
@@ -22,29 +22,29 @@ impl Count {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Everything offered.
-    pub offered: Count,
+    pub offered: PacketCount,
     /// Packets that arrive or will; the second copy of a duplicate is not counted.
-    pub delivered: Count,
+    pub delivered: PacketCount,
     /// Packets for which the queue had no room, or which made room for others.
-    pub dropped_queue_full: Count,
+    pub dropped_queue_full: PacketCount,
     /// Packets that CoDel dropped.
-    pub dropped_codel: Count,
+    pub dropped_codel: PacketCount,
     /// Packets lost at random.
-    pub dropped_random: Count,
+    pub dropped_random: PacketCount,
     /// Packets larger than the MTU.
-    pub dropped_too_large: Count,
+    pub dropped_too_large: PacketCount,
     /// Packets dropped by the policer.
-    pub dropped_policed: Count,
+    pub dropped_policed: PacketCount,
     /// Packets offered during an outage.
-    pub dropped_down: Count,
+    pub dropped_down: PacketCount,
     /// Delivered packets that this link marked CE.
-    pub marked: Count,
+    pub marked: PacketCount,
     /// Second copies.
-    pub duplicated: Count,
+    pub duplicated: PacketCount,
     /// Delivered packets with bits flipped.
-    pub corrupted: Count,
+    pub corrupted: PacketCount,
     /// Delivered packets that [`crate::LinkConfig::reorder`] held back.
-    pub reordered: Count,
+    pub reordered: PacketCount,
 }
 
 impl LinkStats {

@@ -9,20 +9,20 @@ use crate::{Delivery, Time};
 ///
 /// A link keeps order except for the packets it holds back or scatters, so a queue and a heap suffice.
 #[derive(Debug)]
-pub struct Transit<T> {
+pub struct InFlightQueue<T> {
     in_order: VecDeque<(Time, T)>,
     held_back: BinaryHeap<Reverse<HeldBack<T>>>,
     /// Numbers the items held back, so that those due at once keep a fixed order.
     held_back_so_far: u64,
 }
 
-impl<T> Default for Transit<T> {
+impl<T> Default for InFlightQueue<T> {
     fn default() -> Self {
         Self { in_order: VecDeque::new(), held_back: BinaryHeap::new(), held_back_so_far: 0 }
     }
 }
 
-impl<T> Transit<T> {
+impl<T> InFlightQueue<T> {
     /// Creates an empty transit.
     pub fn new() -> Self {
         Self::default()
@@ -97,17 +97,17 @@ impl<T> Ord for HeldBack<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ecn, Fate, Link};
+    use crate::{Ecn, Link, OfferOutcome};
 
     #[test]
     fn items_leave_in_the_order_of_their_arrivals() {
         for seed in 0..20 {
             let text = format!("rate=8M,delay=2ms,jitter=3ms,reorder=30%:5ms,duplicate=20%,loss=10%,seed={seed}");
             let mut link = Link::new(text.parse().unwrap()).unwrap();
-            let mut transit = Transit::new();
+            let mut transit = InFlightQueue::new();
             let mut expected = Vec::new();
             for number in 0..500_u32 {
-                let Fate::Delivered(deliveries) =
+                let OfferOutcome::Delivered(deliveries) =
                     link.offer(Time::from_nanos(u64::from(number) * 900_000), 1000, Ecn::NotEct)
                 else {
                     continue;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use netsim::{DropReason, Ecn, Fabric, Fate, Header, Link, Time};
+use netsim::{DropReason, Ecn, Fabric, Header, Link, OfferOutcome, Time};
 
 /// One millisecond for a packet of 1000 bytes.
 const LINK: &str = "rate=8M,codel=5ms:100ms";
@@ -11,7 +11,7 @@ const MICROS_PER_PACKET: u64 = 1_000;
 const TARGET: u64 = 5_000;
 const INTERVAL: u64 = 100_000;
 
-fn offer(link: &mut Link, micros: u64, ecn: Ecn) -> Fate {
+fn offer(link: &mut Link, micros: u64, ecn: Ecn) -> OfferOutcome {
     link.offer(Time::from_nanos(micros * 1_000), PACKET, ecn)
 }
 
@@ -127,9 +127,9 @@ fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
         let mut fates = (Vec::new(), Vec::new());
         for (number, came) in arrivals.iter().enumerate() {
             match offer(&mut link, *came, Ecn::NotEct) {
-                Fate::Dropped(DropReason::Codel) => fates.0.push(number),
-                Fate::Dropped(reason) => panic!("{reason:?}"),
-                Fate::Delivered(deliveries) => fates.1.push((number, deliveries.first.at.as_nanos() / 1_000)),
+                OfferOutcome::Dropped(DropReason::Codel) => fates.0.push(number),
+                OfferOutcome::Dropped(reason) => panic!("{reason:?}"),
+                OfferOutcome::Delivered(deliveries) => fates.1.push((number, deliveries.first.at.as_nanos() / 1_000)),
             }
         }
         assert_eq!(fates.0, dropped, "seed {seed}");
@@ -171,7 +171,7 @@ fn packets_that_allow_it_are_marked_and_take_their_time() {
     let mut marked = Vec::new();
     for number in 0..600 {
         let ecn = if number % 2 == 0 { Ecn::Ect0 } else { Ecn::Ect1 };
-        let Fate::Delivered(deliveries) = offer(&mut link, number * 500, ecn) else { panic!("dropped") };
+        let OfferOutcome::Delivered(deliveries) = offer(&mut link, number * 500, ecn) else { panic!("dropped") };
         assert_eq!(deliveries.first.at, Time::from_nanos((number + 1) * 1_000_000), "packet {number}");
         if deliveries.first.ecn == Ecn::Ce {
             marked.push(number);
@@ -186,7 +186,7 @@ fn packets_that_allow_it_are_marked_and_take_their_time() {
     // What is marked already stays so, and is not counted.
     let mut other = Link::new(LINK.parse().expect("a link")).expect("a link that makes sense");
     for number in 0..120 {
-        assert!(matches!(offer(&mut other, number * 500, Ecn::Ce), Fate::Delivered(_)), "packet {number}");
+        assert!(matches!(offer(&mut other, number * 500, Ecn::Ce), OfferOutcome::Delivered(_)), "packet {number}");
     }
     assert_eq!(other.stats().marked.packets, 0);
 }
@@ -196,9 +196,12 @@ fn one_packet_behind_another_is_no_queue() {
     // A packet takes 100 ms, and one comes every 100 ms while another is being sent.
     let mut link = Link::new("rate=80k,codel=5ms:100ms".parse().expect("a link")).expect("a link that makes sense");
     for number in 0..100 {
-        assert!(matches!(offer(&mut link, number * 100_000, Ecn::NotEct), Fate::Delivered(_)), "packet {number}");
+        assert!(
+            matches!(offer(&mut link, number * 100_000, Ecn::NotEct), OfferOutcome::Delivered(_)),
+            "packet {number}"
+        );
         if number == 0 {
-            assert!(matches!(offer(&mut link, 50_000, Ecn::NotEct), Fate::Delivered(_)));
+            assert!(matches!(offer(&mut link, 50_000, Ecn::NotEct), OfferOutcome::Delivered(_)));
         }
     }
 }
@@ -210,7 +213,7 @@ fn packets_behind_a_trace_are_judged_when_it_sends_them() {
     config.load_trace(|_| Ok("100\n".to_owned())).expect("a trace");
     let mut link = Link::new(config.clone()).expect("a link that makes sense");
     let drops = |link: &mut Link, every: u64| {
-        let is_dropped = |number: &u64| matches!(offer(link, number * every, Ecn::NotEct), Fate::Dropped(_));
+        let is_dropped = |number: &u64| matches!(offer(link, number * every, Ecn::NotEct), OfferOutcome::Dropped(_));
         (0..200).filter(is_dropped).count()
     };
     assert_eq!(drops(&mut link, 100_000), 0);

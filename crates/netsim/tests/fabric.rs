@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use netsim::topology::pair;
 use netsim::{
-    Arrival, Count, DropReason, Duplex, Ecn, Fabric, Header, LinkId, NetworkError, Node, NodeId, Packet, Refusal,
-    Refused, Time,
+    Arrival, DropReason, Duplex, Ecn, Fabric, Header, LinkId, NetworkError, Node, NodeId, Packet, PacketCount, Refusal,
+    Time, Undelivered,
 };
 
 /// Two hosts with a router between them.
@@ -26,7 +26,7 @@ fn path(first: &str, second: &str) -> Path {
 }
 
 impl Path {
-    fn offer(&mut self, nanos: u64, item: u32) -> Result<(), Refused<u32>> {
+    fn offer(&mut self, nanos: u64, item: u32) -> Result<(), Undelivered<u32>> {
         self.fabric.offer(Time::from_nanos(nanos), self.a, self.b, Header::new(1000, Ecn::Ect0), item)
     }
 
@@ -50,23 +50,23 @@ fn every_hop_happens_at_its_own_time() {
     assert_eq!(nanos, [(15_000_000, 0), (17_000_000, 1), (19_000_000, 2)]);
     assert_eq!((path.fabric.under_way(), path.fabric.next_event()), (0, None));
     for id in path.links {
-        assert_eq!(path.fabric.link(id).unwrap().stats().delivered, Count { packets: 3, bytes: 3000 });
+        assert_eq!(path.fabric.link(id).unwrap().stats().delivered, PacketCount { packets: 3, bytes: 3000 });
     }
     let ids: Vec<LinkId> = path.fabric.links().map(|(id, _)| id).collect();
     assert_eq!(ids, path.links);
 }
 
 #[test]
-fn what_the_first_link_drops_comes_back() {
+fn offer_dropped_returns_item() {
     let mut path = path("rate=8M,queue=2000B", "perfect");
     path.offer(0, 0).unwrap();
     path.offer(0, 1).unwrap();
     let full = Refusal::Dropped(DropReason::QueueFull);
-    assert_eq!(path.offer(0, 2), Err(Refused { item: 2, reason: full }));
+    assert_eq!(path.offer(0, 2), Err(Undelivered { item: 2, reason: full }));
     let nobody = NodeId::from_index(9);
     for to in [path.a, nobody] {
         let refused = path.fabric.offer(Time::ZERO, path.a, to, Header::new(1000, Ecn::NotEct), 3).unwrap_err();
-        assert_eq!(refused, Refused { item: 3, reason: Refusal::Unroutable }, "{to}");
+        assert_eq!(refused, Undelivered { item: 3, reason: Refusal::Unroutable }, "{to}");
     }
     let lonely = path.fabric.add_host();
     for from in [path.b, lonely] {
@@ -116,7 +116,7 @@ fn impairments_of_all_links_pause() {
     let arrivals = path.rest();
     assert_eq!(arrivals, [Arrival { host: path.b, at: Time::ZERO, ecn: Ecn::Ect0, corrupt: None, item: 7 }]);
     path.fabric.set_impaired(true);
-    assert_eq!(path.offer(0, 8), Err(Refused { item: 8, reason: Refusal::Dropped(DropReason::Random) }));
+    assert_eq!(path.offer(0, 8), Err(Undelivered { item: 8, reason: Refusal::Dropped(DropReason::Random) }));
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn packets_that_allow_it_are_marked() {
 }
 
 #[test]
-fn without_competition_and_codel_it_is_a_queue_like_others() {
+fn fq_codel_one_flow_equals_fifo() {
     for text in [
         "rate=8M,delay=5ms",
         "rate=8M,step=300ms:16M+600ms:5M,delay-step=500ms:1ms",
@@ -225,7 +225,7 @@ fn without_competition_and_codel_it_is_a_queue_like_others() {
 }
 
 #[test]
-fn what_waits_survives_changes_of_the_link() {
+fn fq_codel_set_link_keeps_queue() {
     let mut pair = Pair::new("rate=12M,fq-codel=50ms:100ms");
     let set = |pair: &mut Pair, text: &str| pair.fabric.set_link(pair.link, text.parse().expect("a link"));
     let at = |millis: u64| Time::from_nanos(millis * 1_000_000);

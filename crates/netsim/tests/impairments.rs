@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use netsim::{Delivery, DropReason, Ecn, Fate, Link, LinkConfig, Loss, Time};
+use netsim::{Delivery, DropReason, Ecn, Link, LinkConfig, Loss, OfferOutcome, Time};
 
 const MANY: u64 = 200_000;
 /// Longer than any packet takes, so that no packet is queued.
 const GAP: Duration = Duration::from_millis(1);
 
-fn delivery(fate: Fate) -> Delivery {
+fn delivery(fate: OfferOutcome) -> Delivery {
     match fate {
-        Fate::Delivered(deliveries) => deliveries.first,
-        Fate::Dropped(reason) => panic!("dropped: {reason:?}"),
+        OfferOutcome::Delivered(deliveries) => deliveries.first,
+        OfferOutcome::Dropped(reason) => panic!("dropped: {reason:?}"),
     }
 }
 
 /// Returns the fates of `count` packets of 1000 bytes, `GAP` apart.
-fn fates(config: &LinkConfig, count: u64) -> Vec<Fate> {
+fn fates(config: &LinkConfig, count: u64) -> Vec<OfferOutcome> {
     let mut link = Link::new(config.clone()).expect("a good link");
     let mut now = Time::ZERO;
     (0..count)
@@ -27,8 +27,8 @@ fn fates(config: &LinkConfig, count: u64) -> Vec<Fate> {
         .collect()
 }
 
-fn lost(fates: &[Fate]) -> Vec<bool> {
-    fates.iter().map(|fate| matches!(fate, Fate::Dropped(_))).collect()
+fn lost(fates: &[OfferOutcome]) -> Vec<bool> {
+    fates.iter().map(|fate| matches!(fate, OfferOutcome::Dropped(_))).collect()
 }
 
 /// Asserts that `hits` of `MANY` draws match probability `p` within four standard deviations.
@@ -82,13 +82,13 @@ fn the_queue_does_not_shorten_bursts() {
     let (mut count, mut bursts, mut before) = (0.0, 0.0, false);
     for number in 0..1_000_000_u64 {
         match link.offer(Time::from_nanos(number * 500_000), 1000, Ecn::NotEct) {
-            Fate::Dropped(DropReason::Random) => {
+            OfferOutcome::Dropped(DropReason::Random) => {
                 count += 1.0;
                 bursts += if before { 0.0 } else { 1.0 };
                 before = true;
             }
-            Fate::Dropped(_) => {}
-            Fate::Delivered(_) => before = false,
+            OfferOutcome::Dropped(_) => {}
+            OfferOutcome::Delivered(_) => before = false,
         }
     }
     let burst: f64 = count / bursts;
@@ -99,7 +99,7 @@ fn the_queue_does_not_shorten_bursts() {
 fn longest_burst(link: &str, millis: u64) -> usize {
     let mut link = Link::new(link.parse().expect("a link")).expect("a link that makes sense");
     let mut offer = |number| link.offer(Time::from_nanos(number * millis * 1_000_000), 100, Ecn::NotEct);
-    let lost: Vec<bool> = (0..10_000).map(|number| matches!(offer(number), Fate::Dropped(_))).collect();
+    let lost: Vec<bool> = (0..10_000).map(|number| matches!(offer(number), OfferOutcome::Dropped(_))).collect();
     lost.split(|lost| !lost).map(<[bool]>::len).max().unwrap_or(0)
 }
 
@@ -132,10 +132,10 @@ fn other_impairments_have_their_rates() {
 #[test]
 fn one_impairment_does_not_change_the_draws_of_another() {
     /// Returns the effect of one impairment on each packet; `None` for lost packets, whose effect is unknown.
-    fn marks(fates: &[Fate], of: impl Fn(&netsim::Deliveries) -> u64) -> Vec<Option<u64>> {
+    fn marks(fates: &[OfferOutcome], of: impl Fn(&netsim::Deliveries) -> u64) -> Vec<Option<u64>> {
         fates
             .iter()
-            .map(|fate| if let Fate::Delivered(deliveries) = fate { Some(of(deliveries)) } else { None })
+            .map(|fate| if let OfferOutcome::Delivered(deliveries) = fate { Some(of(deliveries)) } else { None })
             .collect()
     }
     type View = fn(&netsim::Deliveries) -> u64;
@@ -158,7 +158,7 @@ fn one_impairment_does_not_change_the_draws_of_another() {
     assert_eq!(lost(&alone), lost(&together), "loss, seed 5");
     let jittered = fates(&"jitter=1us,seed=5".parse().unwrap(), 20_000);
     for (number, (alone, together)) in jittered.iter().zip(&together).enumerate() {
-        if let Fate::Delivered(together) = together
+        if let OfferOutcome::Delivered(together) = together
             && !together.first.reordered
         {
             assert_eq!(delivery(*alone).at, together.first.at, "jitter: packet {number}, seed 5");
@@ -166,10 +166,10 @@ fn one_impairment_does_not_change_the_draws_of_another() {
     }
     // Packets dropped by the queue also consume their random draws.
     let mut short = Link::new("rate=8M,queue=1000B,loss=10%,seed=5".parse().unwrap()).unwrap();
-    let pattern: Vec<Fate> =
+    let pattern: Vec<OfferOutcome> =
         (0..20_000).map(|number| short.offer(Time::from_nanos(number * 700_000), 1000, Ecn::NotEct)).collect();
     for (number, (alone, short)) in alone.iter().zip(&pattern).enumerate() {
-        let full = matches!(short, Fate::Dropped(DropReason::QueueFull));
+        let full = matches!(short, OfferOutcome::Dropped(DropReason::QueueFull));
         assert!(full || lost(&[*alone]) == lost(&[*short]), "behind a queue: packet {number}, seed 5");
     }
     assert!(short.stats().dropped_queue_full.packets > 5_000);
@@ -180,7 +180,7 @@ fn impairments_are_not_correlated() {
     let config: LinkConfig = "reorder=50%:2ms,duplicate=50%,corrupt=50%,mark=50%,seed=21".parse().unwrap();
     let mut pairs = [[0_u64; 4]; 4];
     for fate in fates(&config, MANY) {
-        let Fate::Delivered(d) = fate else { continue };
+        let OfferOutcome::Delivered(d) = fate else { continue };
         let bits = [d.first.reordered, d.duplicate.is_some(), d.first.corrupt.is_some(), d.first.ecn == Ecn::Ce];
         for (one, row) in pairs.iter_mut().enumerate() {
             for (other, count) in row.iter_mut().enumerate() {
@@ -305,7 +305,7 @@ fn impairments_pause_and_go_on_with_the_same_draws() {
                 continue;
             }
             differ += u64::from(fate != other);
-            let Fate::Delivered(deliveries) = fate else { panic!("packet {number} is lost, {loss}, seed 17") };
+            let OfferOutcome::Delivered(deliveries) = fate else { panic!("packet {number} is lost, {loss}, seed 17") };
             assert_eq!((deliveries.first.ecn, deliveries.first.corrupt, deliveries.duplicate), (Ecn::Ect0, None, None));
             let waits = if number % 7 == 1 { 500 } else { 0 };
             let travels = Duration::from_micros(u64::from(ip_bytes) + waits + 3_000);

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use netsim::{
-    Delivery, DropReason, Ecn, Fate, Link, LinkConfig, LinkError, Loss, Mark, Rate, Reorder, Scatter, Time, corrupt,
+    Delivery, DropReason, Ecn, Link, LinkConfig, LinkError, Loss, Mark, OfferOutcome, Rate, Reorder, ReorderingDelay,
+    Time, corrupt,
 };
 
 fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
 }
 
-fn delivery(fate: Fate) -> Delivery {
+fn delivery(fate: OfferOutcome) -> Delivery {
     match fate {
-        Fate::Delivered(deliveries) => deliveries.first,
-        Fate::Dropped(reason) => panic!("dropped: {reason:?}"),
+        OfferOutcome::Delivered(deliveries) => deliveries.first,
+        OfferOutcome::Dropped(reason) => panic!("dropped: {reason:?}"),
     }
 }
 
@@ -22,7 +23,7 @@ fn perfect_wire_changes_nothing() {
     let mut link = Link::new(LinkConfig::default()).unwrap();
     let now = Time::from_nanos(5);
     for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
-        let Fate::Delivered(deliveries) = link.offer(now, 1500, ecn) else { panic!("dropped") };
+        let OfferOutcome::Delivered(deliveries) = link.offer(now, 1500, ecn) else { panic!("dropped") };
         assert_eq!(deliveries.first, Delivery { at: now, ecn, corrupt: None, reordered: false });
         assert_eq!(deliveries.duplicate, None);
     }
@@ -88,12 +89,12 @@ fn queue_bound_is_exact_and_counts_the_packet_being_sent() {
     for _ in 0..3 {
         delivery(packet(&mut link, 0, 1000));
     }
-    assert_eq!(packet(&mut link, 0, 1), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(packet(&mut link, 0, 1), OfferOutcome::Dropped(DropReason::QueueFull));
     assert_eq!(link.queued_bytes(Time::ZERO), 3000);
     // A picosecond before its last bit leaves, the first packet still holds all its bytes.
     let last = Time::from_picos(999_999_999);
-    assert_eq!(link.offer(last, 1, Ecn::NotEct), Fate::Dropped(DropReason::QueueFull));
-    assert_eq!(packet(&mut link, 1_000_000, 1001), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(link.offer(last, 1, Ecn::NotEct), OfferOutcome::Dropped(DropReason::QueueFull));
+    assert_eq!(packet(&mut link, 1_000_000, 1001), OfferOutcome::Dropped(DropReason::QueueFull));
     assert_eq!(delivery(packet(&mut link, 1_000_000, 1000)).at, Time::from_nanos(4_000_000));
     assert_eq!(link.queued_bytes(Time::from_nanos(3_999_999)), 1000);
     assert_eq!(link.queued_bytes(Time::from_nanos(4_000_000)), 0);
@@ -104,7 +105,7 @@ fn queue_bound_is_exact_and_counts_the_packet_being_sent() {
 #[test]
 fn a_lost_packet_has_used_the_rate() {
     let mut link = link("rate=8M,loss=100%");
-    assert_eq!(link.offer(Time::ZERO, 1000, Ecn::NotEct), Fate::Dropped(DropReason::Random));
+    assert_eq!(link.offer(Time::ZERO, 1000, Ecn::NotEct), OfferOutcome::Dropped(DropReason::Random));
     assert_eq!(link.queued_bytes(Time::ZERO), 1000);
     link.set_config("rate=8M".parse().unwrap()).unwrap();
     assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(2_000_000));
@@ -147,7 +148,7 @@ fn a_packet_held_back_comes_late_and_holds_up_nobody() {
 }
 
 #[test]
-fn rate_steps_keep_what_was_said() {
+fn set_rate_keeps_queued_departures() {
     let mut link = link("rate=8M");
     assert_eq!(delivery(link.offer(Time::ZERO, 1000, Ecn::NotEct)).at, Time::from_nanos(1_000_000));
     link.set_rate(Some(Rate::from_megabits_per_second(80))).unwrap();
@@ -169,7 +170,7 @@ fn the_ends_of_numbers_do_not_panic() {
         delay: Duration::MAX,
         jitter: Duration::MAX,
         slot: Duration::MAX,
-        scatter: Scatter::Exponential(Duration::MAX),
+        scatter: ReorderingDelay::Exponential(Duration::MAX),
         mark: Mark { above_bytes: Some(0), probability: 1.0 },
         ..LinkConfig::default()
     };
@@ -243,7 +244,8 @@ fn a_packet_larger_than_the_mtu_takes_the_time_of_its_fragments() {
 fn a_packet_is_lost_with_any_of_its_fragments() {
     let mut link = link("mtu=1500B,fragment=on,loss=5%");
     let count = 20_000;
-    let lost = (0..count).filter(|_| matches!(link.offer(Time::ZERO, 8_956, Ecn::NotEct), Fate::Dropped(_))).count();
+    let lost =
+        (0..count).filter(|_| matches!(link.offer(Time::ZERO, 8_956, Ecn::NotEct), OfferOutcome::Dropped(_))).count();
     let expected = 1.0 - 0.95_f64.powi(7);
     assert!((lost as f64 / f64::from(count) - expected).abs() < 0.01, "{lost} of {count} lost, {expected} expected");
     let fragments = link.stats().dropped_random.packets as f64 / link.stats().offered.packets as f64;
@@ -253,10 +255,10 @@ fn a_packet_is_lost_with_any_of_its_fragments() {
 #[test]
 fn fragments_fill_queues_and_carry_marks() {
     let mut short = link("rate=12M,queue-packets=6,mtu=1500B,fragment=on");
-    assert_eq!(short.offer(Time::ZERO, 8_956, Ecn::NotEct), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(short.offer(Time::ZERO, 8_956, Ecn::NotEct), OfferOutcome::Dropped(DropReason::QueueFull));
     assert_eq!((short.stats().dropped_queue_full.packets, short.stats().delivered.packets), (1, 6));
     let mut marking = link("rate=12M,mtu=1500B,fragment=on,mark-above=3KB,duplicate=100%");
-    let Fate::Delivered(deliveries) = marking.offer(Time::ZERO, 8_956, Ecn::Ect0) else { panic!("dropped") };
+    let OfferOutcome::Delivered(deliveries) = marking.offer(Time::ZERO, 8_956, Ecn::Ect0) else { panic!("dropped") };
     assert_eq!((deliveries.first.ecn, deliveries.duplicate), (Ecn::Ce, None), "one of its fragments is marked");
 }
 
@@ -279,8 +281,8 @@ fn fragments_need_a_size_and_no_fair_queue() {
 fn packets_larger_than_the_mtu_vanish() {
     let config = LinkConfig { mtu: Some(1_400), ..LinkConfig::default() };
     let mut link = Link::new(config).unwrap();
-    assert!(matches!(link.offer(Time::ZERO, 1_400, Ecn::NotEct), Fate::Delivered(_)));
-    assert_eq!(link.offer(Time::ZERO, 1_401, Ecn::NotEct), Fate::Dropped(DropReason::TooLarge));
+    assert!(matches!(link.offer(Time::ZERO, 1_400, Ecn::NotEct), OfferOutcome::Delivered(_)));
+    assert_eq!(link.offer(Time::ZERO, 1_401, Ecn::NotEct), OfferOutcome::Dropped(DropReason::TooLarge));
     let stats = link.stats();
     assert_eq!((stats.offered.packets, stats.delivered.packets, stats.dropped_too_large.bytes), (2, 1, 1_401));
 }
@@ -292,10 +294,10 @@ fn a_queue_of_packets_holds_so_many_of_any_size() {
         |link: &mut Link, micros: u64, bytes: u32| link.offer(Time::from_nanos(micros * 1_000), bytes, Ecn::NotEct);
     // One packet is sent for 1 ms, followed by two small ones of 0.1 ms each.
     for bytes in [1_000, 100, 100] {
-        assert!(matches!(offer(&mut link, 0, bytes), Fate::Delivered(_)));
+        assert!(matches!(offer(&mut link, 0, bytes), OfferOutcome::Delivered(_)));
     }
-    assert_eq!(offer(&mut link, 999, 20), Fate::Dropped(DropReason::QueueFull));
-    assert!(matches!(offer(&mut link, 1_000, 1_500), Fate::Delivered(_)), "the first has left");
-    assert_eq!(offer(&mut link, 1_000, 20), Fate::Dropped(DropReason::QueueFull));
+    assert_eq!(offer(&mut link, 999, 20), OfferOutcome::Dropped(DropReason::QueueFull));
+    assert!(matches!(offer(&mut link, 1_000, 1_500), OfferOutcome::Delivered(_)), "the first has left");
+    assert_eq!(offer(&mut link, 1_000, 20), OfferOutcome::Dropped(DropReason::QueueFull));
     assert_eq!(link.stats().dropped_queue_full.packets, 2);
 }

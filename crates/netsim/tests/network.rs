@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use netsim::topology::{dumbbell, join, pair};
-use netsim::{Duplex, Ecn, LinkConfig, Network, NetworkError, Node, NodeId, Packet, Stalled, Time};
+use netsim::{Duplex, Ecn, LinkConfig, Network, NetworkError, Node, NodeId, NodeStalled, Packet, Time};
 
 /// Sends packets at given times and records events.
 #[derive(Default)]
@@ -263,13 +263,13 @@ fn a_node_that_lets_no_time_pass_ends_the_run() {
     };
     let (node, at) = (NodeId::from_index(1), millis(7));
     let stalled = run(Stuck { deadline: Some(at), ..Stuck::default() }).unwrap_err();
-    assert_eq!(stalled, Stalled::Timeouts { node, at });
+    assert_eq!(stalled, NodeStalled::Timeouts { node, at });
     assert_eq!(
         stalled.to_string(),
         "node 1 is stalled at 0.007000000000 s: its deadline did not move in 1000 timeouts"
     );
     let endless = Stuck { endless: true, ..Stuck::default() };
-    assert_eq!(run(endless), Err(Stalled::Packets { node, at: Time::ZERO }));
+    assert_eq!(run(endless), Err(NodeStalled::Packets { node, at: Time::ZERO }));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn two_nodes_that_answer_each_other_at_once_end_the_run() {
     let mut a = Script { echo: true, ..Script::default() };
     a.ready.push_back(packet(0, 1, 0));
     let (mut network, _) = pair(a, Script { echo: true, ..Script::default() }, &Duplex::default()).unwrap();
-    assert!(matches!(network.run_until(millis(1)), Err(Stalled::Packets { at: Time::ZERO, .. })));
+    assert!(matches!(network.run_until(millis(1)), Err(NodeStalled::Packets { at: Time::ZERO, .. })));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{Count, DropReason, Ecn, Fate, Link, LinkConfig, Rate, Time};
+use netsim::{DropReason, Ecn, Link, LinkConfig, OfferOutcome, PacketCount, Rate, Time};
 
 fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
@@ -11,8 +11,8 @@ fn link(text: &str) -> Link {
 /// Returns when a packet offered at `micros` arrives, in microseconds.
 fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason> {
     match link.offer(Time::from_nanos(micros * 1_000), ip_bytes, Ecn::NotEct) {
-        Fate::Delivered(deliveries) => Ok(deliveries.first.at.as_picos() as f64 / 1e6),
-        Fate::Dropped(reason) => Err(reason),
+        OfferOutcome::Delivered(deliveries) => Ok(deliveries.first.at.as_picos() as f64 / 1e6),
+        OfferOutcome::Dropped(reason) => Err(reason),
     }
 }
 
@@ -24,16 +24,16 @@ fn an_outage_drops_what_is_offered_in_it() {
     assert_eq!(link.offer(Time::from_picos(2_999_999_999), 1000, Ecn::NotEct), link_delivers(9_999_000));
     let outcomes: Vec<_> = [3_000, 4_999, 8_000, 8_999].map(|micros| offer(&mut link, micros, 1000)).into();
     assert_eq!(outcomes, [down; 4]);
-    assert_eq!(link.offer(Time::from_picos(4_999_999_999), 1000, Ecn::NotEct), Fate::Dropped(DropReason::Down));
+    assert_eq!(link.offer(Time::from_picos(4_999_999_999), 1000, Ecn::NotEct), OfferOutcome::Dropped(DropReason::Down));
     assert_eq!(offer(&mut link, 5_000, 1000), Ok(11_000.0));
     assert_eq!(offer(&mut link, 9_000, 1000), Ok(15_000.0));
-    assert_eq!(link.stats().dropped_down, Count { packets: 5, bytes: 5_000 });
+    assert_eq!(link.stats().dropped_down, PacketCount { packets: 5, bytes: 5_000 });
     assert_eq!(link.stats().offered.packets, 9);
 }
 
-fn link_delivers(nanos: u64) -> Fate {
+fn link_delivers(nanos: u64) -> OfferOutcome {
     let first = netsim::Delivery { at: Time::from_nanos(nanos), ecn: Ecn::NotEct, corrupt: None, reordered: false };
-    Fate::Delivered(netsim::Deliveries { first, duplicate: None })
+    OfferOutcome::Delivered(netsim::Deliveries { first, duplicate: None })
 }
 
 #[test]
@@ -82,7 +82,9 @@ fn steps_lose_no_fraction() {
         } else {
             3_000_000_000 + (work - done[0] - done[1]) / u128::from(rates[2])
         };
-        let Fate::Delivered(deliveries) = link.offer(Time::ZERO, ip_bytes, Ecn::NotEct) else { panic!("dropped") };
+        let OfferOutcome::Delivered(deliveries) = link.offer(Time::ZERO, ip_bytes, Ecn::NotEct) else {
+            panic!("dropped")
+        };
         assert_eq!(u128::from(deliveries.first.at.as_picos()), exact, "packet {number}");
     }
 }
@@ -148,8 +150,8 @@ fn loss_and_delay_change_at_their_times() {
     for millis in 0..4_000_u64 {
         let at = Time::from_nanos(millis * 1_000_000);
         match link.offer(at, 100, Ecn::NotEct) {
-            Fate::Dropped(_) => lost[(millis / 1_000) as usize] += 1,
-            Fate::Delivered(deliveries) => {
+            OfferOutcome::Dropped(_) => lost[(millis / 1_000) as usize] += 1,
+            OfferOutcome::Delivered(deliveries) => {
                 let late = deliveries.first.at - at;
                 let expected = match millis {
                     ..1_000 => 10,

@@ -1,6 +1,6 @@
 //! Limits of the rate: token buckets and policers, exact to the byte and the picosecond.
 
-use netsim::{Count, DropReason, Ecn, Fate, Link, Rate, Time};
+use netsim::{DropReason, Ecn, Link, OfferOutcome, PacketCount, Rate, Time};
 
 fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
@@ -9,8 +9,8 @@ fn link(text: &str) -> Link {
 /// Returns when a packet offered at `micros` arrives, in microseconds; the link has no delay.
 fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason> {
     match link.offer(Time::from_nanos(micros * 1_000), ip_bytes, Ecn::NotEct) {
-        Fate::Delivered(deliveries) => Ok(deliveries.first.at.as_picos() as f64 / 1e6),
-        Fate::Dropped(reason) => Err(reason),
+        OfferOutcome::Delivered(deliveries) => Ok(deliveries.first.at.as_picos() as f64 / 1e6),
+        OfferOutcome::Dropped(reason) => Err(reason),
     }
 }
 
@@ -55,7 +55,9 @@ fn a_bucket_changes_nothing_in_the_long_run() {
         for number in 0..100_000_u32 {
             let ip_bytes = 40 + number % 1461;
             bytes += u128::from(ip_bytes);
-            let Fate::Delivered(deliveries) = link.offer(Time::ZERO, ip_bytes, Ecn::NotEct) else { panic!("dropped") };
+            let OfferOutcome::Delivered(deliveries) = link.offer(Time::ZERO, ip_bytes, Ecn::NotEct) else {
+                panic!("dropped")
+            };
             let exact = bytes.saturating_sub(bucket) * 8_000_000_000_000 / u128::from(rate);
             assert_eq!(u128::from(deliveries.first.at.as_picos()), exact, "packet {number} at {rate} bit/s");
         }
@@ -73,9 +75,9 @@ fn a_policer_drops_what_is_above_its_rate() {
     assert_eq!(offer(&mut link, 9_000, 2501), Err(DropReason::Policed), "larger than the bucket");
     assert_eq!(offer(&mut link, 9_000, 2500), Ok(9_000.0), "it holds no more");
     assert_eq!(offer(&mut link, 9_000, 1), Err(DropReason::Policed));
-    assert_eq!(link.stats().dropped_policed, Count { packets: 4, bytes: 4503 });
-    assert_eq!(link.stats().delivered, Count { packets: 4, bytes: 6000 });
-    assert_eq!(link.stats().offered, Count { packets: 8, bytes: 10_503 });
+    assert_eq!(link.stats().dropped_policed, PacketCount { packets: 4, bytes: 4503 });
+    assert_eq!(link.stats().delivered, PacketCount { packets: 4, bytes: 6000 });
+    assert_eq!(link.stats().offered, PacketCount { packets: 8, bytes: 10_503 });
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use netsim::{
-    Codel, DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police, Rate, RateStep, Reorder, Scatter,
+    Codel, DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police, Rate, RateStep, Reorder,
+    ReorderingDelay,
 };
 
 #[test]
@@ -28,7 +29,7 @@ fn every_key_is_read() {
         delay: Duration::from_millis(50),
         jitter: Duration::from_millis(1),
         slot: Duration::from_millis(20),
-        scatter: Scatter::Exponential(Duration::from_millis(3)),
+        scatter: ReorderingDelay::Exponential(Duration::from_millis(3)),
         delay_steps: [(10, 5), (20, 90)]
             .map(|(at, millis)| DelayStep { at: seconds(at), delay: Duration::from_millis(millis) })
             .into(),
@@ -120,9 +121,9 @@ fn what_is_printed_reads_back_the_same() {
             jitter: Duration::from_micros(random.u64(..1_000_000)),
             slot: Duration::from_micros(random.u64(..1_000_000)),
             scatter: match random.u8(..3) {
-                0 => Scatter::default(),
-                1 => Scatter::Uniform(Duration::from_nanos(random.u64(..1 << 40))),
-                _ => Scatter::Exponential(Duration::from_nanos(random.u64(..1 << 40))),
+                0 => ReorderingDelay::default(),
+                1 => ReorderingDelay::Uniform(Duration::from_nanos(random.u64(..1 << 40))),
+                _ => ReorderingDelay::Exponential(Duration::from_nanos(random.u64(..1 << 40))),
             },
             delay_steps: (0..random.u64(..3))
                 .map(|number| DelayStep {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use netsim::{DropReason, Duplex, Ecn, Fate, Link, LinkConfig, LinkError, Time, Trace};
+use netsim::{DropReason, Duplex, Ecn, Link, LinkConfig, LinkError, OfferOutcome, Time, Trace};
 
 fn link(text: &str, trace: &str) -> Link {
     let mut config: LinkConfig = format!("trace=x{text}").parse().expect("a good link");
@@ -13,8 +13,8 @@ fn link(text: &str, trace: &str) -> Link {
 /// Returns when a packet offered at `millis` arrives, in milliseconds.
 fn offer(link: &mut Link, millis: u64, ip_bytes: u32) -> Result<u64, DropReason> {
     match link.offer(Time::from_nanos(millis * 1_000_000), ip_bytes, Ecn::NotEct) {
-        Fate::Delivered(deliveries) => Ok(deliveries.first.at.as_nanos() / 1_000_000),
-        Fate::Dropped(reason) => Err(reason),
+        OfferOutcome::Delivered(deliveries) => Ok(deliveries.first.at.as_nanos() / 1_000_000),
+        OfferOutcome::Dropped(reason) => Err(reason),
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use netsim::{Duplex, Ecn, Fate, Link, LinkError, LinkStats, Time};
+use netsim::{Duplex, Ecn, Link, LinkError, LinkStats, OfferOutcome, Time};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -32,14 +32,14 @@ const LARGEST_BUFFER: usize = 65_535;
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
-    report: Arc<Mutex<Report>>,
+    report: Arc<Mutex<RelayReport>>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the relay did so far.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct RelayReport {
     /// From the client to the server.
     pub forward: LinkStats,
     /// From the server to the client.
@@ -73,13 +73,13 @@ impl Relay {
         let client = Port::open()?;
         let address = client.socket.local_addr()?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?);
-        let report = Arc::new(Mutex::new(Report::default()));
+        let report = Arc::new(Mutex::new(RelayReport::default()));
         let mut worker = Worker {
             client,
             server: Port { peer: Some(server), ..Port::open()? },
-            forward: Way::new(network.forward)?,
-            backward: Way::new(network.backward)?,
-            clock: Clock::start(),
+            forward: RelayDirection::new(network.forward)?,
+            backward: RelayDirection::new(network.backward)?,
+            clock: LinkClock::start(),
             buffers: vec![0; BATCH_SIZE * LARGEST_BUFFER],
             spare: Vec::new(),
             report: Arc::clone(&report),
@@ -95,7 +95,7 @@ impl Relay {
     }
 
     /// What it did so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> RelayReport {
         let mut report = lock(&self.report).clone();
         report.kernel_drops += kernel_drops(self.address.port());
         report
@@ -125,16 +125,16 @@ fn kernel_drops(port: u16) -> u64 {
 }
 
 /// A panic of the other thread leaves plain numbers behind.
-fn lock(report: &Mutex<Report>) -> MutexGuard<'_, Report> {
+fn lock(report: &Mutex<RelayReport>) -> MutexGuard<'_, RelayReport> {
     report.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Virtual time of the links on the clock of the machine.
-struct Clock {
+struct LinkClock {
     start: Instant,
 }
 
-impl Clock {
+impl LinkClock {
     fn start() -> Self {
         Self { start: Instant::now() }
     }
@@ -175,13 +175,13 @@ impl Port {
 }
 
 /// One direction: its link, and the packets that are under way.
-struct Way {
+struct RelayDirection {
     link: Link,
-    held: BinaryHeap<Held>,
+    held: BinaryHeap<QueuedPacket>,
     offered: u64,
 }
 
-impl Way {
+impl RelayDirection {
     fn new(config: netsim::LinkConfig) -> Result<Self, LinkError> {
         Ok(Self { link: Link::new(config)?, held: BinaryHeap::new(), offered: 0 })
     }
@@ -189,7 +189,7 @@ impl Way {
     /// Hands a packet to the link and holds what comes out of it.
     fn offer(&mut self, now: Time, payload: &[u8], ecn: Ecn, spare: &mut Vec<Vec<u8>>) {
         let ip_bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX).saturating_add(HEADERS);
-        let Fate::Delivered(deliveries) = self.link.offer(now, ip_bytes, ecn) else { return };
+        let OfferOutcome::Delivered(deliveries) = self.link.offer(now, ip_bytes, ecn) else { return };
         for delivery in deliveries {
             let mut copy = spare.pop().unwrap_or_default();
             copy.clear();
@@ -197,52 +197,52 @@ impl Way {
             if let Some(entropy) = delivery.corrupt {
                 netsim::corrupt(&mut copy, entropy);
             }
-            self.held.push(Held { due: delivery.at, number: self.offered, ecn: delivery.ecn, payload: copy });
+            self.held.push(QueuedPacket { due: delivery.at, number: self.offered, ecn: delivery.ecn, payload: copy });
             self.offered += 1;
         }
     }
 }
 
 /// A packet under way. The greatest is the one due first, and of several due at once the one offered first.
-struct Held {
+struct QueuedPacket {
     due: Time,
     number: u64,
     ecn: Ecn,
     payload: Vec<u8>,
 }
 
-impl Ord for Held {
+impl Ord for QueuedPacket {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
     }
 }
 
-impl PartialOrd for Held {
+impl PartialOrd for QueuedPacket {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for QueuedPacket {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Held {}
+impl Eq for QueuedPacket {}
 
 /// The thread.
 struct Worker {
     client: Port,
     server: Port,
-    forward: Way,
-    backward: Way,
-    clock: Clock,
+    forward: RelayDirection,
+    backward: RelayDirection,
+    clock: LinkClock,
     /// One receive buffer per datagram of a batch.
     buffers: Vec<u8>,
     /// Buffers of packets that left.
     spare: Vec<Vec<u8>>,
-    report: Arc<Mutex<Report>>,
+    report: Arc<Mutex<RelayReport>>,
     stop: Arc<OwnedFd>,
 }
 

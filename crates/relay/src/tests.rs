@@ -56,7 +56,7 @@ fn the_rate_holds_and_order_is_kept() {
 }
 
 #[test]
-fn what_the_link_drops_does_not_arrive() {
+fn relay_dropped_not_forwarded() {
     let (client, server, relay) = path("rate=8M,queue=3000B,delay=5ms / perfect");
     for number in 0..10_u8 {
         client.send(&[number; 972]).expect("a send");
@@ -94,5 +94,5 @@ fn a_bundle_is_taken_apart() {
         assert_eq!(server.recv(&mut buffer).expect("a datagram"), 500);
         assert_eq!(buffer[0], number);
     }
-    assert_eq!(relay.report().forward.offered, netsim::Count { packets: 4, bytes: 4 * 528 });
+    assert_eq!(relay.report().forward.offered, netsim::PacketCount { packets: 4, bytes: 4 * 528 });
 }

@@ -1,7 +1,7 @@
 //! What was asked of a copy: which names it takes, where they go, and what may be changed there.
 //!
 //! These are plain values. The same ones travel from the command line, through ssh where the other end is on another
-//! machine, to the code that reads or writes trees of files. A [`ScanOptions`] says what is sent, a [`ReceiveSpec`] what a
+//! machine, to the code that reads or writes trees of files. A [`SourceOptions`] says what is sent, a [`ReceiveRequest`] what a
 //! receiver may do, with the names that it [permits](Permitted) a sender to announce. Their JSON is part of the protocol
 //! between releases.
 //!
@@ -35,10 +35,10 @@ pub use error_kind::ErrorKind;
 #[cfg(any(test, fuzzing))]
 pub use filter::fuzzing::fuzz_filter;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};
-pub use links::Links;
+pub use links::LinkPolicy;
 pub use names::{MAX_COMPONENT, MAX_PATH, NameError, check_path, check_target, is_staging_name};
 pub use outputs::{OutputKind, Outputs};
-pub use permitted::{ItemName, Permitted};
+pub use permitted::{AllowedNames, ItemName};
 pub use preserve::{Modes, Preserve};
-pub use scan::ScanOptions;
-pub use spec::{Compare, Destination, DirectoryIf, Evidence, Existing, First, ReceiveSpec, Requested};
+pub use scan::SourceOptions;
+pub use spec::{Compare, DirectoryIf, Existing, FirstItem, ReceiveRequest, RequestedItems, TargetFacts, TargetPath};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How symbolic links are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Links {
+pub enum LinkPolicy {
     /// As links, never resolved.
     #[default]
     Copy,

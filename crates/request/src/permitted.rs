@@ -11,7 +11,7 @@ use crate::filter::Filter;
 /// receiver therefore compares every name with what its user requested, and does not rely on the sender to apply
 /// wildcards, filters and lists. A receiver by ticket learns the names from the offer; its default permits all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Permitted {
+pub struct AllowedNames {
     /// The requested items; `None` permits any name, as for the contents of a directory.
     pub items: Option<Vec<ItemName>>,
     /// The filter that every path passes, and so does each directory that contains it.
@@ -74,7 +74,7 @@ pub fn stands_for_contents(path: &[u8]) -> bool {
     matches!(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default(), b"" | b"." | b"..")
 }
 
-impl Permitted {
+impl AllowedNames {
     /// Whether the sender chooses the name of an item.
     #[must_use]
     pub fn lets_host_choose(&self) -> bool {

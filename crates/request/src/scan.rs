@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::base64;
 use crate::filter::Filter;
-use crate::links::Links;
+use crate::links::LinkPolicy;
 use crate::outputs::Outputs;
 use crate::preserve::Preserve;
 
 /// Options for what is sent of the items, and how. A request to another machine carries them as they are; what a release
 /// adds has a default that it does not write, so that earlier ones can be asked for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScanOptions {
+pub struct SourceOptions {
     /// Send folders with their contents; otherwise an item that is a folder is refused.
     pub recursive: bool,
     /// Treatment of symbolic links.
-    pub links: Links,
+    pub links: LinkPolicy,
     /// Whether to follow an item that is a symbolic link and send its target under the link's name. Links inside
     /// folders are handled according to `links`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -45,7 +45,7 @@ pub struct ScanOptions {
     /// belong to the user or to root: anybody else who may write in the source could make this user send what only they
     /// may read. Set by the side that scans only, never by a request.
     #[serde(skip, default = "follow_ways")]
-    pub follow_ways: bool,
+    pub follow_parent_links: bool,
     /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
     /// come, could not tell that the disk of one is not mounted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -54,23 +54,23 @@ pub struct ScanOptions {
     #[serde(skip)]
     pub outputs: Outputs,
     /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
-    /// ([`ReceiveSpec::confirms`](crate::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
+    /// ([`ReceiveRequest::confirms`](crate::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
     /// but refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove_sources: bool,
 }
 
-/// [`ScanOptions::follow_ways`] of a request.
+/// [`SourceOptions::follow_ways`] of a request.
 const fn follow_ways() -> bool {
     true
 }
 
-impl Default for ScanOptions {
+impl Default for SourceOptions {
     /// Folders with their contents, also of other file systems, links as links, no hard links, no hashes.
     fn default() -> Self {
         Self {
             recursive: true,
-            links: Links::default(),
+            links: LinkPolicy::default(),
             follow_items: false,
             hard_links: false,
             one_file_system: false,
@@ -78,7 +78,7 @@ impl Default for ScanOptions {
             hash: false,
             filter: Arc::default(),
             files_from: None,
-            follow_ways: follow_ways(),
+            follow_parent_links: follow_ways(),
             refuse_empty: false,
             outputs: Outputs::default(),
             remove_sources: false,

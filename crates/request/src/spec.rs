@@ -11,7 +11,7 @@ use crate::chmod::Chmod;
 use crate::eligible::Eligible;
 use crate::filter::Filter;
 use crate::outputs::Outputs;
-use crate::permitted::Permitted;
+use crate::permitted::AllowedNames;
 use crate::preserve::{Modes, Preserve};
 
 /// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on
@@ -19,16 +19,16 @@ use crate::preserve::{Modes, Preserve};
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReceiveSpec {
-    /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveSpec::destination`].
+pub struct ReceiveRequest {
+    /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveRequest::destination`].
     ///
-    /// A directory is created if only its last component is missing, or with [`ReceiveSpec::make_path`]. A symbolic link to a directory is followed, since
+    /// A directory is created if only its last component is missing, or with [`ReceiveRequest::make_path`]. A symbolic link to a directory is followed, since
     /// the user named it.
     #[serde(with = "base64::path")]
     pub target: PathBuf,
     /// Which items were asked for.
     #[serde(rename = "shape")]
-    pub requested: Requested,
+    pub requested: RequestedItems,
     /// What happens to names that exist.
     pub existing: Existing,
     /// Which existing files count as unchanged.
@@ -77,7 +77,8 @@ pub struct ReceiveSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub differences: bool,
     /// With `dry_run`: two places are compared, and a directory stands for its contents.
-    pub compared: bool,
+    #[serde(rename = "compared")]
+    pub compare_trees: bool,
     /// Change nothing; notices report what would be done.
     pub dry_run: bool,
     /// Directories, absolute or relative to the one that items go into: a file that one of them has unchanged, under the
@@ -89,10 +90,11 @@ pub struct ReceiveSpec {
     pub backup: Option<Backup>,
     /// Tell the sender which entries are durable under their final names, so that it can remove them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub confirms: bool,
+    #[serde(rename = "confirms")]
+    pub report_stored: bool,
     /// What the sender may announce.
-    #[serde(default, skip_serializing_if = "Permitted::is_everything")]
-    pub permitted: Permitted,
+    #[serde(default, skip_serializing_if = "AllowedNames::is_everything")]
+    pub permitted: AllowedNames,
     /// The directory (a path without symbolic links) that must contain the target after links are resolved; `None`
     /// allows any target. Set by the receiver only, never by a request.
     #[serde(skip)]
@@ -110,7 +112,7 @@ const fn is_zero(number: &u32) -> bool {
 
 /// The items that were asked for, as far as the receiver can know before they arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Requested {
+pub struct RequestedItems {
     /// Several items, or the contents of a directory: the target has to be a directory.
     pub many: bool,
     /// The contents of a directory, without the directory itself: the target stands for it, so that `delete` and the
@@ -151,14 +153,15 @@ pub enum Existing {
     /// As `Replace`, but a file with a later modification time than the one that arrives is kept.
     KeepNewer,
     /// As `Replace`, but a name that does not exist is not created, and neither is anything below it.
-    Only,
+    #[serde(rename = "Only")]
+    UpdateOnly,
 }
 
 impl Existing {
     /// Whether what differs may be replaced.
     #[must_use]
     pub const fn replaces(self) -> bool {
-        matches!(self, Self::Replace | Self::KeepNewer | Self::Only)
+        matches!(self, Self::Replace | Self::KeepNewer | Self::UpdateOnly)
     }
 }
 
@@ -178,7 +181,7 @@ pub enum Compare {
 
 /// Where the items of a transfer are placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
+pub struct TargetPath {
     /// The directory they are placed in.
     pub directory: PathBuf,
     /// The name of the single item there, one path component; `None` keeps the sender's names.
@@ -188,18 +191,18 @@ pub struct Destination {
 /// What is known when a destination is chosen. It grows: the target is looked at when the transfer starts, whose work
 /// it is shows when the source is known, and the first item comes last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evidence<'a> {
+pub struct TargetFacts<'a> {
     /// The target was a directory when the transfer started.
     pub is_directory: bool,
     /// An earlier, broken run of this transfer created it as its single item; `None` while that is unknown.
     pub is_own: Option<bool>,
     /// The first item.
-    pub first: First<'a>,
+    pub first: FirstItem<'a>,
 }
 
 /// The first item of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum First<'a> {
+pub enum FirstItem<'a> {
     /// Not known yet.
     Unknown,
     /// There is none, or none soon.
@@ -213,11 +216,11 @@ pub enum First<'a> {
     },
 }
 
-impl ReceiveSpec {
+impl ReceiveRequest {
     /// Receives into the directory `target`, and otherwise by defaults: nothing that exists is replaced.
     #[must_use]
     pub fn into_directory(target: impl Into<PathBuf>) -> Self {
-        let requested = Requested { many: true, ..Requested::default() };
+        let requested = RequestedItems { many: true, ..RequestedItems::default() };
         Self { requested, ..Self::to_target(target) }
     }
 
@@ -226,7 +229,7 @@ impl ReceiveSpec {
     pub fn to_target(target: impl Into<PathBuf>) -> Self {
         Self {
             target: target.into(),
-            requested: Requested::default(),
+            requested: RequestedItems::default(),
             existing: Existing::default(),
             compare: Compare::default(),
             modify_window: 0,
@@ -243,12 +246,12 @@ impl ReceiveSpec {
             one_file_system: false,
             trust_staging: false,
             differences: false,
-            compared: false,
+            compare_trees: false,
             dry_run: false,
             link_dest: Vec::new(),
             backup: None,
-            confirms: false,
-            permitted: Permitted::default(),
+            report_stored: false,
+            permitted: AllowedNames::default(),
             within: None,
             outputs: Outputs::default(),
         }
@@ -259,16 +262,16 @@ impl ReceiveSpec {
     /// - Several items go into the target, and so does anything if the target is written like a directory (`a/`, `.`).
     /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, broken run of the same
     ///   transfer created that directory as the item itself: then the run continues there.
-    /// - It takes the target's name otherwise, unless [`Requested::directory_if`] says that it keeps its own.
+    /// - It takes the target's name otherwise, unless [`RequestedItems::directory_if`] says that it keeps its own.
     #[must_use]
-    pub fn destination(&self, evidence: &Evidence<'_>) -> Option<Destination> {
+    pub fn destination(&self, evidence: &TargetFacts<'_>) -> Option<TargetPath> {
         let Some(named) = self.named() else { return Some(self.in_target()) };
         if evidence.is_directory {
             return evidence.is_own.map(|is_own| if is_own { named } else { self.in_target() });
         }
         match (&self.requested.directory_if, evidence.first) {
-            (Some(_), First::Unknown) => None,
-            (Some(rule), First::Item { path, is_directory }) if rule.applies(path, is_directory) => {
+            (Some(_), FirstItem::Unknown) => None,
+            (Some(rule), FirstItem::Item { path, is_directory }) if rule.applies(path, is_directory) => {
                 Some(self.in_target())
             }
             _ => Some(named),
@@ -277,24 +280,24 @@ impl ReceiveSpec {
 
     /// The single item under the target's name; `None` if the target has to be a directory.
     #[must_use]
-    pub fn named(&self) -> Option<Destination> {
+    pub fn named(&self) -> Option<TargetPath> {
         let written = self.target.as_os_str().as_bytes();
         if self.requested.many || written.ends_with(b"/") || written.ends_with(b"/.") {
             return None;
         }
         let (parent, name) = (self.target.parent()?, self.target.file_name()?);
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        Some(Destination { directory: parent.to_owned(), rename: Some(name.as_bytes().to_vec()) })
+        Some(TargetPath { directory: parent.to_owned(), rename: Some(name.as_bytes().to_vec()) })
     }
 
     /// Everything in the target, under the sender's names.
     #[must_use]
-    pub fn in_target(&self) -> Destination {
-        Destination { directory: self.target.clone(), rename: None }
+    pub fn in_target(&self) -> TargetPath {
+        TargetPath { directory: self.target.clone(), rename: None }
     }
 }
 
-impl Requested {
+impl RequestedItems {
     /// Takes into account that the wildcards match a single name, as if it had been typed.
     pub fn only_one_matches(&mut self) {
         self.directory_if.iter_mut().for_each(|rule| rule.name_is_none_of = None);
@@ -309,15 +312,15 @@ impl DirectoryIf {
     }
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> TargetFacts<'a> {
     /// What shows before the transfer starts.
     #[must_use]
     pub fn before(target_is_directory: bool) -> Self {
-        Self { is_directory: target_is_directory, is_own: None, first: First::Unknown }
+        Self { is_directory: target_is_directory, is_own: None, first: FirstItem::Unknown }
     }
 }
 
-impl From<PathBuf> for ReceiveSpec {
+impl From<PathBuf> for ReceiveRequest {
     fn from(directory: PathBuf) -> Self {
         Self::into_directory(directory)
     }
@@ -329,13 +332,13 @@ mod tests {
 
     #[test]
     fn the_destination_follows_from_the_spec_and_what_is_known() {
-        let directory = |path: &str| Some(Destination { directory: path.into(), rename: None });
-        let name = |path: &str, name: &str| Some(Destination { directory: path.into(), rename: Some(name.into()) });
+        let directory = |path: &str| Some(TargetPath { directory: path.into(), rename: None });
+        let name = |path: &str, name: &str| Some(TargetPath { directory: path.into(), rename: Some(name.into()) });
         let keep = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
         let glob = |name: &str| Some(DirectoryIf { is_directory: false, name_is_none_of: Some(vec![name.into()]) });
-        let known = |is_directory, is_own, first| Evidence { is_directory, is_own, first };
-        let before = |is_directory| Evidence::before(is_directory);
-        let item = |is_directory| First::Item { path: b"a", is_directory };
+        let known = |is_directory, is_own, first| TargetFacts { is_directory, is_own, first };
+        let before = |is_directory| TargetFacts::before(is_directory);
+        let item = |is_directory| FirstItem::Item { path: b"a", is_directory };
         let (first_file, first_folder) = (item(false), item(true));
         // Target, whether several items are expected, what makes it a directory, the evidence, and the destination.
         let table = [
@@ -352,12 +355,12 @@ mod tests {
             ("/to", false, None, before(false), name("/", "to")),
             // A directory that exists.
             ("a/to", false, None, before(true), None),
-            ("a/to", false, None, known(true, Some(false), First::Unknown), directory("a/to")),
-            ("a/to", false, None, known(true, Some(true), First::Unknown), name("a", "to")),
-            ("a/to", true, None, known(true, Some(true), First::Unknown), directory("a/to")),
+            ("a/to", false, None, known(true, Some(false), FirstItem::Unknown), directory("a/to")),
+            ("a/to", false, None, known(true, Some(true), FirstItem::Unknown), name("a", "to")),
+            ("a/to", true, None, known(true, Some(true), FirstItem::Unknown), directory("a/to")),
             // Directories keep their names.
             ("a/to", false, keep.clone(), before(false), None),
-            ("a/to", false, keep.clone(), known(false, Some(false), First::Nothing), name("a", "to")),
+            ("a/to", false, keep.clone(), known(false, Some(false), FirstItem::Nothing), name("a", "to")),
             ("a/to", false, keep.clone(), known(false, None, first_file), name("a", "to")),
             ("a/to", false, keep.clone(), known(false, None, first_folder), directory("a/to")),
             ("a/to", false, keep.clone(), known(true, Some(true), first_folder), name("a", "to")),
@@ -367,8 +370,8 @@ mod tests {
             ("a/to", false, glob("a"), known(false, None, first_folder), name("a", "to")),
         ];
         for (target, many, directory_if, evidence, wanted) in table {
-            let requested = Requested { many, directory_if, ..Requested::default() };
-            let spec = ReceiveSpec { requested, ..ReceiveSpec::to_target(target) };
+            let requested = RequestedItems { many, directory_if, ..RequestedItems::default() };
+            let spec = ReceiveRequest { requested, ..ReceiveRequest::to_target(target) };
             assert_eq!(spec.destination(&evidence), wanted, "{spec:?} {evidence:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! What a request says of options that were not given: only what the first releases said, since they refuse a field that they
 //! do not know.
 
-use request::{Preserve, ReceiveSpec, ScanOptions};
+use request::{Preserve, ReceiveRequest, SourceOptions};
 use serde::Serialize;
 
 fn keys(value: &impl Serialize) -> Vec<String> {
@@ -11,8 +11,8 @@ fn keys(value: &impl Serialize) -> Vec<String> {
 
 #[test]
 fn what_was_not_asked_for_is_not_written() {
-    assert_eq!(keys(&ScanOptions::default()), ["files_from", "filter", "hard_links", "hash", "links", "recursive"]);
-    let spec = ReceiveSpec::to_target("x");
+    assert_eq!(keys(&SourceOptions::default()), ["files_from", "filter", "hard_links", "hash", "links", "recursive"]);
+    let spec = ReceiveRequest::to_target("x");
     assert_eq!(keys(&spec), ["compare", "compared", "delete", "dry_run", "existing", "modes", "shape", "target"]);
     assert_eq!(keys(&spec.requested), ["contents", "items", "many"]);
     let preserved = Preserve { owner: true, ..Preserve::default() };

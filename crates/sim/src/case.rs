@@ -5,7 +5,7 @@ use crate::host::{Host, HostConfig};
 use crate::storage::Received;
 use netsim::{Duplex, NodeId, topology};
 use std::time::Duration;
-use transport::{Closed, ConnectionStats, Connector, EndpointConfig, Profile, Rate};
+use transport::{ConnectingSide, ConnectionError, ConnectionStats, EndpointConfig, Profile, Rate};
 
 /// A transfer of one object.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Case {
     /// How the sender sends.
     pub profile: Profile,
     /// The side that connects.
-    pub connector: Connector,
+    pub connector: ConnectingSide,
     /// How long encoding and decoding take.
     pub coding: Coding,
     /// When to give up.
@@ -51,9 +51,9 @@ pub struct Outcome {
     /// The receiver's counts at the end.
     pub receiver: ConnectionStats,
     /// Why the sender's connection ended.
-    pub sender_closed: Option<Closed>,
+    pub sender_closed: Option<ConnectionError>,
     /// Why the receiver's connection ended.
-    pub receiver_closed: Option<Closed>,
+    pub receiver_closed: Option<ConnectionError>,
     /// The received object.
     pub received: Option<Received>,
     /// Packets that the network carried.
@@ -75,7 +75,7 @@ impl Case {
             size: 10_000_000,
             link,
             profile,
-            connector: Connector::Sender,
+            connector: ConnectingSide::Sender,
             coding: Coding::NONE,
             limit: Duration::from_secs(120),
             endpoint: EndpointConfig::default(),
@@ -87,7 +87,7 @@ impl Case {
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let loss = self.link.forward.loss.mean();
         let rate = self.link.forward.rate.map_or(u64::MAX, |rate| rate.bits_per_second());
-        transport::floor(self.size, Rate::from_bits_per_second(rate), rtt, loss, self.connector)
+        transport::transfer_floor(self.size, Rate::from_bits_per_second(rate), rtt, loss, self.connector)
     }
 
     /// Runs the transfer with this seed.
@@ -99,8 +99,8 @@ impl Case {
             coding: self.coding,
             ..host_config(self.profile.clone(), self.endpoint.clone(), size, connects.then_some(peer), seed)
         };
-        let sender = Host::new(SENDER, host(Some(self.size), self.connector == Connector::Sender, RECEIVER));
-        let receiver = Host::new(RECEIVER, host(None, self.connector == Connector::Receiver, SENDER));
+        let sender = Host::new(SENDER, host(Some(self.size), self.connector == ConnectingSide::Sender, RECEIVER));
+        let receiver = Host::new(RECEIVER, host(None, self.connector == ConnectingSide::Receiver, SENDER));
         let (mut network, _) =
             topology::pair(sender, receiver, &self.link.sibling(seed)).expect("a link that makes sense");
         let limit = netsim::Time::ZERO + self.limit;

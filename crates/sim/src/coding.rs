@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
-use transport::{ConnectionHandle, FlowId, Request, Time};
+use transport::{ConnectionHandle, FlowId, Time, WorkRequest};
 
 /// The time that coding takes, and how much of it runs in parallel. The default takes none.
 ///
@@ -117,14 +117,14 @@ impl Workers {
 
     /// Returns how long a request takes from now on, including the wait for a worker; `None` for one that is not
     /// coding.
-    pub(crate) fn take(&mut self, now: Time, handle: ConnectionHandle, request: &Request) -> Option<Duration> {
+    pub(crate) fn take(&mut self, now: Time, handle: ConnectionHandle, request: &WorkRequest) -> Option<Duration> {
         let time = match request {
-            Request::Encode(job) => {
+            WorkRequest::Encode(job) => {
                 let (flow, block) = job.block();
                 let is_first = self.encoded.insert((handle, flow, block));
                 self.coding.encode.of(if is_first { job.source_bytes() } else { job.repair_bytes() })
             }
-            Request::Decode(job) => self.coding.decode.of(job.source_bytes()),
+            WorkRequest::Decode(job) => self.coding.decode.of(job.source_bytes()),
             _ => return None,
         };
         self.busy += time;

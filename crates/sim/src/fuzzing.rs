@@ -9,11 +9,11 @@ use std::time::Duration;
 use transport::secure::{Cipher, Initiator, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
     ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message1, PacketHeader, PacketKind, Parameters,
-    StreamsAllowed, TAG,
+    StreamLimits, TAG,
 };
 use transport::{
-    AcceptOptions, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, FlowId, Limits, ObjectOptions,
-    Profile, Rate, ReceivedEcn, Reply, Request, Time,
+    AcceptOptions, Batch, Connection, ConnectionConfig, ConnectionHandle, Endpoint, EndpointConfig, Event, FlowId,
+    ObjectOptions, Profile, Rate, ReceivedEcn, Time, WorkReply, WorkRequest,
 };
 
 const KEY: [u8; 32] = [4; 32];
@@ -54,7 +54,7 @@ struct Case {
     last: Vec<u8>,
     /// Bytes of blocks submitted to be written, which this case answers only at the end.
     storing: u64,
-    writes: Vec<Reply>,
+    writes: Vec<WorkReply>,
     /// The stream that the victim opened last.
     own: FlowId,
 }
@@ -68,9 +68,9 @@ impl Case {
             _ => Profile::arq(),
         };
         let profile = if windows { profile.with_window_code(WindowCode::Rlc) } else { profile };
-        let streams = StreamsAllowed { count: 3, window: 12, shared: 20 };
+        let streams = StreamLimits { count: 3, window: 12, shared: 20 };
         let credit = Credit { symbols: CREDIT, control: 2_000 };
-        let limits = Limits { credit, most_symbols: CREDIT, streams, ..Limits::default() };
+        let limits = ConnectionConfig { credit, most_symbols: CREDIT, streams, ..ConnectionConfig::default() };
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
         victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
         let offer = Parameters {
@@ -83,7 +83,7 @@ impl Case {
             max_symbol_size: 1_408,
             max_per_packet: 1,
             feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
-            streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
+            streams: StreamLimits { count: 4, window: 100, shared: 1_000 },
             application: Vec::new(),
         };
         let psk = Psk::new(KEY);
@@ -243,25 +243,25 @@ impl Case {
                 self.connection().read_control(&mut Vec::new());
             }
         }
-        let most = CREDIT * u64::from(Limits::default().flows.largest_symbol);
+        let most = CREDIT * u64::from(ConnectionConfig::default().flows.largest_symbol);
         assert!(self.storing <= most, "{} bytes are held for a credit of {CREDIT} symbols", self.storing);
         let over = self.connection().is_closed();
         assert!(over || self.connection().poll_timeout().is_some(), "an open connection waits for something");
     }
 
-    fn answer(&mut self, request: Request) {
+    fn answer(&mut self, request: WorkRequest) {
         let reply = match request.run_pure() {
             Ok(reply) => reply,
-            Err(Request::Read { flow, block, length, mut buffer, .. }) => {
+            Err(WorkRequest::Read { flow, block, length, mut buffer, .. }) => {
                 buffer.resize(length, 1);
-                Reply::Read { flow, block, buffer }
+                WorkReply::Read { flow, block, buffer }
             }
-            Err(Request::Write { flow, block, length, .. }) => {
+            Err(WorkRequest::Write { flow, block, length, .. }) => {
                 self.storing += length as u64;
-                return self.writes.push(Reply::Written { flow, block });
+                return self.writes.push(WorkReply::Written { flow, block });
             }
-            Err(Request::Digest { key, block, .. }) => Reply::Digested { key, block },
-            Err(Request::Encode(_) | Request::Decode(_)) => return,
+            Err(WorkRequest::Digest { key, block, .. }) => WorkReply::Digested { key, block },
+            Err(WorkRequest::Encode(_) | WorkRequest::Decode(_)) => return,
         };
         let now = self.now;
         self.connection().handle_reply(now, reply);

@@ -9,7 +9,7 @@ mod seen;
 use carried::Carried;
 pub(crate) use config::endpoint_for;
 pub use config::{HostConfig, Moment, Tally};
-pub use seen::Seen;
+pub use seen::SymbolEvent;
 
 use crate::bursts::Bursts;
 use crate::coding::Workers;
@@ -21,7 +21,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use transport::{
     AcceptOptions, Batch, ConnectOptions, ConnectionHandle, ConnectionStats, Endpoint, Event, FlowId, ObjectOptions,
-    ReceivedEcn, Request, Time,
+    ReceivedEcn, Time, WorkRequest,
 };
 
 /// The key that all simulated hosts share.
@@ -41,7 +41,7 @@ pub struct Host {
     /// Buffer for a list of the connections.
     handles: Vec<ConnectionHandle>,
     /// Requests in progress, by their completion time; the number keeps them in order.
-    working: BTreeMap<(Time, u64), (ConnectionHandle, Request)>,
+    working: BTreeMap<(Time, u64), (ConnectionHandle, WorkRequest)>,
     requests: u64,
     workers: Workers,
     bursts: Option<Bursts>,
@@ -66,7 +66,7 @@ pub struct Host {
     /// The packet that follows its copy.
     original: Option<Packet>,
     copied_bytes: u64,
-    seen: Vec<Seen>,
+    seen: Vec<SymbolEvent>,
 }
 
 /// The control stream's number among the flows.
@@ -174,7 +174,7 @@ impl Host {
         // The only errors are a missing address and too many connections, which no scenario has.
         if let Ok(handle) = self.endpoint.connect(now, KEY, options) {
             if let Some((connection, memory)) = self.endpoint.connection(handle).zip(self.config.memory) {
-                connection.recall(&memory);
+                connection.restore_path(&memory);
             }
             self.tallies.insert(handle, Tally { index, ..self.new_tally() });
             self.watch(handle);
@@ -366,15 +366,15 @@ impl Host {
                 }
                 tally.streams.open(time, connection, &self.config.streams);
             }
-            Event::Announced { flow, length, .. } => {
+            Event::ObjectAnnounced { flow, length, .. } => {
                 tally.received.entry(flow).or_default().length = length;
                 connection.accept_flow(time, flow, false);
             }
-            Event::Received { flow } => {
+            Event::ObjectReceived { flow } => {
                 tally.received.entry(flow).or_default().complete = true;
                 tally.complete_at = Some(now);
             }
-            Event::Sent { .. } => {
+            Event::ObjectDelivered { .. } => {
                 tally.sent += 1;
                 if let Some(bursts) = &mut self.bursts {
                     bursts.pause(time, handle);
@@ -397,7 +397,7 @@ impl Host {
             | Event::StreamFinished { .. }
             | Event::StreamReset { .. }
             | Event::StreamWritable { .. }
-            | Event::StreamSent { .. }
+            | Event::StreamDelivered { .. }
             | Event::StreamStopped { .. } => {}
         }
     }

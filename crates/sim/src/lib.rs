@@ -11,6 +11,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod addresses;
 mod bursts;
 mod case;
 mod coding;
@@ -20,22 +21,23 @@ mod host;
 mod linux_tcp;
 mod mean;
 mod moving_floor;
+mod observer;
 pub mod property;
 pub mod reference;
-pub mod roaming;
 mod shared;
 mod storage;
 mod streams;
-mod watched;
 
 pub use bursts::OnOff;
 pub use case::{Case, Ending, Outcome};
 pub use coding::{Coding, CodingTime};
-pub use host::{Host, HostConfig, Moment, Seen, Tally};
+pub use host::{Host, HostConfig, Moment, SymbolEvent, Tally};
 pub use linux_tcp::{LINUX_TCP, linux_tcp};
 pub use mean::TimeMean;
 pub use moving_floor::MovingFloor;
+pub use observer::{
+    DeliveredBy, ObservedTransfer, OpenBlock, ReceivedRange, Simulated, TransferPair, WatchedState, watched_hosts,
+};
 pub use shared::{Background, Flow, FlowOutcome, Handshake, SharedCase, SharedError, SharedOutcome, Traffic, jain};
 pub use storage::{Content, Pattern, Received};
-pub use streams::{ReadScript, Reading, StreamEnd, StreamScript, Streams, Writing};
-pub use watched::{Came, Ends, OpenBlock, Piece, Simulated, Watched, WatchedState, watched_hosts};
+pub use streams::{ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter, Streams};

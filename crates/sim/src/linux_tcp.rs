@@ -112,9 +112,9 @@ impl CongestionControl for UnpacedCubic {
 mod tests {
     use super::*;
     use transport::profile::Key;
-    use transport::settings::Shown;
+    use transport::settings::SettingText;
 
-    fn choices(profile: &Profile) -> Vec<(&'static str, String, Vec<Shown>)> {
+    fn choices(profile: &Profile) -> Vec<(&'static str, String, Vec<SettingText>)> {
         Key::ALL.iter().map(|key| (key.name(), key.of(profile).written(&[]), key.of(profile).numbers())).collect()
     }
 
@@ -132,7 +132,7 @@ mod tests {
         // The numbers are there by name, so that no algorithm's standard ones are meant.
         for ((key, text), shown) in CHOICES.iter().zip(Key::ALL.iter().filter(|key| key.name() != "congestion")) {
             assert_eq!(*key, shown.name());
-            for Shown { key: number, .. } in shown.of(&linux_tcp()).numbers() {
+            for SettingText { key: number, .. } in shown.of(&linux_tcp()).numbers() {
                 assert!(text.contains(&format!("{number}=")), "{key}.{number} is left to a default");
             }
         }

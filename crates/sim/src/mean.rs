@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_counts_for_as_long_as_it_stands() {
+    fn time_mean_weights_by_duration() {
         let mut mean = TimeMean::default();
         assert_eq!(mean.mean(), None);
         for (milliseconds, value) in [(500, 8.0), (500, 1.0), (1_500, 4.0), (2_000, 100.0)] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use netsim::Duplex;
-use transport::{Connector, Rate};
+use transport::{ConnectingSide, Rate};
 
 /// The least time that a transfer over a link can take whose rate, delay and loss change: see [`transport::floor`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ impl MovingFloor {
 
     /// Returns how long all of the object takes to leave over the present link.
     fn whole(&self) -> Duration {
-        transport::floor(self.size, self.link.rate, Duration::ZERO, self.link.loss, Connector::Sender)
+        transport::transfer_floor(self.size, self.link.rate, Duration::ZERO, self.link.loss, ConnectingSide::Sender)
     }
 }
 
@@ -101,12 +101,12 @@ mod tests {
     fn a_floor_that_does_not_move_is_the_floor() {
         let fixed = link("rate=10M,delay=50ms,loss=5%");
         let mut moving = MovingFloor::new(1_000_000, &fixed);
-        let expected = transport::floor(
+        let expected = transport::transfer_floor(
             1_000_000,
             Rate::from_bits_per_second(10_000_000),
             Duration::from_millis(100),
             0.05,
-            Connector::Sender,
+            ConnectingSide::Sender,
         );
         let is_near = |time: Duration| time.abs_diff(expected) < Duration::from_micros(1);
         assert!(is_near(moving.time()), "{:?}, {expected:?}", moving.time());

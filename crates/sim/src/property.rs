@@ -4,9 +4,9 @@
 //! [`check`] draws a scenario from a seed, runs it in virtual time and reports what is wrong. The tests run some
 //! thousands of seeds, `cargo xtask soak` as many as there is time for.
 
-pub mod moving;
+pub mod migration;
+pub mod mtu;
 mod scenario;
-pub mod shrinking;
 
 pub use scenario::{Change, Outage, Scenario};
 
@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::streams::Streams;
 use netsim::{Loss, Network, NodeId, topology};
 use std::time::Duration;
-use transport::{Closed, Limits};
+use transport::{ConnectionConfig, ConnectionError};
 
 /// A dead path is noticed within twice the time that a connection waits for a sign of life: one side stops sending only
 /// when it has itself given up.
@@ -25,7 +25,7 @@ const LARGEST_SYMBOL: u64 = 1_408;
 
 /// The figures of a correct run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct RunFigures {
     /// Time until the side that closes was done; `None` if the path died before.
     pub completed: Option<Duration>,
     /// Time until both sides had removed the connection.
@@ -40,7 +40,7 @@ pub struct Report {
 ///
 /// # Errors
 /// The problem, the scenario, and the command that runs it again.
-pub fn check(seed: u64) -> Result<Report, String> {
+pub fn check(seed: u64) -> Result<RunFigures, String> {
     checked(&Scenario::draw(seed), "objects")
 }
 
@@ -48,7 +48,7 @@ pub fn check(seed: u64) -> Result<Report, String> {
 ///
 /// # Errors
 /// The problem, the scenario, and the command that runs it again.
-pub fn check_streams(seed: u64) -> Result<Report, String> {
+pub fn check_streams(seed: u64) -> Result<RunFigures, String> {
     checked(&Scenario::draw_with_streams(seed), "streams")
 }
 
@@ -56,7 +56,7 @@ pub fn check_streams(seed: u64) -> Result<Report, String> {
 ///
 /// # Errors
 /// The problem, the scenario, and the command that runs it again.
-pub fn check_documents(seed: u64) -> Result<Report, String> {
+pub fn check_documents(seed: u64) -> Result<RunFigures, String> {
     checked(&Scenario::draw_documents(seed), "documents")
 }
 
@@ -64,12 +64,12 @@ pub fn check_documents(seed: u64) -> Result<Report, String> {
 ///
 /// # Errors
 /// The problem, the scenario, and the command that runs it again.
-pub fn check_choices(seed: u64) -> Result<Report, String> {
+pub fn check_choices(seed: u64) -> Result<RunFigures, String> {
     checked(&Scenario::draw_choices(seed), "choices")
 }
 
 /// Runs a drawn scenario; `test` names the test that draws such.
-fn checked(scenario: &Scenario, test: &str) -> Result<Report, String> {
+fn checked(scenario: &Scenario, test: &str) -> Result<RunFigures, String> {
     run(scenario).map_err(|wrong| {
         let seed = scenario.seed;
         format!(
@@ -96,7 +96,7 @@ fn change(network: &mut Network<Host>, change: &Change) -> Result<(), String> {
 ///
 /// # Errors
 /// The problem.
-pub fn run(scenario: &Scenario) -> Result<Report, String> {
+pub fn run(scenario: &Scenario) -> Result<RunFigures, String> {
     let (mut network, pair) =
         topology::pair(scenario.host(0), scenario.host(1), &scenario.link).map_err(|error| error.to_string())?;
     let cut = |network: &mut Network<Host>, dead: bool| {
@@ -183,17 +183,17 @@ fn judge(
     now: netsim::Time,
     packets: u64,
     watch: &Watch,
-) -> Result<Report, String> {
+) -> Result<RunFigures, String> {
     let ends = hosts.map(|host| host.tallies().next().and_then(|tally| tally.closed.clone()));
     for side in [0, 1] {
         judge_side(scenario, hosts, now, watch, side, &ends).map_err(|wrong| format!("side {side}: {wrong}"))?;
     }
     let since = |time: netsim::Time| time.checked_since(netsim::Time::ZERO).unwrap_or_default();
-    Ok(Report {
+    Ok(RunFigures {
         completed: watch.completed.map(since),
         ended: since(now),
         packets,
-        close_heard: matches!(ends[1 - scenario.closes], Some(Closed::ByPeer { .. })),
+        close_heard: matches!(ends[1 - scenario.closes], Some(ConnectionError::ClosedByPeer { .. })),
     })
 }
 
@@ -203,14 +203,14 @@ fn judge_side(
     now: netsim::Time,
     watch: &Watch,
     side: usize,
-    ends: &[Option<Closed>; 2],
+    ends: &[Option<ConnectionError>; 2],
 ) -> Result<(), String> {
     let dies = matches!(scenario.outage, Outage::Death { .. });
     let now = seconds(now);
     let mut tallies = hosts[side].tallies();
     let Some(tally) = tallies.next() else {
         // A side that is connected to hears of the other in its first packet under the agreed keys.
-        let gave_up = ends[1 - side] == Some(Closed::ByUs) && side != scenario.closes;
+        let gave_up = ends[1 - side] == Some(ConnectionError::LocallyClosed) && side != scenario.closes;
         let excused = side != scenario.connects && (dies || gave_up || never_met(scenario, hosts));
         return if excused { Ok(()) } else { Err("never heard of the other".into()) };
     };
@@ -233,14 +233,21 @@ fn judge_side(
         return Err(format!("{} bytes are in flight after the end", tally.last_stats.congestion.in_flight));
     }
     // A close frame may be lost after its sender has left: the other side then finds the connection dead.
-    let other_closed = side != scenario.closes && ends[scenario.closes] == Some(Closed::ByUs);
+    let other_closed = side != scenario.closes && ends[scenario.closes] == Some(ConnectionError::LocallyClosed);
     let clean = match &ends[side] {
-        Some(Closed::ByUs) => side == scenario.closes,
-        Some(Closed::ByPeer { code, .. }) => *code == 0 && side != scenario.closes,
+        Some(ConnectionError::LocallyClosed) => side == scenario.closes,
+        Some(ConnectionError::ClosedByPeer { code, .. }) => *code == 0 && side != scenario.closes,
         // The network must have been silent as well: for as long, or somewhat less where symbols were unanswered before.
-        Some(Closed::Dead) => (dies || other_closed) && tally.silence >= Limits::default().dead_after / 2,
-        Some(Closed::HandshakeTimeout) => dies || other_closed || never_met(scenario, hosts),
-        Some(Closed::VersionMismatch { .. } | Closed::Violation(_) | Closed::Undecodable | Closed::Exhausted(_))
+        Some(ConnectionError::TimedOut) => {
+            (dies || other_closed) && tally.silence >= ConnectionConfig::default().dead_after / 2
+        }
+        Some(ConnectionError::HandshakeTimeout) => dies || other_closed || never_met(scenario, hosts),
+        Some(
+            ConnectionError::VersionMismatch { .. }
+            | ConnectionError::Violation(_)
+            | ConnectionError::Undecodable
+            | ConnectionError::Exhausted(_),
+        )
         | None => false,
     };
     let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);
@@ -254,8 +261,9 @@ fn judge_side(
             tally.received
         ));
     }
-    let over =
-        watch.completed.is_some() || matches!(ends[side], Some(Closed::ByUs | Closed::ByPeer { .. })) || other_closed;
+    let over = watch.completed.is_some()
+        || matches!(ends[side], Some(ConnectionError::LocallyClosed | ConnectionError::ClosedByPeer { .. }))
+        || other_closed;
     if over && !whole {
         return Err(format!("ended as {:?} at {now} with {:?} of {expected:?}", ends[side], tally.received));
     }

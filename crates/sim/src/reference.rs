@@ -6,7 +6,7 @@
 use crate::{Case, Coding, Ending};
 use std::fmt;
 use std::time::Duration;
-use transport::Connector;
+use transport::ConnectingSide;
 use transport::Profile;
 
 /// A case with a name and a target.
@@ -79,7 +79,7 @@ pub fn watched() -> Vec<Reference> {
         told("2 % duplicated", "rate=100M,delay=25ms,queue=256KB,loss=1%,duplicate=2%"),
         told("30 % lost", "rate=100M,delay=25ms,queue=256KB,loss=30%"),
         told("1 ms", "rate=100M,delay=500us,queue=256KB,loss=1%"),
-        ("receiver connects".into(), Case { connector: Connector::Receiver, ..case(10_000_000, base) }),
+        ("receiver connects".into(), Case { connector: ConnectingSide::Receiver, ..case(10_000_000, base) }),
         ("coding takes 5 ms".into(), Case { coding: Coding::each(Duration::from_millis(5)), ..case(10_000_000, base) }),
         ("100 kB".into(), case(100_000, base)),
         ("told nothing, no loss".into(), untold(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),

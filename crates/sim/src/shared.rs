@@ -10,13 +10,13 @@ use crate::bursts::OnOff;
 use crate::case::Ending;
 use crate::coding::Coding;
 use crate::host::{HostConfig, endpoint_for};
-use counts::Counts;
+use counts::NetworkCounters;
 use machine::Machine;
-use netsim::topology::{HostPair, Links, Topology};
+use netsim::topology::{HostPair, LinkPair, Topology};
 use netsim::{ConstantRate, Filler, Network, NetworkError, NodeId};
 use std::time::Duration;
 use transport::Profile;
-use transport::congestion::PathMemory;
+use transport::congestion::SavedPath;
 use transport::wire::BlockFeedback;
 
 /// The object of a flow that never ends, in bytes: 39 hours at 1 Gbit/s.
@@ -64,7 +64,7 @@ pub struct Flow {
     /// Whether the handshake counts.
     pub handshake: Handshake,
     /// What an earlier flow has learned of the path.
-    pub memory: Option<PathMemory>,
+    pub memory: Option<SavedPath>,
 }
 
 /// Whether a flow's time includes the handshake.
@@ -183,7 +183,7 @@ impl SharedCase {
             |nodes: &[Machine]| !awaited.is_empty() && awaited.iter().flatten().all(|&index| nodes[index].is_over());
         let until = |span| netsim::Time::ZERO + span;
         let warmed = network.run_while(|nodes| !over(nodes), until(self.warm_up.min(self.limit)));
-        let before = Counts::of(&self.flows, &network, &links);
+        let before = NetworkCounters::of(&self.flows, &network, &links);
         let ended = warmed.and_then(|_| network.run_while(|nodes| !over(nodes), until(self.limit)));
         let ending = match ended {
             Err(_) => Ending::Stalled,
@@ -197,10 +197,10 @@ impl SharedCase {
         &self,
         ending: Ending,
         network: &mut Network<Machine>,
-        links: &[Links],
-        before: &Counts,
+        links: &[LinkPair],
+        before: &NetworkCounters,
     ) -> SharedOutcome {
-        let counts = Counts::of(&self.flows, network, links);
+        let counts = NetworkCounters::of(&self.flows, network, links);
         let flows = self.flows.iter().zip(counts.throughput_since(before));
         let flows = flows.map(|(flow, throughput)| FlowOutcome::of(flow, throughput, network)).collect();
         let links = links.iter().map(|ids| {

@@ -63,7 +63,7 @@ pub enum StreamEnd {
 
 /// A stream that a host sends.
 #[derive(Clone, Debug)]
-pub struct Writing {
+pub struct StreamWriter {
     /// The script.
     pub script: StreamScript,
     /// Bytes accepted so far, and when.
@@ -78,7 +78,7 @@ pub struct Writing {
 
 /// A stream that a host receives.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct StreamReader {
     /// Bytes read so far, and when.
     pub log: Vec<(u64, Time)>,
     /// Bytes read.
@@ -96,9 +96,9 @@ pub struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
     /// Those that are sent.
-    pub writing: BTreeMap<FlowId, Writing>,
+    pub writing: BTreeMap<FlowId, StreamWriter>,
     /// Those that are received.
-    pub reading: BTreeMap<FlowId, Reading>,
+    pub reading: BTreeMap<FlowId, StreamReader>,
     seed: u64,
     reads: ReadScript,
 }
@@ -131,7 +131,7 @@ impl Streams {
             // The peer may have closed already.
             let Ok(flow) = connection.open_stream(now, tag) else { continue };
             let (end, next) = (StreamEnd::Open, Some(now));
-            let writing = Writing { script: *script, log: Vec::new(), end, written: 0, finished: false, next };
+            let writing = StreamWriter { script: *script, log: Vec::new(), end, written: 0, finished: false, next };
             self.writing.insert(flow, writing);
         }
         self.work(now, connection);
@@ -141,13 +141,14 @@ impl Streams {
         match *event {
             Event::StreamAnnounced { flow, tag } => {
                 let stop_at = Some(tag & !RESETS).filter(|stop_at| *stop_at != NEVER);
-                self.reading.insert(flow, Reading { stop_at, resets: tag & RESETS != 0, ..Reading::default() });
+                self.reading
+                    .insert(flow, StreamReader { stop_at, resets: tag & RESETS != 0, ..StreamReader::default() });
                 self.read(now, connection, flow);
             }
             Event::StreamReadable { flow } => self.note_readable(now, connection, flow),
             Event::StreamFinished { flow } => self.end_reading(flow, StreamEnd::Whole),
             Event::StreamReset { flow, .. } => self.end_reading(flow, StreamEnd::Reset),
-            Event::StreamSent { flow } => self.end_writing(flow, StreamEnd::Whole),
+            Event::StreamDelivered { flow } => self.end_writing(flow, StreamEnd::Whole),
             Event::StreamStopped { flow, .. } => self.end_writing(flow, StreamEnd::Stopped),
             Event::StreamWritable { flow } => {
                 if let Some(stream) = self.writing.get_mut(&flow) {
@@ -213,7 +214,7 @@ impl Streams {
         for (flow, stream) in &mut self.writing {
             stream.work(now, connection, *flow, seed);
         }
-        let due = |stream: &Reading| stream.next.is_some_and(|next| next <= now);
+        let due = |stream: &StreamReader| stream.next.is_some_and(|next| next <= now);
         let flows: Vec<FlowId> = self.reading.iter().filter(|(_, stream)| due(stream)).map(|(flow, _)| *flow).collect();
         flows.into_iter().for_each(|flow| self.read(now, connection, flow));
     }
@@ -243,7 +244,7 @@ impl Streams {
     }
 }
 
-impl Writing {
+impl StreamWriter {
     fn work(&mut self, now: Time, connection: &mut Connection, flow: FlowId, seed: u64) {
         while let Some(next) = self.next.filter(|next| *next <= now) {
             let until = self.script.reset_at.unwrap_or(self.script.length).min(self.script.length);

@@ -113,7 +113,7 @@ fn errors(link: &str, controllers: &[&str]) -> Errors {
 /// Feedback that is withheld, packets that catch up and times that a batch has in common could each be as large as the queue
 /// that it yields to, which is 4 ms at 20 ms. Half of a packet of the error is the measurement's: 0.3 ms at 20 Mbit/s.
 #[test]
-fn the_queue_is_what_packets_have_waited() {
+fn auto_queue_matches_waiting_time() {
     for (link, controllers, [most_mean, most_p95]) in [
         ("rate=20M,delay=10ms,queue=1bdp", &["auto"][..], [0.6, 1.3]),
         ("rate=20M,delay=50ms,queue=1bdp", &["auto"], [0.7, 1.6]),

@@ -48,7 +48,7 @@ fn flows_share_whatever_their_controller() {
 }
 
 #[test]
-fn it_fills_the_link_alone_and_its_share_beside_what_never_yields() {
+fn auto_fq_codel_fair_share() {
     let (alone, wait) = shares(&run(&[Profile::auto()], None));
     println!("{alone:.3?} alone, wait {wait:?}");
     assert!(alone[0] >= 0.96 && wait <= Duration::from_millis(7), "{alone:?}, wait {wait:?}");

@@ -3,12 +3,12 @@
 use netsim::topology::Topology;
 use sim::{Flow, FlowOutcome, SharedCase};
 use std::time::Duration;
-use transport::congestion::PathMemory;
+use transport::congestion::SavedPath;
 use transport::{Profile, Rate};
 
 const SIZE: u64 = 10_000_000;
 
-fn run(link: &str, memory: Option<PathMemory>, seed: u64) -> FlowOutcome {
+fn run(link: &str, memory: Option<SavedPath>, seed: u64) -> FlowOutcome {
     let text = format!(
         "hosts = [\"a\", \"b\"]\nlinks = [{{ between = [\"a\", \"b\"], link = \"{link}\" }}]\n\
          pairs = [{{ from = \"a\", to = \"b\" }}]\n"
@@ -22,15 +22,15 @@ fn run(link: &str, memory: Option<PathMemory>, seed: u64) -> FlowOutcome {
 }
 
 /// Returns the mean time of five seeds in seconds, and the IP bytes per byte of the object.
-fn mean(link: &str, memory: Option<PathMemory>) -> (f64, f64) {
+fn mean(link: &str, memory: Option<SavedPath>) -> (f64, f64) {
     let flows: Vec<FlowOutcome> = (1..=5).map(|seed| run(link, memory, seed)).collect();
     let seconds: f64 = flows.iter().filter_map(|flow| flow.completed).map(|time| time.as_secs_f64()).sum();
     let bytes: u64 = flows.iter().map(|flow| flow.wire_bytes).sum();
     (seconds / 5.0, bytes as f64 / 5.0 / SIZE as f64)
 }
 
-fn memory(megabits: u64, base: Duration) -> Option<PathMemory> {
-    Some(PathMemory { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: Some(0.0), burst: 1.0 })
+fn memory(megabits: u64, base: Duration) -> Option<SavedPath> {
+    Some(SavedPath { rate: Rate::from_bits_per_second(megabits * 1_000_000), base, baseline: Some(0.0), burst: 1.0 })
 }
 
 const LONG: &str = "rate=100M,delay=300ms,queue=256KB,loss=2%";

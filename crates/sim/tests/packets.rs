@@ -3,7 +3,7 @@
 use netsim::{LinkConfig, NodeId, topology};
 use sim::{Case, Ending, Host, HostConfig, Received};
 use std::time::Duration;
-use transport::{Connector, Profile, Rate};
+use transport::{ConnectingSide, Profile, Rate};
 
 const RATE: Rate = Rate::from_bits_per_second(100_000_000);
 
@@ -19,7 +19,7 @@ fn packets_fill_what_the_path_carries() {
     // 28 bytes of IP and UDP, 43 of the packet, 1024 for each symbol.
     for (mtu, per_packet) in [(9_000, 8), (8_263, 8), (8_262, 7), (4_500, 4), (2_119, 2), (2_118, 1), (1_500, 1)] {
         for loss in ["0%", "2%"] {
-            for connector in [Connector::Sender, Connector::Receiver] {
+            for connector in [ConnectingSide::Sender, ConnectingSide::Receiver] {
                 let link = format!("rate=100M,delay=10ms,queue=1MB,mtu={mtu}B,loss={loss}");
                 let case = Case::new(link.parse().expect("a link"));
                 let outcome = Case { profile: filling("rc-udp"), connector, ..case.clone() }.run(1);

@@ -2,7 +2,7 @@
 
 use sim::{Case, Ending};
 use std::time::Duration;
-use transport::{Closed, Profile};
+use transport::{ConnectionError, Profile};
 
 fn case(profile: Profile, link: &str) -> Case {
     Case { profile, limit: Duration::from_secs(600), ..Case::new(link.parse().expect("a link")) }
@@ -59,7 +59,7 @@ fn ttp_as_the_document_has_it_fails_and_says_so() {
     let run = |loss: &str| case(profile.clone(), &format!("rate=20M,delay=25ms,queue=1MB,loss={loss}")).run(1);
     assert!(run("0%").is_identical(), "nothing is lost");
     let outcome = run("10%");
-    assert_eq!(outcome.sender_closed, Some(Closed::Undecodable));
-    let told = |closed: Option<Closed>| matches!(closed, Some(Closed::ByPeer { code: 2, reason }) if reason.contains("not sent again"));
+    assert_eq!(outcome.sender_closed, Some(ConnectionError::Undecodable));
+    let told = |closed: Option<ConnectionError>| matches!(closed, Some(ConnectionError::ClosedByPeer { code: 2, reason }) if reason.contains("not sent again"));
     assert!(told(outcome.receiver_closed.clone()), "{:?}", outcome.receiver_closed);
 }

@@ -3,7 +3,7 @@
 use netsim::topology::{Side, Topology};
 use sim::{Flow, SharedCase, SharedOutcome};
 use std::time::Duration;
-use transport::congestion::Constraint;
+use transport::congestion::RateConstraint;
 use transport::{Profile, Rate};
 
 const SECONDS: u64 = 30;
@@ -54,13 +54,13 @@ fn connections_with_a_part_of_a_share_claim_what_one_does() {
 fn a_rate_far_above_the_path_is_named_in_two_seconds_and_given_up_unless_it_insists() {
     let states = |controller| {
         let outcome = beside(&[controller, "cubic"]);
-        let at = |wanted: &[Constraint]| {
+        let at = |wanted: &[RateConstraint]| {
             let is_wanted = |state: Option<transport::congestion::ControllerState>| {
                 state.is_some_and(|state| wanted.contains(&state.constraint))
             };
             outcome.flows[0].course.iter().position(|moment| is_wanted(moment.controller))
         };
-        (at(&[Constraint::Overload]), at(&[Constraint::Path, Constraint::Neighbors]), shares(&outcome))
+        (at(&[RateConstraint::Overload]), at(&[RateConstraint::Path, RateConstraint::Neighbors]), shares(&outcome))
     };
     // In tenths of a second.
     let (named, given_up, after) = states("fixed-rate:200M");
@@ -85,6 +85,6 @@ fn a_rate_is_held_over_a_path_that_loses_much() {
         SharedCase { flows, limit: Duration::from_secs(60), ..SharedCase::new(topology) }.run(1).expect("runs");
     assert!(outcome.flows[0].is_identical);
     let states = outcome.flows[0].course.iter().filter_map(|moment| moment.controller);
-    let constraints: Vec<Constraint> = states.map(|state| state.constraint).collect();
-    assert!(constraints.len() > 100 && constraints.iter().all(|constraint| *constraint == Constraint::FixedRate));
+    let constraints: Vec<RateConstraint> = states.map(|state| state.constraint).collect();
+    assert!(constraints.len() > 100 && constraints.iter().all(|constraint| *constraint == RateConstraint::FixedRate));
 }

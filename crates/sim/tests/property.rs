@@ -1,11 +1,11 @@
 //! Checks the results of thousands of random scenarios. `SEED=n cargo test -p sim --test property objects --
 //! --nocapture` runs a single scenario; the other families are `streams`, `documents` and `choices`.
 
-use sim::property::{Report, check, check_choices, check_documents, check_streams};
+use sim::property::{RunFigures, check, check_choices, check_documents, check_streams};
 use std::ops::Range;
 
 /// Runs these seeds, or the one in the environment. Returns their reports.
-fn check_all(check: fn(u64) -> Result<Report, String>, seeds: Range<u64>) -> Vec<Report> {
+fn check_all(check: fn(u64) -> Result<RunFigures, String>, seeds: Range<u64>) -> Vec<RunFigures> {
     if let Some(seed) = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok()) {
         println!("{:#?}", check(seed).unwrap_or_else(|wrong| panic!("{wrong}")));
         return Vec::new();
@@ -22,7 +22,7 @@ fn check_all(check: fn(u64) -> Result<Report, String>, seeds: Range<u64>) -> Vec
 }
 
 /// Returns the number of scenarios that completed, which must be most of them.
-fn alive(reports: &[Report]) -> usize {
+fn alive(reports: &[RunFigures]) -> usize {
     let (alive, count) = (reports.iter().filter(|report| report.completed.is_some()).count(), reports.len());
     assert!(alive * 10 >= count * 8, "only {alive} of {count} scenarios came to their end: the drawing is wrong");
     alive

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transport::{
     AcceptOptions, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
-    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Reply, Request, Time,
+    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Time, WorkReply, WorkRequest,
 };
 
 /// Counts requests to the system's allocator.
@@ -98,19 +98,19 @@ impl End {
         let Some(connection) = self.connection.and_then(|handle| self.endpoint.connection(handle)) else { return };
         while let Some(request) = connection.poll_request() {
             let reply = match request {
-                Request::Read { flow, block, length, mut buffer, .. } => {
+                WorkRequest::Read { flow, block, length, mut buffer, .. } => {
                     buffer.resize(length, 7);
-                    Reply::Read { flow, block, buffer }
+                    WorkReply::Read { flow, block, buffer }
                 }
-                Request::Write { flow, block, .. } => Reply::Written { flow, block },
+                WorkRequest::Write { flow, block, .. } => WorkReply::Written { flow, block },
                 other => panic!("on a path without loss nothing asks for {other:?}"),
             };
             connection.handle_reply(now, reply);
         }
         while let Some(event) = connection.poll_event() {
             match event {
-                Event::Announced { flow, .. } => connection.accept_flow(now, flow, false),
-                Event::Received { .. } => self.received = true,
+                Event::ObjectAnnounced { flow, .. } => connection.accept_flow(now, flow, false),
+                Event::ObjectReceived { .. } => self.received = true,
                 Event::StreamWritable { flow } => write(now, connection, flow),
                 Event::StreamReadable { flow } => {
                     self.read.clear();

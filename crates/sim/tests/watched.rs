@@ -1,6 +1,6 @@
 //! A transfer that is watched: every byte is shown once, is the object's, and has one kind.
 
-use sim::{Came, Watched, linux_tcp};
+use sim::{DeliveredBy, ObservedTransfer, linux_tcp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ const SIZE: usize = 300_000;
 /// What a viewer has seen of a transfer.
 struct Shown {
     bytes: Vec<u8>,
-    kinds: Vec<Option<Came>>,
+    kinds: Vec<Option<DeliveredBy>>,
     /// Looks that showed something.
     steps: usize,
 }
 
 impl Shown {
-    fn count(&self, came: Came) -> usize {
+    fn count(&self, came: DeliveredBy) -> usize {
         self.kinds.iter().filter(|kind| **kind == Some(came)).count()
     }
 }
@@ -28,7 +28,7 @@ fn object() -> Arc<[u8]> {
 }
 
 /// Watches a transfer to its end, looking every 20 ms.
-fn watch(watched: &mut Watched, object: &[u8]) -> Shown {
+fn watch(watched: &mut ObservedTransfer, object: &[u8]) -> Shown {
     let mut shown = Shown { bytes: vec![0; SIZE], kinds: vec![None; SIZE], steps: 0 };
     for tick in 1..5_000 {
         watched.run_until(Duration::from_millis(20 * tick)).expect("time passes");
@@ -66,7 +66,7 @@ fn every_byte_is_shown_once_and_has_one_kind() {
                 "rc-udp" => profile.clone().with_fixed_rate(transport::Rate::from_bits_per_second(20_000_000)),
                 _ => profile.clone(),
             };
-            let mut watched = Watched::new(&object, &link, &profile, 3).expect("a link that makes sense");
+            let mut watched = ObservedTransfer::new(&object, &link, &profile, 3).expect("a link that makes sense");
             let shown = watch(&mut watched, &object);
             let state = watched.state();
             if state.gave_up && name == "ttp" {
@@ -75,7 +75,8 @@ fn every_byte_is_shown_once_and_has_one_kind() {
             }
             assert!(state.completed.is_some() && watched.is_identical(), "{name}: {state:?}");
             assert_eq!(shown.bytes, *object, "{name}");
-            let [first, again, repaired] = [Came::First, Came::Again, Came::Repaired].map(|came| shown.count(came));
+            let [first, again, repaired] =
+                [DeliveredBy::Source, DeliveredBy::Retransmission, DeliveredBy::Decoding].map(|came| shown.count(came));
             assert_eq!(first + again + repaired, SIZE, "{name}");
             println!("{name}, {loses}: {first} {again} {repaired} in {} steps, {state:?}", shown.steps);
             match name {
@@ -97,7 +98,7 @@ fn every_byte_is_shown_once_and_has_one_kind() {
 fn a_link_changes_under_way() {
     let object = object();
     let calm = "rate=20M,delay=10ms,queue=100KB".parse().expect("a link");
-    let mut watched = Watched::new(&object, &calm, &Profile::auto(), 1).expect("a link that makes sense");
+    let mut watched = ObservedTransfer::new(&object, &calm, &Profile::auto(), 1).expect("a link that makes sense");
     watched.run_until(Duration::from_millis(60)).expect("time passes");
     assert_eq!(watched.state().lost, 0);
     watched.set_link(&"rate=20M,delay=10ms,queue=100KB,loss=20%".parse().expect("a link")).expect("a link");

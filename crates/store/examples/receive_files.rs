@@ -5,8 +5,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use store::messages::{Digest, End, Message, RootHasher, manifest_parts};
-use store::{Entry, Existing, Extra, FileSink, Kind, ManifestState, Mtime, ReceiveSpec, SourceId};
+use store::messages::{Digest, Message, RootHasher, TransferEnd, manifest_parts};
+use store::{Entry, EntryKind, Existing, Extra, FileSink, ManifestState, Mtime, ReceiveRequest, SourceId};
 
 /// Files in a folder.
 const PER_FOLDER: u64 = 1000;
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => Ok(default),
     };
     let (files, size) = (number(1_000_000)?, number(0)?);
-    let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(into) };
+    let settings = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(into) };
     let (receiving, bytes) = (FileSink::new(settings)?, (0..BLOCK).map(|at| at as u8 | 1).collect());
     let mut feed = Feed { receiving, root: RootHasher::new(), end: (0, 0, 0), wanted: 0, bytes, encoded: Vec::new() };
     let source = SourceId([3; 16]);
@@ -85,14 +85,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             extra: Extra::default(),
         };
         if file == 0 {
-            entries.push(entry("tree".to_owned(), Kind::Directory, 0o755));
+            entries.push(entry("tree".to_owned(), EntryKind::Directory, 0o755));
         }
         if file % PER_FOLDER == 0 {
-            entries.push(entry(folder.clone(), Kind::Directory, 0o755));
+            entries.push(entry(folder.clone(), EntryKind::Directory, 0o755));
         }
         // From none to twice the size.
         let size = size * (file % 5) / 2;
-        entries.push(entry(format!("{folder}/{file:08}.dat"), Kind::File { size, version: 1, hash: None }, 0o644));
+        entries.push(entry(format!("{folder}/{file:08}.dat"), EntryKind::File { size, version: 1, hash: None }, 0o644));
         if entries.len() >= BATCH - 2 {
             feed.send(&entries)?;
             entries.clear();
@@ -100,7 +100,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     feed.send(&entries)?;
     let (batches, entries, bytes) = feed.end;
-    let outcome = feed.receiving.finish(&End { batches, entries, bytes, skipped: 0, root: feed.root.root() })?;
+    let outcome =
+        feed.receiving.finish(&TransferEnd { batches, entries, bytes, skipped: 0, root: feed.root.root() })?;
     let seconds = begun.elapsed().as_secs_f64();
     println!("{} files, {} of them unchanged, {} bytes wanted", outcome.files, outcome.unchanged, feed.wanted);
     println!("{seconds:.2} s, {:.0} files/s", outcome.files as f64 / seconds);

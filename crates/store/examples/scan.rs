@@ -4,19 +4,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use store::{BatchSource, FilesError, Root, ScanOptions, Scanner, Wanted};
+use store::{BatchSource, FilesError, Scanner, SourceItem, SourceOptions, Wanted};
 
 /// Bytes read at once, as a worker reads a block.
 const BLOCK: usize = 1 << 20;
 
 fn main() -> Result<(), FilesError> {
-    let (mut read, mut roots, mut options) = (false, Vec::new(), ScanOptions::default());
+    let (mut read, mut roots, mut options) = (false, Vec::new(), SourceOptions::default());
     for argument in std::env::args_os().skip(1) {
         match argument.to_str() {
             Some("--read") => read = true,
             Some("--hard-links") => options.hard_links = true,
             Some("--hash") => options.hash = true,
-            _ => roots.push(Root::typed(&argument)),
+            _ => roots.push(SourceItem::typed(&argument)),
         }
     }
     let started = Instant::now();

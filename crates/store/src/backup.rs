@@ -8,9 +8,9 @@ use rustix::fs::{AtFlags, linkat, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};
 
-use super::held::Held;
 use super::inheritance::has_acl;
 use super::metadata::{SET_ID, Status, mode_of};
+use super::path_handle::PathHandle;
 use super::refusal::{NoBackup, refusal};
 use super::sandbox::{DirectorySandbox, errno};
 use super::staging::under_random_name;
@@ -144,14 +144,14 @@ fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Re
             // Part of the path that the user has named: as the target.
             None => target.folder(b"")?,
         };
-        take_after(&target.folder(made)?.fd, &model.fd)?;
+        copy_restrictions(&target.folder(made)?.fd, &model.fd)?;
     }
     Ok(())
 }
 
 /// Lets nobody into a new directory who may not enter another one.
-fn take_after(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
-    let (model, held) = (Held::from(model.try_clone()?), Held::from(made.try_clone()?));
+fn copy_restrictions(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
+    let (model, held) = (PathHandle::from(model.try_clone()?), PathHandle::from(made.try_clone()?));
     // Also one that it has inherited, by a default ACL of the directory that it is in.
     let (has_acl, model) = (has_acl(&model)? || has_acl(&held)?, model.status()?);
     if geteuid().is_root() {

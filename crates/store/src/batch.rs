@@ -1,6 +1,6 @@
 //! A part of a transfer as one unit.
 
-use crate::messages::{Entry, IdName, Kind, Skipped, VoidReason};
+use crate::messages::{Entry, EntryKind, IdName, Skipped, VoidReason};
 
 /// A part of a transfer as one unit: at most [`MAX_BATCH_ENTRIES`](crate::messages::MAX_BATCH_ENTRIES) entries and one
 /// object, made of the bytes of its regular files one after another, or of those among them that the receiver wants.
@@ -26,13 +26,13 @@ impl Batch {
     /// Returns the number of its regular files.
     #[must_use]
     pub fn regular_files(&self) -> u64 {
-        self.entries.iter().filter(|entry| matches!(entry.kind, Kind::File { .. })).count() as u64
+        self.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::File { .. })).count() as u64
     }
 }
 
 /// A file of a batch whose bytes cannot be trusted; they were sent as zeros and the receiver drops the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Voided {
+pub struct InvalidatedFile {
     /// Index into the batch's entries.
     pub entry: u32,
     /// Why.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use fastcdc::v2020::FastCDC;
 
 use super::source::BatchSource;
-use crate::messages::{CHUNKS_TARGET, Chunk, ChunkDigest, Kind, ListState};
+use crate::messages::{CHUNKS_TARGET, Chunk, ChunkDigest, EntryKind, ListState};
 
 /// Smallest file whose chunks are listed: a shorter one is sent in a few packets.
 const SMALLEST: u64 = 128 << 10;
@@ -148,7 +148,7 @@ impl ChunkList {
         tell: &mut impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
     ) -> bool {
         let Some((entry, file)) = source.entry_file(index) else { return false };
-        let Kind::File { size, version, .. } = entry.kind else { return false };
+        let EntryKind::File { size, version, .. } = entry.kind else { return false };
         let is_as_scanned = || source.version(&file, entry).is_some_and(|found| found == version);
         let Some(cuts) = Cuts::of(size).filter(|_| is_as_scanned()) else { return false };
         let mut since = runtime::now();

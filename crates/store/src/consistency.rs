@@ -25,12 +25,12 @@ const BASE: u64 = 0xc2b2_ae3d_27d4_eb4f;
 /// Read state of files, by the index of their entry.
 #[derive(Debug, Default)]
 pub(super) struct ReadConsistency {
-    files: HashMap<u32, State>,
+    files: HashMap<u32, FileReadState>,
 }
 
 /// The state in which all pieces of a file must be read.
 #[derive(Debug)]
-struct State {
+struct FileReadState {
     version: u64,
     runs: PieceRuns,
     /// Number of pieces accepted.
@@ -64,7 +64,7 @@ impl ReadConsistency {
     pub(super) fn take(&mut self, index: u32, first: u64, version: u64, piece: (u64, usize), sum: u64) -> bool {
         let state = match self.files.entry(index) {
             Entry::Occupied(state) if state.get().version == version => state.into_mut(),
-            Entry::Vacant(state) if first == version => state.insert(State::new(version)),
+            Entry::Vacant(state) if first == version => state.insert(FileReadState::new(version)),
             _ => return false,
         };
         state.add(piece, sum);
@@ -76,7 +76,7 @@ impl ReadConsistency {
     pub(super) fn grow(&mut self, index: u32, begin: Option<u64>, piece: (u64, usize), sum: u64) -> bool {
         let state = match (self.files.entry(index), begin) {
             (Entry::Occupied(state), _) => state.into_mut(),
-            (Entry::Vacant(state), Some(version)) => state.insert(State::new(version)),
+            (Entry::Vacant(state), Some(version)) => state.insert(FileReadState::new(version)),
             (Entry::Vacant(_), None) => return false,
         };
         state.grown = true;
@@ -106,7 +106,7 @@ impl ReadConsistency {
     /// Moves a file to a new version, at which `piece` was read and `compared` earlier pieces were found unchanged.
     /// Returns false if more than `compared` pieces have been accepted.
     pub(super) fn go_on(&mut self, index: u32, version: u64, compared: u64, piece: (u64, usize), sum: u64) -> bool {
-        let state = self.files.entry(index).or_insert_with(|| State::new(version));
+        let state = self.files.entry(index).or_insert_with(|| FileReadState::new(version));
         if state.taken != compared {
             return false;
         }
@@ -116,7 +116,7 @@ impl ReadConsistency {
     }
 }
 
-impl State {
+impl FileReadState {
     fn new(version: u64) -> Self {
         Self { version, runs: PieceRuns::default(), taken: 0, comparisons: 0, grown: false }
     }

@@ -11,13 +11,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use request::Links;
+use request::LinkPolicy;
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::directory::{FOLDER, NAMED_WAY, WAY};
-use super::held::Held;
+use super::path_handle::PathHandle;
 use super::root::Roots;
 
 /// What a directory is opened for.
@@ -39,7 +39,7 @@ const MAX_OPEN: usize = 16;
 pub(super) struct DirectoryCursor {
     roots: Arc<Roots>,
     /// Whether links on the way are followed.
-    links: Links,
+    links: LinkPolicy,
     /// Whether those on the way to a listed name are followed.
     follow_ways: bool,
     /// The current item, and the path beneath it.
@@ -57,7 +57,7 @@ impl DirectoryCursor {
 
     /// Creates a cursor that follows no links beneath the items, even if the user has asked to send what they lead to.
     pub(super) fn without_links(roots: Arc<Roots>) -> Self {
-        Self { links: Links::Copy, follow_ways: false, ..Self::new(roots) }
+        Self { links: LinkPolicy::Copy, follow_ways: false, ..Self::new(roots) }
     }
 
     /// Returns the open parent folder of the entry at `path`, and the entry's name in it.
@@ -101,7 +101,7 @@ impl DirectoryCursor {
         if self.open.is_empty() {
             let root = &self.roots.items()[item];
             // The path of contents is followed through a link, since the user named it.
-            let links = if root.name.is_empty() { Links::Follow } else { self.links };
+            let links = if root.name.is_empty() { LinkPolicy::Follow } else { self.links };
             let opened = openat(CWD, &root.path, flags(links, purpose_of(0)), Mode::empty())?;
             self.open.push_back((0, opened));
         }
@@ -111,7 +111,7 @@ impl DirectoryCursor {
             let start = if *length == 0 { 0 } else { length + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |at| start + at);
             let opened = match self.links {
-                Links::Copy | Links::Skip if self.follow_ways => {
+                LinkPolicy::Copy | LinkPolicy::Skip if self.follow_ways => {
                     open_way(folder.as_fd(), &path[start..end], purpose_of(end))?
                 }
                 links => openat(folder, &path[start..end], flags(links, purpose_of(end)), Mode::empty())?,
@@ -130,11 +130,11 @@ impl DirectoryCursor {
 
 /// Opens a folder that a listed name leads through, or what a link of this user or of root leads to.
 pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8], purpose: Purpose) -> io::Result<OwnedFd> {
-    let error = match openat(folder, name, flags(Links::Copy, purpose), Mode::empty()) {
+    let error = match openat(folder, name, flags(LinkPolicy::Copy, purpose), Mode::empty()) {
         Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => error,
         opened => return Ok(opened?),
     };
-    let link = Held::open(folder, name)?;
+    let link = PathHandle::open(folder, name)?;
     let seen = link.status()?;
     let is_trusted = seen.owner == 0 || seen.owner == geteuid().as_raw();
     if seen.file_type != FileType::Symlink || !is_trusted {
@@ -142,7 +142,7 @@ pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8], purpose: Purpose) ->
     }
     // What was just looked at is read, whatever has its name by now.
     let target = readlinkat(&link, "", Vec::new())?;
-    Ok(openat(folder, target, flags(Links::Follow, purpose), Mode::empty())?)
+    Ok(openat(folder, target, flags(LinkPolicy::Follow, purpose), Mode::empty())?)
 }
 
 /// Returns the length of the longest common prefix of both paths, in whole components.
@@ -155,8 +155,8 @@ pub(super) fn shared_length(one: &[u8], other: &[u8]) -> usize {
     one[..same].iter().rposition(|b| *b == b'/').unwrap_or(0)
 }
 
-fn flags(links: Links, purpose: Purpose) -> OFlags {
-    match (purpose, links == Links::Follow) {
+fn flags(links: LinkPolicy, purpose: Purpose) -> OFlags {
+    match (purpose, links == LinkPolicy::Follow) {
         (Purpose::Way, true) => NAMED_WAY,
         (Purpose::Way, false) => WAY,
         (Purpose::Listing, true) => FOLDER.difference(OFlags::NOFOLLOW),

@@ -135,14 +135,14 @@ fn as_unread(path: &[u8]) -> Vec<u8> {
 /// Tells names that have appeared at the target since a transfer began, which nobody has asked to delete, from those
 /// that were there. A file that was written, renamed or otherwise changed since then counts as new.
 #[derive(Debug)]
-pub(super) struct Newcomers {
+pub(super) struct CreatedMeanwhile {
     /// Something that was changed when the transfer began.
     begun: Status,
     /// Files with several names, of which the transfer has changed one: that alone makes the others look new.
     shared: HashSet<Identity>,
 }
 
-impl Newcomers {
+impl CreatedMeanwhile {
     pub(super) fn since(begun: Status) -> Self {
         Self { begun, shared: HashSet::new() }
     }
@@ -185,7 +185,7 @@ pub(super) struct Deletion<'a> {
     /// Whether a name was kept because no more may be deleted.
     pub(super) is_limited: bool,
     /// Names that are kept because they are new; [`None`] deletes those too.
-    pub(super) newcomers: Option<&'a mut Newcomers>,
+    pub(super) newcomers: Option<&'a mut CreatedMeanwhile>,
     /// Called with the path of each name that is kept for that.
     pub(super) kept: &'a mut dyn FnMut(&[u8]),
     /// Called with the path of each deleted name beneath the target.

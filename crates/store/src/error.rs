@@ -87,7 +87,7 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The target lies outside of [`ReceiveSpec::within`](super::ReceiveSpec::within), because a symbolic link leads
+    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveSpec::within), because a symbolic link leads
     /// out of it.
     #[error("{} leads out of the folder that this login is limited to", path.display())]
     TargetOutside {
@@ -197,7 +197,7 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         name: Vec<u8>,
         /// Why it is refused.
-        reason: NotPermitted,
+        reason: NotAllowed,
     },
     /// The peer's messages contradict each other.
     #[serde(skip)]
@@ -240,7 +240,7 @@ pub enum FilesError {
 
 /// The part of a request that an announced entry does not comply with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum NotPermitted {
+pub enum NotAllowed {
     /// No such item was requested.
     #[error("which was not requested")]
     Item,
@@ -281,7 +281,7 @@ impl FilesError {
             Self::Permission { .. } | Self::ReadOnly { .. } | Self::TargetOutside { .. } => ErrorKind::Permission,
             Self::BadName { .. } | Self::Protocol { .. } | Self::Message(_) => ErrorKind::Protocol,
             Self::Integrity { .. } | Self::Root => ErrorKind::Integrity,
-            Self::NotPermitted { reason: NotPermitted::Entries | NotPermitted::Bytes, .. } => ErrorKind::NoSpace,
+            Self::NotPermitted { reason: NotAllowed::Entries | NotAllowed::Bytes, .. } => ErrorKind::NoSpace,
             Self::NotPermitted { .. } => ErrorKind::NotRequested,
             Self::TargetNotAFolder { .. }
             | Self::ParentAbsent { .. }
@@ -297,7 +297,7 @@ impl FilesError {
     }
 
     /// A name that the sender may not announce.
-    pub(super) fn not_permitted(name: &[u8], reason: NotPermitted) -> Self {
+    pub(super) fn not_permitted(name: &[u8], reason: NotAllowed) -> Self {
         Self::NotPermitted { name: abridged(name), reason }
     }
 

@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{XattrFlags, getxattr, getxattr_query, removexattr, setxattr};
 use rustix::io::Errno;
 
-use super::held::{Held, path_of};
 use super::metadata::is_unsupported;
+use super::path_handle::{PathHandle, path_of};
 
 /// Names of the attributes that hold ACLs.
 const DEFAULT: &str = "system.posix_acl_default";
@@ -73,7 +73,7 @@ impl Inherited {
     ///
     /// # Errors
     /// Those of setting an attribute.
-    pub(super) fn give(&self, held: &Held, mode: u32) -> io::Result<()> {
+    pub(super) fn give(&self, held: &PathHandle, mode: u32) -> io::Result<()> {
         let path = held.path();
         let has_names = |grants: &&Vec<Grant>| grants.iter().any(|grant| ![OWNER, GROUP, OTHERS].contains(&grant.to));
         let given = match self.0.as_ref().filter(has_names) {
@@ -91,7 +91,7 @@ impl Inherited {
 ///
 /// # Errors
 /// Those of reading an attribute.
-pub(super) fn has_acl(held: &Held) -> io::Result<bool> {
+pub(super) fn has_acl(held: &PathHandle) -> io::Result<bool> {
     match getxattr_query(held.path(), ACCESS) {
         Ok(length) => Ok(length > 0),
         Err(Errno::NODATA) => Ok(false),

@@ -21,9 +21,9 @@
 //! A valid record says what was written, not what is there now: a run that resumes compares the digest
 //! ([`super::sink`]).
 
+mod contents;
 #[cfg(any(test, fuzzing))]
 pub(super) mod fuzzing;
-mod held;
 mod record;
 
 use std::fs::File;
@@ -34,8 +34,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
-pub(super) use self::held::{Held, Recorded};
-use self::held::{fill, read};
+pub(super) use self::contents::{JournalContents, Recorded};
+use self::contents::{fill, read};
 use self::record::{BootId, HEADER, RECORD, decode_header, header};
 pub(super) use self::record::{Item, RangeDigest, Record};
 use crate::lock::lock;
@@ -48,12 +48,12 @@ pub(super) const NEW_NAME: &str = "journal.new";
 #[derive(Debug)]
 pub(super) struct Journal {
     source: SourceId,
-    written: Mutex<Written>,
+    written: Mutex<JournalTail>,
 }
 
 /// State of the records written to a journal.
 #[derive(Debug)]
-struct Written {
+struct JournalTail {
     /// `None` once the journal is closed. Shared, so that syncing holds up no writing.
     file: Option<Arc<File>>,
     /// Number of records.
@@ -71,18 +71,18 @@ impl Journal {
     pub(super) fn open(
         dir: &OwnedFd,
         source: SourceId,
-        clean: impl FnOnce(&mut Held) -> io::Result<()>,
-    ) -> io::Result<(Self, Held)> {
+        clean: impl FnOnce(&mut JournalContents) -> io::Result<()>,
+    ) -> io::Result<(Self, JournalContents)> {
         let boot = boot_id();
         let mut held = match existing(dir)? {
             Some(old) => read(old, source, boot)?,
-            None => Held::default(),
+            None => JournalContents::default(),
         };
         clean(&mut held)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = Arc::new(File::from(openat(dir, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?));
         file.write_all_at(&header(source, boot), 0)?;
-        let written = Written { file: Some(Arc::clone(&file)), count: 0, distrusted: false };
+        let written = JournalTail { file: Some(Arc::clone(&file)), count: 0, distrusted: false };
         let journal = Self { source, written: Mutex::new(written) };
         journal.append(&held.records())?;
         fsync(&file)?;
@@ -117,7 +117,7 @@ impl Journal {
     ///
     /// # Errors
     /// An I/O error: the next run during this boot may then trust data that this one did not make durable.
-    pub(super) fn distrust(&self) -> io::Result<()> {
+    pub(super) fn invalidate(&self) -> io::Result<()> {
         let file = {
             let mut written = self.written();
             written.distrusted = true;
@@ -151,12 +151,12 @@ impl Journal {
         self.written().file = None;
     }
 
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, JournalTail> {
         lock(&self.written)
     }
 }
 
-impl Written {
+impl JournalTail {
     fn file(&self) -> io::Result<&Arc<File>> {
         self.file.as_ref().ok_or_else(|| io::Error::other("the journal is closed"))
     }
@@ -173,8 +173,8 @@ impl Written {
 ///
 /// # Errors
 /// An I/O error.
-pub(super) fn peek(dir: &OwnedFd, source: SourceId) -> io::Result<Held> {
-    existing(dir)?.map_or_else(|| Ok(Held::default()), |file| read(file, source, boot_id()))
+pub(super) fn peek(dir: &OwnedFd, source: SourceId) -> io::Result<JournalContents> {
+    existing(dir)?.map_or_else(|| Ok(JournalContents::default()), |file| read(file, source, boot_id()))
 }
 
 /// Returns the source of the journal in the folder `dir`; `None` if there is none of this format.

@@ -17,6 +17,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod attributes;
 mod backup;
 mod batch;
 mod batch_layout;
@@ -25,17 +26,14 @@ mod consistency;
 mod cursor;
 mod delete;
 pub mod directory;
+mod disk_stack;
 mod error;
-mod extras;
 mod faults;
 mod folding;
-mod held;
 mod ids;
 mod inheritance;
 mod journal;
 mod kernel_copy;
-mod list;
-mod listing;
 mod local;
 mod lock;
 mod memory;
@@ -43,9 +41,10 @@ pub mod messages;
 mod metadata;
 mod mode_rule;
 mod object;
-mod open;
+mod open_files;
 mod outputs;
-pub mod own_folder;
+mod path_handle;
+pub mod private_directory;
 mod ranges;
 mod refusal;
 mod removal;
@@ -54,36 +53,37 @@ mod sandbox;
 mod scan;
 mod seam;
 mod sink;
+mod sorted_names;
 mod source;
 mod staged_id;
 mod staging;
 mod xattrs;
 
-pub use batch::{Batch, Voided};
+pub use batch::{Batch, InvalidatedFile};
 pub use chunks::list_chunks;
-pub use error::{FilesError, NotPermitted};
+pub use error::{FilesError, NotAllowed};
 pub use faults::{Fault, Faults};
 #[cfg(any(test, fuzzing))]
 pub use journal::fuzzing::fuzz_journal;
 pub use local::LocalSource;
 pub use memory::{Content, MemorySource, MemoryStore, MemoryTarget, Node};
 pub use messages::{
-    Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime, Notice,
-    NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, WantedError, Xattr,
+    Attributes, DeviceNumber, Entry, EntryKind, Extra, IdKind, IdName, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime,
+    Notice, NoticeKind, Owner, SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, WantedError, Xattr,
 };
 pub use metadata::{Identity, leads_to_special};
-pub use object::{CopiedRange, Ends, TreeObject};
+pub use object::{CopiedRange, EndsDigest, TreeObject};
 pub use removal::{Removal, SourceOutcome, Versions};
 pub use request::{
-    Backup, BackupError, Chmod, ChmodError, Compare, Destination, DirectoryIf, Eligible, ErrorKind, Evidence, Existing,
-    Filter, First, ItemName, Links, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern,
-    PatternError, Permitted, Preserve, ReceiveSpec, Requested, Rule, RuleError, ScanOptions, base64, check_path,
-    check_target, is_staging_name, lossy, permitted,
+    AllowedNames, Backup, BackupError, Chmod, ChmodError, Compare, DirectoryIf, Eligible, ErrorKind, Existing, Filter,
+    FirstItem, ItemName, LinkPolicy, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern,
+    PatternError, Preserve, ReceiveRequest, RequestedItems, Rule, RuleError, SourceOptions, TargetFacts, TargetPath,
+    base64, check_path, check_target, is_staging_name, lossy, permitted,
 };
-pub use root::{Root, Roots};
+pub use root::{Roots, SourceItem};
 pub use sandbox::rename_new;
 pub use scan::Scanner;
 pub use seam::{TreeSource, TreeTarget};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, COMES_AGAIN};
-pub use staging::{LeftReason, Leftover, StagingLeft, leftovers, staged_elsewhere, under_random_name};
+pub use staging::{LeftReason, StagingLeft, StaleStaging, leftovers, staged_elsewhere, under_random_name};

@@ -9,22 +9,22 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use request::{Destination, ReceiveSpec, ScanOptions};
+use request::{ReceiveRequest, SourceOptions, TargetPath};
 
-use super::batch::{Batch, Voided};
+use super::batch::{Batch, InvalidatedFile};
 use super::chunks::list_chunks;
 use super::error::FilesError;
 use super::lock::lock;
-use super::object::{CopiedRange, Ends, TreeObject};
+use super::object::{CopiedRange, EndsDigest, TreeObject};
 use super::removal::{Removal, SourceOutcome, Versions};
-use super::root::{Root, Roots};
+use super::root::{Roots, SourceItem};
 use super::scan::Scanner;
 use super::seam::{TreeSource, TreeTarget};
 use super::sink::{FileSink, ManifestState, ReceiveOutcome};
 use super::source::BatchSource;
 use crate::messages::{
-    Attributes, Chunk, Chunks, Digest, End, Entry, IdName, ListState, ManifestPart, Notice, Skipped, SourceId,
-    StoredEntry, Void, Wanted,
+    Attributes, Chunk, Chunks, Digest, Entry, IdName, ListState, ManifestPart, Notice, Skipped, SourceId, StoredEntry,
+    TransferEnd, Void, Wanted,
 };
 
 /// Items of the local file system.
@@ -42,7 +42,7 @@ impl LocalSource {
     ///
     /// # Errors
     /// Those of [`Scanner::new`].
-    pub fn new(roots: Vec<Root>, options: ScanOptions, dry_run: bool) -> Result<Self, FilesError> {
+    pub fn new(roots: Vec<SourceItem>, options: SourceOptions, dry_run: bool) -> Result<Self, FilesError> {
         let stopped = Arc::new(AtomicBool::new(false));
         let scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
         let roots = scanner.roots();
@@ -73,7 +73,7 @@ impl TreeSource for LocalSource {
         Ok(lock(&self.scanner).next())
     }
 
-    fn object(&self, batch: Arc<Batch>, wanted: Wanted, ends: HashMap<u32, Ends>) -> Arc<dyn TreeObject> {
+    fn object(&self, batch: Arc<Batch>, wanted: Wanted, ends: HashMap<u32, EndsDigest>) -> Arc<dyn TreeObject> {
         let object = BatchSource::new(batch, Arc::clone(&self.roots), wanted).with_ends(ends);
         Arc::new(object.until(Arc::clone(&self.stopped)))
     }
@@ -100,7 +100,7 @@ impl TreeObject for BatchSource {
         Self::copy(self, offset, most, to, at)
     }
 
-    fn take_voided(&self) -> Vec<Voided> {
+    fn take_voided(&self) -> Vec<InvalidatedFile> {
         Self::take_voided(self)
     }
 
@@ -112,7 +112,7 @@ impl TreeObject for BatchSource {
         Self::files_within(self, bytes)
     }
 
-    fn entry_again(&self, index: u32) -> Option<(Entry, Ends)> {
+    fn entry_again(&self, index: u32) -> Option<(Entry, EndsDigest)> {
         Self::entry_again(self, index)
     }
 
@@ -127,11 +127,11 @@ impl TreeObject for BatchSource {
 }
 
 impl TreeTarget for FileSink {
-    fn spec(&self) -> &ReceiveSpec {
+    fn spec(&self) -> &ReceiveRequest {
         Self::spec(self)
     }
 
-    fn destination(&self) -> &Destination {
+    fn destination(&self) -> &TargetPath {
         Self::destination(self)
     }
 
@@ -140,7 +140,7 @@ impl TreeTarget for FileSink {
     }
 
     fn may_hold_some(&self) -> bool {
-        Self::may_hold_some(self)
+        Self::may_have_data(self)
     }
 
     fn begin(&self, source: SourceId) -> Result<(), FilesError> {
@@ -203,11 +203,17 @@ impl TreeTarget for FileSink {
         Self::copied(self, batch, range)
     }
 
-    fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError> {
+    fn add_local_digest(
+        &self,
+        batch: u32,
+        block: u32,
+        range: Range<u64>,
+        digest: [u8; 32],
+    ) -> Result<bool, FilesError> {
         Self::found_digest(self, batch, block, range, digest)
     }
 
-    fn settle(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+    fn publish_ready(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         Self::settle(self, placed)
     }
 
@@ -223,11 +229,11 @@ impl TreeTarget for FileSink {
         Self::unverified(self)
     }
 
-    fn check_end(&self, end: &End) -> Result<(), FilesError> {
+    fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError> {
         Self::check_end(self, end)
     }
 
-    fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
+    fn finish(&self, end: &TransferEnd) -> Result<ReceiveOutcome, FilesError> {
         Self::finish(self, end)
     }
 

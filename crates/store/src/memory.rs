@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 use std::sync::{Arc, Mutex};
 
-use request::{ReceiveSpec, ScanOptions};
+use request::{ReceiveRequest, SourceOptions};
 
 use self::disk::Disk;
 pub use self::disk::{Content, Node};
@@ -28,7 +28,7 @@ pub use self::target::MemoryTarget;
 use super::error::FilesError;
 use super::faults::Faults;
 use super::lock::lock;
-use super::root::Root;
+use super::root::SourceItem;
 use crate::messages::Mtime;
 
 /// A tree in memory. Clones are of the same tree.
@@ -77,18 +77,23 @@ impl MemoryStore {
     /// # Errors
     /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for what is not in memory: links
     /// that are followed, lists of names, owners and further attributes, and contents of a folder beside other items.
-    pub fn source(&self, roots: Vec<Root>, options: &ScanOptions, dry_run: bool) -> Result<MemorySource, FilesError> {
+    pub fn source(
+        &self,
+        roots: Vec<SourceItem>,
+        options: &SourceOptions,
+        dry_run: bool,
+    ) -> Result<MemorySource, FilesError> {
         MemorySource::new(Arc::clone(&self.disk), roots, options, dry_run)
     }
 
-    /// Returns a target of this store. `target_is_directory` says whether [`ReceiveSpec::target`] was one when the transfer
+    /// Returns a target of this store. `target_is_directory` says whether [`ReceiveRequest::target`] was one when the transfer
     /// began.
     ///
     /// # Errors
     /// [`FilesError::TargetNotAFolder`], and [`FilesError::NotSupported`] for what is not in memory: a target that is the
     /// name of the item, backups, limits of deletion, what is preserved beyond contents, modes and times, and a
     /// comparison of two places.
-    pub fn target(&self, spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<MemoryTarget, FilesError> {
+    pub fn target(&self, spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<MemoryTarget, FilesError> {
         MemoryTarget::new(Arc::clone(&self.disk), spec, target_is_directory)
     }
 }
@@ -142,7 +147,7 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use request::{Backup, Filter, Links, Permitted, Preserve};
+    use request::{AllowedNames, Backup, Filter, LinkPolicy, Preserve};
 
     use super::*;
     use crate::seam::TreeSource as _;
@@ -169,62 +174,68 @@ mod tests {
 
     #[test]
     fn what_there_is_not_in_memory_is_refused_and_not_left_out() {
-        let spec = || ReceiveSpec::into_directory("a");
+        let spec = || ReceiveRequest::into_directory("a");
         let backup = Backup::new(None, Some(b"~")).unwrap();
         let asked = [
-            ReceiveSpec { max_delete: Some(1), ..spec() },
-            ReceiveSpec { compared: true, ..spec() },
-            ReceiveSpec { backup: Some(backup), ..spec() },
-            ReceiveSpec { within: Some("a".into()), ..spec() },
-            ReceiveSpec { preserve: Preserve { owner: true, ..Preserve::default() }, ..spec() },
-            ReceiveSpec {
-                permitted: Permitted { items: Some(vec![request::ItemName::NewDirectory]), ..Permitted::default() },
+            ReceiveRequest { max_delete: Some(1), ..spec() },
+            ReceiveRequest { compare_trees: true, ..spec() },
+            ReceiveRequest { backup: Some(backup), ..spec() },
+            ReceiveRequest { within: Some("a".into()), ..spec() },
+            ReceiveRequest { preserve: Preserve { owner: true, ..Preserve::default() }, ..spec() },
+            ReceiveRequest {
+                permitted: AllowedNames {
+                    items: Some(vec![request::ItemName::NewDirectory]),
+                    ..AllowedNames::default()
+                },
                 ..spec()
             },
-            ReceiveSpec::into_directory("a/../b"),
-            ReceiveSpec::to_target("new name"),
+            ReceiveRequest::into_directory("a/../b"),
+            ReceiveRequest::to_target("new name"),
         ];
         for spec in asked {
             let error = store().target(Arc::new(spec.clone()), false).unwrap_err();
             assert!(matches!(error, FilesError::NotSupported { .. }), "{spec:?}: {error}");
         }
-        let error = store().target(Arc::new(ReceiveSpec::into_directory("a/b/file/c")), false).unwrap_err();
+        let error = store().target(Arc::new(ReceiveRequest::into_directory("a/b/file/c")), false).unwrap_err();
         assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{error}");
-        store().target(Arc::new(ReceiveSpec { delete: Some(Filter::default()), ..spec() }), true).unwrap();
+        store().target(Arc::new(ReceiveRequest { delete: Some(Filter::default()), ..spec() }), true).unwrap();
     }
 
     #[test]
     fn items_that_cannot_be_sent_are_refused() {
-        let options = ScanOptions::default;
+        let options = SourceOptions::default;
         let preserve = Preserve { xattrs: true, ..Preserve::default() };
         for options in [
-            ScanOptions { links: Links::Follow, ..options() },
-            ScanOptions { files_from: Some(Vec::new()), ..options() },
-            ScanOptions { preserve, ..options() },
+            SourceOptions { links: LinkPolicy::Follow, ..options() },
+            SourceOptions { files_from: Some(Vec::new()), ..options() },
+            SourceOptions { preserve, ..options() },
         ] {
-            let error = store().source(vec![Root::contents("a")], &options, false).unwrap_err();
+            let error = store().source(vec![SourceItem::contents("a")], &options, false).unwrap_err();
             assert!(matches!(error, FilesError::NotSupported { .. }), "{options:?}: {error}");
         }
-        let source = |roots: &[Root], options| store().source(roots.to_vec(), &options, false);
-        let flat = || ScanOptions { recursive: false, ..options() };
-        assert!(matches!(source(&[Root::new("none")], options()), Err(FilesError::SourceAbsent { .. })));
-        assert!(matches!(source(&[Root::new("a")], flat()), Err(FilesError::NotRecursive { .. })));
-        assert!(matches!(source(&[Root::contents("a/b/file")], options()), Err(FilesError::SourceUnusable { .. })));
-        let twice = [Root::new("a/b"), Root { path: "a".into(), name: Some(b"b".to_vec()) }];
+        let source = |roots: &[SourceItem], options| store().source(roots.to_vec(), &options, false);
+        let flat = || SourceOptions { recursive: false, ..options() };
+        assert!(matches!(source(&[SourceItem::new("none")], options()), Err(FilesError::SourceAbsent { .. })));
+        assert!(matches!(source(&[SourceItem::new("a")], flat()), Err(FilesError::NotRecursive { .. })));
+        assert!(matches!(
+            source(&[SourceItem::contents("a/b/file")], options()),
+            Err(FilesError::SourceUnusable { .. })
+        ));
+        let twice = [SourceItem::new("a/b"), SourceItem { path: "a".into(), name: Some(b"b".to_vec()) }];
         assert!(matches!(source(&twice, options()), Err(FilesError::SameName { .. })));
     }
 
     #[test]
     fn the_same_items_have_the_same_identity() {
-        let id = |store: &MemoryStore, root| store.source(vec![root], &ScanOptions::default(), false).unwrap().id();
+        let id = |store: &MemoryStore, root| store.source(vec![root], &SourceOptions::default(), false).unwrap().id();
         let one = store();
-        let first = id(&one, Root::new("a/b"));
+        let first = id(&one, SourceItem::new("a/b"));
         one.put("a/b/more", Node::file(*b"", 0o600, TIME));
-        assert_eq!(id(&one, Root::new("/a/./b")), first);
-        assert_ne!(id(&one, Root::contents("a/b")), first);
-        assert_ne!(id(&one, Root::new("a")), first);
+        assert_eq!(id(&one, SourceItem::new("/a/./b")), first);
+        assert_ne!(id(&one, SourceItem::contents("a/b")), first);
+        assert_ne!(id(&one, SourceItem::new("a")), first);
         let other = MemoryStore::new("other");
         other.put("a/b/file", Node::file(*b"text", 0o644, TIME));
-        assert_ne!(id(&other, Root::new("a/b")), first);
+        assert_ne!(id(&other, SourceItem::new("a/b")), first);
     }
 }

@@ -20,13 +20,13 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 pub use entry::{
-    Attributes, DeviceNumber, Entry, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime, SkipReason, Skipped, SourceId,
-    Special, VoidReason,
+    Attributes, DeviceNumber, Entry, EntryKind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, Mtime, SkipReason, Skipped,
+    SourceId, Special, VoidReason,
 };
 pub use extra::{Extra, IdKind, IdName, MAX_ID_NAME, MAX_ID_NAMES, MAX_XATTR_NAME, MAX_XATTRS, Owner, Xattr};
 pub use notice::{Notice, NoticeKind};
 pub use reader::MessageReader;
-pub use root::{Root, RootHasher};
+pub use root::{RootHash, RootHasher};
 pub(crate) use wanted::shortest;
 pub use wanted::{Wanted, WantedError};
 
@@ -68,11 +68,11 @@ pub enum Message {
     /// No further batch follows.
     Scanned,
     /// All is sent.
-    End(End),
+    End(TransferEnd),
     /// The receiver takes the transfer.
     Accepted,
     /// What the receiver wants of a batch.
-    Wants(Wants),
+    Wants(WantedPart),
     /// The receiver holds other versions of these files.
     ListChunks(ListChunks),
     /// What becomes of a name at the receiver.
@@ -80,7 +80,7 @@ pub enum Message {
     /// The receiver asks for no more than this rate, in bits of IP packets per second.
     Limit(Option<NonZeroU64>),
     /// Number of files that the receiver left as they were.
-    Untouched(Untouched),
+    Untouched(UnverifiedFiles),
     /// Entries of a batch that are durable under their final names.
     Stored(Stored),
     /// No further entry is stored.
@@ -90,7 +90,7 @@ pub enum Message {
     /// Everything is verified and under its final name.
     Complete(Complete),
     /// How the machine of the side that says it is strained by now.
-    Strain(Strain),
+    Strain(HostPressure),
 }
 
 /// Entries of a batch, in the order of its object.
@@ -112,7 +112,7 @@ pub struct ManifestPart {
 
 /// Some of the ranges that a receiver wants of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wants {
+pub struct WantedPart {
     /// Batch.
     pub batch: u32,
     /// Whether no more follow.
@@ -190,7 +190,7 @@ pub struct Void {
 
 /// The sender's last message: what the whole transfer was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct TransferEnd {
     /// Batches sent.
     pub batches: u32,
     /// Entries in all manifests.
@@ -200,7 +200,7 @@ pub struct End {
     /// Skipped messages sent.
     pub skipped: u64,
     /// Root over the messages before this one.
-    pub root: Root,
+    pub root: RootHash,
 }
 
 /// What stands under its final name at the receiver.
@@ -240,7 +240,7 @@ pub struct StoredEntry {
 
 /// Numbers of files that existed before and whose content was neither transferred nor compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Untouched {
+pub struct UnverifiedFiles {
     /// Files with the size and modification time of the source.
     pub unchanged: u64,
     /// Files with any content that were to be left alone.
@@ -249,7 +249,7 @@ pub struct Untouched {
 
 /// What holds a machine back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Strain {
+pub struct HostPressure {
     /// Whether the bound on memory binds at present.
     pub memory: bool,
     /// Datagrams that its kernel has dropped so far because the socket's receive buffer was full.
@@ -299,7 +299,7 @@ pub fn stored(batch: u32, entries: &[StoredEntry]) -> impl Iterator<Item = Store
 }
 
 /// Cuts what is wanted of a batch of `full` bytes into messages; the last one is there even if nothing is wanted.
-pub fn wants(batch: u32, wanted: &Wanted, full: u64) -> impl Iterator<Item = Wants> + use<'_> {
+pub fn wants(batch: u32, wanted: &Wanted, full: u64) -> impl Iterator<Item = WantedPart> + use<'_> {
     let mut rest = wanted.ranges(full).peekable();
     let mut ended = false;
     std::iter::from_fn(move || {
@@ -308,6 +308,6 @@ pub fn wants(batch: u32, wanted: &Wanted, full: u64) -> impl Iterator<Item = Wan
         }
         let ranges: Vec<_> = rest.by_ref().take(WANTS_TARGET).collect();
         ended = rest.peek().is_none();
-        Some(Wants { batch, last: ended, ranges })
+        Some(WantedPart { batch, last: ended, ranges })
     })
 }

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 
-use super::batch::Voided;
+use super::batch::InvalidatedFile;
 use crate::messages::{Chunk, Entry, ListState};
 
 /// A digest of what a file has at both ends.
-pub type Ends = [u8; 32];
+pub type EndsDigest = [u8; 32];
 
 /// The object of a batch at its source. Shared by the threads that read it; what is kept of its files goes with it.
 pub trait TreeObject: fmt::Debug + Send + Sync {
@@ -34,7 +34,7 @@ pub trait TreeObject: fmt::Debug + Send + Sync {
 
     /// Returns the files voided since the last call. To be announced before the digest of any block that was read before
     /// this call.
-    fn take_voided(&self) -> Vec<Voided>;
+    fn take_voided(&self) -> Vec<InvalidatedFile>;
 
     /// Returns the name of the file that is being read, of the first one before any is; `None` for an empty object.
     fn current(&self) -> Option<&[u8]>;
@@ -44,7 +44,7 @@ pub trait TreeObject: fmt::Debug + Send + Sync {
 
     /// Returns the entry of a file as it is now, and what it has at its ends; `None` if it is no longer there, or no
     /// regular file.
-    fn entry_again(&self, index: u32) -> Option<(Entry, Ends)>;
+    fn entry_again(&self, index: u32) -> Option<(Entry, EndsDigest)>;
 
     /// Lists the chunks of a file, some at a time; the last call of `tell` has another state than [`ListState::Going`].
     /// `tell` breaks when nobody wants the rest. `line` is what the line carries, in bytes per second: a list that is

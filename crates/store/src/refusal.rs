@@ -34,7 +34,7 @@ pub(crate) fn refusal(error: Errno) -> Option<NoticeKind> {
         Errno::ACCESS | Errno::PERM => Some(NoticeKind::Permission),
         Errno::NAMETOOLONG => Some(NoticeKind::NameTooLong),
         Errno::INVAL | Errno::ILSEQ => Some(NoticeKind::BadCharacters),
-        Errno::ISDIR | Errno::NOTEMPTY => Some(NoticeKind::FolderInTheWay),
+        Errno::ISDIR | Errno::NOTEMPTY => Some(NoticeKind::DirectoryNotEmpty),
         Errno::MLINK => Some(NoticeKind::TooManyLinks),
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Some(NoticeKind::NoDirectory),
         Errno::BUSY | Errno::TXTBSY => Some(NoticeKind::Busy),

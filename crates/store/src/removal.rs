@@ -5,16 +5,16 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use request::Links;
+use request::LinkPolicy;
 use rustix::fs::{AtFlags, CWD, Mode, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::cursor::DirectoryCursor;
 use super::directory::NAMED_WAY;
-use super::held::Held;
 use super::metadata::Status;
+use super::path_handle::PathHandle;
 use super::root::Roots;
-use crate::messages::{Entry, Kind, NoticeKind};
+use crate::messages::{Entry, EntryKind, NoticeKind};
 
 /// Removes names from the sources, one by one. Folders stay.
 ///
@@ -58,7 +58,7 @@ impl Removal {
     /// Prepares to remove entries of a scan with these roots; in a dry run nothing is removed.
     #[must_use]
     pub fn new(roots: Arc<Roots>, dry_run: bool) -> Self {
-        let follows = roots.links == Links::Follow;
+        let follows = roots.links == LinkPolicy::Follow;
         Self { cursor: DirectoryCursor::without_links(roots), follows, dry_run, successors: HashMap::new() }
     }
 
@@ -94,7 +94,7 @@ impl Removal {
             return Ok(SourceOutcome::Kept(NoticeKind::SourceIsTarget));
         }
         let is_as_scanned = match entry.kind {
-            Kind::File { size, .. } => found.is_file() && (found.size, found.mtime) == (size, entry.mtime),
+            EntryKind::File { size, .. } => found.is_file() && (found.size, found.mtime) == (size, entry.mtime),
             _ => !found.is_directory(),
         };
         if !is_as_scanned || !is_successor(&self.successors, sent, version) {
@@ -106,7 +106,7 @@ impl Removal {
         if self.dry_run {
             return Ok(SourceOutcome::Removed);
         }
-        let shared = if found.links > 1 { Some(Held::open(folder, name)?) } else { None };
+        let shared = if found.links > 1 { Some(PathHandle::open(folder, name)?) } else { None };
         match unlinkat(folder, name, AtFlags::empty()) {
             Ok(()) => {}
             // A folder has taken its place just now.

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use request::permitted::stands_for_contents;
-use request::{Filter, Links, MAX_COMPONENT, ScanOptions};
+use request::{Filter, LinkPolicy, MAX_COMPONENT, SourceOptions};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::error::FilesError;
-use super::listing::Listing;
 use super::metadata::Status;
 use super::outputs::SourceOutputs;
+use super::sorted_names::Listing;
 use crate::messages::SkipReason;
 
 /// Said of pipes, sockets and devices.
@@ -23,7 +23,7 @@ const NOT_SENT: &str = "it is neither a file, a folder nor a link";
 
 /// An item to send: a file, a link, a folder, or the contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct SourceItem {
     /// Path of the item on this machine.
     pub path: PathBuf,
     /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name
@@ -31,7 +31,7 @@ pub struct Root {
     pub name: Option<Vec<u8>>,
 }
 
-impl Root {
+impl SourceItem {
     /// Creates a root for the item itself, sent under the last component of its path; if the path ends in `.` or `..`,
     /// the component that this resolves to. A link is sent as a link unless the path ends in `/`.
     #[must_use]
@@ -84,7 +84,7 @@ impl Root {
 
     /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
     /// `lists` says whether all contents of a folder are sent.
-    fn check(&self, links: Links, specials: bool, lists: bool) -> Result<(Vec<u8>, Status), FilesError> {
+    fn check(&self, links: LinkPolicy, specials: bool, lists: bool) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -92,14 +92,16 @@ impl Root {
             }
             _ => FilesError::system(&self.path, error),
         };
-        let follow = self.is_contents() || links == Links::Follow;
+        let follow = self.is_contents() || links == LinkPolicy::Follow;
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let seen = Status::from(statat(CWD, &self.path, flags).map_err(|e| failed(e.into()))?);
         match seen.file_type {
             FileType::Directory => {}
             _ if self.is_contents() => return Err(unusable("it is not a folder")),
             FileType::RegularFile => {}
-            FileType::Symlink if links == Links::Skip => return Err(unusable("it is a link, and links are left out")),
+            FileType::Symlink if links == LinkPolicy::Skip => {
+                return Err(unusable("it is a link, and links are left out"));
+            }
             FileType::Symlink => {}
             _ if specials => {}
             _ => return Err(unusable(NOT_SENT)),
@@ -118,7 +120,7 @@ impl Root {
     }
 }
 
-impl From<PathBuf> for Root {
+impl From<PathBuf> for SourceItem {
     fn from(path: PathBuf) -> Self {
         Self::new(path)
     }
@@ -159,8 +161,8 @@ pub struct Roots {
     named: HashMap<Vec<u8>, usize>,
     /// Items without a name whose contents are known in advance.
     listed: Vec<usize>,
-    pub(super) links: Links,
-    /// See [`ScanOptions::follow_ways`]; only with a list.
+    pub(super) links: LinkPolicy,
+    /// See [`SourceOptions::follow_ways`]; only with a list.
     pub(super) follow_ways: bool,
     top: Option<Status>,
     /// Number of items that are symbolic links and were followed.
@@ -184,15 +186,15 @@ impl Roots {
     /// # Errors
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless folders may be
     /// sent, [`FilesError::SameName`], [`FilesError::SourceEmpty`].
-    pub(super) fn new(roots: Vec<Root>, options: &ScanOptions) -> Result<Self, FilesError> {
-        let ScanOptions { links, follow_items, ref filter, .. } = *options;
+    pub(super) fn new(roots: Vec<SourceItem>, options: &SourceOptions) -> Result<Self, FilesError> {
+        let SourceOptions { links, follow_items, ref filter, .. } = *options;
         let folders = options.recursive || options.files_from.is_some();
         let mut made = Self {
             items: Vec::with_capacity(roots.len()),
             named: HashMap::new(),
             listed: Vec::new(),
             links,
-            follow_ways: options.follow_ways && options.files_from.is_some(),
+            follow_ways: options.follow_parent_links && options.files_from.is_some(),
             top: None,
             followed: 0,
         };
@@ -306,7 +308,7 @@ impl Roots {
         self.top
     }
 
-    /// Returns the number of items that are symbolic links and were followed because of [`ScanOptions::follow_items`].
+    /// Returns the number of items that are symbolic links and were followed because of [`SourceOptions::follow_items`].
     #[must_use]
     pub fn followed(&self) -> u64 {
         self.followed

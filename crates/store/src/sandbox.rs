@@ -19,9 +19,9 @@ use rustix::path::Arg;
 
 pub(super) use super::directory::FOLDER;
 use super::directory::{WAY, readable};
-use super::held::Held;
 use super::inheritance::Inherited;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
+use super::path_handle::PathHandle;
 use crate::lock::lock;
 use crate::messages::Mtime;
 
@@ -159,9 +159,9 @@ impl DirectorySandbox {
     ///
     /// # Errors
     /// `ESTALE` if something else has its name by now.
-    pub(super) fn hold(&self, path: &[u8], found: Identity) -> io::Result<Held> {
+    pub(super) fn hold(&self, path: &[u8], found: Identity) -> io::Result<PathHandle> {
         let (parent, name) = self.parent(path)?;
-        let held = Held::open(&parent.fd, name)?;
+        let held = PathHandle::open(&parent.fd, name)?;
         if held.status()?.identity == found { Ok(held) } else { Err(Errno::STALE.into()) }
     }
 

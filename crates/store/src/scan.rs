@@ -14,16 +14,16 @@ mod walk;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use request::{Links, MAX_PATH, ScanOptions};
+use request::{LinkPolicy, MAX_PATH, SourceOptions};
 use rustix::fs::CWD;
 
 use super::batch::Batch;
 use super::error::FilesError;
-use super::held::Held;
-use super::root::{Root, Roots};
+use super::path_handle::PathHandle;
+use super::root::{Roots, SourceItem};
 use super::xattrs::is_acl;
 use crate::messages::{
-    Attributes, Entry, Extra, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_XATTRS, SkipReason, Skipped,
+    Attributes, Entry, EntryKind, Extra, IdName, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_XATTRS, SkipReason, Skipped,
     SourceId,
 };
 use candidate::{Candidate, Provenance, skip_reason};
@@ -48,7 +48,7 @@ pub struct Scanner {
     /// Why some attributes of it are not sent.
     top_skipped: Option<Skipped>,
     recursive: bool,
-    links: Links,
+    links: LinkPolicy,
     keeps_versions: bool,
     walk: Walk,
     looker: Looker,
@@ -65,14 +65,14 @@ impl Scanner {
     /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, folder or link, has
     /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`],
     /// [`FilesError::SourceEmpty`].
-    pub fn new(roots: Vec<Root>, mut options: ScanOptions) -> Result<Self, FilesError> {
+    pub fn new(roots: Vec<SourceItem>, mut options: SourceOptions) -> Result<Self, FilesError> {
         let mut looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);
         let (recursive, files_from) = (options.recursive, options.files_from.take());
         let mut top_skipped = None;
         // If names are listed, the folder only serves as their base.
         let top = roots.top().filter(|_| files_from.is_none()).map(|seen| {
-            let hold = || Held::follow(CWD, roots.items()[0].path.as_path());
+            let hold = || PathHandle::follow(CWD, roots.items()[0].path.as_path());
             let extra = looker.extra(&seen, hold).map_err(|error| skip_reason(&error));
             let mut note = |reason| top_skipped = Some(Skipped::new(b".".to_vec(), reason));
             let mut extra = extra.unwrap_or_else(|reason| {
@@ -150,11 +150,11 @@ impl Scanner {
                 if let Err(reason) = limit(&mut extra) {
                     batch.skipped.push(Skipped::new(candidate.sent.clone(), reason));
                 }
-                let walked = kind == Kind::Directory && self.recursive && candidate.provenance != Provenance::Way;
+                let walked = kind == EntryKind::Directory && self.recursive && candidate.provenance != Provenance::Way;
                 if let Some(listed) = self.walk.listed.as_mut().filter(|_| candidate.provenance != Provenance::Met) {
                     listed.made(&candidate.sent, walked);
                 }
-                let is_bare = kind == Kind::Directory && !walked && candidate.provenance == Provenance::Listed;
+                let is_bare = kind == EntryKind::Directory && !walked && candidate.provenance == Provenance::Listed;
                 if is_bare && self.walk.has_contents(&candidate.sent) {
                     batch.skipped.push(Skipped::new(candidate.sent.clone(), SkipReason::Contents));
                 }
@@ -209,8 +209,8 @@ impl Scanner {
     fn look(&mut self, candidate: &Candidate) -> Result<Looked, SkipReason> {
         let looked = self.looker.look(candidate, self.walk.cursor.place(&candidate.sent))?;
         let leads_back =
-            matches!(&looked, Looked::Something(Kind::Directory, seen, _) if self.walk.is_in(seen.identity));
-        if leads_back && self.links == Links::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
+            matches!(&looked, Looked::Something(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
+        if leads_back && self.links == LinkPolicy::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }
 }
 

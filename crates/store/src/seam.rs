@@ -11,20 +11,21 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use request::{Destination, ReceiveSpec};
+use request::{ReceiveRequest, TargetPath};
 
 use super::batch::Batch;
 use super::error::FilesError;
-use super::object::{COPIED_AT_ONCE, Ends, TreeObject};
+use super::object::{COPIED_AT_ONCE, EndsDigest, TreeObject};
 use super::removal::{SourceOutcome, Versions};
 use super::sink::{ManifestState, ReceiveOutcome};
 use crate::messages::{
-    Attributes, Chunks, Digest, End, Entry, IdName, ManifestPart, Notice, Skipped, SourceId, StoredEntry, Void, Wanted,
+    Attributes, Chunks, Digest, Entry, IdName, ManifestPart, Notice, Skipped, SourceId, StoredEntry, TransferEnd, Void,
+    Wanted,
 };
 
 /// Where a tree comes from: it is listed batch by batch, read, and perhaps removed.
 ///
-/// A source is made with its items and its [`ScanOptions`](request::ScanOptions), and refuses then what it cannot do of
+/// A source is made with its items and its [`SourceOptions`](request::ScanOptions), and refuses then what it cannot do of
 /// those ([`FilesError::NotSupported`]).
 pub trait TreeSource: fmt::Debug + Send + Sync {
     /// Returns the identity of this source: the same for the same items under the same names, with the same filter.
@@ -46,7 +47,7 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
 
     /// Returns the object of a batch of this source: its wanted ranges, one after another. Opens nothing yet. `ends` has
     /// what [`TreeObject::entry_again`] has returned of entries that come again, which may grow further.
-    fn object(&self, batch: Arc<Batch>, wanted: Wanted, ends: HashMap<u32, Ends>) -> Arc<dyn TreeObject>;
+    fn object(&self, batch: Arc<Batch>, wanted: Wanted, ends: HashMap<u32, EndsDigest>) -> Arc<dyn TreeObject>;
 
     /// Removes the source of an entry, if it still is what was sent. With `waits`, a file with further names stays for now. To be called by one thread at a
     /// time.
@@ -59,7 +60,7 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
 /// Where a tree goes: it is told what comes, says what of that it wants, takes bytes and digests, and publishes files
 /// that are verified.
 ///
-/// A target is made with its [`ReceiveSpec`], and refuses then what it cannot do of that ([`FilesError::NotSupported`]);
+/// A target is made with its [`ReceiveRequest`], and refuses then what it cannot do of that ([`FilesError::NotSupported`]);
 /// names that it cannot hold are refused one by one, by notices. It changes nothing that the request does not permit.
 ///
 /// What stands on flow 0 (`begin`, `top`, `id_name`, `skipped`, `add_manifest_part`, `add_chunks`, `expect_digest`, `void`,
@@ -69,10 +70,10 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
 /// from.
 pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// What was asked for.
-    fn spec(&self) -> &ReceiveSpec;
+    fn spec(&self) -> &ReceiveRequest;
 
     /// Where the items go. As long as that is not decided: where they go without further evidence.
-    fn destination(&self) -> &Destination;
+    fn destination(&self) -> &TargetPath;
 
     /// Whether it is decided where the items go.
     fn is_decided(&self) -> bool;
@@ -194,7 +195,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
-    fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError>;
+    fn add_local_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32])
+    -> Result<bool, FilesError>;
 
     /// Publishes files that are verified, and makes them durable: each name changes at once from what it had to the whole
     /// file. What is verified meanwhile is dealt with too. Each file that stands is told to `placed`, with its path as the
@@ -203,7 +205,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// # Errors
     /// A failure of the store, after which a name may have changed, but only as said; [`FilesError::TargetExists`] for a
     /// name that appeared during the transfer.
-    fn settle(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError>;
+    fn publish_ready(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError>;
 
     /// Makes durable all that counts as received. To be called when the program is told to end, from any thread.
     ///
@@ -222,7 +224,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`FilesError::Protocol`], [`FilesError::Root`].
-    fn check_end(&self, end: &End) -> Result<(), FilesError>;
+    fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError>;
 
     /// Ends the transfer: checks the counts and the root, deletes what is to be deleted, gives folders their modes and
     /// times, and makes everything durable. The caller has seen [`TreeTarget::unverified`] fall to zero.
@@ -230,7 +232,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`]; a failure of the
     /// store.
-    fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError>;
+    fn finish(&self, end: &TransferEnd) -> Result<ReceiveOutcome, FilesError>;
 
     /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to go
     /// on stays; with `remove` what this run has made for that is removed. Returns where it stays, if that is a place
@@ -244,7 +246,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     fn take_notices(&self) -> Vec<Notice>;
 
     /// What is durable under its final name since the last call, if the request asks for that
-    /// ([`ReceiveSpec::confirms`]): batches, each with its entries in ascending order.
+    /// ([`ReceiveRequest::confirms`]): batches, each with its entries in ascending order.
     fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)>;
 
     /// Returns the name of the file that was written last, below the target.

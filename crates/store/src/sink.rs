@@ -15,29 +15,29 @@
 //! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report,
 //! is in `shared`.
 
-mod across;
 mod aim;
-pub(crate) mod announced;
+pub(crate) mod announcement_check;
 pub(crate) mod batch;
-mod before;
 mod claims;
+mod cross_device;
 mod differences;
 mod entries;
-mod fate;
+mod entry_action;
 mod finish;
-mod kept;
 mod links;
 pub(crate) mod manifest;
+mod name_collisions;
+mod partial_data;
 mod phase;
-mod place;
+mod preflight;
 mod publisher;
 mod reference;
 pub(crate) mod report;
 mod room;
 mod shared;
-mod spellings;
 mod stored;
 mod stored_entries;
+mod target;
 mod usable;
 pub(crate) mod verifier;
 mod writer;
@@ -49,13 +49,13 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use request::{Destination, ReceiveSpec, check_path};
+use request::{ReceiveRequest, TargetPath, check_path};
 
-use self::announced::Announced;
+use self::announcement_check::Announced;
 use self::batch::OpenBatch;
 use self::differences::Differences;
 use self::entries::Admission;
-use self::manifest::{Built, Manifest};
+use self::manifest::{CompleteManifest, Manifest};
 use self::publisher::{Pipeline, Publisher};
 pub use self::report::{FailReason, Failed, ReceiveOutcome};
 use self::shared::Shared;
@@ -66,8 +66,8 @@ use super::lock::lock;
 use super::object::TreeObject;
 use super::staged_id::path_hash;
 use crate::messages::{
-    Attributes, Chunks, Digest, End, Entry, IdName, ManifestPart, Notice, SkipReason, Skipped, SourceId, StoredEntry,
-    Void, Wanted,
+    Attributes, Chunks, Digest, Entry, IdName, ManifestPart, Notice, SkipReason, Skipped, SourceId, StoredEntry,
+    TransferEnd, Void, Wanted,
 };
 
 /// Receives one transfer.
@@ -109,7 +109,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::TargetNotAFolder`], a target whose name is refused, or one whose parent is missing or
     /// inaccessible.
-    pub fn new(spec: ReceiveSpec) -> Result<Self, FilesError> {
+    pub fn new(spec: ReceiveRequest) -> Result<Self, FilesError> {
         let target_is_directory = spec.target.is_dir();
         Self::with_target(Arc::new(spec), target_is_directory)
     }
@@ -119,7 +119,7 @@ impl FileSink {
     ///
     /// # Errors
     /// As [`FileSink::new`]'s.
-    pub fn with_target(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
+    pub fn with_target(spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<Self, FilesError> {
         let shared = Shared::new(spec, target_is_directory)?;
         Ok(Self {
             manifest: Manifest::new(&shared.spec),
@@ -134,13 +134,13 @@ impl FileSink {
 
     /// What was asked for.
     #[must_use]
-    pub fn spec(&self) -> &ReceiveSpec {
+    pub fn spec(&self) -> &ReceiveRequest {
         &self.shared.spec
     }
 
     /// Where the items go. As long as that is not decided: where they go without further evidence.
     #[must_use]
-    pub fn destination(&self) -> &Destination {
+    pub fn destination(&self) -> &TargetPath {
         self.shared.destination()
     }
 
@@ -153,7 +153,7 @@ impl FileSink {
     /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the
     /// sender to wait for what is wanted of each batch; if not, each batch's [`Wanted`] is everything.
     #[must_use]
-    pub fn may_hold_some(&self) -> bool {
+    pub fn may_have_data(&self) -> bool {
         self.shared.may_hold_some
     }
 
@@ -204,8 +204,8 @@ impl FileSink {
     /// comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
         self.shared.phase.check_going()?;
-        let Destination { directory, rename } = self.destination();
-        if let Some(name) = rename.as_ref().filter(|_| self.shared.spec.compared) {
+        let TargetPath { directory, rename } = self.destination();
+        if let Some(name) = rename.as_ref().filter(|_| self.shared.spec.compare_trees) {
             // A file is there: it is no folder whose content could be compared.
             return Err(FilesError::TargetNotAFolder { path: directory.join(OsStr::from_bytes(name)) });
         }
@@ -249,7 +249,7 @@ impl FileSink {
     }
 
     /// What is durable under its final name since the last call, if the request asks for that
-    /// ([`ReceiveSpec::confirms`]): batches, each with its entries in ascending order. Each batch comes once, by
+    /// ([`ReceiveRequest::confirms`]): batches, each with its entries in ascending order. Each batch comes once, by
     /// [`FileSink::settle`], and those with hard links once more, by [`FileSink::finish`].
     #[must_use]
     pub fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
@@ -284,7 +284,8 @@ impl FileSink {
         }
         intake.batches.building(part);
         Admission { shared: &self.shared }.take_entries(&mut intake, part)?;
-        let Some(Built { batch, wanted, whole, compared }) = intake.batches.done(part, !self.shared.may_hold_some)?
+        let Some(CompleteManifest { batch, wanted, whole, compared }) =
+            intake.batches.done(part, !self.shared.may_hold_some)?
         else {
             return Ok(ManifestState::More);
         };
@@ -307,7 +308,7 @@ impl FileSink {
     }
 
     /// Says that the sender lists the chunks of files, which this then asks for where the request permits it
-    /// ([`ReceiveSpec::differences`]). To be called before the first manifest part.
+    /// ([`ReceiveRequest::differences`]). To be called before the first manifest part.
     pub fn sender_lists(&self) {
         self.shared.sender_lists.store(true, Ordering::Relaxed);
     }
@@ -492,7 +493,7 @@ impl FileSink {
     ///
     /// # Errors
     /// [`FilesError::Protocol`], [`FilesError::Root`].
-    pub fn check_end(&self, end: &End) -> Result<(), FilesError> {
+    pub fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError> {
         self.manifest.intake().check_end(end)
     }
 
@@ -503,7 +504,7 @@ impl FileSink {
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once
     /// [`FileSink::stop`] was called, or a failure of the disk.
-    pub fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
+    pub fn finish(&self, end: &TransferEnd) -> Result<ReceiveOutcome, FilesError> {
         self.shared.phase.check_going()?;
         self.shared.phase.check_stopped()?;
         let unverified = self.unverified();

@@ -7,21 +7,21 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use request::Links;
+use request::LinkPolicy;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
-use super::batch::{Batch, Voided};
+use super::batch::{Batch, InvalidatedFile};
 use super::batch_layout::{BatchLayout, FilePart};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
 use super::kernel_copy::{self, Copied};
 use super::metadata::Status;
-use super::object::{CopiedRange, Ends};
-use super::open::OpenFiles;
+use super::object::{CopiedRange, EndsDigest};
+use super::open_files::OpenFiles;
 use super::root::Roots;
 use crate::lock::lock;
-use crate::messages::{Entry, Kind, VoidReason, Wanted};
+use crate::messages::{Entry, EntryKind, VoidReason, Wanted};
 
 /// The object of one batch: the wanted ranges of its regular files, one after another.
 ///
@@ -42,7 +42,7 @@ pub struct BatchSource {
     /// Files that are wanted only in part.
     partial: HashSet<u32>,
     /// What some files have at their ends, if their length was looked at just before.
-    ends: HashMap<u32, Ends>,
+    ends: HashMap<u32, EndsDigest>,
     open: OpenFiles<u32>,
     /// Cursors not in use.
     cursors: Mutex<Vec<DirectoryCursor>>,
@@ -64,12 +64,12 @@ struct States {
     /// All voided files so far.
     voided: HashSet<u32>,
     /// Voided files not yet taken by [`BatchSource::take_voided`].
-    news: Vec<Voided>,
+    news: Vec<InvalidatedFile>,
 }
 
 /// A wanted part of one file.
 #[derive(Debug, Clone, Copy)]
-struct Piece<'a> {
+struct SourceRange<'a> {
     index: u32,
     entry: &'a Entry,
     /// Offset of the part in the file.
@@ -97,7 +97,7 @@ impl BatchSource {
 
     /// Lets files grow before they are read, if they still have these ends.
     #[must_use]
-    pub fn with_ends(mut self, ends: HashMap<u32, Ends>) -> Self {
+    pub fn with_ends(mut self, ends: HashMap<u32, EndsDigest>) -> Self {
         self.ends = ends;
         self
     }
@@ -125,7 +125,7 @@ impl BatchSource {
         let mut rest = out;
         for FilePart { index, start, length } in self.layout.parts(offset, rest.len()) {
             let (part, after) = rest.split_at_mut(length);
-            let piece = Piece { index, entry: &self.layout.batch.entries[index as usize], start };
+            let piece = SourceRange { index, entry: &self.layout.batch.entries[index as usize], start };
             if let Err(reason) = self.read_piece(piece, part, &mut cursor) {
                 self.void(index, reason);
             }
@@ -142,13 +142,13 @@ impl BatchSource {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let FilePart { index, start, length } = self.layout.parts(offset, most).next()?;
         let bytes = length as u64;
-        let piece = Piece { index, entry: &self.layout.batch.entries[index as usize], start };
+        let piece = SourceRange { index, entry: &self.layout.batch.entries[index as usize], start };
         self.read_to.fetch_max(offset, Atomic::Relaxed);
         if self.states().voided.contains(&index) {
             return Some(Ok(CopiedRange { bytes, has_holes: true }));
         }
         // A file that changes comes again, and these do not.
-        if piece.entry.size() > COMES_AGAIN || matches!(piece.entry.kind, Kind::File { hash: Some(_), .. }) {
+        if piece.entry.size() > COMES_AGAIN || matches!(piece.entry.kind, EntryKind::File { hash: Some(_), .. }) {
             return None;
         }
         let open = || self.open_file(piece.entry, &mut DirectoryCursor::new(Arc::clone(&self.roots)));
@@ -209,7 +209,7 @@ impl BatchSource {
     /// Whether an open file is in the version in which it was scanned. One that was changed a moment ago is waited for, so
     /// that a further change shows, unless that has been done.
     fn is_as_scanned(&self, file: &File, entry: &Entry, is_settled: bool) -> bool {
-        let Kind::File { version, .. } = entry.kind else { return false };
+        let EntryKind::File { version, .. } = entry.kind else { return false };
         let seen = || look(file, entry).ok().filter(|seen| seen.version() == version && !has_grown(seen, entry));
         let Some(found) = seen() else { return false };
         match found.unsettled_for().filter(|_| !is_settled) {
@@ -236,7 +236,7 @@ impl BatchSource {
 
     /// Returns the files voided since the last call. Announce them before the digest of any block that was read before
     /// this call.
-    pub fn take_voided(&self) -> Vec<Voided> {
+    pub fn take_voided(&self) -> Vec<InvalidatedFile> {
         std::mem::take(&mut self.states().news)
     }
 
@@ -250,10 +250,10 @@ impl BatchSource {
     /// Returns the entry of a file as it is now, and what it has at its ends; `None` if it is no longer there, or no
     /// regular file.
     #[must_use]
-    pub fn entry_again(&self, index: u32) -> Option<(Entry, Ends)> {
+    pub fn entry_again(&self, index: u32) -> Option<(Entry, EndsDigest)> {
         let (entry, file) = self.entry_file(index)?;
         let seen = Status::from(fstat(&file).ok()?);
-        let kind = Kind::File { size: seen.size, version: seen.version(), hash: None };
+        let kind = EntryKind::File { size: seen.size, version: seen.version(), hash: None };
         // Its other attributes are not looked at again.
         let has_owner = entry.extra.owner.is_none_or(|owner| (owner.user, owner.group) == (seen.owner, seen.group));
         let is_file = seen.is_file() && seen.links > 0 && has_owner;
@@ -277,7 +277,12 @@ impl BatchSource {
     }
 
     /// Fills `out` from one file, with zeros if the file is voided.
-    fn read_piece(&self, piece: Piece<'_>, out: &mut [u8], cursor: &mut DirectoryCursor) -> Result<(), VoidReason> {
+    fn read_piece(
+        &self,
+        piece: SourceRange<'_>,
+        out: &mut [u8],
+        cursor: &mut DirectoryCursor,
+    ) -> Result<(), VoidReason> {
         if self.states().voided.contains(&piece.index) {
             out.fill(0);
             return Ok(());
@@ -308,8 +313,8 @@ impl BatchSource {
     ///
     /// The file's status is read once, after the data: if its version is the expected one, it did not change before
     /// either.
-    fn read_file(&self, file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<(), VoidReason> {
-        let Kind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
+    fn read_file(&self, file: &File, piece: SourceRange<'_>, out: &mut [u8]) -> Result<(), VoidReason> {
+        let EntryKind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let mut seen = read_settled(file, piece, out)?;
         let place = (piece.start, out.len());
         // What the kernel has copied of it cannot be compared.
@@ -349,12 +354,12 @@ impl BatchSource {
 
     /// Takes a piece that was read while the file was longer than it should be: if an earlier one was not, or if the file
     /// has, at both ends, what it had when its length was looked at.
-    fn take_grown(&self, file: &File, piece: Piece<'_>, place: (u64, usize), sum: u64) -> Result<(), VoidReason> {
+    fn take_grown(&self, file: &File, piece: SourceRange<'_>, place: (u64, usize), sum: u64) -> Result<(), VoidReason> {
         // What the receiver holds of it was read at another time.
         if self.partial.contains(&piece.index) {
             return Err(VoidReason::Changed);
         }
-        let Kind::File { size, version, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
+        let EntryKind::File { size, version, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let ends = self.ends.get(&piece.index);
         let may_begin = ends.is_some_and(|ends| ends_of(file, size).is_some_and(|found| found == *ends));
         let begun = self.states().consistency.grow(piece.index, may_begin.then_some(version), place, sum);
@@ -365,7 +370,7 @@ impl BatchSource {
     fn compare_grown(&self, file: &File, index: u32) -> Result<(), VoidReason> {
         let range = self.layout.range_of(index).ok_or(VoidReason::Changed)?;
         let BatchLayout { batch, wanted, .. } = &self.layout;
-        let Kind::File { hash, .. } = batch.entries[index as usize].kind else { return Ok(()) };
+        let EntryKind::File { hash, .. } = batch.entries[index as usize].kind else { return Ok(()) };
         let (size, wanted) = (range.end - range.start, wanted.bytes_in(&range, batch.length));
         let Some(runs) = self.states().consistency.grown(index, wanted) else { return Ok(()) };
         let is_same =
@@ -374,8 +379,8 @@ impl BatchSource {
     }
 
     /// Compares a file with the pieces read of it, or with the hash that was sent; returns the number of pieces.
-    fn compare(&self, file: &File, piece: Piece<'_>) -> Result<u64, VoidReason> {
-        let Kind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
+    fn compare(&self, file: &File, piece: SourceRange<'_>) -> Result<u64, VoidReason> {
+        let EntryKind::File { size, hash, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let before = self.states().consistency.compare(piece.index)?;
         let is_same = match (&before, hash) {
             (_, Some(hash)) if before.is_none() || self.partial.contains(&piece.index) => {
@@ -391,7 +396,7 @@ impl BatchSource {
 
     /// Whether an object exists under an entry's name.
     fn stands(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
-        let flags = if self.roots.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let flags = if self.roots.links == LinkPolicy::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         cursor.place(&entry.path).is_ok_and(|(folder, name)| statat(folder, name, flags).is_ok())
     }
 
@@ -400,7 +405,7 @@ impl BatchSource {
         let (folder, name) = cursor.place(&entry.path)?;
         // Non-blocking: the file may have been replaced by a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let flags = if self.roots.links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
+        let flags = if self.roots.links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
         Ok(File::from(openat(folder, name, flags, Mode::empty())?))
     }
 
@@ -412,7 +417,7 @@ impl BatchSource {
         self.open.forget(index);
         let mut states = self.states();
         if states.voided.insert(index) {
-            states.news.push(Voided { entry: index, reason });
+            states.news.push(InvalidatedFile { entry: index, reason });
         }
     }
 }
@@ -427,7 +432,7 @@ const ATTEMPTS: usize = 3;
 const END: usize = 4096;
 
 /// Returns what the first `size` bytes of a file have at both ends.
-fn ends_of(file: &File, size: u64) -> Option<Ends> {
+fn ends_of(file: &File, size: u64) -> Option<EndsDigest> {
     let length = usize::try_from(size).unwrap_or(END).min(END);
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), vec![0; length]);
     for start in [0, size - length as u64] {
@@ -439,7 +444,7 @@ fn ends_of(file: &File, size: u64) -> Option<Ends> {
 
 /// Fills `out` from a file, and returns the file's status after that. A file that was changed a moment ago is read again
 /// when another write cannot leave its change time as it is, unless it has grown.
-fn read_settled(file: &File, piece: Piece<'_>, out: &mut [u8]) -> Result<Status, VoidReason> {
+fn read_settled(file: &File, piece: SourceRange<'_>, out: &mut [u8]) -> Result<Status, VoidReason> {
     for _ in 0..ATTEMPTS {
         let filled = fill(file, piece.start, out);
         // Before reporting a failed read: a change of the file explains the failure.

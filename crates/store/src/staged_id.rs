@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use data_encoding::BASE32_NOPAD;
 
-use crate::messages::{Entry, Kind};
+use crate::messages::{Entry, EntryKind};
 
 /// Identifies one content of one file: staged files of the same path with another size, time or version have different
 /// ids, and older ones can be found.
@@ -17,7 +17,7 @@ impl StagedId {
     pub(super) fn new(path: &[u8], entry: &Entry) -> Self {
         let mut content = blake3::Hasher::new();
         content.update(&entry.mtime.seconds.to_be_bytes()).update(&entry.mtime.nanoseconds.to_be_bytes());
-        if let Kind::File { size, version, .. } = &entry.kind {
+        if let EntryKind::File { size, version, .. } = &entry.kind {
             content.update(&size.to_be_bytes()).update(&version.to_be_bytes());
         }
         let mut id = [0; 16];

@@ -35,21 +35,21 @@ use rustix::io::Errno;
 #[cfg(test)]
 pub(super) use self::find::staging_name;
 pub use self::find::under_random_name;
-use self::find::{Finder, Found};
+use self::find::{Finder, StagingHandle};
 use self::layout::{FILES, FOLDERS, LINKS, MOVING, SPELLING, lock_directory, staged_files};
 pub(super) use self::leftovers::abandoned;
-pub use self::leftovers::{Leftover, leftovers};
+pub use self::leftovers::{StaleStaging, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};
 use self::remove::{clear, clear_moving};
 pub use self::site::staged_elsewhere;
 pub(super) use self::site::{Site, may_hold_elsewhere};
+use super::disk_stack::List;
 use super::error::FilesError;
 use super::folding::Folding;
-use super::held;
 use super::inheritance::Inherited;
-use super::journal::{self, Held, Journal};
-use super::list::List;
+use super::journal::{self, Journal, JournalContents};
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
+use super::path_handle;
 use super::sandbox::FOLDER;
 use super::staged_id::StagedId;
 use crate::lock::lock;
@@ -69,7 +69,7 @@ pub(super) struct Staging {
     lock: Mutex<Option<File>>,
     pub(super) journal: Journal,
     /// Journal contents that no entry has claimed yet.
-    held: Mutex<Held>,
+    held: Mutex<JournalContents>,
     /// Files staged by an earlier run that no entry has claimed yet.
     staged: Mutex<BTreeSet<StagedId>>,
     pub(super) folders: Mutex<List>,
@@ -100,7 +100,7 @@ impl Staging {
                 true => Some(finder.find_or_create(source).map_err(failed)?),
                 false => finder.find(source).map_err(failed)?,
             };
-            let Some(Found { name, dir, is_new }) = found else { return Ok(None) };
+            let Some(StagingHandle { name, dir, is_new }) = found else { return Ok(None) };
             let path = into.join(&name);
             // A new one is removed again.
             let failed = |error: io::Error| FilesError::system(if is_new { into } else { &path }, error);
@@ -133,7 +133,7 @@ impl Staging {
 
     /// Returns what the staging folder at `site` has on record, and changes nothing in it. `may_probe` as
     /// for [`Finder::new`].
-    pub(super) fn peek(site: &Site, may_probe: bool) -> io::Result<Option<Held>> {
+    pub(super) fn peek(site: &Site, may_probe: bool) -> io::Result<Option<JournalContents>> {
         match Finder::new(&site.folder, may_probe).find(site.source)? {
             Some(found) => journal::peek(&found.dir, site.source).map(Some),
             None => Ok(None),
@@ -149,7 +149,7 @@ impl Staging {
         is_new: bool,
     ) -> io::Result<Self> {
         let mut staged = staged_files(&dir)?;
-        let clean = |held: &mut Held| {
+        let clean = |held: &mut JournalContents| {
             held.retain(|id| staged.contains(&id));
             // Of a file without a record nothing can be checked.
             for id in staged.extract_if(.., |id| held.recorded(*id).is_none()) {
@@ -195,7 +195,7 @@ impl Staging {
     }
 
     /// Returns the state left by an earlier run of the transfer that this run has not used yet.
-    pub(super) fn held(&self) -> MutexGuard<'_, Held> {
+    pub(super) fn held(&self) -> MutexGuard<'_, JournalContents> {
         lock(&self.held)
     }
 
@@ -387,8 +387,8 @@ impl Staging {
     }
 
     /// Opens what has this name in it as a mere path.
-    pub(super) fn hold(&self, name: &str) -> io::Result<held::Held> {
-        held::Held::open(&self.dir, name)
+    pub(super) fn hold(&self, name: &str) -> io::Result<path_handle::PathHandle> {
+        path_handle::PathHandle::open(&self.dir, name)
     }
 
     /// Creates a hard link to `name` in `folder`, to be moved out; returns its name and status.

@@ -7,7 +7,7 @@ use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::held::Held;
+use super::path_handle::PathHandle;
 use crate::messages::{IdKind, MAX_XATTR_NAME, Xattr};
 
 /// The rights of a file of its own (`capabilities(7)`).
@@ -47,7 +47,7 @@ impl XattrRule {
     }
 
     /// Reads the attributes of a file, sorted by name. None where the file system has none.
-    pub(super) fn read(self, held: &Held) -> io::Result<Vec<Xattr>> {
+    pub(super) fn read(self, held: &PathHandle) -> io::Result<Vec<Xattr>> {
         if !self.is_active() {
             return Ok(Vec::new());
         }
@@ -71,7 +71,7 @@ impl XattrRule {
     ///
     /// # Errors
     /// The first failure.
-    pub(super) fn write(self, held: &Held, wanted: &[Xattr], only: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+    pub(super) fn write(self, held: &PathHandle, wanted: &[Xattr], only: impl Fn(&[u8]) -> bool) -> io::Result<()> {
         let covers = |xattr: &&Xattr| self.covers(&xattr.name) && only(&xattr.name);
         let (path, found) = (held.path(), self.read(held)?);
         let mut first = Ok(());
@@ -86,7 +86,7 @@ impl XattrRule {
     }
 
     /// Whether a file has other attributes than those of `wanted` that the rule covers.
-    pub(super) fn differs(self, held: &Held, wanted: &[Xattr]) -> io::Result<bool> {
+    pub(super) fn differs(self, held: &PathHandle, wanted: &[Xattr]) -> io::Result<bool> {
         let found = self.read(held)?;
         Ok(!found.iter().eq(wanted.iter().filter(|xattr| self.covers(&xattr.name))))
     }

@@ -33,8 +33,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use transport::{
-    AcceptOptions, Batch, Closed, ConnectOptions, Connection, Endpoint, EndpointConfig, Event, ObjectOptions, Profile,
-    ReceivedEcn, Reply, Request, Time,
+    AcceptOptions, Batch, ConnectOptions, Connection, ConnectionError, Endpoint, EndpointConfig, Event, ObjectOptions,
+    Profile, ReceivedEcn, Time, WorkReply, WorkRequest,
 };
 
 /// Both sides know it; here it is a constant, elsewhere it is random and secret.
@@ -55,7 +55,7 @@ struct Side {
     started: Instant,
     batch: Batch,
     task: Task,
-    closed: Option<Closed>,
+    closed: Option<ConnectionError>,
 }
 
 impl Side {
@@ -150,7 +150,13 @@ impl Side {
 
 /// What the program does with an event. The receiver closes the connection, since it is the one that knows the object
 /// to be complete.
-fn on_event(connection: &mut Connection, now: Time, task: &mut Task, closed: &mut Option<Closed>, event: Event) {
+fn on_event(
+    connection: &mut Connection,
+    now: Time,
+    task: &mut Task,
+    closed: &mut Option<ConnectionError>,
+    event: Event,
+) {
     match (event, task) {
         (Event::Connected, Task::Send(object)) => {
             let options = ObjectOptions { length: object.len() as u64, tag: 0, digest: false };
@@ -158,28 +164,28 @@ fn on_event(connection: &mut Connection, now: Time, task: &mut Task, closed: &mu
                 connection.close(now, 0x100, &error.to_string());
             }
         }
-        (Event::Announced { flow, length, .. }, Task::Receive(object)) => {
+        (Event::ObjectAnnounced { flow, length, .. }, Task::Receive(object)) => {
             // A program that does not trust its peer checks the length first.
             object.resize(length as usize, 0);
             connection.accept_flow(now, flow, false);
         }
-        (Event::Received { .. }, Task::Receive(_)) => connection.close(now, 0, "complete"),
+        (Event::ObjectReceived { .. }, Task::Receive(_)) => connection.close(now, 0, "complete"),
         (Event::Closed(reason), _) => *closed = Some(reason),
         _ => {}
     }
 }
 
 /// Does what the engine asks for. A larger program would hand reads, writes, encoding and decoding to other threads.
-fn answer(task: &mut Task, request: Request) -> Reply {
+fn answer(task: &mut Task, request: WorkRequest) -> WorkReply {
     match (request, task) {
-        (Request::Read { flow, block, offset, length, mut buffer }, Task::Send(object)) => {
+        (WorkRequest::Read { flow, block, offset, length, mut buffer }, Task::Send(object)) => {
             buffer.clear();
             buffer.extend_from_slice(&object[offset as usize..][..length]);
-            Reply::Read { flow, block, buffer }
+            WorkReply::Read { flow, block, buffer }
         }
-        (Request::Write { flow, block, offset, length, data }, Task::Receive(object)) => {
+        (WorkRequest::Write { flow, block, offset, length, data }, Task::Receive(object)) => {
             object[offset as usize..][..length].copy_from_slice(&data.bytes()[..length]);
-            Reply::Written { flow, block }
+            WorkReply::Written { flow, block }
         }
         (request, _) => request.run_pure().expect("no digests are wanted, and no side does the work of the other"),
     }
@@ -205,7 +211,7 @@ fn ignore_refusal(result: io::Result<usize>) -> io::Result<()> {
 ///
 /// # Errors
 /// The system refuses a socket or a thread.
-pub(crate) fn transfer(object: Vec<u8>, profile: &Profile) -> io::Result<(Vec<u8>, [Option<Closed>; 2])> {
+pub(crate) fn transfer(object: Vec<u8>, profile: &Profile) -> io::Result<(Vec<u8>, [Option<ConnectionError>; 2])> {
     let mut receiver = Side::new(Task::Receive(Vec::new()), [1; 32])?;
     let accept = AcceptOptions { profile: profile.clone(), application: Vec::new(), qlog: false };
     receiver.endpoint.add_key(KEY, None, accept);

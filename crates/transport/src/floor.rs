@@ -9,14 +9,14 @@ const EXPANSION: f64 = 1479.0 / 1408.0;
 
 /// Which side opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Connector {
+pub enum ConnectingSide {
     /// The sender of the object.
     Sender,
     /// The receiver: it fetches.
     Receiver,
 }
 
-impl Connector {
+impl ConnectingSide {
     /// Round trips that the handshake and the delivery of the last byte take at least: 1.5, and half a round trip for
     /// the request of a receiver.
     pub const fn round_trips(self) -> f64 {
@@ -30,7 +30,7 @@ impl Connector {
 /// The floor of a transfer of `size` bytes, from the first datagram to the receiver's last byte: `a x RTT + S x w / (R
 /// x (1 - p))`, over a link of `rate` that loses the share `loss` of the packets towards the receiver.
 /// [`Duration::MAX`] if nothing arrives.
-pub fn floor(size: u64, rate: Rate, rtt: Duration, loss: f64, connector: Connector) -> Duration {
+pub fn transfer_floor(size: u64, rate: Rate, rtt: Duration, loss: f64, connector: ConnectingSide) -> Duration {
     let carried = rate.bytes_per_second() * (1.0 - loss);
     let seconds = rtt.as_secs_f64() * connector.round_trips() + size as f64 * EXPANSION / carried;
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
@@ -52,10 +52,13 @@ mod tests {
         ];
         for (megabytes, rtt, loss, seconds) in cases {
             let rtt = Duration::from_millis(rtt);
-            let found = floor(megabytes * 1_000_000, rate, rtt, loss, Connector::Sender).as_secs_f64();
+            let found = transfer_floor(megabytes * 1_000_000, rate, rtt, loss, ConnectingSide::Sender).as_secs_f64();
             assert!((found - seconds).abs() < 0.0006, "{megabytes} MB, {rtt:?}, {loss}: {found}");
         }
-        assert_eq!(floor(0, rate, Duration::from_millis(50), 0.0, Connector::Receiver), Duration::from_millis(100));
-        assert_eq!(floor(1, rate, Duration::ZERO, 1.0, Connector::Sender), Duration::MAX);
+        assert_eq!(
+            transfer_floor(0, rate, Duration::from_millis(50), 0.0, ConnectingSide::Receiver),
+            Duration::from_millis(100)
+        );
+        assert_eq!(transfer_floor(1, rate, Duration::ZERO, 1.0, ConnectingSide::Sender), Duration::MAX);
     }
 }

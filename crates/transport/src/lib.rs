@@ -90,17 +90,17 @@ mod trace;
 pub mod wire;
 
 pub use connection::{
-    Batch, Class, Closed, CongestionStats, Connection, ConnectionStats, Event, FlowError, LimitedBy, Limits,
-    ObjectOptions, ObjectStats, PacketStats, PathStats, ReceivedEcn, SetError, StreamOptions, SymbolPacket,
-    SymbolStats, TimerStats,
+    Batch, CongestionStats, Connection, ConnectionConfig, ConnectionError, ConnectionStats, Event, FlowError,
+    ObjectOptions, ObjectStats, PacketStats, PathStats, Priority, ReceivedEcn, ReconfigureError, SendLimit,
+    StreamOptions, SymbolPacket, SymbolStats, TimerStats,
 };
 pub use endpoint::{
-    AcceptOptions, Answer, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
-    KeyHandle,
+    AcceptOptions, ConnectError, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyHandle,
+    Transmit,
 };
 pub use erasure::{Block, WindowCode};
-pub use floor::{Connector, floor};
-pub use flow::{Direction, FlowKey, PartialBlock, Reply, Request};
+pub use floor::{ConnectingSide, transfer_floor};
+pub use flow::{Direction, FlowKey, PartialBlock, WorkReply, WorkRequest};
 pub use profile::Profile;
 pub use recovery::congestion;
 pub use time::{Rate, Time};

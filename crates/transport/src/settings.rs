@@ -1,15 +1,15 @@
 //! Choices as text: a name, and the numbers that differ from the standard ones: `cubic:beta=0.5,fast-convergence=off`.
 //!
 //! The numbers of an algorithm are a struct with a table of [`Setting`]s. The algorithms of a family are an enum that
-//! `choices!` makes a [`Choice`]: it parses, prints and serialises as text, and its numbers can be listed and changed
+//! `choices!` makes a [`Algorithm`]: it parses, prints and serialises as text, and its numbers can be listed and changed
 //! one by one.
 
 mod custom;
 mod forms;
 
 pub use custom::Custom;
-pub(crate) use custom::Named;
-pub use forms::{BitRate, Count, Form, Itself, Number, Or, Share, Span, Switch};
+pub(crate) use custom::NamedSettings;
+pub use forms::{BitRate, IntegerRange, Itself, Number, Or, Share, Span, Switch, ValueFormat};
 
 use std::fmt::Debug;
 
@@ -83,7 +83,7 @@ pub struct Field<T, V: 'static, F> {
     pub at: fn(&mut T) -> &mut V,
 }
 
-impl<T, V: 'static, F: Form<V>> Setting<T> for Field<T, V, F> {
+impl<T, V: 'static, F: ValueFormat<V>> Setting<T> for Field<T, V, F> {
     fn key(&self) -> &'static str {
         self.key
     }
@@ -120,7 +120,7 @@ pub use crate::field;
 
 /// One number of a choice, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct SettingText {
     /// Its key.
     pub key: &'static str,
     /// Its value.
@@ -130,14 +130,14 @@ pub struct Shown {
 }
 
 /// One algorithm of a family, with its numbers.
-pub trait Choice {
+pub trait Algorithm {
     /// Its name in the family.
     fn name(&self) -> &str;
 
     /// Its text form for a reader that starts from `own`, the numbers of another choice of the same name: those of its
     /// numbers that are not standard or not the same there. A reader that starts from the standard numbers understands
     /// it too.
-    fn written(&self, own: &[Shown]) -> String;
+    fn written(&self, own: &[SettingText]) -> String;
 
     /// Its text form.
     fn text(&self) -> String {
@@ -145,7 +145,7 @@ pub trait Choice {
     }
 
     /// All of its numbers.
-    fn numbers(&self) -> Vec<Shown>;
+    fn numbers(&self) -> Vec<SettingText>;
 
     /// Changes one number.
     ///
@@ -196,7 +196,7 @@ pub fn read<T: Settings>(name: &str, text: &str, mut value: T) -> Result<T, Sett
 
 /// Writes a choice called `name`, with those of its numbers that differ from the standard ones, or from those of the
 /// same key in `own`.
-pub fn write<T: Settings>(name: &str, value: &T, own: &[Shown]) -> String {
+pub fn write<T: Settings>(name: &str, value: &T, own: &[SettingText]) -> String {
     let standard = T::default();
     let differs = |setting: &&&dyn Setting<T>| {
         let value = setting.get(value);
@@ -213,9 +213,12 @@ pub fn write<T: Settings>(name: &str, value: &T, own: &[Shown]) -> String {
 }
 
 /// Lists all numbers.
-pub fn list<T: Settings>(value: &T) -> Vec<Shown> {
-    let shown =
-        |setting: &&dyn Setting<T>| Shown { key: setting.key(), value: setting.get(value), allowed: setting.allowed() };
+pub fn list<T: Settings>(value: &T) -> Vec<SettingText> {
+    let shown = |setting: &&dyn Setting<T>| SettingText {
+        key: setting.key(),
+        value: setting.get(value),
+        allowed: setting.allowed(),
+    };
     T::SETTINGS.iter().map(shown).collect()
 }
 
@@ -227,7 +230,7 @@ impl Settings for NoNumbers {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
 }
 
-/// Makes an enum a [`Choice`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq"
+/// Makes an enum a [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq"
 /// => Arq } }`. Each variant holds nothing or one struct that is [`Settings`]. `else Custom` at the end adds a variant
 /// for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which knows the
 /// names of its program.
@@ -240,7 +243,7 @@ macro_rules! choices {
 
         impl std::fmt::Display for $choice {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(&$crate::settings::Choice::text(self))
+                f.write_str(&$crate::settings::Algorithm::text(self))
             }
         }
 
@@ -259,7 +262,7 @@ macro_rules! choices {
             }
         }
 
-        impl $crate::settings::Choice for $choice {
+        impl $crate::settings::Algorithm for $choice {
             fn name(&self) -> &str {
                 match self {
                     $($crate::settings::choices!(@pattern $variant _numbers $($numbers)?) => $name,)+
@@ -267,7 +270,7 @@ macro_rules! choices {
                 }
             }
 
-            fn written(&self, own: &[$crate::settings::Shown]) -> String {
+            fn written(&self, own: &[$crate::settings::SettingText]) -> String {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         $crate::settings::write($name, $crate::settings::choices!(@value numbers $($numbers)?), own),)+
@@ -275,7 +278,7 @@ macro_rules! choices {
                 }
             }
 
-            fn numbers(&self) -> Vec<$crate::settings::Shown> {
+            fn numbers(&self) -> Vec<$crate::settings::SettingText> {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
                         $crate::settings::list($crate::settings::choices!(@value numbers $($numbers)?)),)+

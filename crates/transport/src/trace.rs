@@ -7,7 +7,7 @@
 use crate::flow::SymbolKind;
 use crate::recovery::{ControllerState, Recovery, Report};
 use crate::time::Time;
-use crate::wire::{FlowId, Refused, SymbolRun};
+use crate::wire::{FlowId, RejectReason, SymbolRun};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ pub(crate) enum TraceEvent {
         symbols: SymbolRun,
     },
     Refused {
-        reason: Refused,
+        reason: RejectReason,
     },
     TimerExpired {
         timer: &'static str,

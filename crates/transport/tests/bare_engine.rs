@@ -3,7 +3,7 @@
 #[path = "../examples/bare_engine.rs"]
 mod bare_engine;
 
-use transport::{Closed, Profile};
+use transport::{ConnectionError, Profile};
 
 #[test]
 fn an_object_crosses_between_two_sockets() {
@@ -12,13 +12,18 @@ fn an_object_crosses_between_two_sockets() {
         let (received, [sender, receiver]) =
             bare_engine::transfer(object.clone(), &profile).expect("sockets and a thread");
         assert!(received == object, "{}: {} bytes", profile.name, received.len());
-        assert_eq!(sender, Some(Closed::ByPeer { code: 0, reason: "complete".into() }), "{}", profile.name);
-        assert_eq!(receiver, Some(Closed::ByUs), "{}", profile.name);
+        assert_eq!(
+            sender,
+            Some(ConnectionError::ClosedByPeer { code: 0, reason: "complete".into() }),
+            "{}",
+            profile.name
+        );
+        assert_eq!(receiver, Some(ConnectionError::LocallyClosed), "{}", profile.name);
     }
 }
 
 #[test]
 fn an_empty_object_crosses_too() {
     let (received, closed) = bare_engine::transfer(Vec::new(), &Profile::auto()).expect("sockets and a thread");
-    assert_eq!((received.len(), &closed[1]), (0, &Some(Closed::ByUs)));
+    assert_eq!((received.len(), &closed[1]), (0, &Some(ConnectionError::LocallyClosed)));
 }

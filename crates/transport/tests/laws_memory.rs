@@ -7,14 +7,14 @@
 #[path = "hostile/rogue.rs"]
 mod rogue;
 
-use erasure::{BlockCode, Code, WindowCode};
+use erasure::{AnyCode, BlockCode, WindowCode};
 use rogue::{Rogue, announcement};
 use std::time::Duration;
 use transport::wire::{
     Announcement, BlockStatus, ConnectionId, Credit, Feedback, FeedbackConfig, FeedbackTiming, FlowId, FlowStatus,
-    Frame, PacketFeedback, Parameters, Plan, StreamAnnouncement, StreamsAllowed, SymbolId,
+    Frame, PacketFeedback, Parameters, Plan, StreamAnnouncement, StreamLimits, SymbolId,
 };
-use transport::{EndpointConfig, ObjectOptions, Reply, Request};
+use transport::{EndpointConfig, ObjectOptions, WorkReply, WorkRequest};
 
 /// Memory limit of a connection: its first credit of 48,000 symbols of 1408 bytes, and the same again for everything
 /// else.
@@ -132,7 +132,7 @@ fn scattered() {
 /// A side that accepts few streams, so that the test needs no more memory than the others.
 fn with_few_streams() -> Rogue {
     let mut config = EndpointConfig::default();
-    config.limits.streams = StreamsAllowed { count: 64, window: 256, shared: 16_000 };
+    config.limits.streams = StreamLimits { count: 64, window: 256, shared: 16_000 };
     Rogue::with(config, rogue::parameters(ConnectionId([0xee; 8])))
 }
 
@@ -154,7 +154,7 @@ fn unread_streams() {
 fn holed_windows() {
     let mut rogue = with_few_streams();
     for flow in (1..=64).map(FlowId) {
-        let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+        let (code, short_code) = (AnyCode::Window(WindowCode::Rlc), BlockCode::Uncoded);
         let stream = StreamAnnouncement { flow, symbol_size: 1_408, tag: 0, k: 64, code, short_code };
         rogue.send(&[Frame::AnnounceStream(stream)]);
         let mut symbol = vec![1; 1_408];
@@ -176,9 +176,9 @@ fn serve(rogue: &mut Rogue) {
     while let Some(request) = rogue.connection().poll_request() {
         let reply = match request.run_pure() {
             Ok(reply) => reply,
-            Err(Request::Read { flow, block, length, mut buffer, .. }) => {
+            Err(WorkRequest::Read { flow, block, length, mut buffer, .. }) => {
                 buffer.resize(length, 0);
-                Reply::Read { flow, block, buffer }
+                WorkReply::Read { flow, block, buffer }
             }
             Err(other) => panic!("{other:?}"),
         };

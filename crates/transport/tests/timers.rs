@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 use transport::{
-    AcceptOptions, Batch, Closed, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, Event, ObjectOptions,
-    Profile, ReceivedEcn, Time,
+    AcceptOptions, Batch, ConnectOptions, ConnectionError, ConnectionHandle, Endpoint, EndpointConfig, Event,
+    ObjectOptions, Profile, ReceivedEcn, Time,
 };
 
 const KEY: [u8; 32] = [9; 32];
@@ -90,7 +90,7 @@ impl Traced {
         names
     }
 
-    fn closed(&mut self) -> Option<Closed> {
+    fn closed(&mut self) -> Option<ConnectionError> {
         let connection = self.endpoint.connection(self.handle).expect("it is not removed");
         let events = std::iter::from_fn(|| connection.poll_event());
         events.filter_map(|event| if let Event::Closed(closed) = event { Some(closed) } else { None }).last()
@@ -101,7 +101,7 @@ impl Traced {
 fn nobody_answers() {
     let mut traced = Traced::new(Profile::auto());
     traced.pass(Duration::from_secs(31));
-    assert_eq!(traced.closed(), Some(Closed::HandshakeTimeout));
+    assert_eq!(traced.closed(), Some(ConnectionError::HandshakeTimeout));
     let expired = traced.expired();
     assert!(!expired.is_empty() && expired.iter().all(|name| name == "handshake_timeout"), "{expired:?}");
 }
@@ -114,7 +114,7 @@ fn a_peer_falls_silent_after_the_handshake() {
     // The ping that announces us to the peer is in flight, and as large as a data packet.
     assert_eq!(traced.expired()[..3], ["pto", "pto", "black_hole"]);
     traced.pass(Duration::from_secs(31));
-    assert_eq!(traced.closed(), Some(Closed::Dead));
+    assert_eq!(traced.closed(), Some(ConnectionError::TimedOut));
     let expired = traced.expired();
     assert_eq!(expired.last().map(String::as_str), Some("idle_timeout"));
     let stats = traced.endpoint.connection(traced.handle).expect("it is not removed").stats();

@@ -18,9 +18,10 @@ use samples::frames;
 use serde_json::{Value, json};
 use transport::secure::{Cipher, EPOCH_BITS, Initiator, PacketKeys, Prologue, Psk, Sealer, Secret, epoch_of, respond};
 use transport::wire::{
-    self, BlockFeedback, ConnectionId, Counting, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame,
-    Frames, Heartbeat, KeyId, LastPackets, Message1, Message2, PacketFeedback, PacketHeader, PacketKind, Parameters,
-    ReceivedBlocks, Spacing, StreamAnnouncement, StreamsAllowed, SymbolHeader, SymbolId, TAG, VersionAnswer, WireError,
+    self, BlockFeedback, ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames,
+    Heartbeat, KeyId, LastPackets, Message1, Message2, PacketCountTiming, PacketFeedback, PacketHeader, PacketKind,
+    Parameters, ReceivedConfig, Spacing, StreamAnnouncement, StreamLimits, SymbolHeader, SymbolId, TAG, VersionAnswer,
+    WireError,
 };
 
 const CONNECTION: ConnectionId = ConnectionId([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
@@ -81,7 +82,7 @@ fn parameters(connection: ConnectionId, ciphers: Vec<u8>, application: &[u8]) ->
         max_symbol_size: 8_192,
         max_per_packet: 1,
         feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
-        streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
+        streams: StreamLimits { count: 4, window: 100, shared: 1_000 },
         application: application.to_vec(),
     }
 }
@@ -143,9 +144,9 @@ fn stream_plans() {
 /// Source symbols of a stream with a window code, and their repair symbols: headers and bytes.
 #[test]
 fn window_repair() {
-    use erasure::rlc::{Density, Encoder, Field};
+    use erasure::rlc::{Density, Field, WindowEncoder};
     let source: Vec<Vec<u8>> = (0..10).map(|nth| counting(nth * 23)[..12].to_vec()).collect();
-    let mut encoder = Encoder::new(Field::Gf256, 12, 4);
+    let mut encoder = WindowEncoder::new(Field::Gf256, 12, 4);
     let mut repairs = Vec::new();
     for (block, symbol) in source.iter().enumerate() {
         encoder.push(symbol);
@@ -169,8 +170,12 @@ fn parameter_sets() {
     let chosen = Parameters { feedback: every_packet, ..parameters(RESPONDER, vec![2], b"") };
     let feedback = FeedbackConfig {
         packets: PacketFeedback::Last(LastPackets { packets: 1_024 }),
-        blocks: Some(BlockFeedback::Received(ReceivedBlocks { epsilon: 10_000 })),
-        ..FeedbackConfig::everything(FeedbackTiming::Every(Counting { packets: 1_024, threshold: 50_000, factor: 2 }))
+        blocks: Some(BlockFeedback::Received(ReceivedConfig { epsilon: 10_000 })),
+        ..FeedbackConfig::everything(FeedbackTiming::Every(PacketCountTiming {
+            packets: 1_024,
+            threshold: 50_000,
+            factor: 2,
+        }))
     };
     let of_the_last = Parameters { feedback, ..chosen.clone() };
     let feedback = FeedbackConfig {

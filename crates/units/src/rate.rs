@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_type() {
+    fn rate_parse_accepts_units() {
         for (text, bits) in [
             ("100M", 100_000_000),
             ("100 M", 100_000_000),

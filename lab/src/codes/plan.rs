@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::plan::{
-    Claim, Line, LineText, Overlays, PlanError, Published, PublishedText, Scale, Source, Spread, is_name, parse_bytes,
-    parse_share, parse_time, read_text,
+    Claim, LineText, Overlays, PlanError, PlanFile, Published, PublishedText, ReferenceCurve, Scale, Spread, is_name,
+    parse_bytes, parse_share, parse_time, read_text,
 };
 
 /// A plan that times codes, checked.
@@ -28,7 +28,7 @@ pub struct CodePlan {
     /// Published values, drawn over the measurements.
     pub published: Vec<Published>,
     /// Lines to compare them with.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ReferenceCurve>,
     /// Seed of contents and drops.
     pub seed: u64,
     /// The quantity on the vertical axis.
@@ -200,7 +200,7 @@ impl CodePlan {
     /// # Errors
     /// Those of [`CodePlan::read`].
     pub fn parse(file: &Path, text: &str) -> Result<Option<Self>, PlanError> {
-        let source = Source { file, text };
+        let source = PlanFile { file, text };
         if !source.has("codes") {
             return Ok(None);
         }

@@ -11,10 +11,10 @@ use jiff::{Timestamp, Unit};
 use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
 use crate::exit::{Code, Failure};
-use crate::measured::Outlook;
 use crate::output::{say, warn};
 use crate::results::{Engine, Maker, PLAN, SCHEMA, keep, open, processor};
 use crate::runner::{RunOptions, StopFlag};
+use crate::tables::Outlook;
 
 /// Times the cases that have no record yet, point by point; returns the exit code.
 pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {

@@ -55,7 +55,7 @@ impl Trial {
         let block = |k: u32| {
             let mut bytes = vec![0; k as usize * symbol];
             rng.fill(&mut bytes);
-            Block::full(k, symbol, bytes)
+            Block::new_complete(k, symbol, bytes)
         };
         let blocks: Vec<Block> = setting.blocks().into_iter().map(block).collect();
         let largest = blocks.iter().map(|block| Sent::of(code, block.k(), setting.repair).count).max().unwrap_or(0);
@@ -120,7 +120,7 @@ impl Sent {
     /// Decodes from the packets with these `numbers`.
     fn decode(self, source: &Block, packets: &[u8], numbers: &[u32]) -> Result<Duration, String> {
         let (k, size) = (source.k(), source.symbol_size());
-        let mut block = Block::empty(k, size, vec![0xee; k as usize * size]);
+        let mut block = Block::new_missing(k, size, vec![0xee; k as usize * size]);
         let ((mut decoder, mut progress), mut took) = timed(|| {
             let mut decoder = self.code.decoder(k, size).expect("the plan was checked");
             for &number in numbers {
@@ -147,7 +147,7 @@ impl Sent {
                 let encoder = encoder.get_or_insert_with(|| self.code.encoder(k, size).expect("the plan was checked"));
                 for esi in next..next + more {
                     let mut packet = vec![0; size];
-                    encoder.repair(source, esi, &mut packet);
+                    encoder.write_repair(source, esi, &mut packet);
                     took += timed(|| decoder.push(&block, esi, &packet)).1;
                 }
                 next += more;
@@ -191,7 +191,7 @@ mod tests {
         for (esi, packet) in (first..first + count).zip(packets) {
             match source.symbol(esi) {
                 Some(symbol) => wanted.copy_from_slice(symbol),
-                None => encoder.repair(source, esi, &mut wanted),
+                None => encoder.write_repair(source, esi, &mut wanted),
             }
             assert!(packet == wanted, "{code}, symbol {esi} of {}", source.k());
         }

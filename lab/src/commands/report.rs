@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::default_folder;
+use crate::claims;
 use crate::exit::{Code, Failure};
-use crate::judged;
-use crate::measured::{Measured, Reading};
 use crate::output::say;
 use crate::picture::{png, svg};
 use crate::report::{Section, page};
 use crate::results::write;
+use crate::tables::{Measured, ResultsReader};
 
 /// Plot results and write a report.
 ///
@@ -73,9 +73,9 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
                 .push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw here.</figcaption>".to_owned()));
         }
         write(&folder.join("results.csv"), measured.csv().as_bytes())?;
-        let judged = judged::read(folder, &measured)?;
+        let judged = claims::read(folder, &measured)?;
         if let Some(judged) = &judged {
-            write(&folder.join(judged::TEXT), judged.to_string().as_bytes())?;
+            write(&folder.join(claims::TEXT), judged.to_string().as_bytes())?;
         }
         sections.push(Section { measured, pictures, judged });
     }
@@ -106,7 +106,7 @@ pub fn pictures(folder: &Path) -> Result<Vec<(String, Option<String>)>, Failure>
 
 /// Returns the plan and the records of a folder, of which there is at least one.
 pub(super) fn measured(folder: &Path) -> Result<Measured, Failure> {
-    let measured = Reading::of_results(folder)?.into_measured();
+    let measured = ResultsReader::of_results(folder)?.into_measured();
     if measured.count() == 0 {
         let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
         return Err(Failure::new(Code::Usage, message));

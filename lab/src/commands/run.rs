@@ -12,7 +12,9 @@ use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::plan::{LinkPlan, PlacedLink};
 use crate::results::{Maker, PLAN, Store, keep, open};
-use crate::runner::{Account, Agenda, Estimate, Measure, Progress, RunOptions, StopFlag, absent, run as run_all};
+use crate::runner::{
+    Account, Agenda, Estimate, Measure, ProgressReporter, RunOptions, StopFlag, absent, run as run_all,
+};
 use crate::simulated::{self, SimPlan};
 
 /// Run a plan.
@@ -89,7 +91,7 @@ fn run_plan(
     }
     keep_plan(plan, folder)?;
     let maker = Maker::new(&plan.file)?;
-    let account = run_all(agenda, (&mut store, &maker), measure, how.jobs, &mut Progress::new(), stop)?;
+    let account = run_all(agenda, (&mut store, &maker), measure, how.jobs, &mut ProgressReporter::new(), stop)?;
     warn(&summary(&account, settled, total));
     say(&format!("{}\n", folder.display()));
     Ok(code(&account))

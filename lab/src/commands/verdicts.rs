@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::report::{folder, measured};
+use crate::claims;
 use crate::exit::{Code, Failure};
-use crate::judged;
 use crate::output::say;
 use crate::results::COMMIT;
 
@@ -30,12 +30,12 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     for from in &args.from {
         let folder = folder(from)?;
         let measured = measured(&folder)?;
-        if let Some(judged) = judged::read(&folder, &measured)? {
+        if let Some(judged) = claims::read(&folder, &measured)? {
             all.push((measured.title_and_name().1.to_owned(), judged, measured.stale() > 0));
         }
     }
     let named: Vec<_> = all.iter().map(|(name, judged, is_stale)| (name.as_str(), judged, *is_stale)).collect();
-    say(&judged::markdown(&named));
+    say(&claims::markdown(&named));
     if let Some(commit) = COMMIT.filter(|_| named.iter().any(|(.., is_stale)| *is_stale)) {
         say(&format!("\n\"Older build\": measured by a build of other sources than those of commit {commit}.\n"));
     }
@@ -47,7 +47,7 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
 /// # Errors
 /// One line and an exit code, where results or verdicts cannot be read.
 pub fn verdict_text(folder: &Path) -> Result<Option<String>, Failure> {
-    let judged = judged::read(folder, &measured(folder)?)?;
+    let judged = claims::read(folder, &measured(folder)?)?;
     Ok(judged.map(|judged| judged.to_string()))
 }
 
@@ -57,7 +57,7 @@ pub fn verdict_text(folder: &Path) -> Result<Option<String>, Failure> {
 /// # Errors
 /// One line and an exit code, where that file or results cannot be read.
 pub fn passages(experiments: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
-    judged::passages(experiments, measured)
+    claims::passages(experiments, measured)
 }
 
 /// List the records behind a number of a verdict.
@@ -81,7 +81,7 @@ pub struct RecordsArgs {
 pub fn records(args: &RecordsArgs) -> Result<u8, Failure> {
     let folder = folder(&args.from)?;
     let measured = measured(&folder)?;
-    let found = judged::behind(&args.query, &folder, &measured)?;
+    let found = claims::behind(&args.query, &folder, &measured)?;
     if found.is_empty() {
         return Err(Failure::new(Code::Usage, format_args!("no valid run is behind {:?}", args.query)));
     }

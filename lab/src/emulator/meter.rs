@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{Fabric, Time, Waits};
+use netsim::{Fabric, QueueDelays, Time};
 
 use super::Packet;
 
@@ -43,7 +43,7 @@ pub(super) struct Meter {
     begun: Time,
     how: Measuring,
     /// The waits at each link when the warm-up was over; `None` before.
-    warm: Option<Vec<Waits>>,
+    warm: Option<Vec<QueueDelays>>,
     hosts: Vec<HostTraffic>,
 }
 
@@ -81,13 +81,14 @@ impl Meter {
     }
 
     /// Returns the traffic of each host, and the waits at each link after the warm-up.
-    pub(super) fn result(self, fabric: &Fabric<Packet>) -> (Vec<HostTraffic>, Vec<Waits>) {
-        let after = |warm: Vec<Waits>| waits(fabric).iter().zip(&warm).map(|(now, then)| now.since(then)).collect();
+    pub(super) fn result(self, fabric: &Fabric<Packet>) -> (Vec<HostTraffic>, Vec<QueueDelays>) {
+        let after =
+            |warm: Vec<QueueDelays>| waits(fabric).iter().zip(&warm).map(|(now, then)| now.since(then)).collect();
         (self.hosts, self.warm.map_or_else(Vec::new, after))
     }
 }
 
-fn waits(fabric: &Fabric<Packet>) -> Vec<Waits> {
+fn waits(fabric: &Fabric<Packet>) -> Vec<QueueDelays> {
     fabric.links().map(|(_, link)| link.waits().clone()).collect()
 }
 

@@ -26,10 +26,10 @@ use netsim::{Fabric, LinkConfig, LinkId, LinkStats, NetworkError, NodeId, Time};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use crate::space::{Cable, CableEnd};
+use crate::testbed::{Cable, CableEnd};
 pub use meter::{HostTraffic, Measuring, SpanTraffic};
 use port::Port;
-pub use report::{Report, Scheduling};
+pub use report::{EmulatorReport, Scheduling};
 use run_queue::RunQueue;
 use tunnel::Tunnel;
 use wire::Wire;
@@ -46,13 +46,13 @@ pub struct Packet {
 /// An emulator that runs until it is stopped or dropped.
 #[derive(Debug)]
 pub struct Emulator {
-    control: Control,
-    thread: Option<JoinHandle<Report>>,
+    control: EmulatorHandle,
+    thread: Option<JoinHandle<EmulatorReport>>,
 }
 
 /// What an emulator has counted so far.
 #[derive(Clone, Debug, Default)]
-pub struct Counts {
+pub struct EmulatorCounters {
     /// Of each link.
     pub links: Vec<LinkStats>,
     /// IP bytes that have arrived at each host.
@@ -61,12 +61,12 @@ pub struct Counts {
 
 /// A handle that gives orders to an emulator, from any thread.
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct EmulatorHandle {
     orders: Sender<Order>,
     wake: Arc<OwnedFd>,
 }
 
-impl Control {
+impl EmulatorHandle {
     /// Switches loss, jitter, reordering, duplication, corruption and marks of all links on or off, and waits until
     /// that is done; see [`netsim::Link::set_impaired`].
     pub fn set_impaired(&self, impaired: bool) {
@@ -88,7 +88,7 @@ impl Control {
     }
 
     /// Returns what has been counted so far; nothing if the emulator has ended.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> EmulatorCounters {
         let (answer, answered) = channel();
         self.order(Order::Count { answer });
         answered.recv().unwrap_or_default()
@@ -122,11 +122,11 @@ impl Emulator {
         let ports = cables.into_iter().map(port_of).collect();
         let worker = Worker::new(fabric, hosts, ports, received, Arc::clone(&wake));
         let thread = thread::Builder::new().name("emulator".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { control: Control { orders, wake }, thread: Some(thread) })
+        Ok(Self { control: EmulatorHandle { orders, wake }, thread: Some(thread) })
     }
 
     /// Returns a handle that gives it orders.
-    pub fn control(&self) -> Control {
+    pub fn control(&self) -> EmulatorHandle {
         self.control.clone()
     }
 
@@ -134,7 +134,7 @@ impl Emulator {
     ///
     /// # Panics
     /// If its thread did.
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> EmulatorReport {
         self.control.order(Order::Stop);
         let thread = self.thread.take().expect("only stopping takes it");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use netsim::{LinkStats, Waits};
+use netsim::{LinkStats, QueueDelays};
 use relay::Lateness;
 
 use super::HostTraffic;
 
 /// The report of an emulator, from its start to its stop.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct EmulatorReport {
     /// Each directed link of the model, in the order they were added.
     pub links: Vec<LinkStats>,
     /// How late packets were delivered to each host, compared with the model.
@@ -30,11 +30,11 @@ pub struct Report {
     pub refused: u64,
     /// Packets without a usable stamp: they arrived in the model when the emulator saw them.
     pub unstamped: u64,
-    /// The traffic of each host since [`super::Control::measure`]; empty without that.
+    /// The traffic of each host since [`super::EmulatorHandle::measure`]; empty without that.
     pub traffic: Vec<HostTraffic>,
     /// How long packets waited at each link, in the order of `links`, after the warm-up of that measurement; empty
     /// before.
-    pub waits: Vec<Waits>,
+    pub waits: Vec<QueueDelays>,
     /// Time from start to stop.
     pub elapsed: Duration,
     /// Processor time of the emulator's thread, including the kernel's work on its behalf, such as receiving packets at
@@ -44,7 +44,7 @@ pub struct Report {
     pub scheduling: Scheduling,
 }
 
-impl Report {
+impl EmulatorReport {
     /// Returns how late packets were delivered to these hosts.
     pub fn lateness_at(&self, hosts: impl IntoIterator<Item = usize>) -> Lateness {
         let mut all = Lateness::default();

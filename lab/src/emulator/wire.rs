@@ -9,8 +9,8 @@ use netsim::Time;
 use super::clock::Clock;
 use super::port::{Arrived, Losses, Port};
 use super::segments::{SegmentRun, SuperPacket};
-use crate::space::MAC;
 use crate::sys::packet::PacketSocket;
+use crate::testbed::MAC;
 
 const ETHERNET_BYTES: usize = 14;
 

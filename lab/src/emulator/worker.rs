@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use netsim::{Arrival, Fabric, Header, LinkConfig, LinkId, NetworkError, NodeId, Refusal, Refused, Time};
+use netsim::{Arrival, Fabric, Header, LinkConfig, LinkId, NetworkError, NodeId, Refusal, Time, Undelivered};
 use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -16,9 +16,9 @@ use super::meter::{Measuring, Meter};
 use super::port::{Arrived, Port};
 use super::run_queue::RunQueue;
 use super::segments::{Gather, SuperPacket};
-use super::{Counts, Packet, Report, Scheduling};
-use crate::space::index_of;
+use super::{EmulatorCounters, EmulatorReport, Packet, Scheduling};
 use crate::sys::scheduling;
+use crate::testbed::index_of;
 
 /// Pieces taken from one port before packets that are due get their turn.
 const MOST_AT_ONCE: usize = 64;
@@ -56,7 +56,7 @@ pub(super) enum Order {
     /// Tell what has been counted.
     Count {
         /// Where to.
-        answer: Sender<Counts>,
+        answer: Sender<EmulatorCounters>,
     },
     /// Count traffic and queues.
     Measure {
@@ -74,7 +74,7 @@ pub(super) struct Worker {
     fabric: Fabric<Packet>,
     /// Parallel to `doors`.
     hosts: Vec<NodeId>,
-    doors: Vec<Door>,
+    doors: Vec<HostPort>,
     clock: Clock,
     orders: Receiver<Order>,
     wake: Arc<OwnedFd>,
@@ -97,7 +97,7 @@ pub(super) struct Worker {
 }
 
 /// The entry and exit of a host's packets.
-struct Door {
+struct HostPort {
     port: Box<dyn Port + Send>,
     /// The packets about to be delivered to the host.
     gather: Gather,
@@ -108,7 +108,7 @@ struct Door {
     lateness: Lateness,
 }
 
-impl Door {
+impl HostPort {
     fn new(port: Box<dyn Port + Send>) -> Self {
         Self { gather: Gather::new(), port, arrived: 0, handed: 0, pieces: 0, lateness: Lateness::default() }
     }
@@ -127,7 +127,7 @@ impl Worker {
             hosts,
             moderation: ports.iter().map(|port| port.moderation()).max().unwrap_or_default(),
             next_round: Time::ZERO,
-            doors: ports.into_iter().map(Door::new).collect(),
+            doors: ports.into_iter().map(HostPort::new).collect(),
             clock: Clock::start(),
             orders,
             wake,
@@ -144,7 +144,7 @@ impl Worker {
     }
 
     /// Works until it is told to stop.
-    pub(super) fn run(mut self) -> Report {
+    pub(super) fn run(mut self) -> EmulatorReport {
         // 50 us by default. If it cannot be changed, the lateness shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let scheduling = if scheduling::make_real_time().is_ok() {
@@ -182,8 +182,10 @@ impl Worker {
                 }
                 Order::Count { answer } => {
                     let links = self.fabric.links().map(|(_, link)| *link.stats()).collect();
-                    let _ =
-                        answer.send(Counts { links, arrived: self.doors.iter().map(|door| door.arrived).collect() });
+                    let _ = answer.send(EmulatorCounters {
+                        links,
+                        arrived: self.doors.iter().map(|door| door.arrived).collect(),
+                    });
                 }
                 Order::Measure { from, how } => {
                     self.meter = Some(Meter::new(self.clock.at(from), how, self.doors.len()));
@@ -240,7 +242,7 @@ impl Worker {
             }
             let (header, packet) = (Header { ip_bytes, ecn, flow }, Packet { segment, offered: at });
             // Drops by a link are in its counts.
-            if let Err(Refused { reason: Refusal::Unroutable, .. }) =
+            if let Err(Undelivered { reason: Refusal::Unroutable, .. }) =
                 self.fabric.offer(at, self.hosts[from], to, header, packet)
             {
                 self.refused += 1;
@@ -280,7 +282,7 @@ impl Worker {
     }
 
     fn hand_over(&mut self, number: usize) {
-        let Door { port, gather, handed, pieces, lateness, .. } = &mut self.doors[number];
+        let HostPort { port, gather, handed, pieces, lateness, .. } = &mut self.doors[number];
         let Some((run, due)) = gather.open() else { return };
         match port.send(run) {
             Ok(()) => {
@@ -335,9 +337,9 @@ impl Worker {
         }
     }
 
-    fn report(mut self, scheduling: Scheduling, cpu: Duration) -> Report {
+    fn report(mut self, scheduling: Scheduling, cpu: Duration) -> EmulatorReport {
         let (traffic, waits) = self.meter.map(|meter| meter.result(&self.fabric)).unwrap_or_default();
-        let mut report = Report {
+        let mut report = EmulatorReport {
             links: self.fabric.links().map(|(_, link)| *link.stats()).collect(),
             lateness: self.doors.iter().map(|door| door.lateness.clone()).collect(),
             traffic,

@@ -8,12 +8,12 @@ use crate::clock;
 /// Holds transfers until all of them are ready, and each until its time after that.
 #[derive(Debug)]
 pub struct Gate {
-    state: Mutex<State>,
+    state: Mutex<BarrierState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct BarrierState {
     /// Which transfers are ready, or will never be.
     ready: Vec<bool>,
     /// When the gate opens, on `CLOCK_MONOTONIC`.
@@ -26,7 +26,7 @@ impl Gate {
     /// Creates a closed gate for this number of transfers.
     pub fn new(transfers: usize) -> Self {
         Self {
-            state: Mutex::new(State { ready: vec![false; transfers], opened: None, is_over: false }),
+            state: Mutex::new(BarrierState { ready: vec![false; transfers], opened: None, is_over: false }),
             changed: Condvar::new(),
         }
     }
@@ -39,7 +39,7 @@ impl Gate {
 
     /// Waits at most `time` for all transfers to be ready, and returns whether they are.
     pub fn is_ready_within(&self, time: Duration) -> bool {
-        let waits = |state: &mut State| state.ready.contains(&false);
+        let waits = |state: &mut BarrierState| state.ready.contains(&false);
         let result = self.changed.wait_timeout_while(self.state(), time, waits);
         !result.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
@@ -69,13 +69,13 @@ impl Gate {
     /// Reports a transfer as ready and waits until it may begin: `after` the opening.
     fn pass(&self, transfer: usize, after: Duration) {
         self.report(transfer);
-        let closed = |state: &mut State| state.opened.is_none() && !state.is_over;
+        let closed = |state: &mut BarrierState| state.opened.is_none() && !state.is_over;
         let state = self.changed.wait_while(self.state(), closed).unwrap_or_else(PoisonError::into_inner);
         let left = (state.opened.unwrap_or_default() + after).saturating_sub(clock::now());
         drop(self.changed.wait_timeout_while(state, left, |state| !state.is_over));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BarrierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

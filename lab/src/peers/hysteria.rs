@@ -11,7 +11,7 @@ use super::carrier::Carrier;
 use super::error::PeerError;
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use crate::space::Protocol;
+use crate::testbed::Protocol;
 
 /// The tunnel, encrypted.
 const HYSTERIA: Peer = Peer {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::error::PeerError;
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use crate::space::Protocol;
+use crate::testbed::Protocol;
 
 const PROGRAM: Need = Need::Program { name: "iperf3", install: "apt-get install iperf3", version: &["--version"] };
 

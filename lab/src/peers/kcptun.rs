@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use super::carrier::Carrier;
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use crate::space::Protocol;
+use crate::testbed::Protocol;
 
 const INSTALL: &str = "apt-get install kcptun";
 

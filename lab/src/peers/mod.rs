@@ -35,7 +35,7 @@ use crate::program::names;
 pub use error::PeerError;
 pub use gate::{Gate, Start};
 pub use own::{OwnPeer, QuicReceive, QuicSend, TcpHear, TcpReceive, TcpSend, TcpWrite, run as run_own};
-pub use peer::{Clock, Peer, Presence};
+pub use peer::{Peer, Presence, TimedSpan};
 pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;

@@ -75,7 +75,7 @@ pub enum Presence {
 
 /// The two ends of a clock, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clock {
+pub struct TimedSpan {
     /// The event that starts it.
     pub starts: String,
     /// The event that ends it.
@@ -115,9 +115,9 @@ impl Peer {
     }
 
     /// Returns the two ends of its clock.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> TimedSpan {
         let [starts, ends] = self.clock.map(str::to_owned);
-        Clock { starts, ends }
+        TimedSpan { starts, ends }
     }
 
     /// Returns whether everything that it needs is present.

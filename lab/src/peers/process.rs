@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use crate::clock;
-use crate::space::Host;
+use crate::testbed::Host;
 
 /// How much of a program's last output is shown.
 const LAST_WORDS: u64 = 2000;

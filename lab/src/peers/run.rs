@@ -13,11 +13,11 @@ use netsim::Rate;
 use super::error::PeerError;
 use super::gate::Start;
 use super::process::{self, Process, Stdout};
-use super::stage::Stage;
+use super::stage::ScratchDirectory;
 use super::transfer::Job;
 use super::writes::Delays;
 use crate::clock;
-use crate::space::{Host, Protocol};
+use crate::testbed::{Host, Protocol};
 
 /// Time for a program to start listening, unless it has to log in first.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(super) struct TransferRun<'a> {
     /// The receiving host.
     pub(super) to: &'a Host,
     pub(super) job: &'a Job,
-    pub(super) stage: &'a Stage,
+    pub(super) stage: &'a ScratchDirectory,
     cap: Duration,
     /// What the clock waits for.
     start: Option<Start<'a>>,
@@ -73,7 +73,7 @@ impl<'a> TransferRun<'a> {
         from: &'a Host,
         to: &'a Host,
         job: &'a Job,
-        stage: &'a Stage,
+        stage: &'a ScratchDirectory,
         cap: Duration,
         start: Option<Start<'a>>,
     ) -> Self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::PeerError;
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use crate::space::Protocol;
+use crate::testbed::Protocol;
 
 pub(super) const PEERS: &[Peer] = &[Peer {
     name: "srt",

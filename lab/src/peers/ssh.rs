@@ -18,7 +18,7 @@ use super::error::PeerError;
 use super::peer::{Need, Peer, Play};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
-use crate::space::Protocol;
+use crate::testbed::Protocol;
 
 pub(super) const SSHD: Need = Need::Program { name: "sshd", install: "apt-get install openssh-server", version: &[] };
 pub(super) const SSH: Need = Need::Program { name: "ssh", install: "apt-get install openssh-client", version: &["-V"] };

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::space::RunFolder;
+use crate::testbed::RunFolder;
 
 /// A file system in memory, if there is one: the network should be measured and not a disk. Folders of killed runs are
 /// left there too.
@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 20;
 
 /// A new folder, which is removed when this value is dropped.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct ScratchDirectory {
     folder: RunFolder,
     /// Of the sent file; `None` for one that is not compared.
     digest: Option<blake3::Hash>,
@@ -34,7 +34,7 @@ pub(super) enum Content {
     Zeros,
 }
 
-impl Stage {
+impl ScratchDirectory {
     /// Creates the folder, and the file of `size` bytes.
     pub(super) fn new(size: u64, content: Content) -> io::Result<Self> {
         let needed = match content {

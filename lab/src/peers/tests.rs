@@ -10,7 +10,7 @@ use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, choices, named, table, transfer};
 use crate::clock;
-use crate::space::{Host, Protocol};
+use crate::testbed::{Host, Protocol};
 
 const COPY: Peer = Peer {
     name: "copy",

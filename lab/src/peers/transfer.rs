@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::carrier;
 use super::error::PeerError;
 use super::gate::Start;
-use super::peer::{Clock, Need, Peer, Play, Presence};
+use super::peer::{Need, Peer, Play, Presence, TimedSpan};
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
-use super::stage::{Content, Stage};
+use super::stage::{Content, ScratchDirectory};
 use super::writes::{self, Delays};
 use crate::plan::Writes;
-use crate::space::Host;
+use crate::testbed::Host;
 
 /// The transfer to perform.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Transfer {
     /// How long small writes were on their way, if that was the work and all have arrived.
     pub delays: Option<Delays>,
     /// The two ends of the clock.
-    pub clock: Clock,
+    pub clock: TimedSpan,
     /// Whether the file is encrypted in transit.
     pub encrypted: bool,
     /// The sender's congestion control as reported by the kernel, for TCP whose socket is ours.
@@ -92,7 +92,7 @@ pub fn transfer(
     }
     let bytes = job.writes.map_or(job.size, |writes| writes.beside.unwrap_or(0));
     let content = if job.endless { Content::Zeros } else { Content::Random { seed: job.seed } };
-    let stage = Stage::new(bytes, content).map_err(PeerError::at("a folder for the transfer"))?;
+    let stage = ScratchDirectory::new(bytes, content).map_err(PeerError::at("a folder for the transfer"))?;
     let versions = versions(peer, &job.programs);
     let mut run = TransferRun::new(from, to, job, &stage, cap, start);
     let played = match (peer.play, &job.writes) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
-use crate::space::Protocol;
+use crate::testbed::Protocol;
 
 const INSTALL: &str = "apt-get install uftp";
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::carrier::Carrier;
 use super::error::PeerError;
 use super::own::{self, Said, TcpHear, TcpWrite};
-use super::peer::Clock;
+use super::peer::TimedSpan;
 use super::run::{TransferRun, Unfinished};
 use super::tcp::{CHUNK, RECEIVED, dial, receive_share, send_share};
 use crate::clock;
@@ -67,8 +67,8 @@ impl Delays {
 }
 
 /// Returns the two ends of the clock.
-pub(super) fn clock() -> Clock {
-    Clock {
+pub(super) fn clock() -> TimedSpan {
+    TimedSpan {
         starts: "a program is started that connects to the near end of the way, which is open".to_owned(),
         ends: "the last write has arrived, or come back".to_owned(),
     }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::ruler::Ruler;
 use super::series::{Mark, Series, joined};
 use crate::lists;
-use crate::plan::{Axis, Line, LinkPlan, Point, Published, PublishedPoint, Quantity, Scale, Spread, Sweep, work};
+use crate::plan::{
+    Axis, LinkPlan, Point, Published, PublishedPoint, Quantity, ReferenceCurve, Scale, Spread, Sweep, work,
+};
 use crate::results::{Bound, PointSummary, Record, of_one_build};
 
 /// A sweep and its results.
@@ -34,7 +36,7 @@ pub struct Chart {
 /// A line to compare the series with.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Truth {
-    pub(super) line: Line,
+    pub(super) line: ReferenceCurve,
     /// The style of the series that it was fitted to, if there is one.
     pub(super) style: Option<usize>,
     /// Its position among those of no series.
@@ -76,9 +78,9 @@ pub struct Lines {
     /// Published values.
     pub published: Vec<Published>,
     /// Lines to compare them with.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ReferenceCurve>,
     /// Lines fitted to series, which are given as their styles.
-    pub fits: Vec<(usize, Line)>,
+    pub fits: Vec<(usize, ReferenceCurve)>,
 }
 
 impl Lines {
@@ -206,7 +208,7 @@ impl From<Lines> for Chart {
     fn from(lines: Lines) -> Self {
         let Lines { title, mut caption, sweep, x, ticks, is_named, y, series, published, lines, fits } = lines;
         let mut drawn = Contents::new(series, &published, &lines, &sweep);
-        let is_drawn = |(style, _): &(usize, Line)| drawn.series.iter().any(|series| series.style == *style);
+        let is_drawn = |(style, _): &(usize, ReferenceCurve)| drawn.series.iter().any(|series| series.style == *style);
         let fits = fits.into_iter().filter(is_drawn).map(|(style, line)| Truth { line, style: Some(style), rank: 0 });
         drawn.truths.extend(fits.collect::<Vec<_>>());
         caption.extend(drawn.note());
@@ -239,7 +241,7 @@ struct Contents {
 
 impl Contents {
     /// Selects what belongs to a sweep. While nothing at all has been measured, there is no series.
-    fn new(mut series: Vec<Series>, published: &[Published], lines: &[Line], sweep: &str) -> Self {
+    fn new(mut series: Vec<Series>, published: &[Published], lines: &[ReferenceCurve], sweep: &str) -> Self {
         series.retain(|series| !series.marks.is_empty() || !series.gaps.is_empty());
         if series.iter().all(|series| series.marks.is_empty() && series.gaps.iter().all(|gap| gap.valid == 0)) {
             series.clear();
@@ -260,8 +262,8 @@ impl Contents {
         };
         let is_here = |published: &&Published| published.sweep == sweep && !published.points.is_empty();
         let published = published.iter().filter(is_here).enumerate().map(overlay).collect();
-        let is_here = |line: &&Line| line.sweep.as_ref().is_none_or(|name| name == sweep);
-        let truth = |(rank, line): (usize, &Line)| Truth { line: line.clone(), style: None, rank };
+        let is_here = |line: &&ReferenceCurve| line.sweep.as_ref().is_none_or(|name| name == sweep);
+        let truth = |(rank, line): (usize, &ReferenceCurve)| Truth { line: line.clone(), style: None, rank };
         let truths = lines.iter().filter(is_here).enumerate().map(truth).collect();
         Self { series: drawn, published, truths }
     }

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, Stroke};
 use super::plot::Plot;
-use super::series::Form;
+use super::series::MarkStyle;
 
 /// Characters of a legend's line.
 const COLUMNS: usize = 28;
@@ -14,7 +14,7 @@ const MARKER: f64 = 4.6;
 const NEAR: f64 = 1.0;
 
 /// One entry.
-pub(super) struct Entry {
+pub(super) struct LegendEntry {
     swatch: Swatch,
     words: Vec<String>,
     /// The end of its line.
@@ -30,19 +30,19 @@ enum Swatch {
     Published(Option<usize>, usize),
 }
 
-impl Entry {
+impl LegendEntry {
     fn height(&self) -> f64 {
         self.words.len() as f64 * LINE + SPACE
     }
 }
 
 /// Returns the entries of a plot's series.
-pub(super) fn of_series(plot: &Plot<'_>) -> Vec<Entry> {
+pub(super) fn of_series(plot: &Plot<'_>) -> Vec<LegendEntry> {
     let last = plot.chart.series.iter().filter_map(|series| Some(series.marks.last()?.x)).fold(f64::MIN, f64::max);
-    let has_ends = plot.are_joined() && plot.shown.iter().all(|series| series.form == Form::Joined);
+    let has_ends = plot.are_joined() && plot.shown.iter().all(|series| series.form == MarkStyle::Joined);
     let entry = |series: &&super::Series| {
         let end = series.marks.last().filter(|mark| has_ends && plot.x(last) - plot.x(mark.x) < NEAR);
-        Entry {
+        LegendEntry {
             swatch: Swatch::Series(series.style),
             words: wrapped(&series.name, COLUMNS),
             end: end.map(|mark| (plot.x(mark.x) + MARKER + 3.0, plot.y(mark.y))),
@@ -52,16 +52,20 @@ pub(super) fn of_series(plot: &Plot<'_>) -> Vec<Entry> {
 }
 
 /// Returns the entries of everything else.
-pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<Entry> {
+pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<LegendEntry> {
     let mut entries = Vec::new();
     if let Some((x, y)) = plot.chart.floor.last() {
         let end = plot.are_joined().then(|| (plot.x(*x) + 3.0, plot.y(*y)));
-        entries.push(Entry { swatch: Swatch::Floor, words: wrapped("floor: nobody can be faster", columns), end });
+        entries.push(LegendEntry {
+            swatch: Swatch::Floor,
+            words: wrapped("floor: nobody can be faster", columns),
+            end,
+        });
     }
     for truth in &plot.chart.truths {
         let end = plot.law(truth).last().and_then(|stretch| stretch.last().copied());
         let end = end.filter(|(x, _)| plot.right() - x < NEAR);
-        entries.push(Entry {
+        entries.push(LegendEntry {
             swatch: Swatch::Truth(truth.style, truth.rank),
             words: wrapped(&truth.line.label, columns),
             end,
@@ -76,19 +80,19 @@ pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<Entry> {
         // Of one document, in the colours of several series.
         let style = published.style.filter(|_| all.iter().filter(is_same).count() == 1);
         let swatch = Swatch::Published(style, published.marker);
-        entries.push(Entry { swatch, words: wrapped(&published.label, columns), end: None });
+        entries.push(LegendEntry { swatch, words: wrapped(&published.label, columns), end: None });
     }
     entries
 }
 
 /// Draws entries one below the other, those of lines that end at the right beside these ends if there is room for all
 /// of them. Returns where they end.
-pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry], left: f64, top: f64, bottom: f64) -> f64 {
-    let mut order: Vec<&Entry> = entries.iter().collect();
-    let fits = entries.iter().map(Entry::height).sum::<f64>() <= bottom - top;
-    let beside = |entry: &Entry| entry.end.filter(|_| fits);
+pub(super) fn draw(canvas: &mut Canvas, entries: &[LegendEntry], left: f64, top: f64, bottom: f64) -> f64 {
+    let mut order: Vec<&LegendEntry> = entries.iter().collect();
+    let fits = entries.iter().map(LegendEntry::height).sum::<f64>() <= bottom - top;
+    let beside = |entry: &LegendEntry| entry.end.filter(|_| fits);
     if fits {
-        let rank = |entry: &Entry| entry.end.map_or(f64::INFINITY, |(_, y)| y);
+        let rank = |entry: &LegendEntry| entry.end.map_or(f64::INFINITY, |(_, y)| y);
         order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
     }
     let wanted: Vec<_> = order.iter().map(|entry| (beside(entry).map(|(_, y)| y), entry.height())).collect();

@@ -19,6 +19,6 @@ pub use chart::{Chart, Lines};
 pub(crate) use chart::{runs_at, summaries};
 pub use panels::{Panel, panels};
 pub use png::{PngError, png};
-pub use series::{Form, Gap, Mark, Series};
+pub use series::{Gap, Mark, MarkStyle, Series};
 pub(crate) use svg::escaped;
 pub use svg::svg;

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, Stroke};
 use super::chart::{Chart, Overlay, Truth};
-use super::series::{Form, Mark, Series};
+use super::series::{Mark, MarkStyle, Series};
 use super::style;
 
 /// Ticks closer than this would overlap.
@@ -82,7 +82,7 @@ impl<'a> Plot<'a> {
                 canvas.line(&stretch, Stroke::of_truth(truth.style, truth.rank));
             }
         }
-        for series in self.shown.iter().filter(|series| series.form == Form::Course) {
+        for series in self.shown.iter().filter(|series| series.form == MarkStyle::Course) {
             self.band(canvas, series);
         }
         for rank in 0..self.shown.len() {
@@ -219,7 +219,7 @@ impl<'a> Plot<'a> {
 
     /// Draws a series of another plot.
     fn behind(&self, canvas: &mut Canvas, series: &Series) {
-        if !self.are_joined() || series.form == Form::Scattered {
+        if !self.are_joined() || series.form == MarkStyle::Scattered {
             for (x, y) in series.marks.iter().map(|mark| self.place(mark)) {
                 canvas.put(format_args!(
                     "<circle class=\"behind\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.6\" fill=\"{}\"/>",
@@ -253,7 +253,7 @@ impl<'a> Plot<'a> {
                 canvas.line(&joined.iter().map(|mark| self.place(mark)).collect::<Vec<_>>(), stroke);
             }
         }
-        if series.form == Form::Course {
+        if series.form == MarkStyle::Course {
             let every = series.marks.len().div_ceil(COURSE_MARKERS).max(1);
             // Not where another has its own.
             for mark in series.marks.iter().skip((2 * rank + 1) * every / 6 % every).step_by(every) {

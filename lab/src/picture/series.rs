@@ -9,7 +9,7 @@ pub struct Series {
     pub(super) style: usize,
     /// The styles of others that are equal to it, and are drawn as this one.
     pub(super) same: Vec<usize>,
-    pub(super) form: Form,
+    pub(super) form: MarkStyle,
     /// Its points, from left to right.
     pub marks: Vec<Mark>,
     /// The positions without a value, from left to right.
@@ -18,7 +18,7 @@ pub struct Series {
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum MarkStyle {
     /// Each with a marker and a bar, joined from left to right.
     #[default]
     Joined,
@@ -68,17 +68,17 @@ impl Series {
         }
         marks.sort_by(|a: &Mark, b| a.x.total_cmp(&b.x));
         gaps.sort_by(|a: &Gap, b| a.x.total_cmp(&b.x));
-        Self { name: name.into(), style, same: Vec::new(), form: Form::Joined, marks, gaps }
+        Self { name: name.into(), style, same: Vec::new(), form: MarkStyle::Joined, marks, gaps }
     }
 
     /// Returns it with its points drawn in another way.
-    pub fn drawn(self, form: Form) -> Self {
+    pub fn drawn(self, form: MarkStyle) -> Self {
         Self { form, ..self }
     }
 
     /// Returns the stretches that a line may join: none crosses a gap.
     pub(super) fn strokes(&self) -> Vec<&[Mark]> {
-        if self.form == Form::Scattered {
+        if self.form == MarkStyle::Scattered {
             return Vec::new();
         }
         let is_whole = |a: &Mark, b: &Mark| !self.gaps.iter().any(|gap| a.x < gap.x && gap.x < b.x);
@@ -156,7 +156,7 @@ mod tests {
         let series = Series::new("a", 0, points.into_iter().chain([gap(2.0), gap(3.0), gap(6.0)]));
         let places = |stroke: &[Mark]| stroke.iter().map(|mark| mark.x).collect::<Vec<_>>();
         assert_eq!(series.strokes().into_iter().map(places).collect::<Vec<_>>(), [[0.0, 1.0], [4.0, 5.0]]);
-        assert!(series.drawn(Form::Scattered).strokes().is_empty());
+        assert!(series.drawn(MarkStyle::Scattered).strokes().is_empty());
     }
 
     #[test]

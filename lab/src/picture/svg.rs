@@ -4,7 +4,7 @@ use super::canvas::{Anchor, Canvas};
 use super::chart::Chart;
 use super::labels::{self, wrapped};
 use super::plot::Plot;
-use super::series::{Form, Series};
+use super::series::{MarkStyle, Series};
 
 pub(crate) use super::canvas::escaped;
 
@@ -50,7 +50,7 @@ pub fn svg(chart: &Chart) -> String {
 /// Returns whether nobody could tell the series apart in one plot.
 fn are_many(all: &[Series]) -> bool {
     let has_band = |series: &Series| series.marks.iter().any(|mark| mark.low < mark.high);
-    let bands = all.iter().filter(|series| series.form == Form::Course && has_band(series)).count();
+    let bands = all.iter().filter(|series| series.form == MarkStyle::Course && has_band(series)).count();
     all.len() > MOST_IN_ONE || bands > MOST_BANDS
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::error::Source;
+use super::error::PlanFile;
 use super::text::{PictureText, PlanText, SweepText, TopologyText, Values, WritesText};
 use super::{
     Axis, Floor, LinkPlan, Overlays, Picture, PlacedLink, PlanError, Point, Quantity, Scale, Sweep, Writes, axis,
@@ -22,7 +22,7 @@ const MOST_CASES: usize = 100_000;
 
 /// Parses and checks. Without `known` any peer is accepted.
 pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<LinkPlan, PlanError> {
-    let source = Source { file, text };
+    let source = PlanFile { file, text };
     let mut written: PlanText = source.parse()?;
     let builder = Builder { source, known, are_writes: written.writes.is_some() };
     let name = builder.name(&written.name, "rc-udp/fig10")?;
@@ -92,7 +92,7 @@ struct Base<'a> {
 }
 
 struct Builder<'a> {
-    source: Source<'a>,
+    source: PlanFile<'a>,
     known: Option<&'a [String]>,
     /// Whether the work is to write and not to move a file.
     are_writes: bool,

@@ -42,12 +42,12 @@ impl std::error::Error for PlanError {}
 
 /// A file's name and text, for locating errors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct PlanFile<'a> {
     pub(crate) file: &'a Path,
     pub(crate) text: &'a str,
 }
 
-impl Source<'_> {
+impl PlanFile<'_> {
     /// Returns whether a table has this key at its top level, which distinguishes the kinds of plans. Text that is no
     /// TOML at all is reported by the reader of plans over links.
     pub(crate) fn has(&self, key: &str) -> bool {

@@ -24,10 +24,10 @@ pub(crate) use axis::{share as parse_share, time as parse_time};
 pub(crate) use case::work;
 pub use case::{LinkCase, PlacedLink};
 pub use error::PlanError;
-pub(crate) use error::{Source, read as read_text};
+pub(crate) use error::{PlanFile, read as read_text};
 pub(crate) use link::put as put_parts;
-pub use overlay::{Line, Published, PublishedPoint};
 pub(crate) use overlay::{LineText, Overlays, PublishedText};
+pub use overlay::{Published, PublishedPoint, ReferenceCurve};
 pub(crate) use text::is_name;
 pub use text::{Claim, Floor, Quantity, Spread};
 pub use writes::Writes;
@@ -63,7 +63,7 @@ pub struct LinkPlan {
     /// Published values, drawn beside the measurements.
     pub published: Vec<Published>,
     /// Lines to compare them with.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ReferenceCurve>,
     /// The position of the plan's link in a topology, if there is one.
     pub topology: Option<PlacedLink>,
     /// The file it was read from.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Claim, PlanError, Source};
+use super::{Claim, PlanError, PlanFile};
 
 /// A document's values for one series.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct PublishedPoint {
 
 /// A line to compare measurements with: `factor * x ^ power`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct ReferenceCurve {
     /// The sweep in whose picture it is drawn; in all if there is none.
     pub sweep: Option<String>,
     /// What it says.
@@ -53,7 +53,7 @@ impl Published {
     }
 }
 
-impl Line {
+impl ReferenceCurve {
     /// Returns its value at a position; infinite where a falling law has none.
     pub fn at(&self, x: f64) -> f64 {
         self.factor * x.powf(self.power)
@@ -94,7 +94,7 @@ pub(crate) struct LineText {
 
 /// What published values and lines may name.
 pub(crate) struct Overlays<'a> {
-    pub(crate) source: Source<'a>,
+    pub(crate) source: PlanFile<'a>,
     /// The names of the plan's sweeps.
     pub(crate) sweeps: Vec<&'a str>,
     /// The names of its series.
@@ -142,7 +142,7 @@ impl Overlays<'_> {
     }
 
     /// Checks lines.
-    pub(crate) fn lines(&self, written: &[Spanned<LineText>]) -> Result<Vec<Line>, PlanError> {
+    pub(crate) fn lines(&self, written: &[Spanned<LineText>]) -> Result<Vec<ReferenceCurve>, PlanError> {
         let one = |text: &Spanned<LineText>| {
             let LineText { sweep, label, y, factor, power } = text.get_ref();
             let (factor, power) = match (y, factor, power) {
@@ -157,7 +157,7 @@ impl Overlays<'_> {
                 self.sweep(name)?;
             }
             let sweep = sweep.as_ref().map(|name| name.get_ref().clone());
-            Ok(Line { sweep, label: label.clone(), factor, power })
+            Ok(ReferenceCurve { sweep, label: label.clone(), factor, power })
         };
         written.iter().map(one).collect()
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn lines_are_powers() {
-        let line = |factor, power| Line { sweep: None, label: String::new(), factor, power };
+        let line = |factor, power| ReferenceCurve { sweep: None, label: String::new(), factor, power };
         assert_eq!([0.0, 7.0].map(|x| line(3.85, 0.0).at(x)), [3.85, 3.85]);
         assert_eq!(line(1.0, 1.0).at(5.0), 5.0);
         assert_eq!(line(3.0, -0.5).at(4.0), 1.5);

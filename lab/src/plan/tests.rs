@@ -130,7 +130,7 @@ fn the_floor_is_wire_time_and_round_trips() {
 }
 
 #[test]
-fn what_is_refused_names_the_line_and_says_what_to_write() {
+fn plan_error_names_line() {
     for (old, new, line, hint) in [
         ("\"10%\"]", "\"120%\"]", 18, "loss is 1.2: write a probability"),
         ("[\"0%\", \"1%\", \"10%\"]", "[]", 18, "loss is empty: write at least one value"),

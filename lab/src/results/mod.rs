@@ -14,10 +14,10 @@ pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
 pub use made::{Engine, Made};
 pub(crate) use packed::pack;
 pub use packed::{PACKED, has_records};
-pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, Written};
+pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, WriteResults};
 pub(crate) use statistics::line_through_origin;
 pub use statistics::{Bound, Mean, PointSummary, Times};
-pub(crate) use store::Reader;
+pub(crate) use store::RecordReader;
 pub use store::{RECORDS, Store, StoreError, StoreOf};
 
 #[cfg(test)]

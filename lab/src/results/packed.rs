@@ -99,7 +99,7 @@ pub(crate) fn pack(folder: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::record;
-    use super::super::store::Reader;
+    use super::super::store::RecordReader;
     use super::super::{Record, Store};
     use super::*;
 
@@ -154,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         append(folder.path(), &[1.0]);
         pack(folder.path()).expect("room");
-        let (mut reader, mut read) = (Reader::new(folder.path()), Vec::<Record>::new());
+        let (mut reader, mut read) = (RecordReader::new(folder.path()), Vec::<Record>::new());
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[1.0]));
         assert!(!reader.more(&mut read).expect("readable"), "nothing has changed");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Engine, Made, is_stale};
-use crate::peers::{Clock, Delays};
+use crate::peers::{Delays, TimedSpan};
 use crate::plan::{LinkCase, Quantity};
 
 /// Version of the records' format. It is incremented when a reader of an older one would misunderstand them; new fields
@@ -53,9 +53,9 @@ pub struct RunOutcome {
     pub model_drops: u64,
     /// What the small writes came to, if that was the work and all have arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Written>,
+    pub written: Option<WriteResults>,
     /// The events that started and ended the clock.
-    pub clock: Clock,
+    pub clock: TimedSpan,
     /// Whether the emulator behaved like the model.
     pub verdict: RecordedVerdict,
     /// The environment of the run.
@@ -64,7 +64,7 @@ pub struct RunOutcome {
 
 /// What the small writes of a run came to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteResults {
     /// How long they were on their way.
     #[serde(flatten)]
     pub delays: Delays,
@@ -231,7 +231,7 @@ pub(crate) mod tests {
                 wire_bytes: 1_100_000,
                 model_drops: 7,
                 written: None,
-                clock: Clock { starts: "connect".into(), ends: "last byte".into() },
+                clock: TimedSpan { starts: "connect".into(), ends: "last byte".into() },
                 verdict: RecordedVerdict::default(),
                 environment: Environment {
                     versions: [("tcp".to_owned(), "1".to_owned())].into(),
@@ -252,7 +252,7 @@ pub(crate) mod tests {
         record.case.size = 10;
         record.id = record.case.id();
         let delays = Delays { count: 100, p50_ms, p90_ms: p50_ms, p99_ms: max_ms, max_ms };
-        record.outcome.written = Some(Written { delays, wire_bytes: 2500, wire_bytes_there: 2000 });
+        record.outcome.written = Some(WriteResults { delays, wire_bytes: 2500, wire_bytes_there: 2000 });
         record
     }
 

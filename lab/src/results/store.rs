@@ -167,7 +167,7 @@ fn read_all<R: DeserializeOwned>(folder: &Path, path: &Path, bytes: &[u8]) -> Re
 
 /// Reads the records of a folder as another process appends them.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct RecordReader {
     folder: PathBuf,
     /// Unless everything is to be read the next time.
     seen: Option<Seen>,
@@ -185,7 +185,7 @@ struct Seen {
     lines: usize,
 }
 
-impl Reader {
+impl RecordReader {
     /// Creates the reader of a folder, in which there may be no results yet.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), seen: None }
@@ -259,10 +259,10 @@ pub(super) fn parse<R: DeserializeOwned>(
     for (index, line) in bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
         let at = |error| StoreError::Line { path: path.to_owned(), line: before + index + 1, error };
         #[derive(serde::Deserialize)]
-        struct Form {
+        struct RecordFormat {
             schema: u64,
         }
-        let Form { schema } = serde_json::from_slice(line).map_err(at)?;
+        let RecordFormat { schema } = serde_json::from_slice(line).map_err(at)?;
         if schema > u64::from(SCHEMA) {
             return Err(StoreError::Schema { path: path.to_owned(), line: before + index + 1, schema });
         }
@@ -328,7 +328,7 @@ mod tests {
     fn a_reader_follows_what_is_appended() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(RECORDS);
-        let (mut reader, mut records) = (Reader::new(folder.path()), Vec::<Record>::new());
+        let (mut reader, mut records) = (RecordReader::new(folder.path()), Vec::<Record>::new());
         assert!(!reader.more(&mut records).expect("nothing yet"));
         let mut store = Store::open(folder.path()).expect("a new folder");
         store.append(record(1.0)).expect("room");

@@ -25,7 +25,7 @@ pub use estimate::Estimate;
 pub use measure::{Measure, MeasureError};
 pub(crate) use measure::{absent, guarded};
 pub use options::RunOptions;
-pub use progress::Progress;
+pub use progress::ProgressReporter;
 pub(crate) use progress::ended;
 pub use stop::StopFlag;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(
     (store, maker): (&mut Store, &Maker),
     measure: &dyn Measure,
     jobs: NonZeroUsize,
-    progress: &mut Progress,
+    progress: &mut ProgressReporter,
     stop: &StopFlag,
 ) -> Result<Account, RunError> {
     thread::scope(|scope| {
@@ -96,7 +96,7 @@ pub(crate) fn run(
 }
 
 /// A run that ended.
-struct Ended {
+struct FinishedRun {
     task: Task,
     seconds: f64,
     result: Result<RunOutcome, MeasureError>,
@@ -104,8 +104,8 @@ struct Ended {
 
 struct Runner<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    sender: Sender<Ended>,
-    results: Receiver<Ended>,
+    sender: Sender<FinishedRun>,
+    results: Receiver<FinishedRun>,
     agenda: Agenda,
     measure: &'scope dyn Measure,
     stop: &'scope StopFlag,
@@ -120,7 +120,7 @@ struct Runner<'scope, 'env> {
 }
 
 impl Runner<'_, '_> {
-    fn all(&mut self, store: &mut Store, progress: &mut Progress) -> Result<(), RunError> {
+    fn all(&mut self, store: &mut Store, progress: &mut ProgressReporter) -> Result<(), RunError> {
         loop {
             while self.running < self.jobs && !self.stop.is_set() && self.start_next() {}
             progress.show(&self.agenda, self.jobs);
@@ -145,13 +145,13 @@ impl Runner<'_, '_> {
             let start = Instant::now();
             let result = guarded(|| measure.measure(&task.case, stop));
             // There is no receiver any more when results cannot be stored.
-            let _ = sender.send(Ended { task, seconds: start.elapsed().as_secs_f64(), result });
+            let _ = sender.send(FinishedRun { task, seconds: start.elapsed().as_secs_f64(), result });
         });
         true
     }
 
-    fn take(&mut self, ended: Ended, store: &mut Store, progress: &mut Progress) -> Result<(), RunError> {
-        let Ended { task, seconds, result } = ended;
+    fn take(&mut self, ended: FinishedRun, store: &mut Store, progress: &mut ProgressReporter) -> Result<(), RunError> {
+        let FinishedRun { task, seconds, result } = ended;
         self.agenda.took(&task, seconds);
         match result {
             Err(MeasureError::Machine(why)) => Err(RunError::Machine(why)),
@@ -180,7 +180,7 @@ impl Runner<'_, '_> {
         task: Task,
         outcome: RunOutcome,
         store: &mut Store,
-        progress: &mut Progress,
+        progress: &mut ProgressReporter,
     ) -> Result<(), RunError> {
         let record = Record {
             schema: SCHEMA,
@@ -211,7 +211,7 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    fn again(&mut self, mut task: Task, why: String, progress: &mut Progress) {
+    fn again(&mut self, mut task: Task, why: String, progress: &mut ProgressReporter) {
         if task.attempt < TRIES {
             task.attempt += 1;
             self.agenda.again(task);

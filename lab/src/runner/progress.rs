@@ -11,7 +11,7 @@ const DRAWINGS_PER_SECOND: u8 = 10;
 
 /// Shows the progress of the runs.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressReporter {
     how: How,
     /// The last known description of the remaining work.
     left: String,
@@ -24,7 +24,7 @@ enum How {
     Nothing,
 }
 
-impl Progress {
+impl ProgressReporter {
     /// Creates a progress display on stderr.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
@@ -78,7 +78,7 @@ impl Progress {
     }
 }
 
-impl Default for Progress {
+impl Default for ProgressReporter {
     fn default() -> Self {
         Self::new()
     }

@@ -91,7 +91,7 @@ fn execute(plan: &LinkPlan, folder: &Path, measure: &Scripted, jobs: usize) -> R
     let jobs = NonZeroUsize::new(jobs).expect("some");
     let file = tempfile::NamedTempFile::new().expect("a file");
     let maker = Maker::new(file.path()).expect("a plan");
-    run(agenda, (&mut store, &maker), measure, jobs, &mut Progress::none(), &StopFlag::default())
+    run(agenda, (&mut store, &maker), measure, jobs, &mut ProgressReporter::none(), &StopFlag::default())
 }
 
 fn cold(mut plan: LinkPlan) -> LinkPlan {
@@ -187,7 +187,7 @@ fn an_absent_peer_is_named_and_left_out() {
 }
 
 #[test]
-fn a_machine_that_cannot_stops_everything_and_keeps_what_was() {
+fn runner_machine_error_keeps_results() {
     let folder = tempfile::tempdir().expect("a folder");
     let measure = Scripted { breaks_after: Some(4), ..Scripted::default() };
     let error = execute(&cold(plan()), folder.path(), &measure, 1).expect_err("no namespaces");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use netsim::{Duplex, Ecn, Fate, Link, Rate, Time};
+use netsim::{Duplex, Ecn, Link, OfferOutcome, Rate, Time};
 
 use super::traffic::{echo, open, send_numbered};
 use super::{CheckError, Finding, start, stop};
@@ -56,7 +56,7 @@ fn delivered_by_model(link: &str) -> Vec<u32> {
     (0..PACKETS)
         .filter(|&number| {
             let now = Time::from(PACKET_INTERVAL * number);
-            matches!(link.offer(now, bytes, Ecn::NotEct), Fate::Delivered(_))
+            matches!(link.offer(now, bytes, Ecn::NotEct), OfferOutcome::Delivered(_))
         })
         .collect()
 }

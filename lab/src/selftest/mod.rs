@@ -16,8 +16,8 @@ use crate::emulated::{EmulatedNetwork, EmulationError, Observation};
 use crate::exit::{Code, Failure};
 use crate::layout::Layout;
 use crate::output::say;
-use crate::space::acquire;
-use crate::verdict::Verdict;
+use crate::testbed::acquire;
+use crate::verdict::RunValidity;
 
 /// Rates to try, in Mbit/s.
 const RATES: [u64; 6] = [10, 50, 100, 200, 500, 1000];
@@ -32,7 +32,7 @@ struct Finding {
     wanted: String,
     /// Whether it is right.
     holds: bool,
-    verdict: Verdict,
+    verdict: RunValidity,
 }
 
 /// The reason why a check has no result.
@@ -105,8 +105,8 @@ impl fmt::Display for Finding {
 }
 
 /// Ends a network, and judges it.
-fn stop(network: EmulatedNetwork) -> (Observation, Verdict) {
+fn stop(network: EmulatedNetwork) -> (Observation, RunValidity) {
     let observation = network.stop();
-    let verdict = Verdict::of(&observation);
+    let verdict = RunValidity::of(&observation);
     (observation, verdict)
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
-use crate::space::Host;
 use crate::sys::scheduling::make_real_time;
+use crate::testbed::Host;
 
 /// IPv4 and UDP header.
 pub(super) const HEADERS: usize = 28;

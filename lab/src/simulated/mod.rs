@@ -22,5 +22,5 @@ pub use record::{EmulationRecord, FlowRecord, ProgramRecord, SimCase, SimEnding,
 pub(crate) use record::{drops, rounded, wait_p95};
 pub(crate) use run::{ended, now, outlook, reasons, run};
 pub use scenario::{BackgroundText, FlowText, Scenario, Text};
-pub(crate) use show::{Line, body, csv, found, lines, picture};
+pub(crate) use show::{PlotSeries, body, csv, found, lines, picture};
 pub use topology::TopologyText;

@@ -9,7 +9,9 @@ use super::record::Ids;
 use super::scenario::{FlowText, Scenario, Text};
 use super::text::{PlanText, SeriesText, SweepText};
 use super::{SimCase, SimQuantity};
-use crate::plan::{Claim, Line, Overlays, PlanError, Published, Scale, Source, Spread, is_name, parse_time, read_text};
+use crate::plan::{
+    Claim, Overlays, PlanError, PlanFile, Published, ReferenceCurve, Scale, Spread, is_name, parse_time, read_text,
+};
 
 /// A plan with flows that share a link, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +31,7 @@ pub struct SimPlan {
     /// Published values, drawn over the measurements.
     pub published: Vec<Published>,
     /// Lines to compare them with.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ReferenceCurve>,
     /// Seeds, with each of which every point is run once.
     pub seeds: Vec<u64>,
     /// Time after which a run is ended, virtual time in the simulator.
@@ -123,7 +125,7 @@ impl SimPlan {
     /// # Errors
     /// Those of [`SimPlan::read`].
     pub fn parse(file: &Path, text: &str) -> Result<Option<Self>, PlanError> {
-        let source = Source { file, text };
+        let source = PlanFile { file, text };
         if !source.has("flow") {
             return Ok(None);
         }
@@ -195,7 +197,7 @@ impl SimPlan {
     }
 
     /// Reads what is drawn beside the measurements. A published claim in words is a claim like others.
-    fn overlay(&mut self, source: Source<'_>, written: &PlanText) -> Result<(), PlanError> {
+    fn overlay(&mut self, source: PlanFile<'_>, written: &PlanText) -> Result<(), PlanError> {
         let overlays = Overlays {
             source,
             sweeps: self.sweeps.iter().map(|sweep| sweep.name.as_str()).collect(),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use netsim::{LinkStats, Waits};
+use netsim::{LinkStats, QueueDelays};
 use serde::{Deserialize, Serialize};
 use sim::{Ending, SharedOutcome};
 
 use super::Scenario;
-use crate::peers::Clock;
+use crate::peers::TimedSpan;
 use crate::results::{Made, RecordedVerdict, StoreOf, TRIES, is_stale};
 
 /// The records of runs with flows in one folder.
@@ -165,7 +165,7 @@ pub struct ProgramRecord {
     /// Whether the bytes were encrypted in transit.
     pub encrypted: bool,
     /// The events that start and end the clock.
-    pub clock: Clock,
+    pub clock: TimedSpan,
     /// Why it gave up, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -300,7 +300,7 @@ pub(crate) fn drops<'a>(links: impl Iterator<Item = &'a LinkStats>) -> (u64, u64
 }
 
 /// Returns the wait that 95 % of the packets did not exceed, in milliseconds; `None` without packets.
-pub(crate) fn wait_p95(waits: &Waits) -> Option<f64> {
+pub(crate) fn wait_p95(waits: &QueueDelays) -> Option<f64> {
     waits.quantile(0.95).map(|wait| rounded(wait.as_secs_f64() * 1e3))
 }
 

@@ -14,10 +14,10 @@ use jiff::{Timestamp, Unit};
 
 use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
-use crate::measured::Outlook;
 use crate::output::{say, warn};
 use crate::results::{Maker, PLAN, TRIES, keep, open};
 use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, absent, guarded};
+use crate::tables::Outlook;
 
 /// Runs the cases that have no record yet, with the requested number of runs in parallel; returns the exit code.
 pub(crate) fn run(

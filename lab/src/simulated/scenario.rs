@@ -99,23 +99,23 @@ pub struct BackgroundText {
 
 /// A value of a plan: text, although a number may be written without quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "Written", into = "String")]
+#[serde(from = "ValueText", into = "String")]
 pub struct Text(pub String);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum ValueText {
     Text(String),
     Whole(i64),
     Number(f64),
 }
 
-impl From<Written> for Text {
-    fn from(written: Written) -> Self {
+impl From<ValueText> for Text {
+    fn from(written: ValueText) -> Self {
         Self(match written {
-            Written::Text(text) => text,
-            Written::Whole(number) => number.to_string(),
-            Written::Number(number) => number.to_string(),
+            ValueText::Text(text) => text,
+            ValueText::Whole(number) => number.to_string(),
+            ValueText::Number(number) => number.to_string(),
         })
     }
 }

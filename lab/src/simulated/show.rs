@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::{ProgramRecord, SimCase, SimEnding, SimPlan, SimPoint, SimQuantity, SimRecord, SimSweep, Vary};
 use crate::lists;
-use crate::picture::{Chart, Form, Gap, Lines, Mark, Series, escaped};
-use crate::plan::{Line as Law, Scale, Spread};
+use crate::picture::{Chart, Gap, Lines, Mark, MarkStyle, Series, escaped};
+use crate::plan::{ReferenceCurve as Law, Scale, Spread};
 use crate::results::{Bound, Times, line_through_origin, of_one_build};
 
 /// Records by their cases: of two of one case, which differ in the cap, the last.
@@ -56,14 +56,14 @@ pub(crate) fn found(
 }
 
 /// One line of a picture: a series, a flow of it, and its name.
-pub(crate) struct Line {
+pub(crate) struct PlotSeries {
     pub(crate) series: usize,
     pub(crate) flow: usize,
     pub(crate) name: String,
 }
 
 /// Returns the lines of a sweep's picture, in the order of their styles.
-pub(crate) fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
+pub(crate) fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<PlotSeries> {
     let of_flows = sweep.vary == Vary::Time || sweep.picture.y.is_of_flows();
     let flows = if of_flows { &sweep.picture.flows[..] } else { &[0] };
     let name = |series: usize, flow: usize| {
@@ -75,7 +75,7 @@ pub(crate) fn lines(plan: &SimPlan, sweep: &SimSweep) -> Vec<Line> {
         }
     };
     let all = (0..plan.series.len()).flat_map(|series| flows.iter().map(move |flow| (series, *flow)));
-    all.map(|(series, flow)| Line { series, flow, name: name(series, flow) }).collect()
+    all.map(|(series, flow)| PlotSeries { series, flow, name: name(series, flow) }).collect()
 }
 
 /// The summary of the runs of one line at one point: the median and its bar.
@@ -87,7 +87,7 @@ struct Cell {
     runs: usize,
 }
 
-fn cell(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records: &ById<'_>) -> Option<Cell> {
+fn cell(plan: &SimPlan, sweep: &SimSweep, line: &PlotSeries, point: &SimPoint, records: &ById<'_>) -> Option<Cell> {
     let values = |series: usize| -> Vec<Bound> {
         let runs = runs(plan.ids_at(point, series), records);
         runs.iter().filter_map(|record| sweep.picture.y.of(record, line.flow)).collect()
@@ -112,10 +112,10 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
         if over_time {
             let runs = runs(plan.ids_at(&sweep.points[0], line.series), &records);
             let course = course(&runs, line.flow, sweep.picture.y, sweep.picture.spread);
-            return Series::new(&line.name, style, course.into_iter().map(Ok)).drawn(Form::Course);
+            return Series::new(&line.name, style, course.into_iter().map(Ok)).drawn(MarkStyle::Course);
         }
         let points = sweep.points.iter().map(|point| mark(plan, sweep, line, point, &records));
-        let form = if sweep.picture.fit { Form::Scattered } else { Form::Joined };
+        let form = if sweep.picture.fit { MarkStyle::Scattered } else { MarkStyle::Joined };
         Series::new(&line.name, style, points).drawn(form)
     });
     let series: Vec<Series> = series.collect();
@@ -146,7 +146,13 @@ pub(crate) fn picture(plan: &SimPlan, sweep: &SimSweep, records: &[SimRecord]) -
 }
 
 /// Returns the point of a line, or the gap where too few runs have a value.
-fn mark(plan: &SimPlan, sweep: &SimSweep, line: &Line, point: &SimPoint, records: &ById<'_>) -> Result<Mark, Gap> {
+fn mark(
+    plan: &SimPlan,
+    sweep: &SimSweep,
+    line: &PlotSeries,
+    point: &SimPoint,
+    records: &ById<'_>,
+) -> Result<Mark, Gap> {
     let cell = cell(plan, sweep, line, point, records);
     let mark = cell.map(|cell| {
         let [median, low, high] = [cell.median, cell.low, cell.high].map(Bound::value);

@@ -45,7 +45,7 @@ const MOST_CHANGES: usize = 50;
 
 /// What is known of a connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct TracedConnection {
     course: Course<{ MEASURED.len() }>,
     last: [Option<f64>; MEASURED.len()],
     arrivals: Arrivals,
@@ -63,7 +63,7 @@ pub(crate) struct Connection {
     is_closed: bool,
 }
 
-impl Connection {
+impl TracedConnection {
     /// Creates one whose course has at most so many buckets.
     pub(super) fn new(buckets: usize) -> Self {
         Self {

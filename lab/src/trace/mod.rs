@@ -9,7 +9,7 @@ mod words;
 
 use std::collections::VecDeque;
 
-pub(crate) use connection::{Connection, MEASURED, Measured};
+pub(crate) use connection::{MEASURED, Measured, TracedConnection};
 pub(crate) use course::Course;
 use record::{Record, Records};
 
@@ -27,7 +27,7 @@ pub(crate) struct Limits {
 pub(crate) struct Trace {
     limits: Limits,
     records: Records,
-    connections: VecDeque<Connection>,
+    connections: VecDeque<TracedConnection>,
     earlier: usize,
     strange: usize,
     complaint: Option<String>,
@@ -75,7 +75,7 @@ impl Trace {
     }
 
     /// Returns the connections that are kept, the first one first.
-    pub(crate) fn connections(&self) -> &VecDeque<Connection> {
+    pub(crate) fn connections(&self) -> &VecDeque<TracedConnection> {
         &self.connections
     }
 
@@ -100,7 +100,7 @@ impl Trace {
                 self.connections.pop_front();
                 self.earlier += 1;
             }
-            self.connections.push_back(Connection::new(self.limits.buckets));
+            self.connections.push_back(TracedConnection::new(self.limits.buckets));
         } else if let Some(connection) = self.connections.back_mut() {
             connection.event(record);
         } else {

@@ -16,7 +16,7 @@ fn trace() -> Trace {
     Trace::new(Limits { buckets: 1000, connections: 2 })
 }
 
-fn windows(connection: &Connection) -> Vec<(f64, f64)> {
+fn windows(connection: &TracedConnection) -> Vec<(f64, f64)> {
     let of = |bucket: &Bucket<{ MEASURED.len() }>| Some((bucket.time(), bucket.values[2].mean_low_high()?[0]));
     connection.course().buckets().iter().filter_map(of).collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn state(mode_and_phase: &str, constraint: &str) -> String {
     format!("{does}: {why}")
 }
 
-/// Returns what holds a sender back, as its engine has decided (`LimitedBy` and `Constraint`).
+/// Returns what holds a sender back, as its engine has decided (`SendLimit` and `RateConstraint`).
 pub(super) fn limit(limited_by: &str) -> String {
     let words = match limited_by {
         "search" => "limited by: finding the rate",
@@ -58,7 +58,7 @@ pub(super) fn limit(limited_by: &str) -> String {
     words.to_owned()
 }
 
-/// Returns what holds a transfer back, by the name that its program has for it (`Bottleneck`): it knows of disks, memory
+/// Returns what holds a transfer back, by the name that its program has for it (`ForecastLimit`): it knows of disks, memory
 /// and sockets as well, and shows the same name itself.
 pub(super) fn bottleneck(name: &str) -> String {
     format!("limited by: {}", shortened(name))

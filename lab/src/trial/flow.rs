@@ -8,7 +8,7 @@ use netsim::Rate;
 use crate::clock;
 use crate::peers::{self, Gate, Job, PeerError, Programs, Start, Transfer};
 use crate::simulated::ProgramFlow;
-use crate::space::Host;
+use crate::testbed::Host;
 
 /// What became of a flow, as its program saw it.
 #[derive(Debug, Default)]

@@ -16,11 +16,11 @@ use crate::emulator::{HostTraffic, Measuring, Scheduling};
 use crate::layout::{Layout, LayoutError, read_topology};
 use crate::peers::{self, Downpour, Gate, Job, Peer, PeerError, Presence, Programs, Start, Transfer};
 use crate::plan::LinkCase;
-use crate::results::{Ending, Environment, Lateness, RecordedVerdict, RunOutcome, Written};
+use crate::results::{Ending, Environment, Lateness, RecordedVerdict, RunOutcome, WriteResults};
 use crate::runner::{Measure, MeasureError, StopFlag};
 use crate::simulated::{SimCase, SimRecord};
-use crate::space::{self, CableKind, Host};
-use crate::verdict::{self, Verdict};
+use crate::testbed::{self, CableKind, Host};
+use crate::verdict::{self, RunValidity};
 
 /// Interval at which a run checks whether it should end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -113,7 +113,7 @@ impl Measure for Trials {
 
     /// An ordinary user gets a user namespace.
     fn prepare(&self) -> Result<(), MeasureError> {
-        space::acquire().map_err(|error| MeasureError::Machine(error.to_string()))
+        testbed::acquire().map_err(|error| MeasureError::Machine(error.to_string()))
     }
 
     fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
@@ -190,7 +190,7 @@ fn outcome(peer: &Peer, case: &LinkCase, transfer: Transfer, run: &Observation, 
     };
     let sent = |hosts: &[HostTraffic]| hosts.iter().map(|host| host.bytes_sent).sum();
     let traffic = &run.report.traffic;
-    let written = transfer.delays.map(|delays| Written {
+    let written = transfer.delays.map(|delays| WriteResults {
         delays,
         wire_bytes: sent(traffic),
         wire_bytes_there: traffic.get(from).map_or(0, |host| host.bytes_sent),
@@ -231,7 +231,7 @@ fn recorded_verdict(run: &Observation) -> RecordedVerdict {
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let lateness = report.lateness_of_all();
     RecordedVerdict {
-        reasons: Verdict::of(run).faults.iter().map(ToString::to_string).collect(),
+        reasons: RunValidity::of(run).faults.iter().map(ToString::to_string).collect(),
         lateness: Lateness {
             p50_us: micros(lateness.percentile(50)),
             p99_us: micros(lateness.percentile(99)),

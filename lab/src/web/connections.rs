@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// An open connection.
 #[derive(Debug)]
-struct Connection {
+struct HttpConnection {
     task: AbortHandle,
     rank: Arc<Mutex<Rank>>,
 }
@@ -51,7 +51,7 @@ impl Rank {
 /// out who does.
 pub(super) async fn serve(listener: TcpListener, rooms: Router) -> Infallible {
     let mut tasks = JoinSet::new();
-    let mut open: Vec<Connection> = Vec::new();
+    let mut open: Vec<HttpConnection> = Vec::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
@@ -66,7 +66,7 @@ pub(super) async fn serve(listener: TcpListener, rooms: Router) -> Infallible {
         }
         let rank = Arc::new(Mutex::new(Rank::now(false)));
         let task = tasks.spawn(answer(stream, rooms.clone(), Arc::clone(&rank)));
-        open.push(Connection { task, rank });
+        open.push(HttpConnection { task, rank });
     }
 }
 

@@ -22,28 +22,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is known of links.
 #[derive(Debug)]
-struct Links {
+struct LinkProbe {
     /// The program that makes a trial link: this one.
     program: PathBuf,
     /// What was found last. Whoever finds out holds this lock.
-    found: Mutex<Option<Found>>,
+    found: Mutex<Option<LinkSupport>>,
 }
 
 /// Whether there are links, and if not, what to do about it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct LinkSupport {
     is_ready: bool,
     why: String,
 }
 
 /// Returns the route that tells.
 pub(super) fn routes(program: &Path) -> Router {
-    let links = Links { program: program.to_owned(), found: Mutex::default() };
+    let links = LinkProbe { program: program.to_owned(), found: Mutex::default() };
     Router::new().route("/links", get(tell)).with_state(Arc::new(links))
 }
 
-async fn tell(State(links): State<Arc<Links>>) -> Result<Json<Found>, Refusal> {
+async fn tell(State(links): State<Arc<LinkProbe>>) -> Result<Json<LinkSupport>, Refusal> {
     let mut known = links.found.lock().await;
     // What is missing may have been mended since.
     if let Some(found) = known.as_ref().filter(|found| found.is_ready) {
@@ -56,8 +56,8 @@ async fn tell(State(links): State<Arc<Links>>) -> Result<Json<Found>, Refusal> {
 
 /// Finds out by a link on which nothing is done. Nobody can tell without trying, and a process that tries enters a user
 /// namespace: another one has to.
-fn probe(program: &Path) -> Found {
-    let failed = |why: String| Found { is_ready: false, why };
+fn probe(program: &Path) -> LinkSupport {
+    let failed = |why: String| LinkSupport { is_ready: false, why };
     let mut command = Command::new(program);
     command.arg0(crate::NAME).args(["link", "--quiet", "--", "true"]);
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
@@ -68,7 +68,7 @@ fn probe(program: &Path) -> Found {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         match process.try_wait() {
-            Ok(Some(status)) if status.success() => return Found { is_ready: true, why: String::new() },
+            Ok(Some(status)) if status.success() => return LinkSupport { is_ready: true, why: String::new() },
             Ok(None) => thread::sleep(LOOK_EVERY),
             Ok(Some(_)) | Err(_) => {
                 let said = process.wait_with_output().map(|output| output.stderr).unwrap_or_default();

@@ -6,14 +6,14 @@
 mod background;
 mod connections;
 mod demonstration;
+mod experiment_index;
 mod guard;
 mod links;
 mod live;
+mod lock;
 mod page;
-mod quiet;
 mod refusal;
 mod results;
-mod shelf;
 mod testing;
 mod topic;
 
@@ -36,10 +36,10 @@ use crate::peers::{Downpour, Programs};
 use crate::runner::StopFlag;
 use demonstration::Demonstration;
 pub use demonstration::demonstrate;
+use experiment_index::ExperimentIndex;
 use guard::Guard;
 use live::Live;
-use quiet::Quiet;
-use shelf::Shelf;
+use lock::MeasurementLock;
 use testing::Testing;
 
 /// How often the program looks whether it is to stop.
@@ -126,8 +126,8 @@ fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> 
         |error: io::Error| Failure::new(Code::Other, format_args!("cannot tell which program this is: {error}"));
     let program = std::env::current_exe().map_err(unknown)?;
     let programs = Programs::of_this(downpour).map_err(unknown)?;
-    let shelf = Arc::new(Shelf::new(args.experiments.as_deref()));
-    Ok(Testing::new(Arc::clone(&shelf), Quiet::new(shelf), program, programs))
+    let shelf = Arc::new(ExperimentIndex::new(args.experiments.as_deref()));
+    Ok(Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), program, programs))
 }
 
 /// The page and its rooms.

@@ -9,13 +9,13 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::experiment_index::{Book, ExperimentIndex};
 use super::lock;
 use super::refusal::Refusal;
-use super::shelf::{Book, Shelf};
-use crate::judged::{self, Judged, Stored};
-use crate::measured::{Measured, Place, Run};
+use crate::claims::{self, Judged, Stored};
 use crate::picture::svg;
 use crate::plan::read_text;
+use crate::tables::{CellPosition, Measured, RunEntry};
 
 /// The longest expression that is evaluated, and the most brackets in it.
 const LONGEST_QUERY: usize = 2_000;
@@ -23,10 +23,10 @@ const MOST_BRACKETS: usize = 50;
 /// Runs that are listed behind a number.
 const MOST_RUNS: usize = 1_000;
 
-type Answer = Result<Json<Value>, Refusal>;
+type ApiResult = Result<Json<Value>, Refusal>;
 
 /// Returns the routes of the room.
-pub(super) fn routes(shelf: Arc<Shelf>) -> Router {
+pub(super) fn routes(shelf: Arc<ExperimentIndex>) -> Router {
     let room = Router::new()
         .route("/list", get(list))
         .route("/open", get(open))
@@ -38,37 +38,40 @@ pub(super) fn routes(shelf: Arc<Shelf>) -> Router {
 
 /// What is asked of one book.
 #[derive(Debug, Deserialize)]
-struct Named {
+struct ResultsQuery {
     name: String,
 }
 
 /// An experiment in the list.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct ExperimentItem {
     name: String,
     title: String,
     has_results: bool,
     verdicts: Vec<Stored>,
 }
 
-async fn list(State(shelf): State<Arc<Shelf>>) -> Answer {
+async fn list(State(shelf): State<Arc<ExperimentIndex>>) -> ApiResult {
     let of = Arc::clone(&shelf);
     let entries = shelf.work(move || Ok(of.books().iter().map(entry).collect::<Vec<_>>())).await?;
     Ok(Json(json!({ "entries": entries })))
 }
 
-fn entry(book: &Book) -> Entry {
+fn entry(book: &Book) -> ExperimentItem {
     let plan = read_text(&book.plan).ok().and_then(|text| text.parse::<toml::Table>().ok());
     let title = plan.as_ref().and_then(|plan| plan.get("title")?.as_str());
-    Entry {
+    ExperimentItem {
         name: book.name.clone(),
         title: title.unwrap_or(&book.name).to_owned(),
         has_results: book.has_results,
-        verdicts: judged::stored(&book.folder),
+        verdicts: claims::stored(&book.folder),
     }
 }
 
-async fn open(State(shelf): State<Arc<Shelf>>, Query(Named { name }): Query<Named>) -> Answer {
+async fn open(
+    State(shelf): State<Arc<ExperimentIndex>>,
+    Query(ResultsQuery { name }): Query<ResultsQuery>,
+) -> ApiResult {
     let of = Arc::clone(&shelf);
     let opened = move || {
         let book = of.find(&name)?;
@@ -84,15 +87,15 @@ fn opened(book: &Book, measured: &Measured) -> Value {
     let (title, _) = measured.title_and_name();
     let claims: Vec<_> =
         measured.claims().iter().map(|(text, section)| json!({ "text": text, "section": section })).collect();
-    let (judged, judged_not) = match judged::read(&book.folder, measured) {
+    let (judged, judged_not) = match claims::read(&book.folder, measured) {
         Ok(judged) => (judged, None),
         Err(failure) => (None, Some(failure.message)),
     };
     let Judged { verdicts, text } = judged.unwrap_or_default();
-    let verdict = |verdict: &judged::Verdict| {
+    let verdict = |verdict: &claims::ClaimVerdict| {
         json!({
             "item": verdict.item, "claim": verdict.claim, "system": verdict.system, "measured": verdict.measured,
-            "verdict": verdict.outcome.to_string(), "class": judged::class(&verdict.outcome), "because": verdict.because,
+            "verdict": verdict.outcome.to_string(), "class": claims::class(&verdict.outcome), "because": verdict.because,
             "auto": verdict.auto,
         })
     };
@@ -110,32 +113,35 @@ pub(super) fn pictures(measured: &Measured) -> Vec<String> {
 
 /// A place in the tables of a book.
 #[derive(Debug, Deserialize)]
-struct Placed {
+struct CellLink {
     name: String,
     sweep: usize,
     row: usize,
     point: usize,
 }
 
-async fn at(State(shelf): State<Arc<Shelf>>, Query(asked): Query<Placed>) -> Answer {
+async fn at(State(shelf): State<Arc<ExperimentIndex>>, Query(asked): Query<CellLink>) -> ApiResult {
     let of = Arc::clone(&shelf);
     let found = move || {
-        let Placed { name, sweep, row, point } = asked;
+        let CellLink { name, sweep, row, point } = asked;
         let book = of.find(&name)?;
         let reading = of.read(&book)?;
-        let runs = lock(&reading).measured().runs_at(Place { sweep, row, point });
+        let runs = lock(&reading).measured().runs_at(CellPosition { sweep, row, point });
         Ok(listed(&book, runs.ok_or_else(|| Refusal::unknown("there is no such point: load the page again"))?))
     };
     shelf.work(found).await
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct CellQuery {
     name: String,
     query: String,
 }
 
-async fn behind(State(shelf): State<Arc<Shelf>>, Query(Asked { name, query }): Query<Asked>) -> Answer {
+async fn behind(
+    State(shelf): State<Arc<ExperimentIndex>>,
+    Query(CellQuery { name, query }): Query<CellQuery>,
+) -> ApiResult {
     if query.len() > LONGEST_QUERY || query.matches('(').count() > MOST_BRACKETS {
         return Err(Refusal::bad("this expression is too long to be one of a verdict"));
     }
@@ -144,7 +150,7 @@ async fn behind(State(shelf): State<Arc<Shelf>>, Query(Asked { name, query }): Q
         let book = of.find(&name)?;
         let reading = of.read(&book)?;
         let reading = lock(&reading);
-        let runs = judged::behind(&query, &book.folder, reading.measured());
+        let runs = claims::behind(&query, &book.folder, reading.measured());
         let values: HashMap<_, _> = runs.map_err(|failure| Refusal::bad(failure.message))?.into_iter().collect();
         Ok(listed(&book, reading.measured().runs_with(|id| values.contains_key(id), &values)))
     };
@@ -152,9 +158,9 @@ async fn behind(State(shelf): State<Arc<Shelf>>, Query(Asked { name, query }): Q
 }
 
 /// Returns runs with the commands that make them again.
-fn listed(book: &Book, runs: Vec<Run>) -> Json<Value> {
+fn listed(book: &Book, runs: Vec<RunEntry>) -> Json<Value> {
     let all = runs.len();
-    let with_command = |run: Run| {
+    let with_command = |run: RunEntry| {
         let command = book.command(&run.label);
         let mut run = json!(run);
         run["command"] = command.into();
@@ -170,7 +176,10 @@ struct Indexed {
     index: usize,
 }
 
-async fn record(State(shelf): State<Arc<Shelf>>, Query(Indexed { name, index }): Query<Indexed>) -> Answer {
+async fn record(
+    State(shelf): State<Arc<ExperimentIndex>>,
+    Query(Indexed { name, index }): Query<Indexed>,
+) -> ApiResult {
     let of = Arc::clone(&shelf);
     let found = move || {
         let reading = of.read(&of.find(&name)?)?;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use downpour::remote::{self, Copy, Location, PathOptions, SshOptions, Via};
+use downpour::remote::{self, CarrierChoice, HostCopy, Location, PathOptions, SshOptions};
 use downpour::{Family, TransferEvent};
 
 use super::client::Remote;
@@ -118,14 +118,14 @@ impl Bench<'_> {
         runtime.block_on(count(transfer))
     }
 
-    fn arguments(&self, source: Location, target: Location) -> Copy {
+    fn arguments(&self, source: Location, target: Location) -> HostCopy {
         let mut ssh = vec!["ssh".into()];
         ssh.extend(self.server.options().into_iter().map(Into::into));
         let remote_program = Some(self.remote.program.display().to_string());
-        let mut copy = Copy {
+        let mut copy = HostCopy {
             ssh: SshOptions { command: ssh, remote_program, ..SshOptions::default() },
-            path: PathOptions { via: Via::Udp, family: Family::V4, ports: None },
-            ..Copy::new(vec![source], target)
+            path: PathOptions { via: CarrierChoice::Udp, family: Family::V4, ports: None },
+            ..HostCopy::new(vec![source], target)
         };
         copy.options.engine.endpoint.dead_after = DEAD_AFTER;
         copy.options.retry_for = Some(RETRY_FOR);

@@ -5,8 +5,8 @@ mod commands;
 mod definition;
 mod flag;
 pub(crate) mod flags;
-mod foreign;
 mod reference;
+mod rsync_hints;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -19,20 +19,20 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap_complete::Shell;
-use downpour::files::{Backup, Compare, Existing, Modes, ReceiveSpec, ScanOptions};
+use downpour::files::{Backup, Compare, Existing, Modes, ReceiveRequest, SourceOptions};
 use downpour::remote::{Location, PathOptions, SshOptions};
-use downpour::tunnel::{Forward, Permit, Place};
+use downpour::tunnel::{Forward, ForwardAddress, Permit};
 use downpour::{Rate, TransferOptions};
 use netsim::Duplex;
 
 use crate::exit::{Code, Failure};
-use crate::limit::Limit;
+use crate::rate_timetable::Limit;
 pub(crate) use brief::{command_at, help, wants_json};
 pub(crate) use commands::{Command, Completed, completing};
 pub(crate) use definition::{NAME, definition};
 pub(crate) use flag::Settable;
-pub(crate) use foreign::{answer, translate};
 pub(crate) use reference::reference;
+pub(crate) use rsync_hints::{answer, translate};
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
 
@@ -52,9 +52,9 @@ pub(crate) struct Args {
     pub(crate) no_config: bool,
 
     /// What is sent of the sources.
-    pub(crate) scan: ScanOptions,
+    pub(crate) scan: SourceOptions,
     /// What is done at the target.
-    pub(crate) receive: ReceiveSpec,
+    pub(crate) receive: ReceiveRequest,
     /// How ssh is called.
     pub(crate) ssh: SshOptions,
     /// Where the data goes.
@@ -182,13 +182,13 @@ pub(crate) struct TunnelArgs {
     pub(crate) background: bool,
     pub(crate) in_background: bool,
     pub(crate) persist: Option<Duration>,
-    pub(crate) metrics: Option<Place>,
-    pub(crate) control: Option<Control>,
+    pub(crate) metrics: Option<ForwardAddress>,
+    pub(crate) control: Option<TunnelControl>,
 }
 
 /// What is asked of the tunnels that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
+pub(crate) enum TunnelControl {
     Check,
     Exit,
 }
@@ -196,7 +196,7 @@ pub(crate) enum Control {
 /// What is shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutputArgs {
-    pub(crate) progress: Option<HowShown>,
+    pub(crate) progress: Option<ProgressMode>,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
@@ -204,7 +204,7 @@ pub(crate) struct OutputArgs {
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HowShown {
+pub(crate) enum ProgressMode {
     Bar,
     Line,
     None,
@@ -239,16 +239,17 @@ impl Args {
     fn new(command: Command) -> Self {
         let follows = matches!(command, Command::Cp | Command::Send | Command::Verify);
         let is_exact = matches!(command, Command::Sync | Command::Verify);
-        let scan = ScanOptions { recursive: command != Command::Cp, follow_items: follows, ..ScanOptions::default() };
-        let mut receive = ReceiveSpec {
+        let scan =
+            SourceOptions { recursive: command != Command::Cp, follow_items: follows, ..SourceOptions::default() };
+        let mut receive = ReceiveRequest {
             existing: Existing::Replace,
             modes: if is_exact { Modes::Exact } else { Modes::Masked },
             differences: true,
-            ..ReceiveSpec::to_target("")
+            ..ReceiveRequest::to_target("")
         };
         // A comparison is a copy that is not carried out: what it would do is how the two sides differ.
         if command == Command::Verify {
-            (receive.compare, receive.dry_run, receive.compared) = (Compare::Checksum, true, true);
+            (receive.compare, receive.dry_run, receive.compare_trees) = (Compare::Checksum, true, true);
         }
         if command == Command::Recv {
             receive.requested.many = true;

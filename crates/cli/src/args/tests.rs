@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use downpour::Rate;
-use downpour::files::{Existing, Links, Modes, Pattern, Preserve, Rule};
-use downpour::remote::{Location, Via};
+use downpour::files::{Existing, LinkPolicy, Modes, Pattern, Preserve, Rule};
+use downpour::remote::{CarrierChoice, Location};
 
 use super::flag::Takes;
 use super::*;
@@ -191,11 +191,11 @@ fn the_switches_of_rsync_mean_what_they_mean_there() {
     assert!(found.receive.preserve.owner && found.output.verbose && found.scan.one_file_system);
     assert_eq!(found.receive.existing, Existing::KeepNewer);
     assert_eq!(args("cp -rt --ignore-existing a b").receive.existing, Existing::Skip);
-    assert_eq!(args("cp --existing only a b").receive.existing, Existing::Only);
+    assert_eq!(args("cp --existing only a b").receive.existing, Existing::UpdateOnly);
     assert!(parse("cp -u --existing skip a b").is_err() && parse("cp -u --ignore-existing a b").is_err());
     let found = args("sync -avHn -rpt --existing only a b");
     assert!(found.scan.hard_links && found.receive.dry_run);
-    assert_eq!(found.receive.existing, Existing::Only);
+    assert_eq!(found.receive.existing, Existing::UpdateOnly);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
 #[test]
 fn what_is_to_be_used_instead_exists() {
     let mut count = 0;
-    for (name, said) in foreign::named() {
+    for (name, said) in rsync_hints::named() {
         assert!(flags::all().any(|flag| flag.name == name && !flag.hidden), "no --{name}: {said}");
         count += 1;
     }
@@ -338,7 +338,7 @@ fn a_directory_that_is_made_is_on_this_machine() {
 fn cp_replaces_and_recv_refuses() {
     let found = args("cp a b");
     assert_eq!(found.receive.existing, Existing::Replace);
-    assert_eq!((found.path.via, found.scan.links), (Via::Auto, Links::Copy));
+    assert_eq!((found.path.via, found.scan.links), (CarrierChoice::Auto, LinkPolicy::Copy));
     assert_eq!(args("recv").receive.existing, Existing::Refuse);
     assert_eq!(args("recv --existing skip --checksum").receive.existing, Existing::Skip);
 }

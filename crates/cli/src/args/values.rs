@@ -17,13 +17,13 @@ use downpour::files::Chmod;
 use downpour::files::base64::Bytes;
 use downpour::home;
 use downpour::remote::Location;
-use downpour::tunnel::{Forward, ForwardError, Permit, Place};
+use downpour::tunnel::{Forward, ForwardAddress, ForwardError, Permit};
 use downpour::{MIN_MEMORY, Profile};
 
 use netsim::Duplex;
 
-use crate::limit::Limit;
-use crate::{names, rates};
+use crate::rate_timetable::Limit;
+use crate::{names, rate};
 
 /// A command as words, split like by a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub(super) fn seconds_ago(age: Duration) -> i64 {
 
 /// A rate.
 pub(super) fn rate() -> ValueParser {
-    ValueParser::new(rates::parse)
+    ValueParser::new(rate::parse)
 }
 
 /// A limit, or a timetable of some.
@@ -380,7 +380,9 @@ fn read_local_forward(text: &str) -> Result<Forward, ForwardError> {
 fn read_remote_forward(text: &str) -> Result<Forward, String> {
     let forward = Forward::read(text, true).map_err(|error| error.to_string())?;
     match forward.listen {
-        Place::Tcp { port: 0, .. } => Err("the remote host has to be told a port: write one in place of 0".to_owned()),
+        ForwardAddress::Tcp { port: 0, .. } => {
+            Err("the remote host has to be told a port: write one in place of 0".to_owned())
+        }
         _ => Ok(forward),
     }
 }
@@ -396,8 +398,8 @@ fn read_permit(text: &str) -> Result<Permit, ForwardError> {
 }
 
 /// Parses the argument of `--metrics`.
-fn read_listening(text: &str) -> Result<Place, ForwardError> {
-    Place::read_listening(text)
+fn read_listening(text: &str) -> Result<ForwardAddress, ForwardError> {
+    ForwardAddress::read_listening(text)
 }
 
 /// Parses a bound on memory.

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::layers::{Layer, Setting, Words};
-use super::{is_only_typed, known, options};
+use super::{is_only_typed, options, suggestions};
 
 /// The only key that is not an option.
 const HOST: &str = "host";
@@ -41,7 +41,7 @@ impl File {
     /// Parses a configuration for the commands of `definition`, and checks all of it, so that errors in a host's
     /// section do not show only when that host is used.
     pub(super) fn parse(path: &Path, text: &str, definition: &Command) -> Result<Self, FileError> {
-        let reader = Reader { path, text, definition };
+        let reader = ConfigParser { path, text, definition };
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             reader.error(at, error.message().to_owned())
@@ -81,13 +81,13 @@ impl File {
 }
 
 /// A file while it is being parsed.
-struct Reader<'a> {
+struct ConfigParser<'a> {
     path: &'a Path,
     text: &'a str,
     definition: &'a Command,
 }
 
-impl Reader<'_> {
+impl ConfigParser<'_> {
     fn error(&self, at: usize, message: String) -> FileError {
         FileError { path: self.path.to_owned(), line: self.line(at), message }
     }
@@ -104,7 +104,7 @@ impl Reader<'_> {
         // Several commands may have the option, each with its own idea of valid values.
         let meant: Vec<&Arg> = self.options().filter(|option| option.get_long() == Some(name)).collect();
         let Some(option) = meant.first() else {
-            let hint = known::like(name, self.options().filter_map(Arg::get_long)).map_or_else(
+            let hint = suggestions::like(name, self.options().filter_map(Arg::get_long)).map_or_else(
                 || "; the keys are the long options, without --".to_owned(),
                 |like| format!(": did you mean {like:?}?"),
             );

@@ -5,8 +5,8 @@
 //! Rules (`--exclude`) do not replace each other: they are concatenated in this order.
 
 mod file;
-mod known;
 mod layers;
+mod suggestions;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -29,7 +29,7 @@ use rustix::process::geteuid;
 
 use crate::args::{self, Args, Rules, Settable, answer, flags, is_rule, translate};
 use crate::exit::{Code, Failure};
-use crate::json::{self, Line};
+use crate::json::{self, JsonRecord};
 use crate::print::{self, err, warn};
 use file::File;
 use layers::{Layer, Setting};
@@ -51,7 +51,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
     definition.build();
     let translated = translate(&arguments, &definition).map_err(|advice| Failure::new(Code::Usage, advice))?;
     let arguments = &translated.arguments[..];
-    let surroundings = Surroundings { variables: env::vars_os().collect() };
+    let surroundings = ConfigSources { variables: env::vars_os().collect() };
     let command = args::command_at(arguments).and_then(|at| arguments[at].to_str()).unwrap_or_default();
     let cli = surroundings.read(arguments, &definition)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
@@ -66,7 +66,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
                     // Usage and tips follow behind an empty line.
                     let lines = shown.trim_start_matches("error: ").lines().map(str::trim);
                     let message = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-                    json::print(&Line::Error { message: &message, exit_code: Code::Usage as u8 });
+                    json::print(&JsonRecord::Error { message: &message, exit_code: Code::Usage as u8 });
                 }
                 error.exit()
             }
@@ -93,11 +93,11 @@ fn asked_for(arguments: &[OsString]) -> Vec<OsString> {
 }
 
 /// The environment of the process.
-struct Surroundings {
+struct ConfigSources {
     variables: Vec<(OsString, OsString)>,
 }
 
-impl Surroundings {
+impl ConfigSources {
     /// Reads the arguments, of which this is the built definition. The inner error is clap's own, about the command line.
     fn read(&self, arguments: &[OsString], definition: &Command) -> Result<Result<Args, clap::Error>, Failure> {
         let typed = definition.clone().try_get_matches_from(arguments);
@@ -140,7 +140,7 @@ impl Surroundings {
                 return format!("{name} does nothing: that is for a single run, and goes on the command line");
             }
             // The common prefix must not count as similarity.
-            let hint = known::like(&name[PREFIX.len()..], known.iter().map(|known| &known[PREFIX.len()..]));
+            let hint = suggestions::like(&name[PREFIX.len()..], known.iter().map(|known| &known[PREFIX.len()..]));
             let hint = hint.map_or_else(String::new, |like| format!(": did you mean {PREFIX}{like}?"));
             format!("{name} does nothing{hint}")
         });

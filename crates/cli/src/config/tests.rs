@@ -26,7 +26,7 @@ fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Args, Stri
     let all = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let variables = all.chain([("HOME".into(), home.path().into())]).collect();
     let words: Vec<OsString> = format!("downpour {line}").split(' ').map(OsString::from).collect();
-    match (Surroundings { variables }).read(&words, &built()) {
+    match (ConfigSources { variables }).read(&words, &built()) {
         Ok(Ok(cli)) => Ok(cli),
         Ok(Err(error)) => Err(error.to_string()),
         Err(failure) => Err(failure.message.replace(&path.display().to_string(), "FILE")),
@@ -93,7 +93,7 @@ fn switches_turn_on_and_off() {
 }
 
 #[test]
-fn what_is_typed_takes_away_what_it_excludes() {
+fn config_cli_overrides_conflicting_key() {
     let shown = cp("quiet = true", &[], "cp -v a b").output;
     assert!(shown.verbose && !shown.quiet);
     let shown = cp("quiet = true", &[("DOWNPOUR_VERBOSE", "on")], "cp a b").output;
@@ -151,7 +151,7 @@ fn a_switch_that_is_off_excludes_nothing() {
 }
 
 #[test]
-fn lists() {
+fn config_exclude_include_order() {
     let patterns =
         |args: Args| -> Vec<String> { args.rules.list.iter().map(|rule| rule.pattern().to_string()).collect() };
     let file = "exclude = ['*.o', '.git/']\ninclude = 'keep.o'";
@@ -237,7 +237,7 @@ fn a_variable_with_a_slip_in_its_name_is_told() {
     let names = ["DOWNPOUR_LIMT", "DOWNPOUR_DELETE", "DOWNPOUR_QWXYZ", "DOWNPOUR_TICKET", "DOWNPOUR_RETRY_FOR", "PATH"];
     let variables = names.map(|name| (OsString::from(name), OsString::new())).into();
     assert_eq!(
-        (Surroundings { variables }).unknown(&args::definition()),
+        (ConfigSources { variables }).unknown(&args::definition()),
         [
             "DOWNPOUR_LIMT does nothing: did you mean DOWNPOUR_LIMIT?",
             "DOWNPOUR_DELETE does nothing: that is for a single run, and goes on the command line",

@@ -6,15 +6,15 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Bind, ConnectionStats, Context, EngineOptions, Error, ListenOptions, Peer, Profile, Progress, Stop, Summary,
-    Transfer, TransferEvent, TransferOptions,
+    Bind, ConnectionStats, Context, EngineOptions, Error, ListenOptions, Profile, Progress, Rendezvous, StopReason,
+    Summary, Transfer, TransferEvent, TransferOptions,
 };
 use netsim::Duplex;
-use relay::{Relay, Report};
+use relay::{Relay, RelayReport};
 
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Heard};
+use crate::interrupt::{Attention, SignalEvent};
 use crate::output::Output;
 
 /// Longer than any demo.
@@ -45,7 +45,7 @@ pub(super) struct CrossingResult {
     /// Bytes of files at the receiver.
     pub(super) bytes: u64,
     /// The relay's report at that time.
-    pub(super) relay: Report,
+    pub(super) relay: RelayReport,
 }
 
 impl Crossing<'_> {
@@ -55,7 +55,7 @@ impl Crossing<'_> {
         output: &mut Output,
         attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
-        let listen = Peer::Listen(ListenOptions {
+        let listen = Rendezvous::Listen(ListenOptions {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
             keep: false,
@@ -69,7 +69,7 @@ impl Crossing<'_> {
         let server = *ticket.addresses.first().ok_or_else(|| internal("a ticket without an address"))?;
         let relay = Relay::start(server, self.link.clone()).map_err(|error| Failure::new(Code::Other, error))?;
         ticket.addresses = vec![relay.address()];
-        let mut sender = downpour::send(vec![self.source.to_owned()], Peer::Connect(ticket), options)?;
+        let mut sender = downpour::send(vec![self.source.to_owned()], Rendezvous::Connect(ticket), options)?;
         Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None, refused: None }
             .follow(output, attention)
             .await
@@ -83,7 +83,7 @@ struct Pair<'a> {
     relay: &'a Relay,
     bytes: u64,
     /// When the last file had arrived, and the relay's report at that time.
-    arrived: Option<(Instant, Report)>,
+    arrived: Option<(Instant, RelayReport)>,
     /// What the sender has of the receiver's error, which that side knows itself.
     refused: Option<Error>,
 }
@@ -96,9 +96,9 @@ impl Pair<'_> {
                 event = self.sender.next(), if !sent => sent = self.show(event, output)?,
                 event = self.receiver.next(), if !received => received = self.note(event)?,
                 heard = attention.heard() => match heard {
-                    Heard::HangUp => output.hang_up(),
-                    Heard::Ask => output.tell_progress(),
-                    Heard::Stop(stop) => {
+                    SignalEvent::HangUp => output.hang_up(),
+                    SignalEvent::Ask => output.tell_progress(),
+                    SignalEvent::Stop(stop) => {
                         self.stop(attention).await;
                         return Err(Failure::stopped(stop));
                     }
@@ -120,7 +120,9 @@ impl Pair<'_> {
             Some(TransferEvent::Progress(progress)) => {
                 output.progress(Progress { bytes_done: progress.bytes_done.max(self.bytes), ..progress });
             }
-            Some(TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. }) => output.detail(note),
+            Some(TransferEvent::UserNote(note) | TransferEvent::AttemptFailed { message: note, .. }) => {
+                output.detail(note)
+            }
             Some(TransferEvent::Done(Err(error @ Error::Within { context: Context::Peer { .. }, .. }))) => {
                 self.refused = Some(error);
                 return Ok(true);
@@ -158,7 +160,7 @@ impl Pair<'_> {
     /// Ends both sides. A second signal ends the process.
     async fn stop(&mut self, attention: &mut Attention<'_>) {
         for transfer in [&mut *self.sender, &mut *self.receiver] {
-            transfer.stop(Stop::Cancelled);
+            transfer.stop(StopReason::Cancelled);
             loop {
                 tokio::select! {
                     event = transfer.next() => match event {

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
-use downpour::{Connector, Profile, floor};
+use downpour::{ConnectingSide, Profile, transfer_floor};
 use netsim::{Duplex, Rate};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
-use crate::interrupt::{Attention, Interrupts};
+use crate::interrupt::{Attention, SignalHandlers};
 use crate::json;
 use crate::output::Output;
 use crate::print;
@@ -32,7 +32,7 @@ const PATIENCE: u32 = 3;
 const SAMPLE: &str = "sample";
 
 /// Runs the demo; returns the exit code.
-pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let (Some(link), Some(size)) = (&args.link, args.size) else {
         return Err(Failure::new(Code::Other, "a demo without a link"));
     };
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut Interrupts) -> Result<u8, F
     output.say(format_args!("{what} over {link}."));
     output.speed(Some(told), None);
     output.start("demo", Some(told), None)?;
-    let mut stage = Stage { folder: &folder, source: &source, link };
+    let mut stage = DemoSetup { folder: &folder, source: &source, link };
 
     let outcome = stage.cross(Profile::auto().with_fixed_rate(told), &mut output, &mut attention).await?;
     let mut results = Results::new(link, rate, least(outcome.bytes, link, rate), &outcome);
@@ -83,7 +83,13 @@ fn told_rate(args: &Args, link: &Duplex) -> Result<Rate, Failure> {
 fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
     let rate = link.forward.rate.map_or(told, |rate| rate.min(told)).bits_per_second();
     let rtt = link.forward.delay + link.backward.delay;
-    floor(bytes, downpour::Rate::from_bits_per_second(rate), rtt, link.forward.loss.mean(), Connector::Sender)
+    transfer_floor(
+        bytes,
+        downpour::Rate::from_bits_per_second(rate),
+        rtt,
+        link.forward.loss.mean(),
+        ConnectingSide::Sender,
+    )
 }
 
 /// Runs `work`, which reads or writes large files, on a thread of its own. It ends soon once it is stopped, and what it has
@@ -130,13 +136,13 @@ fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(T
 }
 
 /// The location of a demo's transfers.
-struct Stage<'a> {
+struct DemoSetup<'a> {
     folder: &'a TempDir,
     source: &'a Path,
     link: &'a Duplex,
 }
 
-impl Stage<'_> {
+impl DemoSetup<'_> {
     /// Runs one transfer. What arrives is compared with what was sent, and removed.
     async fn cross(
         &mut self,
@@ -149,7 +155,7 @@ impl Stage<'_> {
         fs::create_dir(&into).map_err(disk)?;
         let crossing = Crossing { source: self.source, into: &into, link: self.link, profile };
         let outcome = crossing.run(output, attention).await?;
-        output.rest();
+        output.hide_progress();
         let (source, arrived) = (self.source.to_owned(), into.clone());
         let look = move |is_stopped: &AtomicBool| missing(&source, &arrived, is_stopped).map_err(disk);
         if let Some(path) = apart(look, attention).await? {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::crossing::CrossingResult;
 use super::tcp::TcpResult;
-use crate::rates::Both;
+use crate::rate::Both;
 
 /// All measurements of a demo: the last object of `downpour demo --json`.
 #[derive(Debug, Serialize)]
@@ -178,16 +178,16 @@ impl fmt::Display for Results {
 
 #[cfg(test)]
 mod tests {
-    use netsim::Count;
+    use netsim::PacketCount;
 
     use super::*;
-    use relay::Report;
+    use relay::RelayReport;
 
     #[test]
     fn the_table() {
         let link = "rate=100M,delay=50ms,queue=256KB,loss=5%".parse().expect("a link");
-        let mut relay = Report::default();
-        relay.forward.offered = Count { packets: 1, bytes: 55_000_000 };
+        let mut relay = RelayReport::default();
+        relay.forward.offered = PacketCount { packets: 1, bytes: 55_000_000 };
         let outcome = CrossingResult { took: Duration::from_millis(4610), bytes: 50_000_000, relay };
         let mut results =
             Results::new(&link, Rate::from_megabits_per_second(100), Duration::from_millis(4573), &outcome);

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use downpour::remote::doctor::{Bottleneck, Checkup, Side, Traffic, Udp};
+use downpour::remote::doctor::{Checkup, ForecastLimit, Side, Traffic, Udp};
 use serde::Serialize;
 
 /// Ports to open in a firewall if the user has named none, from the range that no system assigns automatically
@@ -179,7 +179,7 @@ fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
         add(side, why, "top -b -n 1 | head -n 17".to_owned());
     }
     let verdicts = [&checkup.verdict.up, &checkup.verdict.down];
-    if verdicts.into_iter().flatten().any(|speed| speed.bottleneck == Bottleneck::Disk(side)) {
+    if verdicts.into_iter().flatten().any(|speed| speed.bottleneck == ForecastLimit::Disk(side)) {
         let why = "the disk is slower than the network: see what else uses it".to_owned();
         add(side, why, "iostat -x 1 3".to_owned());
     }

@@ -3,13 +3,13 @@
 mod advice;
 
 use downpour::remote;
-use downpour::remote::doctor::{Doctor, DoctorEvent, Udp};
+use downpour::remote::doctor::{DoctorEvent, DoctorOptions, Udp};
 
 use crate::args::Args;
 use crate::escape;
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
-use crate::json::{self, Line};
+use crate::interrupt::SignalHandlers;
+use crate::json::{self, JsonRecord};
 use crate::options;
 use crate::print::{err, out};
 pub(crate) use advice::Advice;
@@ -19,10 +19,11 @@ use advice::{Asked, advise};
 const MAX_ADVICE: usize = 5;
 
 /// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
-pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u8, Failure> {
+pub(crate) async fn run(mut args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let ssh = options::ssh(&args);
     let host = args.host.take().unwrap_or_default();
-    let mut doctor = Doctor { ssh, target: args.paths.pop(), size: args.size, ..Doctor::new(host.as_str()) };
+    let mut doctor =
+        DoctorOptions { ssh, target: args.paths.pop(), size: args.size, ..DoctorOptions::new(host.as_str()) };
     doctor.engine.profile = options::profile(&args.speed)?;
     doctor.engine.endpoint.max_memory = args.options.engine.endpoint.max_memory;
     doctor.path = args.path;
@@ -44,7 +45,7 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u
             }
         };
         match event {
-            Some(DoctorEvent::Finding(finding)) if args.output.json => json::print(&Line::Finding(&finding)),
+            Some(DoctorEvent::Finding(finding)) if args.output.json => json::print(&JsonRecord::Finding(&finding)),
             Some(DoctorEvent::Finding(finding)) if args.output.verbose => err(escape::lines(&finding.to_string())),
             Some(DoctorEvent::Finding(_)) => {}
             Some(DoctorEvent::Done(result)) => {
@@ -54,7 +55,7 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut Interrupts) -> Result<u
                 };
                 let advice = advise(&checkup, &asked);
                 if args.output.json {
-                    json::print(&Line::Checkup { checkup: &checkup, advice: &advice });
+                    json::print(&JsonRecord::Checkup { checkup: &checkup, advice: &advice });
                 } else {
                     out(escape::lines(&format!("{checkup}{}", lines(&advice))));
                 }

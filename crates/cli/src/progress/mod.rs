@@ -7,14 +7,14 @@ mod lines;
 use std::io::{self, IsTerminal};
 use std::time::Instant;
 
-use crate::args::HowShown;
+use crate::args::ProgressMode;
 use bar::Bar;
 pub(crate) use figures::{Figures, in_words};
 use lines::Lines;
 
 /// The progress display.
 #[derive(Debug)]
-pub(crate) struct Showing(How);
+pub(crate) struct ProgressDisplay(How);
 
 #[derive(Debug)]
 enum How {
@@ -26,13 +26,13 @@ enum How {
     Nothing,
 }
 
-impl Showing {
+impl ProgressDisplay {
     /// Creates the requested display; by default a bar if it can be drawn, otherwise lines.
-    pub(crate) fn new(how: Option<HowShown>) -> Self {
+    pub(crate) fn new(how: Option<ProgressMode>) -> Self {
         Self(match how {
-            Some(HowShown::None) => How::Nothing,
-            Some(HowShown::Line) => How::Lines(Lines::default()),
-            Some(HowShown::Bar) | None => {
+            Some(ProgressMode::None) => How::Nothing,
+            Some(ProgressMode::Line) => How::Lines(Lines::default()),
+            Some(ProgressMode::Bar) | None => {
                 let bar = Bar::new();
                 if bar.is_hidden() { How::Lines(Lines::default()) } else { How::Bar(bar) }
             }

@@ -2,10 +2,10 @@
 
 use downpour::tunnel::TicketListener;
 
-use super::show::Shown;
+use super::show::Verbosity;
 use crate::args::Args;
 use crate::exit::Failure;
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::output::Output;
 use crate::taken;
 use crate::ticket::{self, Guest};
@@ -13,8 +13,8 @@ use crate::{announce, options};
 
 /// Serves those who have the ticket until Ctrl-C or SIGTERM, or until it has expired and the last of them has left.
 pub(super) async fn run(mut args: Args) -> Result<u8, Failure> {
-    let mut interrupts = taken(Interrupts::without_hang_up())?;
-    let shown = Shown::of(&args);
+    let mut interrupts = taken(SignalHandlers::without_hang_up())?;
+    let shown = Verbosity::of(&args);
     let options = options::reach_by_tunnel(&mut args)?.engine;
     let listener =
         TicketListener::listen(args.ticket.listen.flatten(), args.tunnel.valid, args.tunnel.permit, options)?;

@@ -7,13 +7,13 @@ use downpour::remote::{self, Tunnel};
 use downpour::tunnel::control::ControlFolder;
 use downpour::tunnel::{Forwarding, TunnelEvent};
 
-use crate::args::{Args, Control};
+use crate::args::{Args, TunnelControl};
 use crate::exit::{Code, Failure};
-use crate::interrupt::Interrupts;
+use crate::interrupt::SignalHandlers;
 use crate::print::out;
 use crate::stop_signal::StopSignal;
 use crate::{announce, background, options, taken, ticket};
-use show::Shown;
+use show::Verbosity;
 
 /// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
 /// the process, as it ends ssh.
@@ -23,7 +23,9 @@ pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
         (Some(what), Some(host)) => control(what, host),
         (Some(_), None) => Err(no_host("-O")),
         (None, None) if !args.tunnel.remote.is_empty() => Err(no_host("-R")),
-        (None, None) if args.ticket.listen.is_none() && args.path.via == remote::Via::Ssh => Err(no_host("--via ssh")),
+        (None, None) if args.ticket.listen.is_none() && args.path.via == remote::CarrierChoice::Ssh => {
+            Err(no_host("--via ssh"))
+        }
         // clap waives what an option requires where another option excludes it.
         (None, _) if args.ticket.listen.is_none() && !args.tunnel.permit.is_empty() => {
             Err(Failure::new(Code::Usage, "--permit is for the side with --listen"))
@@ -38,8 +40,8 @@ pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
 }
 
 async fn open(mut args: Args) -> Result<u8, Failure> {
-    let mut interrupts = taken(Interrupts::without_hang_up())?;
-    let shown = Shown::of(&args);
+    let mut interrupts = taken(SignalHandlers::without_hang_up())?;
+    let shown = Verbosity::of(&args);
     let in_background = args.tunnel.in_background;
     let named = args.host.clone().unwrap_or_else(|| "the other side".to_owned());
     let show = move |event| {
@@ -91,7 +93,7 @@ fn ended(result: Result<(), downpour::Error>, stopped: Option<StopSignal>) -> Re
 }
 
 /// Shows or ends the tunnels to `host` that run.
-fn control(what: Control, host: &str) -> Result<u8, Failure> {
+fn control(what: TunnelControl, host: &str) -> Result<u8, Failure> {
     let failed = |error| Failure::new(Code::Other, format!("cannot look for tunnels: {error}"));
     let running = ControlFolder::of_user().and_then(|folder| folder.tunnels_to(host)).map_err(failed)?;
     if running.is_empty() {
@@ -101,8 +103,8 @@ fn control(what: Control, host: &str) -> Result<u8, Failure> {
     for tunnel in running {
         let pid = tunnel.pid();
         match what {
-            Control::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
-            Control::Exit => match tunnel.end() {
+            TunnelControl::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
+            TunnelControl::Exit => match tunnel.end() {
                 Ok(()) => out(format_args!("The tunnel to {host} has ended, process {pid}")),
                 Err(_) => left.push(pid.to_string()),
             },

@@ -100,7 +100,7 @@ fn on_a_small_disk(folder: &Path, arguments: &[&std::ffi::OsStr]) -> Option<Comm
 }
 
 #[test]
-fn the_disk_is_full() {
+fn recv_disk_full_exit_code() {
     let here = tempdir().expect("a folder");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 8_000_000), here.path().join("ticket"), here.path().join("into"));

@@ -221,7 +221,7 @@ fn json_tells_each_figure_once() {
 }
 
 #[test]
-fn what_makes_no_sense() {
+fn cp_paths_invalid_exit_code() {
     let here = tempdir().expect("a folder");
     let file = tree::file(&here.path().join("file"), 10);
     for (arguments, code, words) in [

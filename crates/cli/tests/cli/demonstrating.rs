@@ -8,9 +8,9 @@ use std::os::unix::net::UnixListener;
 use rustix::process::Signal;
 use tempfile::tempdir;
 
-use crate::picturing::Place;
 use crate::program::{Ended, Program, arguments, command, downpour, json, program_with};
 use crate::tree;
+use crate::web::Place;
 
 #[test]
 fn numbers_for_programs() {

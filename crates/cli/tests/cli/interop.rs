@@ -59,7 +59,7 @@ fn listening_peer(command: &str, path: &Path, file: &Path) -> Program {
 }
 
 #[test]
-fn it_sends_to_a_receiver_that_listens() {
+fn interop_python_sends_to_recv() {
     let here = tempdir().expect("a folder");
     let (source, ticket, into) =
         (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));

@@ -68,7 +68,7 @@ fn assert_outside_untouched(far: &Far) {
 }
 
 #[test]
-fn no_target_leads_out() {
+fn remote_only_target_outside_denied() {
     let (here, far) = (tempdir().expect("a folder"), limited(""));
     let (file, folder) = (tree::file(&here.path().join("new"), 10), tree::folder(&here.path().join("photos")));
     for way in ways_out(&far) {

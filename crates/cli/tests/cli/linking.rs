@@ -29,7 +29,7 @@ fn assert_followed(here: &Path, into: &Path) {
 }
 
 #[test]
-fn cp_follows_them_within_this_machine_and_says_so() {
+fn cp_named_link_followed_and_counted() {
     let here = tempdir().expect("a folder");
     let (file, folder) = linked(here.path());
     let into = here.path().join("into");
@@ -62,7 +62,7 @@ fn cp_follows_them_in_both_directions() {
 }
 
 #[test]
-fn send_follows_them() {
+fn send_named_link_followed() {
     let here = tempdir().expect("a folder");
     let (file, folder) = linked(here.path());
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
@@ -95,7 +95,7 @@ fn sync_copies_them_and_an_option_decides_for_all() {
 }
 
 #[test]
-fn one_that_leads_nowhere_is_refused() {
+fn cp_dangling_link_fails() {
     let (here, far) = (tempdir().expect("a folder"), Far::new());
     for (target, reason) in [("nothing", "leads nowhere"), ("link", "leads back to where it is")] {
         for folder in [here.path(), &far.home()] {

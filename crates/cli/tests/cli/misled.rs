@@ -83,7 +83,7 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 10);
     let addresses = vec!["192.0.2.1:7".parse().expect("an address")];
-    let ticket = Ticket { key: [7; 32], expires: SystemTime::now(), addresses, listener: Role::Receives };
+    let ticket = Ticket { key: [7; 32], expires: SystemTime::now(), addresses, listener: Role::Receiver };
     let ticket = ticket.to_text().expect("a text");
     downpour(arguments!["send", file, "--to", ticket]).end().expect_line(2, "write --to=TICKET");
     let damaged = &ticket[..ticket.len() / 2];

@@ -46,7 +46,7 @@ fn stdin_and_stdout_are_a_connection_to_the_host() {
 }
 
 #[test]
-fn nobody_there_is_told() {
+fn proxy_refused_port_reported() {
     let far = Far::new();
     let ended = carry(&far, &["far", &free_port().to_string()], b"");
     let words = String::from_utf8_lossy(&ended.stderr);

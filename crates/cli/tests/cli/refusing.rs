@@ -37,7 +37,7 @@ fn a_source_that_does_not_exist() {
 
 #[test]
 fn a_ticket_that_is_damaged_cut_or_something_else() {
-    let text = ticket("127.0.0.1:9", Role::Sends, in_an_hour()).to_text().expect("a text");
+    let text = ticket("127.0.0.1:9", Role::Sender, in_an_hour()).to_text().expect("a text");
     refused(&text.replace(&text[20..24], "zzzz"), 4, "damaged");
     refused(&text[..text.len() - 5], 4, "damaged");
     refused("hello", 4, "not a ticket");
@@ -47,20 +47,20 @@ fn a_ticket_that_is_damaged_cut_or_something_else() {
 #[test]
 fn a_ticket_that_has_expired() {
     let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
-    refused(&ticket("127.0.0.1:9", Role::Sends, an_hour_ago).to_text().expect("a text"), 4, "expired");
+    refused(&ticket("127.0.0.1:9", Role::Sender, an_hour_ago).to_text().expect("a text"), 4, "expired");
 }
 
 #[test]
 fn a_ticket_for_the_other_side() {
-    refused(&ticket("127.0.0.1:9", Role::Receives, in_an_hour()).to_text().expect("a text"), 4, "both sides receive");
+    refused(&ticket("127.0.0.1:9", Role::Receiver, in_an_hour()).to_text().expect("a text"), 4, "both sides receive");
 }
 
 #[test]
-fn nobody_answers() {
+fn connect_no_answer_unreachable() {
     // A socket that is never read, so packets vanish without an answer, as behind a firewall.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = silent.local_addr().expect("an address").to_string();
-    refused(&ticket(&address, Role::Sends, in_an_hour()).to_text().expect("a text"), 5, &address);
+    refused(&ticket(&address, Role::Sender, in_an_hour()).to_text().expect("a text"), 5, &address);
 }
 
 #[test]

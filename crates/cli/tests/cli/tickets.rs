@@ -82,12 +82,12 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         key: [7; 32],
         expires: std::time::SystemTime::now() + std::time::Duration::from_secs(60),
         addresses: vec![([127, 0, 0, 1], port).into()],
-        listener: downpour::Role::Receives,
+        listener: downpour::Role::Receiver,
     };
     made.save(&ticket).expect("a file");
     refused(&["--ticket-file", file, "-L", "0:web:80"], 4, "use it with `downpour send --to`");
     fs::remove_file(&ticket).expect("it is there");
-    downpour::Ticket { listener: downpour::Role::Tunnels, ..made }.save(&ticket).expect("a file");
+    downpour::Ticket { listener: downpour::Role::Tunnel, ..made }.save(&ticket).expect("a file");
     let mut receiving = command(["recv"]);
     receiving.arg("--ticket-file").arg(&ticket).arg("--into").arg(folder.path());
     let ended = Program::start(receiving).end();
@@ -97,7 +97,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         key: [7; 32],
         expires: std::time::SystemTime::now() - std::time::Duration::from_secs(60),
         addresses: vec![([127, 0, 0, 1], port).into()],
-        listener: downpour::Role::Tunnels,
+        listener: downpour::Role::Tunnel,
     };
     let late = folder.path().join("late");
     expired.save(&late).expect("a file");

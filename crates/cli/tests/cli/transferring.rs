@@ -151,7 +151,7 @@ fn quiet_is_quiet_and_verbose_is_not() {
 }
 
 #[test]
-fn nobody_reads_stdout() {
+fn recv_stdout_closed_exit_0() {
     let here = tempdir().expect("a folder");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));

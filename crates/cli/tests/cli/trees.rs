@@ -90,7 +90,7 @@ fn no_more_is_deleted_than_permitted() {
 }
 
 #[test]
-fn that_nothing_is_deleted_is_said() {
+fn delete_skipped_reported() {
     let here = tempdir().expect("a folder");
     let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
     downpour(arguments!["sync", source.join(""), copy]).end().expect(0);

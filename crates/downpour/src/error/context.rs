@@ -103,8 +103,8 @@ impl Error {
 
 const fn noun(role: Role) -> &'static str {
     match role {
-        Role::Sends | Role::Streams => "sender",
-        Role::Receives => "receiver",
-        Role::Tunnels => "other end",
+        Role::Sender | Role::Streams => "sender",
+        Role::Receiver => "receiver",
+        Role::Tunnel => "other end",
     }
 }

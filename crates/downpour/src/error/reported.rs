@@ -171,13 +171,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::files::{FilesError, NotPermitted};
+    use crate::files::{FilesError, NotAllowed};
     use crate::ticket::Role;
 
     fn across(error: &Error, reads_causes: bool) -> Error {
         let closing = Closing::of(error, reads_causes);
         assert!(closing.reason.len() <= MAX_REASON, "{closing:?}");
-        closing.read().within(Context::Peer { role: Role::Receives, by_ticket: true })
+        closing.read().within(Context::Peer { role: Role::Receiver, by_ticket: true })
     }
 
     fn full(path: impl Into<PathBuf>) -> Error {
@@ -193,7 +193,7 @@ mod tests {
             (full("/a/b"), "disk full while writing /a/b", ErrorKind::NoSpace),
             (denied, "no permission: x: Permission denied (os error 13)", ErrorKind::Permission),
             (
-                offered(NotPermitted::Chosen),
+                offered(NotAllowed::Chosen),
                 "the sender offers a\u{fffd}, a name that it chose itself and that exists already",
                 ErrorKind::Other,
             ),
@@ -203,7 +203,11 @@ mod tests {
             (Error::Stalled(Duration::from_secs(9)), "no progress for 9 s", ErrorKind::Other),
             (kept(full("/a")), "disk full while writing /a; what has arrived is kept in /s", ErrorKind::NoSpace),
             (kept(Error::Cancelled), "interrupted by its user", ErrorKind::Other),
-            (Error::Violation("it lies".into()), "the other side broke the protocol: it lies", ErrorKind::Other),
+            (
+                Error::ProtocolViolation("it lies".into()),
+                "the other side broke the protocol: it lies",
+                ErrorKind::Other,
+            ),
         ] {
             for reads_causes in [true, false] {
                 let heard = across(&error, reads_causes);
@@ -233,8 +237,8 @@ mod tests {
         let heard = across(&FilesError::TargetExists { names }.into(), true);
         let Error::Files(FilesError::TargetExists { names }) = heard.cause() else { panic!("{heard:?}") };
         let told = "it says ".to_owned() + &"ä".repeat(300);
-        let heard = across(&Error::Violation(told.clone()), true);
-        let Error::Violation(cut) = heard.cause() else { panic!("{heard:?}") };
+        let heard = across(&Error::ProtocolViolation(told.clone()), true);
+        let Error::ProtocolViolation(cut) = heard.cause() else { panic!("{heard:?}") };
         let cut = cut.strip_suffix(CUT).expect("a mark");
         assert!(cut.len() > 100 && told.starts_with(cut), "{cut}");
         assert!(names.len() > 3 && names[0].as_path() == "dir/0", "{names:?}");
@@ -252,7 +256,7 @@ mod tests {
         ] {
             let heard = Closing { code, reason: reason.to_owned() }
                 .read()
-                .within(Context::Peer { role: Role::Sends, by_ticket: true });
+                .within(Context::Peer { role: Role::Sender, by_ticket: true });
             assert_eq!((heard.to_string(), heard.kind()), (format!("the sender said: {said}"), ErrorKind::Other));
         }
         let deep = "{\"Within\":{\"context\":{\"Host\":null},\"source\":".repeat(1000);

@@ -22,7 +22,7 @@ pub(super) const CAUSE: &str = "DOWNPOUR1-CAUSE ";
 
 /// The positive answer of the other side to a request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct RemoteAnswer {
     /// Ticket to connect to it.
     pub(super) ticket: Ticket,
     /// Number of sources at the other side that are symbolic links and were followed.
@@ -33,7 +33,7 @@ pub(super) struct Answer {
     pub(super) enforced: Vec<Restriction>,
 }
 
-impl Answer {
+impl RemoteAnswer {
     /// Returns the line without [`ANSWER`]: the ticket, followed by words `KEY=VALUE`, which are only present if
     /// requested.
     pub(super) fn to_text(&self) -> Result<String, TicketError> {
@@ -56,14 +56,14 @@ impl Answer {
 ///
 /// # Errors
 /// The error that the other side reports, or a damaged ticket.
-pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
+pub(super) fn parse_answer(line: &str) -> Result<RemoteAnswer, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => Err(read_answer(rest)),
         None => {
             let mut words = line.split_whitespace();
             // The user knows of no ticket.
             let ticket = Ticket::parse(words.next().unwrap_or_default())
-                .map_err(|_| Error::Version.within(Context::Host(None)))?;
+                .map_err(|_| Error::VersionMismatch.within(Context::Host(None)))?;
             let (mut links_followed, mut items, mut enforced) = (0, None, Vec::new());
             for word in words {
                 if let Some(count) = word.strip_prefix(FOLLOWED) {
@@ -74,7 +74,7 @@ pub(super) fn parse_answer(line: &str) -> Result<Answer, Error> {
                     enforced = names.split(',').filter_map(Restriction::from_name).collect();
                 }
             }
-            Ok(Answer { ticket, links_followed, items, enforced })
+            Ok(RemoteAnswer { ticket, links_followed, items, enforced })
         }
     }
 }
@@ -103,10 +103,14 @@ mod tests {
             key: [7; 32],
             expires: std::time::SystemTime::UNIX_EPOCH,
             addresses: Vec::new(),
-            listener: crate::ticket::Role::Sends,
+            listener: crate::ticket::Role::Sender,
         };
-        let answer =
-            |links_followed, items| Answer { ticket: ticket.clone(), links_followed, items, enforced: Vec::new() };
+        let answer = |links_followed, items| RemoteAnswer {
+            ticket: ticket.clone(),
+            links_followed,
+            items,
+            enforced: Vec::new(),
+        };
         let text = |links_followed| answer(links_followed, None).to_text().unwrap();
         assert_eq!(text(0), ticket.to_text().unwrap(), "what older programs read");
         for (line, followed) in

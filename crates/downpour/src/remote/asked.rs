@@ -7,12 +7,12 @@ use std::time::Duration;
 use net::Endpoint;
 
 use super::limited::Limited;
-use super::only::{Only, Reading, Source, as_typed};
-use super::place::{expand, sources};
+use super::path_expansion::{expand, sources};
 use super::request::{RemoteTask, Request};
+use super::restricted_root::{LinkHandling, Only, RestrictedItem, as_typed};
 use crate::base64::Bytes;
 use crate::error::Error;
-use crate::files::{ReceiveSpec, Root, ScanOptions, Scanner};
+use crate::files::{ReceiveRequest, Scanner, SourceItem, SourceOptions};
 use crate::path_cache::PathCache;
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{SendSpec, Task, TransferConfig, TransferOptions, reachable};
@@ -25,7 +25,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Creates a ticket for a listener with `role`: at `endpoint`'s address, or over ssh only.
 pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, Error> {
-    let addresses = endpoint.map(|endpoint| reachable(endpoint.local_address())).transpose().map_err(Error::System)?;
+    let addresses =
+        endpoint.map(|endpoint| reachable(endpoint.local_address())).transpose().map_err(Error::OutOfResources)?;
     let expires = runtime::system_time() + VALID_FOR;
     let mut ticket = Ticket { key: fresh_key()?, expires, addresses: addresses.unwrap_or_default(), listener: role };
     add_ssh_address(&mut ticket);
@@ -44,7 +45,10 @@ pub(super) fn add_ssh_address(ticket: &mut Ticket) {
 
 /// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
 /// folders must stay open.
-pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferConfig, u64, Vec<Source>), Error> {
+pub(super) fn config(
+    request: Request,
+    only: Option<&Only>,
+) -> Result<(TransferConfig, u64, Vec<RestrictedItem>), Error> {
     let (mut links_followed, mut limited, engine) = (0, Vec::new(), request.engine());
     // A limited login changes nothing outside its folder.
     let remembers = only.is_none() && !request.forgets;
@@ -58,7 +62,7 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
                     // Links have been followed already.
                     scan.follow_items = false;
                     // They may lead out of its folder.
-                    scan.follow_ways = false;
+                    scan.follow_parent_links = false;
                     limited.iter().map(|source| source.root.clone()).collect()
                 }
                 None => all_sources(paths, compared)?,
@@ -71,13 +75,13 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
         }
         RemoteTask::Receive(spec) => {
             let spec = match only {
-                Some(only) => ReceiveSpec {
+                Some(only) => ReceiveRequest {
                     target: only.enter(&spec.target)?,
                     within: Some(only.path()?),
                     differences: spec.differences && only.may_read(),
                     ..*spec
                 },
-                None => ReceiveSpec { target: expand(&spec.target)?, ..*spec },
+                None => ReceiveRequest { target: expand(&spec.target)?, ..*spec },
             };
             Task::receive(spec, false)
         }
@@ -96,13 +100,13 @@ pub(super) fn config(request: Request, only: Option<&Only>) -> Result<(TransferC
 }
 
 /// Returns the items to send, without a limit.
-fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<Vec<Root>, Error> {
+fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<Vec<SourceItem>, Error> {
     let mut roots = Vec::new();
     for path in paths {
         roots.extend(sources(&path)?);
     }
     for root in roots.iter_mut().filter(|root| compared && root.path.is_dir()) {
-        *root = Root::contents(root.path.clone());
+        *root = SourceItem::contents(root.path.clone());
     }
     Ok(roots)
 }
@@ -111,20 +115,20 @@ fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<V
 fn limited_sources(
     only: &Only,
     paths: impl Iterator<Item = PathBuf>,
-    scan: &ScanOptions,
+    scan: &SourceOptions,
     compared: bool,
-) -> Result<Vec<Source>, Error> {
+) -> Result<Vec<RestrictedItem>, Error> {
     let reading = match scan.follow_items {
-        _ if compared => Reading::Compared,
-        true => Reading::Followed,
-        false => Reading::AsIs,
+        _ if compared => LinkHandling::Compared,
+        true => LinkHandling::Followed,
+        false => LinkHandling::AsIs,
     };
     let mut sources = Vec::new();
     for path in paths {
         let found = only.sources(&path, reading)?;
-        let is_link = |source: &&Source| source.is_followed && !source.root.path.is_dir();
+        let is_link = |source: &&RestrictedItem| source.is_followed && !source.root.path.is_dir();
         if scan.remove_sources && found.iter().any(|source| is_link(&source)) {
-            return Err(Error::Limited(Limited::NoRemovingBehindLinks));
+            return Err(Error::KeyRestricted(Limited::NoRemovingBehindLinks));
         }
         sources.extend(found);
     }
@@ -140,7 +144,7 @@ mod tests {
     #[test]
     fn the_role_follows_the_task() {
         let request = |task| Request::new(task, &PathOptions::default(), &EngineOptions::default());
-        let task = RemoteTask::Receive(Box::new(ReceiveSpec::to_target("/tmp")));
-        assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receives);
+        let task = RemoteTask::Receive(Box::new(ReceiveRequest::to_target("/tmp")));
+        assert_eq!(config(request(task), None).unwrap().0.task.role(), Role::Receiver);
     }
 }

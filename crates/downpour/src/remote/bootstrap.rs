@@ -13,10 +13,10 @@ use tokio::time::timeout;
 
 use super::SshOptions;
 use super::answer::ANSWER;
-use super::login::{Login, Patience};
+use super::login::{Login, LoginTimeouts};
 use super::process::TO_END;
 use crate::error::{Error, or_nothing};
-use crate::transfer::{Stop, Switch};
+use crate::transfer::{StopReason, TransferControl};
 
 /// Where the program goes, in the home of the user there: downpour is looked for in this folder.
 const USUAL: &str = "~/.local/bin/downpour";
@@ -90,13 +90,13 @@ pub enum BootstrapEvent {
 ///
 /// # Errors
 /// [`Error::NoFittingProgram`] if the other machine is of another kind and no program is named,
-/// [`Error::NotCopied`] and those of ssh; why it was stopped.
+/// [`Error::BootstrapFailed`] and those of ssh; why it was stopped.
 pub async fn bootstrap(
     bootstrap: Bootstrap,
     told: impl Fn(BootstrapEvent) + Send + 'static,
-    stop: impl Future<Output = Stop>,
+    stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
-    let switch = Arc::<Switch>::default();
+    let switch = Arc::<TransferControl>::default();
     let mut copied = {
         let switch = Arc::clone(&switch);
         spawn_blocking(move || bootstrap.run(&switch, &told))
@@ -128,8 +128,8 @@ fn digest(program: &mut File) -> io::Result<String> {
 }
 
 impl Bootstrap {
-    fn run(&self, switch: &Switch, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
-        let unreadable = |source: io::Error| Error::NotCopied {
+    fn run(&self, switch: &TransferControl, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
+        let unreadable = |source: io::Error| Error::BootstrapFailed {
             host: self.host.clone(),
             why: format!("{}: {source}", self.program().display()),
         };
@@ -163,7 +163,7 @@ impl Bootstrap {
         told: &dyn Fn(BootstrapEvent),
     ) -> Result<(), Error> {
         let mut stdin = login.take_input()?;
-        let (patience, note) = (Patience::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
+        let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
         // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the script
         // waits for a line, and answers this one.
         let begun = writeln!(stdin, "{PROBE}");
@@ -184,9 +184,9 @@ impl Bootstrap {
         told(BootstrapEvent::Copying { bytes, to });
         drop(begun.and_then(|()| writeln!(stdin, "{digest}")).and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
-        let not_copied = |why| Error::NotCopied { host: self.host.clone(), why };
+        let not_copied = |why| Error::BootstrapFailed { host: self.host.clone(), why };
         // The last bytes may still be on their way, and ssh asks nothing any more.
-        match login.wait_for(&[INSTALLED, FAILED], Patience { hint: Duration::MAX, ..patience }, &|| true, note)? {
+        match login.wait_for(&[INSTALLED, FAILED], LoginTimeouts { hint: Duration::MAX, ..patience }, &|| true, note)? {
             Some((INSTALLED, path)) => {
                 told(BootstrapEvent::Installed(path));
                 Ok(())
@@ -250,7 +250,7 @@ mod tests {
         let options = SshOptions { command: vec![ssh.into()], ..SshOptions::default() };
         let bootstrap = Bootstrap { host: "far".into(), ssh: options, family: Family::Any, to: None, from };
         let told = Mutex::new(Vec::new());
-        let result = bootstrap.run(&Switch::default(), &|event| told.lock().unwrap().push(event));
+        let result = bootstrap.run(&TransferControl::default(), &|event| told.lock().unwrap().push(event));
         (result, told.into_inner().unwrap())
     }
 

@@ -7,22 +7,23 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use super::between::between;
 use super::copy_error::CopyError;
+use super::host_to_host::between;
 use super::locator::SshLocator;
 use super::request::{RemoteTask, Request};
-use super::{Copy, Location};
+use super::{HostCopy, Location};
 use crate::base64::Bytes;
 use crate::error::{Context, Error};
 use crate::files::permitted::has_wildcards;
 use crate::files::{
-    Compare, DirectoryIf, Evidence, ItemName, Links, Permitted, ReceiveSpec, Requested, Root, ScanOptions, Scanner,
+    AllowedNames, Compare, DirectoryIf, ItemName, LinkPolicy, ReceiveRequest, RequestedItems, Scanner, SourceItem,
+    SourceOptions, TargetFacts,
 };
 use crate::home;
 use crate::ticket::fresh_key;
 use crate::transfer::{
-    PeerLocator, Route, SendSpec, Switch, Task, Transfer, TransferConfig, TransferEvent, TransferOptions, start_over,
-    start_via, start_within,
+    PeerLocator, Route, SendSpec, Task, Transfer, TransferConfig, TransferControl, TransferEvent, TransferOptions,
+    start_over, start_via, start_within,
 };
 
 /// Copies between this machine and another, between two others, or from one folder of this machine to another.
@@ -30,11 +31,11 @@ use crate::transfer::{
 /// # Errors
 /// Locations that cannot be combined, sources that do not exist, a target that cannot be used. Errors of ssh are
 /// reported by [`TransferEvent::Done`](crate::TransferEvent::Done).
-pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
+pub fn copy(mut copy: HostCopy) -> Result<Transfer, Error> {
     copy.read_homes()?;
     copy.scan.outputs = copy.options.outputs();
     copy.receive.outputs = copy.scan.outputs.clone();
-    if copy.receive.dry_run && !copy.receive.compared {
+    if copy.receive.dry_run && !copy.receive.compare_trees {
         copy.options.checksums = None;
     }
     if copy.scan.files_from.is_some() {
@@ -42,7 +43,7 @@ pub fn copy(mut copy: Copy) -> Result<Transfer, Error> {
         copy.sources.iter_mut().for_each(Location::name_contents);
     }
     copy.scan.preserve = copy.receive.preserve;
-    copy.receive.confirms = copy.scan.remove_sources;
+    copy.receive.report_stored = copy.scan.remove_sources;
     copy.scan.hash |= copy.receive.compare == Compare::Checksum || copy.options.checksums.is_some();
     match (common_host(&copy.sources)?, copy.target_host.take()) {
         (None, None) => copy.within(),
@@ -65,7 +66,7 @@ fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
     Ok(host(first))
 }
 
-impl Copy {
+impl HostCopy {
     /// Expands `~` in paths of this machine.
     fn read_homes(&mut self) -> Result<(), Error> {
         for source in &mut self.sources {
@@ -82,7 +83,7 @@ impl Copy {
     /// Copies from this machine to another.
     fn up(self, host: String) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
-        let spec = ReceiveSpec { requested: self.requested(&roots), ..self.receive.clone() };
+        let spec = ReceiveRequest { requested: self.requested(&roots), ..self.receive.clone() };
         let request = self.request(RemoteTask::Receive(Box::new(spec)));
         let task = self.sending(roots);
         start_via(self.locator(host, request), self.config(task))
@@ -95,10 +96,10 @@ impl Copy {
         let request = self.request(RemoteTask::Send {
             sources: self.paths().into_iter().map(Bytes).collect(),
             scan: self.scan.clone(),
-            compared: self.receive.compared,
+            compared: self.receive.compare_trees,
             dry_run: self.receive.dry_run,
         });
-        let task = Task::receive(ReceiveSpec { permitted, ..self.local_spec(requested) }, false);
+        let task = Task::receive(ReceiveRequest { permitted, ..self.local_spec(requested) }, false);
         start_via(self.locator(host, request), self.config(task))
     }
 
@@ -121,7 +122,7 @@ impl Copy {
     }
 
     /// Summarises sources on another machine for the receiver: what they are, and what that machine may send.
-    pub(super) fn unseen(&self) -> (Requested, Permitted) {
+    pub(super) fn unseen(&self) -> (RequestedItems, AllowedNames) {
         let paths = self.paths();
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
@@ -134,11 +135,11 @@ impl Copy {
         });
         let directory_if = DirectoryIf { is_directory: self.keeps_names, name_is_none_of: pattern };
         let is_contents = names.iter().any(Option::is_none);
-        let requested = Requested {
+        let requested = RequestedItems {
             many: paths.len() > 1 || is_contents,
             // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a
             // directory.
-            contents: is_contents || (self.receive.compared && is_list),
+            contents: is_contents || (self.receive.compare_trees && is_list),
             items: names
                 .iter()
                 .map(|name| match name {
@@ -153,16 +154,16 @@ impl Copy {
     }
 
     /// Returns what the other machine may send: the named items, as far as the filter and the list select it.
-    fn permitted(&self, names: Vec<Option<ItemName>>) -> Permitted {
+    fn permitted(&self, names: Vec<Option<ItemName>>) -> AllowedNames {
         // A comparison changes nothing, and a directory that is compared stands for its contents.
-        if self.trusts_sender || self.receive.compared {
-            return Permitted::default();
+        if self.trusts_sender || self.receive.compare_trees {
+            return AllowedNames::default();
         }
-        Permitted {
+        AllowedNames {
             items: names.into_iter().collect(),
             filter: (*self.scan.filter).clone(),
             files_from: self.scan.files_from.clone(),
-            ..Permitted::default()
+            ..AllowedNames::default()
         }
     }
 
@@ -171,8 +172,8 @@ impl Copy {
         let roots = self.local_roots()?;
         not_into_itself(&roots, &self.receive.target, &self.scan)?;
         // Bytes are read from the other version no faster than from the source.
-        let spec = ReceiveSpec { differences: false, ..self.local_spec(self.requested(&roots)) };
-        let evidence = Evidence::before(spec.target.is_dir());
+        let spec = ReceiveRequest { differences: false, ..self.local_spec(self.requested(&roots)) };
+        let evidence = TargetFacts::before(spec.target.is_dir());
         let rename = spec.destination(&evidence).and_then(|destination| destination.rename);
         if self.options.qlog.is_none() {
             let mut config = self.config(self.sending(roots));
@@ -185,7 +186,7 @@ impl Copy {
         let receiver = TransferConfig::by_login(Task::receive(spec, false), silent);
         let mut sender = self.config(self.sending(roots));
         sender.list.iter_mut().for_each(|list| list.rename.clone_from(&rename));
-        let (ours, theirs) = UnixStream::pair().map_err(Error::System)?;
+        let (ours, theirs) = UnixStream::pair().map_err(Error::OutOfResources)?;
         let key = fresh_key()?;
         let (read, write) = halves(theirs)?;
         let mut receiving = start_over(read, write, key, receiver)?;
@@ -198,45 +199,49 @@ impl Copy {
                 Some(_) => {}
             }
         };
-        let receiving = runtime::spawn("downpour-within", follow).map_err(Error::System)?;
+        let receiving = runtime::spawn("downpour-within", follow).map_err(Error::OutOfResources)?;
         let locator = Within { route: Some(Route::Pipe { read, write, key }), receiving: Some(receiving) };
         start_via(Box::new(locator), sender)
     }
 
-    fn sending(&self, roots: Vec<Root>) -> Task {
+    fn sending(&self, roots: Vec<SourceItem>) -> Task {
         Task::Send { spec: SendSpec { roots, scan: self.scan.clone() }, dry_run: self.receive.dry_run }
     }
 
-    fn local_roots(&self) -> Result<Vec<Root>, Error> {
+    fn local_roots(&self) -> Result<Vec<SourceItem>, Error> {
         let root = |source: &Location| {
             let path = source.path();
-            if self.receive.compared && path.is_dir() { Root::contents(path) } else { Root::typed(path.as_os_str()) }
+            if self.receive.compare_trees && path.is_dir() {
+                SourceItem::contents(path)
+            } else {
+                SourceItem::typed(path.as_os_str())
+            }
         };
-        let roots: Vec<Root> = self.sources.iter().map(root).collect();
+        let roots: Vec<SourceItem> = self.sources.iter().map(root).collect();
         // Checks every path, so that a wrong one is reported before any login.
         Scanner::new(roots.clone(), self.scan.clone())?;
         Ok(roots)
     }
 
     /// Returns the spec of a receiver on this machine.
-    fn local_spec(&self, requested: Requested) -> ReceiveSpec {
-        ReceiveSpec { requested, ..self.receive.clone() }
+    fn local_spec(&self, requested: RequestedItems) -> ReceiveRequest {
+        ReceiveRequest { requested, ..self.receive.clone() }
     }
 
     /// Summarises the sources for the receiver.
-    pub(super) fn requested(&self, roots: &[Root]) -> Requested {
-        let name = |root: &Root| {
+    pub(super) fn requested(&self, roots: &[SourceItem]) -> RequestedItems {
+        let name = |root: &SourceItem| {
             let name = root.path.file_name().filter(|_| !root.is_contents());
             name.map(|name| name.as_bytes().to_vec())
         };
-        let follows = self.scan.follow_items || self.scan.links == Links::Follow;
-        let is_folder = |root: &Root| root.path.is_dir() && (follows || !root.path.is_symlink());
-        Requested {
+        let follows = self.scan.follow_items || self.scan.links == LinkPolicy::Follow;
+        let is_folder = |root: &SourceItem| root.path.is_dir() && (follows || !root.path.is_symlink());
+        RequestedItems {
             // A synchronised directory always keeps its name, so that the next run finds what this one has created.
             many: roots.len() > 1
-                || roots.iter().any(Root::is_contents)
+                || roots.iter().any(SourceItem::is_contents)
                 || (self.keeps_names && roots.iter().any(is_folder)),
-            contents: roots.iter().any(Root::is_contents),
+            contents: roots.iter().any(SourceItem::is_contents),
             // With a list of names the items are others.
             items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
             directory_if: None,
@@ -273,13 +278,13 @@ impl Copy {
 
 /// Refuses to copy a folder into itself: it would grow while it is read. Of a folder whose names are listed, only these
 /// count.
-fn not_into_itself(roots: &[Root], target: &Path, scan: &ScanOptions) -> Result<(), Error> {
+fn not_into_itself(roots: &[SourceItem], target: &Path, scan: &SourceOptions) -> Result<(), Error> {
     let here =
         |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
     let existing = target.ancestors().find_map(|path| here(path).ok());
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
-        let folder = root.path.canonicalize().map_err(Error::System)?;
+        let folder = root.path.canonicalize().map_err(Error::OutOfResources)?;
         // Copying a folder's contents onto themselves does nothing, unless they are then to be removed. Copying the folder
         // would put it inside itself.
         let is_own = !scan.remove_sources && root.is_contents() && inside == folder && target.is_dir();
@@ -300,7 +305,7 @@ fn not_into_itself(roots: &[Root], target: &Path, scan: &ScanOptions) -> Result<
 
 /// Returns both directions of a socket.
 fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
-    let other = socket.try_clone().map_err(Error::System)?;
+    let other = socket.try_clone().map_err(Error::OutOfResources)?;
     Ok((socket.into(), other.into()))
 }
 
@@ -320,8 +325,8 @@ impl Within {
 }
 
 impl PeerLocator for Within {
-    fn locate(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Route, Error> {
-        self.route.take().ok_or(Error::Vanished)
+    fn locate(&mut self, _: &TransferControl, _: &mut dyn FnMut(String)) -> Result<Route, Error> {
+        self.route.take().ok_or(Error::ConnectionLost)
     }
 
     fn fallback(&mut self, _: &Error) -> Option<(Result<Route, Error>, TransferEvent)> {

@@ -1,8 +1,8 @@
 //! Fuzz target of what two downpours say to each other through ssh.
 
-use transport::profile::Names;
+use transport::profile::AlgorithmRegistry;
 
-use super::answer::{ANSWER, Answer, parse_answer};
+use super::answer::{ANSWER, RemoteAnswer, parse_answer};
 use super::doctor::fuzzing::check_report;
 use super::greeting::Greeting;
 use super::request::{Bounds, Request};
@@ -20,7 +20,7 @@ pub fn fuzz_remote(data: &[u8]) {
 
 /// Reads `text` as the JSON of a request, and as a frame that may be of any length.
 fn check_request(text: &[u8]) {
-    let names = Names::default();
+    let names = AlgorithmRegistry::default();
     let _ = Request::read(&mut &text[..], &names, Bounds::OF_USER);
     let length = u32::try_from(text.len()).expect("an input is short");
     let frame = [&length.to_be_bytes(), text].concat();
@@ -38,7 +38,7 @@ fn check_answer(output: &[u8]) {
         let Ok(answer) = parse_answer(&line) else { continue };
         let text = answer.to_text().expect("as many addresses as were read");
         let again = parse_answer(&text).expect("what was written");
-        let parts = |answer: Answer| (answer.ticket, answer.links_followed, answer.enforced);
+        let parts = |answer: RemoteAnswer| (answer.ticket, answer.links_followed, answer.enforced);
         assert_eq!(parts(again), parts(answer));
     }
 }

@@ -11,12 +11,12 @@ use net::Family;
 
 use super::SshOptions;
 use super::answer::{ANSWER, CAUSE, parse_answer};
-use super::login::{Login, Patience};
+use super::login::{Login, LoginTimeouts};
 use super::request::Request;
 use super::ssh::{Remote, Unfit, remote_command};
 use crate::error::{Error, read_cause};
 use crate::ticket::Ticket;
-use crate::transfer::Switch;
+use crate::transfer::TransferControl;
 
 /// How long to wait for the lookup of the host's name after the answer has arrived; without it, the addresses that the
 /// host itself reports are tried.
@@ -31,14 +31,14 @@ const LOOKUP: Duration = Duration::from_secs(2);
 pub(super) fn log_in(
     (options, host, family): (&SshOptions, &str, Family),
     request: &Request,
-    switch: &Switch,
+    switch: &TransferControl,
     told: &mut dyn FnMut(String),
 ) -> Result<Remote, Error> {
     let (starting, stopper) = Starting::launch(options, host, family, request)?;
     switch.leads(Box::new(starting.login.process.terminator()));
     let mut stopper = Some(stopper);
     let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
-    let answer = starting.answer_within(Patience::of(options), told);
+    let answer = starting.answer_within(LoginTimeouts::of(options), told);
     switch.unwatch(watch);
     answer
 }
@@ -70,7 +70,7 @@ impl Starting {
         let (mut login, stopper) = Login::start((options, host, family), remote_command(program.as_deref()))?;
         let mut stdin = login.take_input()?;
         let write = move || stdin.write_all(&frame).map(|()| stdin);
-        let request = runtime::spawn("downpour-request", write).map_err(Error::System)?;
+        let request = runtime::spawn("downpour-request", write).map_err(Error::OutOfResources)?;
         let ((found, unfit), (resolved, addresses)) = (channel(), channel());
         let (lookup, name) = (options.clone(), host.to_owned());
         let look = move || {
@@ -79,7 +79,7 @@ impl Starting {
             let _ = found.send(settings.unfit());
             let _ = resolved.send(settings.resolve().addresses);
         };
-        runtime::spawn("downpour-lookup", look).map_err(Error::System)?;
+        runtime::spawn("downpour-lookup", look).map_err(Error::OutOfResources)?;
         Ok((Self { login, request, unfit, addresses, program }, stopper))
     }
 
@@ -87,7 +87,7 @@ impl Starting {
     ///
     /// # Errors
     /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
-    fn answer_within(mut self, patience: Patience, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
+    fn answer_within(mut self, patience: LoginTimeouts, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let is_asked = || self.request.is_finished();
         let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)?;
         let cause = match &found {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     /// Runs a script; returns its error, and the lines for the user before that.
-    fn fails(script: &str, patience: Patience) -> (String, Vec<String>) {
+    fn fails(script: &str, patience: LoginTimeouts) -> (String, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let (starting, _stop) = launch(&ssh(folder.path(), script), "true".into()).unwrap();
         let mut told = Vec::new();
@@ -189,7 +189,7 @@ mod tests {
         // More than a pipe's buffer.
         let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
         let begun = Instant::now();
-        let answer = thread::spawn(|| starting.answer_within(Patience::ASKED, &mut |_| {}).err().unwrap());
+        let answer = thread::spawn(|| starting.answer_within(LoginTimeouts::ASKED, &mut |_| {}).err().unwrap());
         while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
             assert!(begun.elapsed() < SOON);
             thread::sleep(Duration::from_millis(5));
@@ -207,7 +207,7 @@ mod tests {
             key: [7; 32],
             expires: std::time::SystemTime::now() + SOON,
             addresses: vec!["192.0.2.1:7".parse().unwrap()],
-            listener: crate::ticket::Role::Receives,
+            listener: crate::ticket::Role::Receiver,
         };
         // One closes its output and lives on; the other answers before it has read the request.
         let silent = "exec sleep 1000 >&-".to_owned();
@@ -218,8 +218,8 @@ mod tests {
                 let folder = tempfile::tempdir().unwrap();
                 let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
                 let patience = match is_stopped {
-                    true => Patience { end: 6 * SOON, ..Patience::ASKED },
-                    false => Patience { end: Duration::from_millis(300), ..Patience::ASKED },
+                    true => LoginTimeouts { end: 6 * SOON, ..LoginTimeouts::ASKED },
+                    false => LoginTimeouts { end: Duration::from_millis(300), ..LoginTimeouts::ASKED },
                 };
                 let begun = Instant::now();
                 let answer = thread::spawn(move || starting.answer_within(patience, &mut |_| {}).err().unwrap());
@@ -237,21 +237,21 @@ mod tests {
     #[test]
     fn a_login_that_refuses_is_quoted() {
         let words = "No shell for this account.";
-        let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), Patience::ASKED);
+        let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), LoginTimeouts::ASKED);
         assert_eq!(error, format!("ssh to host ended with 1 before downpour ran there; the login says: {words}"));
-        let (error, _) = fails("printf 'Not\\033[2J\\nyou.'; kill -9 $$", Patience::ASKED);
+        let (error, _) = fails("printf 'Not\\033[2J\\nyou.'; kill -9 $$", LoginTimeouts::ASKED);
         assert_eq!(error, "ssh to host was killed before downpour ran there; the login says: Not\u{1b}[2J / you.");
     }
 
     #[test]
     fn an_ssh_whose_input_must_end_before_it_ends_is_no_ssh_that_hangs() {
-        let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", Patience::ASKED);
+        let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", LoginTimeouts::ASKED);
         assert_eq!(error, "ssh to host ended with 3 before downpour ran there");
     }
 
     #[test]
     fn a_login_that_hangs_is_told_and_ends() {
-        let patience = Patience {
+        let patience = LoginTimeouts {
             hint: Duration::from_millis(300),
             silence: Duration::from_millis(700),
             speech: Duration::from_millis(700),
@@ -260,7 +260,7 @@ mod tests {
         let (error, told) = fails("exec sleep 1000", patience);
         assert_eq!(error, "host: no login in 0 s");
         assert!(matches!(&told[..], [line] if line.starts_with("\nhost has not answered for 0 s. ")), "{told:?}");
-        let longer = Patience { silence: SOON * 6, ..patience };
+        let longer = LoginTimeouts { silence: SOON * 6, ..patience };
         let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
         assert_eq!(
             error,
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_login_that_prints_for_ever_ends_with_or_without_lines() {
         for script in ["exec yes", "exec cat /dev/zero"] {
-            let (error, told) = fails(script, Patience::ASKED);
+            let (error, told) = fails(script, LoginTimeouts::ASKED);
             assert_eq!(error, "host: it prints what downpour does not understand, and does not stop");
             assert!(told.is_empty(), "{told:?}");
         }
@@ -294,7 +294,7 @@ mod tests {
             key: [0; 32],
             expires: std::time::SystemTime::UNIX_EPOCH,
             addresses: vec!["10.0.0.1:7".parse().unwrap(), "192.0.2.1:7".parse().unwrap()],
-            listener: crate::ticket::Role::Sends,
+            listener: crate::ticket::Role::Sender,
         };
         add_addresses(&mut ticket, &["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()]);
         let shown: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();

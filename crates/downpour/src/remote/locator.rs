@@ -6,10 +6,10 @@ use super::launch::log_in;
 use super::request::Request;
 use super::restriction::Restriction;
 use super::ssh::Remote;
-use super::{PathOptions, SshOptions, Via};
+use super::{CarrierChoice, PathOptions, SshOptions};
 use crate::error::{Context, Error, ErrorKind};
 use crate::path_cache::PathCache;
-use crate::transfer::{PeerLocator, Route, Switch, TransferEvent};
+use crate::transfer::{PeerLocator, Route, TransferControl, TransferEvent};
 
 /// Locates a downpour on another machine.
 pub(super) struct SshLocator {
@@ -48,18 +48,19 @@ impl SshLocator {
 }
 
 impl PeerLocator for SshLocator {
-    fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
+    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
         let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, told)?;
         // Otherwise the other side ends with ssh, and has changed nothing.
         Restriction::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
         let remote = self.remote.insert(remote);
         (self.links_followed, self.items) = (remote.links_followed, remote.items);
-        let only_ssh = self.path.via == Via::Ssh || (self.path.via == Via::Auto && self.udp_closed);
+        let only_ssh = self.path.via == CarrierChoice::Ssh || (self.path.via == CarrierChoice::Auto && self.udp_closed);
         match &self.remote {
             Some(remote) if !only_ssh => {
                 let (ticket, life) = (remote.ticket.clone(), remote.life());
                 self.udp_to = ticket.addresses.first().copied();
-                self.was_closed = self.path.via == Via::Auto && self.remembers(|paths, host| paths.udp_is_closed(host));
+                self.was_closed =
+                    self.path.via == CarrierChoice::Auto && self.remembers(|paths, host| paths.udp_is_closed(host));
                 let timeout = if self.was_closed { remote.short_patience() } else { remote.udp_patience() };
                 Ok(Route::Udp { ticket, timeout, life })
             }
@@ -69,7 +70,7 @@ impl PeerLocator for SshLocator {
 
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)> {
         let Error::Unreachable { addresses, .. } = error else { return None };
-        if self.path.via != Via::Auto || self.udp_closed {
+        if self.path.via != CarrierChoice::Auto || self.udp_closed {
             return None;
         }
         self.udp_closed = true;
@@ -111,7 +112,7 @@ pub(super) fn from_there(error: Error) -> Error {
         Error::Within { context: context @ Context::Kept { .. }, source } => from_there(*source).within(context),
         Error::Within { context: Context::Peer { role, .. }, source } => match source.kind() {
             // The remote program is interrupted when its standard input ends, that is, when ssh has ended.
-            ErrorKind::Cancelled => Error::Vanished,
+            ErrorKind::Cancelled => Error::ConnectionLost,
             ErrorKind::Terminated => Error::Terminated.within(Context::Host(None)),
             _ => Error::Within { context: Context::Peer { role, by_ticket: false }, source },
         },

@@ -20,7 +20,7 @@ const SSH_FAILED: i32 = 255;
 /// How long to wait for an answer. A user typing a password and a login that hangs look the same: ssh is silent in both
 /// cases.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct LoginTimeouts {
     /// Before a hint to the user.
     pub(super) hint: Duration,
     /// While nothing arrives. sshd itself allows two minutes for a login, and several hosts may have to be passed.
@@ -31,7 +31,7 @@ pub(super) struct Patience {
     pub(super) end: Duration,
 }
 
-impl Patience {
+impl LoginTimeouts {
     /// Where ssh may ask its user.
     pub(super) const ASKED: Self = Self {
         hint: Duration::from_secs(15),
@@ -72,12 +72,12 @@ impl Login {
         command_there: String,
     ) -> Result<(Self, PipeWriter), Error> {
         options.check()?;
-        let (stop, stopper) = io::pipe().map_err(Error::System)?;
+        let (stop, stopper) = io::pipe().map_err(Error::OutOfResources)?;
         let mut command = options.command(family);
         command.arg("--").arg(host).arg(command_there);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         options.redirect(&mut command);
-        let mut child = command.spawn().map_err(Error::System)?;
+        let mut child = command.spawn().map_err(Error::OutOfResources)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let speech = options.listen(child.stderr.take(), host)?;
         let process = Process::new(child, speech);
@@ -108,7 +108,7 @@ impl Login {
     pub(super) fn wait_for(
         &mut self,
         markers: &[&'static str],
-        patience: Patience,
+        patience: LoginTimeouts,
         is_asked: &dyn Fn() -> bool,
         told: &mut dyn FnMut(String),
     ) -> Result<Option<(&'static str, String)>, Error> {
@@ -169,7 +169,7 @@ impl Login {
     }
 
     /// Returns why there was no answer, once ssh has closed its output. `program` is what was to run there.
-    pub(super) fn ended(mut self, patience: Patience, program: &str) -> Error {
+    pub(super) fn ended(mut self, patience: LoginTimeouts, program: &str) -> Error {
         // ssh may be waiting for the end of its input.
         drop(self.stdin.take());
         match self.wait_until("end", patience.end, || self.process.ended()) {
@@ -225,7 +225,7 @@ fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>,
 struct Output<'a> {
     stdout: &'a mut ChildStdout,
     stop: &'a PipeReader,
-    patience: Patience,
+    patience: LoginTimeouts,
     /// Whether the request is written.
     is_asked: &'a dyn Fn() -> bool,
     hint: Option<&'a mut dyn FnMut()>,
@@ -253,13 +253,13 @@ impl Read for Output<'_> {
                 }
                 return self.stdout.read(out);
             }
-            self.look_at_the_clock()?;
+            self.check_deadline()?;
         }
     }
 }
 
 impl Output<'_> {
-    fn look_at_the_clock(&mut self) -> io::Result<()> {
+    fn check_deadline(&mut self) -> io::Result<()> {
         if runtime::since(self.begun) >= self.patience.hint
             && let Some(hint) = self.hint.take()
         {

@@ -3,9 +3,6 @@
 mod announced;
 mod answer;
 mod asked;
-mod between;
-mod between_end;
-mod between_frames;
 mod bootstrap;
 mod copy;
 pub(crate) mod copy_error;
@@ -13,21 +10,24 @@ pub mod doctor;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod greeting;
+mod host_to_host;
+mod host_to_host_frames;
+mod host_to_host_remote;
 mod launch;
 pub(crate) mod limited;
 mod location;
 mod locator;
 mod login;
-mod only;
+mod path_expansion;
 mod pipe;
 mod pipe_end;
 mod pipe_frames;
 mod pipe_guard;
 mod pipe_input;
 mod pipe_output;
-mod place;
 mod process;
 mod request;
+mod restricted_root;
 mod restricting;
 pub(crate) mod restriction;
 mod rights;
@@ -45,9 +45,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{Existing, ReceiveSpec, ScanOptions};
+use crate::files::{Existing, ReceiveRequest, SourceOptions};
 use crate::options::EngineOptions;
-use crate::transfer::{Switch, TransferOptions};
+use crate::transfer::{TransferControl, TransferOptions};
 use request::{RemoteTask, Request};
 
 pub use bootstrap::{Bootstrap, BootstrapEvent, bootstrap, own_digest};
@@ -56,15 +56,15 @@ pub use copy_error::CopyError;
 pub use doctor::doctor;
 pub use limited::Limited;
 pub use location::{Location, LocationError, host_name};
-pub use only::{Access, Limit};
-pub use pipe::{Pipe, PipeEvent, Piping, pipe};
+pub use pipe::{PipeEvent, PipeOptions, RunningPipe, pipe};
+pub use pipe_input::SignalProbe;
 pub(crate) use pipe_input::Stdin;
-pub use pipe_input::Witness;
+pub use restricted_root::{Access, KeyRestriction};
 pub use restriction::Restriction;
-pub use serve::{Served, serve};
+pub use serve::{ServeResult, serve};
 pub use speech::{Hearer, Said};
 pub use tunnel::{Tunnel, tunnel};
-pub use via::{PathOptions, Via};
+pub use via::{CarrierChoice, PathOptions};
 
 /// How to call the user's ssh.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ impl Default for SshOptions {
 
 /// How a machine is reached to which streams go.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct HostOptions {
     /// Argument for ssh: `[user@]host`.
     pub host: String,
     /// How to call ssh.
@@ -113,12 +113,12 @@ pub struct Reach {
     pub engine: EngineOptions,
 }
 
-impl Reach {
+impl HostOptions {
     /// Logs in, and asks for this task.
     fn log_in(
         &self,
         task: RemoteTask,
-        switch: &Arc<Switch>,
+        switch: &Arc<TransferControl>,
         told: &mut dyn FnMut(String),
     ) -> Result<ssh::Remote, Error> {
         let request = Request::new(task, &self.path, &self.engine);
@@ -129,17 +129,17 @@ impl Reach {
 
 /// Description of a copy.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct HostCopy {
     /// Sources, at least one; all on this machine, or all on one other.
     pub sources: Vec<Location>,
     /// Host of the target; `None` for this machine.
     pub target_host: Option<String>,
     /// Between two other machines: whether the data goes through this one in any case.
-    pub through_here: bool,
-    /// Options of the receiving side; [`ReceiveSpec::requested`] is derived from the sources.
-    pub receive: ReceiveSpec,
+    pub relay_locally: bool,
+    /// Options of the receiving side; [`ReceiveRequest::requested`] is derived from the sources.
+    pub receive: ReceiveRequest,
     /// Which parts of the sources are sent.
-    pub scan: ScanOptions,
+    pub scan: SourceOptions,
     /// Keep the name of a directory even if the target does not exist yet.
     pub keeps_names: bool,
     /// Whether a remote sender may announce names that were not requested.
@@ -153,7 +153,7 @@ pub struct Copy {
     pub options: TransferOptions,
 }
 
-impl Copy {
+impl HostCopy {
     /// Creates a copy of `sources`, which replaces what differs at `target`, and otherwise has
     /// the defaults of its parts.
     #[must_use]
@@ -162,9 +162,9 @@ impl Copy {
         Self {
             sources,
             target_host,
-            through_here: false,
-            receive: ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(target) },
-            scan: ScanOptions::default(),
+            relay_locally: false,
+            receive: ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::to_target(target) },
+            scan: SourceOptions::default(),
             keeps_names: false,
             trusts_sender: false,
             ssh: SshOptions::default(),

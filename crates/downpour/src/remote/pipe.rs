@@ -17,17 +17,17 @@ use transport::ConnectOptions;
 
 use super::locator::from_there;
 use super::pipe_frames::{STREAM, Unsent};
-use super::pipe_input::{Stdin, Witness};
-use super::pipe_output::Shown;
+use super::pipe_input::{SignalProbe, Stdin};
+use super::pipe_output::OutputState;
 use super::request::RemoteTask;
 use super::ssh::Remote;
-use super::{Reach, Via, pipe_frames, pipe_output};
-use crate::error::{Closing, Error, Other, is_done};
+use super::{CarrierChoice, HostOptions, pipe_frames, pipe_output};
+use crate::block_on::{Blocking, block_on};
+use crate::error::{Closing, Error, PeerContext, is_done};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::GO_ON;
 use crate::ticket::Role;
-use crate::transfer::{Stop, Switch};
-use crate::wait::{Blocking, block_on};
+use crate::transfer::{StopReason, TransferControl};
 
 /// Bytes per read.
 const CHUNK: usize = 128 << 10;
@@ -51,11 +51,11 @@ const BROKEN_PIPE: u8 = 128 + 13;
 
 /// What is piped where.
 #[derive(Clone, Debug)]
-pub struct Pipe {
+pub struct PipeOptions {
     /// A command line for the user's remote shell.
     pub command: String,
     /// The machine.
-    pub reach: Reach,
+    pub reach: HostOptions,
 }
 
 /// An event of a pipe.
@@ -74,30 +74,30 @@ pub enum PipeEvent {
 /// standard input that a signal to this process group has brought about, which `witness` shows.
 ///
 /// # Errors
-/// [`Error::System`] if a thread cannot be spawned. Errors of ssh and of the connection are reported by
+/// [`Error::OutOfResources`] if a thread cannot be spawned. Errors of ssh and of the connection are reported by
 /// [`PipeEvent::Done`].
-pub fn pipe(pipe: Pipe, witness: Witness) -> Result<Piping, Error> {
+pub fn pipe(pipe: PipeOptions, witness: SignalProbe) -> Result<RunningPipe, Error> {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
-    let (switch, taken) = (Arc::<Switch>::default(), Arc::<AtomicU64>::default());
+    let (switch, taken) = (Arc::<TransferControl>::default(), Arc::<AtomicU64>::default());
     let (own, stdin) = (Arc::clone(&switch), Stdin::new(witness, Arc::clone(&switch), Arc::clone(&taken)));
     let work = move || {
-        // Sending fails if the program has dropped its `Piping`.
+        // Sending fails if the program has dropped its `RunningPipe`.
         let result = pipe.run(&own, stdin, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
         let _ = sender.blocking_send(PipeEvent::Done(result));
     };
-    runtime::spawn("downpour-pipe", work).map_err(Error::System)?;
-    Ok(Piping { events, switch, taken })
+    runtime::spawn("downpour-pipe", work).map_err(Error::OutOfResources)?;
+    Ok(RunningPipe { events, switch, taken })
 }
 
 /// A running pipe. Dropping it ends it.
 #[derive(Debug)]
-pub struct Piping {
+pub struct RunningPipe {
     events: mpsc::Receiver<PipeEvent>,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
     taken: Arc<AtomicU64>,
 }
 
-impl Piping {
+impl RunningPipe {
     /// Returns the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<PipeEvent> {
         self.events.recv().await
@@ -110,7 +110,7 @@ impl Piping {
     }
 
     /// Ends the pipe soon, and kills the command.
-    pub fn stop(&self, why: Stop) {
+    pub fn stop(&self, why: StopReason) {
         self.switch.stop(why);
     }
 
@@ -120,9 +120,9 @@ impl Piping {
     }
 }
 
-impl Drop for Piping {
+impl Drop for RunningPipe {
     fn drop(&mut self) {
-        self.stop(Stop::Cancelled);
+        self.stop(StopReason::Cancelled);
     }
 }
 
@@ -132,12 +132,12 @@ enum Input {
     /// Reading standard input failed.
     Unreadable(io::Error),
     /// Something about the output of ssh.
-    Output(Shown),
-    Stop(Stop),
+    Output(OutputState),
+    Stop(StopReason),
 }
 
-impl Pipe {
-    fn run(&self, switch: &Arc<Switch>, stdin: Stdin, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
+impl PipeOptions {
+    fn run(&self, switch: &Arc<TransferControl>, stdin: Stdin, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let task = RemoteTask::Pipe { command: self.command.clone() };
         let mut remote = self.reach.log_in(task, switch, told)?;
         let (sender, inputs) = channel();
@@ -155,7 +155,7 @@ impl Pipe {
         };
         // What the command prints goes on to be read while the connection is waited for: there is nothing before it
         // starts.
-        let printed = pipe_output::print(output, life, tell).map_err(Error::System)?;
+        let printed = pipe_output::print(output, life, tell).map_err(Error::OutOfResources)?;
         let stdin = Cell::new(Some(stdin));
         let mut piped = Piped { pipe: self, remote, inputs, sender, stdin, ssh: None, cut_off: Cell::default() };
         let status = piped.run(told);
@@ -177,7 +177,7 @@ impl Pipe {
 
 /// A pipe whose other side has answered.
 struct Piped<'a> {
-    pipe: &'a Pipe,
+    pipe: &'a PipeOptions,
     remote: Remote,
     inputs: Receiver<Input>,
     sender: Sender<Input>,
@@ -193,9 +193,9 @@ impl Piped<'_> {
     /// Sends standard input until the command has ended; returns its exit status.
     fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
         match self.pipe.reach.path.via {
-            Via::Ssh => self.over_ssh(),
-            Via::Auto | Via::Udp => match self.over_udp() {
-                Err(Error::Unreachable { .. }) if self.pipe.reach.path.via == Via::Auto => {
+            CarrierChoice::Ssh => self.over_ssh(),
+            CarrierChoice::Auto | CarrierChoice::Udp => match self.over_udp() {
+                Err(Error::Unreachable { .. }) if self.pipe.reach.path.via == CarrierChoice::Auto => {
                     told("UDP does not get through: going on over ssh, which is slower".to_owned());
                     self.over_ssh()
                 }
@@ -209,7 +209,7 @@ impl Piped<'_> {
         let ended = |error| Error::Ssh(format!("ssh has ended: {error}"));
         let ssh = self.ssh.insert(self.remote.take_input().ok_or(Error::Internal("ssh without an input"))?);
         ssh.write_all(&[GO_ON]).map_err(ended)?;
-        let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::System)?;
+        let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::OutOfResources)?;
         let (input, sender) = (self.take_stdin()?, self.sender.clone());
         let feed = move || {
             // If ssh cannot be written to, it is ending.
@@ -217,7 +217,7 @@ impl Piped<'_> {
                 let _ = sender.send(Input::Unreadable(error));
             }
         };
-        runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
+        runtime::spawn("downpour-pipe-input", feed).map_err(Error::OutOfResources)?;
         self.status()
     }
 
@@ -262,15 +262,15 @@ impl Piped<'_> {
                             block_on(connection.closed());
                         }
                     };
-                    runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
+                    runtime::spawn("downpour-pipe-input", feed).map_err(Error::OutOfResources)?;
                 }
-                Input::Network(Event::Failed(error)) => return Err(error.into()),
+                Input::Network(Event::ObjectFailed(error)) => return Err(error.into()),
                 Input::Network(Event::Closed(error)) => {
                     self.closed(error)?;
                     return self.status();
                 }
                 Input::Unreadable(error) => return Err(Error::Input(error)),
-                Input::Output(Shown::End) => return self.last_words(),
+                Input::Output(OutputState::End) => return self.last_words(),
                 _ => {}
             }
         }
@@ -288,7 +288,7 @@ impl Piped<'_> {
             };
             match input {
                 Input::Stop(why) => return Err(why.into()),
-                Input::Output(Shown::Unwritten) => self.cut_off.set(Some(runtime::now() + NEXT_WRITE)),
+                Input::Output(OutputState::Unwritten) => self.cut_off.set(Some(runtime::now() + NEXT_WRITE)),
                 input => return Ok(input),
             }
         }
@@ -297,8 +297,8 @@ impl Piped<'_> {
     /// The next input where the end of ssh does not show by itself.
     fn next_until(&self, deadline: Instant) -> Result<Input, Error> {
         loop {
-            if self.remote.ended().map_err(Error::System)?.is_some() {
-                return Ok(Input::Output(Shown::End));
+            if self.remote.ended().map_err(Error::OutOfResources)?.is_some() {
+                return Ok(Input::Output(OutputState::End));
             }
             if let Ok(input) = runtime::recv_timeout(&self.inputs, STEP) {
                 return Ok(input);
@@ -314,8 +314,8 @@ impl Piped<'_> {
         let tried = Some((&self.remote.ticket.addresses[..], self.remote.udp_patience()));
         match error {
             ref done if is_done(done) => Ok(()),
-            NetError::ClosedLocally => Err(Error::Vanished),
-            error => Err(Error::ended(error, &Other { role: Role::Receives, tried })),
+            NetError::ClosedLocally => Err(Error::ConnectionLost),
+            error => Err(Error::ended(error, &PeerContext { role: Role::Receiver, tried })),
         }
     }
 
@@ -324,7 +324,7 @@ impl Piped<'_> {
         loop {
             match self.next()? {
                 Input::Unreadable(error) if self.ssh.is_some() => return Err(Error::Input(error)),
-                Input::Output(Shown::End) => return self.ssh_status(),
+                Input::Output(OutputState::End) => return self.ssh_status(),
                 _ => {}
             }
         }
@@ -333,7 +333,7 @@ impl Piped<'_> {
     /// Returns the exit status of an ssh that is ending.
     fn ssh_status(&self) -> Result<ExitStatus, Error> {
         loop {
-            if let Some(status) = self.remote.ended().map_err(Error::System)? {
+            if let Some(status) = self.remote.ended().map_err(Error::OutOfResources)? {
                 return Ok(status);
             }
             if let Ok(Input::Stop(why)) = runtime::recv_timeout(&self.inputs, STEP) {
@@ -356,7 +356,7 @@ impl Piped<'_> {
                 _ => {}
             }
         }
-        Err(Error::Vanished)
+        Err(Error::ConnectionLost)
     }
 }
 

@@ -18,11 +18,11 @@ use super::pipe_frames;
 use super::pipe_frames::STREAM;
 use super::pipe_guard::{Guarded, Started, kill, start};
 use super::standard_io::{Unbuffered, answer, goes_on};
+use crate::block_on::{Blocking, block_on};
 use crate::error::{Closing, Error, ErrorKind};
 use crate::options::EngineOptions;
 use crate::protocol::handshake::PIPE;
 use crate::ticket::Role;
-use crate::wait::{Blocking, block_on};
 
 /// Maximum number of chunks received through ssh that the command has not read.
 const MAX_CHUNKS: usize = 32;
@@ -54,7 +54,7 @@ enum Input {
 pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> Result<Result<u8, Error>, Error> {
     let (sender, inputs) = channel();
     let endpoint = bind.map(|bind| Endpoint::bind(bind, &engine.endpoint, ())).transpose()?;
-    let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
+    let ticket = ticket(endpoint.as_ref(), Role::Receiver)?;
     if let Some(endpoint) = &endpoint {
         let options = AcceptOptions { profile: engine.profile, application: PIPE.to_vec(), qlog: false };
         let (sender, first) = (sender.clone(), Arc::<AtomicBool>::default());
@@ -65,9 +65,9 @@ pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> 
     let watcher = sender.clone();
     // From the answer on, stdout is the command's.
     if let Err(error) = runtime::spawn("downpour-pipe-ssh", move || listen_to_ssh(&watcher)) {
-        return Ok(Err(Error::System(error)));
+        return Ok(Err(Error::OutOfResources(error)));
     }
-    let mut end = End { command: command.to_owned(), endpoint, connection: None, child: None, sender };
+    let mut end = RemotePipe { command: command.to_owned(), endpoint, connection: None, child: None, sender };
     let result = end.drive(&inputs);
     if let Some(connection) = &end.connection {
         let closing = result.as_ref().map_or_else(|error| Closing::of(error, false), |_| Closing::done());
@@ -129,7 +129,7 @@ struct Running {
     guarded: Guarded,
 }
 
-struct End {
+struct RemotePipe {
     command: String,
     /// Present while the peer may connect over UDP, or has.
     endpoint: Option<Endpoint>,
@@ -138,7 +138,7 @@ struct End {
     sender: Sender<Input>,
 }
 
-impl End {
+impl RemotePipe {
     fn drive(&mut self, inputs: &Receiver<Input>) -> Result<u8, Error> {
         let result = self.follow(inputs);
         match (&result, &self.child) {
@@ -158,9 +158,9 @@ impl End {
                 // UDP was given up.
                 Input::Connected(_) | Input::Network(_) => {}
                 Input::Broken(NetError::StreamReset { .. }) => {
-                    return Err(Error::Violation("it reset the stream".to_owned()));
+                    return Err(Error::ProtocolViolation("it reset the stream".to_owned()));
                 }
-                Input::Broken(_) => return Err(Error::Vanished),
+                Input::Broken(_) => return Err(Error::ConnectionLost),
                 Input::Exited(mut child) => return Ok(child.wait().map_or(1, code)),
                 Input::End => return Err(Error::Cancelled),
                 Input::OverSsh(bytes) if self.child.is_none() => {
@@ -168,7 +168,7 @@ impl End {
                     (self.endpoint, self.connection) = (None, None);
                     self.start(Frames::new(bytes))?;
                 }
-                Input::OverSsh(_) => return Err(Error::Violation("it also sends through ssh".to_owned())),
+                Input::OverSsh(_) => return Err(Error::ProtocolViolation("it also sends through ssh".to_owned())),
             }
         }
         Err(Error::Internal("the network thread has ended"))
@@ -181,19 +181,20 @@ impl End {
                 let connection = self.connection.as_ref().ok_or(Error::Internal("a stream without a connection"))?;
                 let stream = block_on(connection.accept_stream())?;
                 if self.child.is_some() || stream.tag() != STREAM {
-                    return Err(Error::Violation("it opens more than one stream".to_owned()));
+                    return Err(Error::ProtocolViolation("it opens more than one stream".to_owned()));
                 }
                 self.start(Blocking(stream))
             }
-            Event::Failed(error) => Err(error.into()),
-            Event::Closed(_) => Err(Error::Vanished),
+            Event::ObjectFailed(error) => Err(error.into()),
+            Event::Closed(_) => Err(Error::ConnectionLost),
             _ => Ok(()),
         }
     }
 
     /// Starts the command, a thread that feeds it, and one that waits for its end.
     fn start(&mut self, input: impl BufRead + Send + 'static) -> Result<(), Error> {
-        let Started { child, group, input: into, guarded } = start(shell(&self.command)).map_err(Error::System)?;
+        let Started { child, group, input: into, guarded } =
+            start(shell(&self.command)).map_err(Error::OutOfResources)?;
         // Whatever fails from here on ends the command, too.
         self.child = Some(Running { group, guarded: guarded.clone() });
         let (sender, guard) = (self.sender.clone(), guarded);
@@ -203,9 +204,9 @@ impl End {
             Err(Some(error)) => drop(sender.send(Input::Broken(error))),
             Err(None) => {}
         };
-        runtime::spawn("downpour-pipe-input", feed).map_err(Error::System)?;
+        runtime::spawn("downpour-pipe-input", feed).map_err(Error::OutOfResources)?;
         let sender = self.sender.clone();
-        runtime::spawn("downpour-pipe-wait", move || wait(child, group, &sender)).map_err(Error::System)?;
+        runtime::spawn("downpour-pipe-wait", move || wait(child, group, &sender)).map_err(Error::OutOfResources)?;
         Ok(())
     }
 }

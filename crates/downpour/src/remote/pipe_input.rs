@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::transfer::Switch;
+use crate::transfer::TransferControl;
 
 /// How long the program may take to report the signal that ended the witness. It decides only which error the user
 /// sees: the input has no clean end either way.
@@ -20,23 +20,23 @@ const REPORTED: Duration = Duration::from_secs(2);
 /// runs another instruction. This process's own handlers cannot tell as much: a signal that a handler has not yet
 /// recorded leaves no trace.
 #[derive(Debug)]
-pub struct Witness {
+pub struct SignalProbe {
     process: Child,
     questions: ChildStdin,
     answers: ChildStdout,
 }
 
-impl Witness {
+impl SignalProbe {
     /// Starts a witness. What is sent before that it cannot see, so this belongs before the installation of signal
     /// handlers: until then a signal ends this process too.
     ///
     /// # Errors
-    /// [`Error::System`] if `cat` cannot be started.
+    /// [`Error::OutOfResources`] if `cat` cannot be started.
     pub fn start() -> Result<Self, Error> {
         // It answers each byte with the same byte.
         let mut cat = Command::new("cat");
         cat.arg("-u").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = cat.spawn().map_err(Error::System)?;
+        let mut process = cat.spawn().map_err(Error::OutOfResources)?;
         match (process.stdin.take(), process.stdout.take()) {
             (Some(questions), Some(answers)) => Ok(Self { process, questions, answers }),
             _ => Err(Error::Internal("a child without pipes")),
@@ -58,7 +58,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for SignalProbe {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -68,15 +68,15 @@ impl Drop for Witness {
 /// This process's standard input. Its end is the end of the data: an end that a signal has brought about, or the loss
 /// of a terminal, is an error.
 pub(crate) struct Stdin {
-    witness: Witness,
-    switch: Arc<Switch>,
+    witness: SignalProbe,
+    switch: Arc<TransferControl>,
     is_terminal: bool,
     /// Bytes that were read.
     taken: Arc<AtomicU64>,
 }
 
 impl Stdin {
-    pub(crate) fn new(witness: Witness, switch: Arc<Switch>, taken: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(witness: SignalProbe, switch: Arc<TransferControl>, taken: Arc<AtomicU64>) -> Self {
         Self { witness, switch, is_terminal: io::stdin().is_terminal(), taken }
     }
 

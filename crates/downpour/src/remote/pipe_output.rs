@@ -14,7 +14,7 @@ const CHUNK: usize = 64 << 10;
 
 /// What shows at the output of ssh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum OutputState {
     /// ssh has ended, or is about to: it has closed its output.
     End,
     /// Standard output takes no more. From now on ssh cannot write either, so that the command's next write fails; the
@@ -30,20 +30,20 @@ pub(super) enum Shown {
 pub(super) fn print(
     ssh: ChildStdout,
     life: OwnedFd,
-    tell: impl Fn(Shown) + Clone + Send + 'static,
+    tell: impl Fn(OutputState) + Clone + Send + 'static,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
     let (over, printing) = io::pipe()?;
     let told = tell.clone();
     runtime::spawn("downpour-pipe-end", move || {
         if has_ended(life, &over) {
-            told(Shown::End);
+            told(OutputState::End);
         }
     })?;
     runtime::spawn("downpour-pipe-output", move || {
         let result = copy(ssh);
         drop(printing);
         if result.is_err() {
-            tell(Shown::Unwritten);
+            tell(OutputState::Unwritten);
         }
         result
     })

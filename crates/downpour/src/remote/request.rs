@@ -11,15 +11,15 @@ use net::{Bind, EndpointOptions, Family};
 use serde::de::DeserializeSeed as _;
 use serde::{Deserialize, Serialize};
 use transport::Profile;
-use transport::profile::Names;
+use transport::profile::AlgorithmRegistry;
 
-use super::via::{PathOptions, Via};
+use super::via::{CarrierChoice, PathOptions};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::files::permitted::has_wildcards;
-use crate::files::{ReceiveSpec, ScanOptions};
+use crate::files::{ReceiveRequest, SourceOptions};
 use crate::options::EngineOptions;
-use crate::tunnel::Place;
+use crate::tunnel::ForwardAddress;
 
 mod bounds;
 
@@ -38,7 +38,7 @@ const LONGEST_UNKNOWN: usize = 64;
 pub(super) struct Request<P = Profile> {
     version: u32,
     pub(super) task: RemoteTask,
-    pub(super) via: Via,
+    pub(super) via: CarrierChoice,
     family: Family,
     /// UDP ports that may be used, both ends included.
     ports: Option<(u16, u16)>,
@@ -58,7 +58,7 @@ pub(super) enum RemoteTask {
     /// Send files of the remote machine.
     Send {
         sources: Vec<Bytes>,
-        scan: ScanOptions,
+        scan: SourceOptions,
         /// Whether a directory stands for its contents.
         compared: bool,
         dry_run: bool,
@@ -66,18 +66,18 @@ pub(super) enum RemoteTask {
     /// Send files of the remote machine to a third one.
     Forward {
         sources: Vec<Bytes>,
-        scan: ScanOptions,
+        scan: SourceOptions,
         compared: bool,
         dry_run: bool,
         /// How to get there without whoever asks; otherwise the datagrams go through the pipes to it.
         onward: Option<Box<Onward>>,
     },
     /// Receive.
-    Receive(Box<ReceiveSpec>),
+    Receive(Box<ReceiveRequest>),
     /// Run a command whose input is a stream.
     Pipe { command: String },
     /// Be the other end of a tunnel, which also takes connections at these places.
-    Tunnel { listen: Vec<Place> },
+    Tunnel { listen: Vec<ForwardAddress> },
     /// Answer a doctor's probes, and report what this machine can do.
     Examine {
         /// The folder whose disk is measured; the home if there is none.
@@ -103,8 +103,8 @@ pub(super) struct Onward {
     /// `[user@]host`.
     pub(super) host: String,
     pub(super) port: Option<u16>,
-    /// [`ReceiveSpec::requested`] is left to the sender, which has the sources.
-    pub(super) receive: ReceiveSpec,
+    /// [`ReceiveRequest::requested`] is left to the sender, which has the sources.
+    pub(super) receive: ReceiveRequest,
     pub(super) keeps_names: bool,
     /// [`super::SshOptions::remote_program`].
     pub(super) program: Option<String>,
@@ -130,7 +130,7 @@ impl Request {
 
     /// Lets the other side's endpoint fill no more memory than it would without a bound: whoever asks is limited.
     pub(super) fn limit_memory(&mut self) {
-        self.max_memory = self.max_memory.map(|bound| bound.min(net::usual_memory()));
+        self.max_memory = self.max_memory.map(|bound| bound.min(net::default_memory()));
     }
 
     /// Returns how this side sends, and what its endpoint takes.
@@ -162,7 +162,7 @@ impl Request {
     }
 
     /// Reads one request within these bounds, and nothing beyond it.
-    pub(super) fn read(input: &mut impl Read, names: &Names, bounds: Bounds) -> Result<Self, Error> {
+    pub(super) fn read(input: &mut impl Read, names: &AlgorithmRegistry, bounds: Bounds) -> Result<Self, Error> {
         /// The part of a request that stays the same in all versions.
         #[derive(Deserialize)]
         struct Head {
@@ -184,7 +184,7 @@ impl Request {
         let unreadable = |error| Error::Ssh(format!("the request cannot be understood: {error}"));
         let Head { version } = serde_json::from_slice(&text).map_err(unreadable)?;
         if version != VERSION {
-            return Err(Error::Version);
+            return Err(Error::VersionMismatch);
         }
         let mut unknown = Vec::new();
         let mut input = serde_json::Deserializer::from_slice(&text);
@@ -211,7 +211,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Compare, Existing, Filter, Modes, Requested};
+    use crate::files::{Compare, Existing, Filter, Modes, RequestedItems};
 
     fn frame(text: &str) -> Vec<u8> {
         [&u32::try_from(text.len()).unwrap().to_be_bytes(), text.as_bytes()].concat()
@@ -222,10 +222,12 @@ mod tests {
         let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, &PathOptions::default(), &engine(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
-        assert!(Request::read(&mut &frame(&text)[..], &Names::default(), Bounds::OF_USER).is_ok());
+        assert!(Request::read(&mut &frame(&text)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).is_ok());
         let theirs = text.replace(r#""name":"auto""#, r#""name":"auto","congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
-        let said = Request::read(&mut &frame(&theirs)[..], &Names::default(), Bounds::OF_USER).unwrap_err().to_string();
+        let said = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
+            .unwrap_err()
+            .to_string();
         let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
@@ -244,7 +246,7 @@ mod tests {
             request.limit_memory();
             request.engine().endpoint.max_memory
         };
-        assert_eq!(asked(Some(u64::MAX)), Some(net::usual_memory()));
+        assert_eq!(asked(Some(u64::MAX)), Some(net::default_memory()));
         assert_eq!(asked(Some(1)), Some(1), "less is no danger");
         assert_eq!(asked(None), None);
     }
@@ -258,16 +260,16 @@ mod tests {
             let text = str::from_utf8(&frame[4..]).unwrap();
             assert_eq!(text.contains(r#""max_memory":64000000"#), bound.is_some(), "{text}");
             assert_eq!(text.contains("max_memory"), bound.is_some(), "an earlier release is sent what it knows");
-            let read = Request::read(&mut &frame[..], &Names::default(), Bounds::OF_USER).unwrap();
+            let read = Request::read(&mut &frame[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
             assert_eq!(read.engine().endpoint, engine(bound).endpoint);
         }
     }
 
     #[test]
     fn fields_of_a_later_release_are_refused_by_name() {
-        let receive = RemoteTask::Receive(Box::new(ReceiveSpec::to_target("to")));
+        let receive = RemoteTask::Receive(Box::new(ReceiveRequest::to_target("to")));
         let send =
-            RemoteTask::Send { sources: Vec::new(), scan: ScanOptions::default(), compared: false, dry_run: true };
+            RemoteTask::Send { sources: Vec::new(), scan: SourceOptions::default(), compared: false, dry_run: true };
         for (task, field) in [
             (receive, r#""existing":"#),
             (send, r#""recursive":"#),
@@ -277,7 +279,7 @@ mod tests {
             let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
             let later = text.replace(field, &format!(r#""max_size":1000,{field}"#));
             assert_ne!(later, text);
-            let read = Request::read(&mut &frame(&later)[..], &Names::default(), Bounds::OF_USER);
+            let read = Request::read(&mut &frame(&later)[..], &AlgorithmRegistry::default(), Bounds::OF_USER);
             assert!(
                 matches!(&read, Err(Error::UnknownFields(names)) if names[..] == ["max_size"]),
                 "{later}: {read:?}"
@@ -285,7 +287,7 @@ mod tests {
             let long = format!(r#""{}":0,"#, "x".repeat(1000));
             let many: String = (0..100).map(|number| format!(r#""{number}{}"#, &long[1..])).collect();
             let hostile = text.replace(field, &format!("{many}{field}"));
-            let read = Request::read(&mut &frame(&hostile)[..], &Names::default(), Bounds::LIMITED);
+            let read = Request::read(&mut &frame(&hostile)[..], &AlgorithmRegistry::default(), Bounds::LIMITED);
             assert!(read.unwrap_err().to_string().len() < 700, "an answer is short");
         }
     }
@@ -293,8 +295,8 @@ mod tests {
     /// Requests as release 0.1 wrote them, one per line.
     const RECORDED: &str = include_str!("request/recorded.jsonl");
 
-    fn spec(target: &str, requested: Requested) -> ReceiveSpec {
-        ReceiveSpec { existing: Existing::Replace, requested, ..ReceiveSpec::to_target(target) }
+    fn spec(target: &str, requested: RequestedItems) -> ReceiveRequest {
+        ReceiveRequest { existing: Existing::Replace, requested, ..ReceiveRequest::to_target(target) }
     }
 
     /// Asserts that the request is written as in `recorded`, where the profile had its unchanged choices, too.
@@ -312,42 +314,43 @@ mod tests {
     fn requests_are_those_of_the_release_before_in_both_directions() {
         let items = |name: &str| Some(vec![name.as_bytes().to_vec()]);
         let rules = b"- *.tmp\n+ keep/\n";
-        let several = Requested { many: true, ..Requested::default() };
-        let contents = Requested { contents: true, ..several.clone() };
+        let several = RequestedItems { many: true, ..RequestedItems::default() };
+        let contents = RequestedItems { contents: true, ..several.clone() };
         let wanted = [
             // cp src/f host:~/to
-            spec("~/to", Requested { items: items("f"), ..Requested::default() }),
+            spec("~/to", RequestedItems { items: items("f"), ..RequestedItems::default() }),
             // sync src/tree host:backup --delete --exclude '*.tmp' --include keep/ --checksum
-            ReceiveSpec {
+            ReceiveRequest {
                 compare: Compare::Checksum,
                 modes: Modes::Exact,
                 delete: Some(Filter::parse(rules).unwrap()),
-                ..spec("backup", Requested { items: items("tree"), ..several })
+                ..spec("backup", RequestedItems { items: items("tree"), ..several })
             },
             // cp -r src/tree/ src/f host:dir/ --existing skip -n
-            ReceiveSpec { existing: Existing::Skip, dry_run: true, ..spec("dir/", contents.clone()) },
+            ReceiveRequest { existing: Existing::Skip, dry_run: true, ..spec("dir/", contents.clone()) },
             // cp src/tree host:x --files-from list --existing refuse
-            ReceiveSpec { existing: Existing::Refuse, ..spec("x", Requested::default()) },
+            ReceiveRequest { existing: Existing::Refuse, ..spec("x", RequestedItems::default()) },
             // verify src/tree host:x
-            ReceiveSpec {
+            ReceiveRequest {
                 compare: Compare::Checksum,
                 modes: Modes::Exact,
                 delete: Some(Filter::default()),
-                compared: true,
+                compare_trees: true,
                 dry_run: true,
                 ..spec("x", contents)
             },
         ];
         assert_eq!(RECORDED.lines().count(), wanted.len() + 1);
         for (recorded, wanted) in RECORDED.lines().zip(wanted) {
-            let request = Request::read(&mut &frame(recorded)[..], &Names::default(), Bounds::OF_USER).unwrap();
+            let request =
+                Request::read(&mut &frame(recorded)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
             let RemoteTask::Receive(found) = &request.task else { panic!("{recorded}") };
             assert_eq!(**found, wanted);
             assert_written_as(&request, recorded);
         }
         // cp 'host:a*' here
         let last = RECORDED.lines().last().unwrap();
-        let request = Request::read(&mut &frame(last)[..], &Names::default(), Bounds::OF_USER).unwrap();
+        let request = Request::read(&mut &frame(last)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
         assert!(matches!(&request.task, RemoteTask::Send { sources, .. } if sources == &[Bytes(b"a*".to_vec())]));
         assert_written_as(&request, last);
     }

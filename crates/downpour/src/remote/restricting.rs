@@ -7,7 +7,7 @@ use super::request::{Onward, RemoteTask};
 use super::restriction::Restriction;
 use crate::base64::Bytes;
 use crate::error::{Context, Error};
-use crate::files::{Permitted, Preserve, ReceiveSpec, Requested, ScanOptions};
+use crate::files::{AllowedNames, Preserve, ReceiveRequest, RequestedItems, SourceOptions};
 use crate::home::names_user;
 
 impl Restriction {
@@ -37,9 +37,9 @@ impl Restriction {
         Self::of_receiver(&onward.receive)
     }
 
-    fn of_sender(sources: &[Bytes], scan: &ScanOptions) -> Vec<Self> {
+    fn of_sender(sources: &[Bytes], scan: &SourceOptions) -> Vec<Self> {
         #[allow(clippy::needless_update, reason = "a field that is added is not known")]
-        let known = ScanOptions {
+        let known = SourceOptions {
             recursive: scan.recursive,
             links: scan.links,
             hard_links: scan.hard_links,
@@ -49,14 +49,14 @@ impl Restriction {
             // Without it, a link is sent.
             follow_items: scan.follow_items,
             // Known to the sender alone.
-            follow_ways: scan.follow_ways,
+            follow_parent_links: scan.follow_parent_links,
             outputs: scan.outputs.clone(),
             // With restrictions of their own.
             one_file_system: scan.one_file_system,
             preserve: known(scan.preserve),
             refuse_empty: scan.refuse_empty,
             remove_sources: scan.remove_sources,
-            ..ScanOptions::default()
+            ..SourceOptions::default()
         };
         chosen([
             (Self::EmptySource, scan.refuse_empty),
@@ -70,20 +70,20 @@ impl Restriction {
 
     /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
     #[allow(clippy::needless_update, reason = "a field that is added is not known")]
-    fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
-        let ReceiveSpec { dry_run, delete, permitted, requested, .. } = spec;
-        let known = ReceiveSpec {
-            requested: Requested {
+    fn of_receiver(spec: &ReceiveRequest) -> Vec<Self> {
+        let ReceiveRequest { dry_run, delete, permitted, requested, .. } = spec;
+        let known = ReceiveRequest {
+            requested: RequestedItems {
                 many: requested.many,
                 contents: requested.contents,
                 items: requested.items.clone(),
                 directory_if: requested.directory_if.clone(),
-                ..Requested::default()
+                ..RequestedItems::default()
             },
             existing: spec.existing,
             compare: spec.compare,
             modes: spec.modes,
-            compared: spec.compared,
+            compare_trees: spec.compare_trees,
             dry_run: *dry_run,
             // Known to the receiver alone.
             within: spec.within.clone(),
@@ -99,16 +99,16 @@ impl Restriction {
             safe_links: spec.safe_links,
             one_file_system: spec.one_file_system,
             backup: spec.backup.clone(),
-            confirms: spec.confirms,
-            permitted: Permitted {
+            report_stored: spec.report_stored,
+            permitted: AllowedNames {
                 items: permitted.items.clone(),
                 filter: permitted.filter.clone(),
                 files_from: permitted.files_from.clone(),
                 max_entries: permitted.max_entries,
                 max_bytes: permitted.max_bytes,
-                ..Permitted::default()
+                ..AllowedNames::default()
             },
-            ..ReceiveSpec::to_target(&spec.target)
+            ..ReceiveRequest::to_target(&spec.target)
         };
         chosen([
             (Self::EmptySource, !dry_run && delete.is_some() && !spec.force_empty),
@@ -117,7 +117,7 @@ impl Restriction {
             (Self::OneFileSystem, !dry_run && spec.one_file_system && delete.is_some()),
             (Self::Preserve, !spec.preserve.is_nothing()),
             (Self::Permitted, !dry_run && (!permitted.is_everything() || requested.directory_if.is_some())),
-            (Self::RemoveSources, spec.confirms),
+            (Self::RemoveSources, spec.report_stored),
             (Self::Backup, !dry_run && spec.backup.is_some()),
             (Self::Homes, names_user(&spec.target)),
             (Self::Later, known != *spec),
@@ -150,15 +150,15 @@ mod tests {
     use super::*;
     use crate::files::{Backup, Compare, Existing, Filter, Modes};
 
-    fn restrictions(option: fn(&mut ReceiveSpec)) -> Vec<Restriction> {
-        let mut spec = ReceiveSpec::to_target("x");
+    fn restrictions(option: fn(&mut ReceiveRequest)) -> Vec<Restriction> {
+        let mut spec = ReceiveRequest::to_target("x");
         option(&mut spec);
         Restriction::of_receiver(&spec)
     }
 
     #[test]
     fn what_no_restriction_names_came_later() {
-        let later: [fn(&mut ReceiveSpec); 6] = [
+        let later: [fn(&mut ReceiveRequest); 6] = [
             |spec| spec.modify_window = 1,
             |spec| spec.eligible.max_size = Some(1),
             |spec| spec.chmod = Some("a+r".parse().unwrap()),
@@ -167,7 +167,7 @@ mod tests {
             |spec| spec.link_dest = vec![Bytes(b"x".to_vec())],
         ];
         assert!(later.iter().all(|option| restrictions(*option) == [Restriction::Later]));
-        let known: [fn(&mut ReceiveSpec); 12] = [
+        let known: [fn(&mut ReceiveRequest); 12] = [
             |_| {},
             |spec| spec.existing = Existing::Replace,
             |spec| spec.compare = Compare::Never,
@@ -177,8 +177,8 @@ mod tests {
             |spec| spec.safe_links = true,
             |spec| spec.backup = Some(Backup::new(None, None).unwrap()),
             |spec| spec.preserve = Preserve { xattrs: true, numeric_ids: true, ..Preserve::default() },
-            |spec| spec.permitted = Permitted { max_entries: Some(1), ..Permitted::default() },
-            |spec| (spec.trust_staging, spec.differences, spec.confirms) = (true, true, true),
+            |spec| spec.permitted = AllowedNames { max_entries: Some(1), ..AllowedNames::default() },
+            |spec| (spec.trust_staging, spec.differences, spec.report_stored) = (true, true, true),
             |spec| (spec.requested.many, spec.dry_run) = (true, true),
         ];
         assert!(known.iter().all(|option| !restrictions(*option).contains(&Restriction::Later)));

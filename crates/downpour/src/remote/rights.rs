@@ -1,10 +1,10 @@
 //! What a task does on the machine that it is asked of, and what a limited login has a right to.
 
 use super::limited::Limited;
-use super::only::Access;
 use super::request::RemoteTask;
+use super::restricted_root::Access;
 use crate::error::Error;
-use crate::files::{Links, ReceiveSpec, ScanOptions};
+use crate::files::{LinkPolicy, ReceiveRequest, SourceOptions};
 
 /// Something that a task does, and that a login needs a right to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,8 @@ impl Deed {
     }
 
     /// A dry run tells everything but what files contain; since digests tell that too, it reads.
-    fn of_sender(scan: &ScanOptions, dry_run: bool) -> Vec<Self> {
-        let ScanOptions {
+    fn of_sender(scan: &SourceOptions, dry_run: bool) -> Vec<Self> {
+        let SourceOptions {
             // Which names are read: the sources themselves lie beneath the directory.
             recursive: _,
             follow_items: _,
@@ -84,20 +84,20 @@ impl Deed {
             hash: _,
             links,
             // No part of a request.
-            follow_ways: _,
+            follow_parent_links: _,
             outputs: _,
             remove_sources,
         } = scan;
         let does = [
             (Self::Read, true),
-            (Self::FollowLinks, *links == Links::Follow),
+            (Self::FollowLinks, *links == LinkPolicy::Follow),
             (Self::RemoveSources, *remove_sources && !dry_run),
         ];
         chosen(does)
     }
 
-    fn of_receiver(spec: &ReceiveSpec) -> Vec<Self> {
-        let ReceiveSpec {
+    fn of_receiver(spec: &ReceiveRequest) -> Vec<Self> {
+        let ReceiveRequest {
             // Where: beneath the directory, as `Only` finds it; `within` is no part of a request.
             target: _,
             within: _,
@@ -118,8 +118,8 @@ impl Deed {
             make_path,
             link_dest,
             // What is told.
-            compared: _,
-            confirms: _,
+            compare_trees: _,
+            report_stored: _,
             // Less is deleted.
             max_delete: _,
             one_file_system: _,
@@ -153,7 +153,7 @@ impl Access {
     /// [`Error::Limited`] if not.
     pub(super) fn permits(self, task: &RemoteTask, is_root: bool) -> Result<(), Error> {
         let refused = Deed::of(task).into_iter().find_map(|deed| self.refusal(deed, is_root));
-        refused.map_or(Ok(()), |why| Err(Error::Limited(why)))
+        refused.map_or(Ok(()), |why| Err(Error::KeyRestricted(why)))
     }
 
     /// Returns why the login has no right to a deed; `None` if it has. A right is granted by an arm that names it.
@@ -190,7 +190,8 @@ impl Access {
 mod tests {
     use super::*;
     use crate::files::{
-        Backup, Compare, DirectoryIf, Existing, Filter, Links, Modes, Permitted, Preserve, Requested, ScanOptions,
+        AllowedNames, Backup, Compare, DirectoryIf, Existing, Filter, LinkPolicy, Modes, Preserve, RequestedItems,
+        SourceOptions,
     };
 
     const ACCESSES: [Access; 3] = [Access::Full, Access::ReadOnly, Access::WriteOnly];
@@ -209,11 +210,11 @@ mod tests {
         made
     }
 
-    fn scans() -> Vec<ScanOptions> {
-        let options: [fn(&mut ScanOptions); 14] = [
+    fn scans() -> Vec<SourceOptions> {
+        let options: [fn(&mut SourceOptions); 14] = [
             |scan| scan.recursive = true,
-            |scan| scan.links = Links::Follow,
-            |scan| scan.links = Links::Skip,
+            |scan| scan.links = LinkPolicy::Follow,
+            |scan| scan.links = LinkPolicy::Skip,
             |scan| scan.follow_items = true,
             |scan| scan.hard_links = true,
             |scan| scan.one_file_system = true,
@@ -222,22 +223,22 @@ mod tests {
             |scan| scan.hash = true,
             |scan| scan.filter = std::sync::Arc::new(Filter::parse(b"- x").unwrap()),
             |scan| scan.files_from = Some(vec![b"x".to_vec()]),
-            |scan| scan.follow_ways = true,
+            |scan| scan.follow_parent_links = true,
             |scan| scan.refuse_empty = true,
             |scan| scan.remove_sources = true,
         ];
-        let plain = || ScanOptions { recursive: false, follow_ways: false, ..ScanOptions::default() };
+        let plain = || SourceOptions { recursive: false, follow_parent_links: false, ..SourceOptions::default() };
         with_options(plain, &options)
     }
 
-    fn specs() -> Vec<ReceiveSpec> {
-        let options: [fn(&mut ReceiveSpec); 28] = [
-            |spec| spec.requested = Requested { many: true, contents: true, ..Requested::default() },
+    fn specs() -> Vec<ReceiveRequest> {
+        let options: [fn(&mut ReceiveRequest); 28] = [
+            |spec| spec.requested = RequestedItems { many: true, contents: true, ..RequestedItems::default() },
             |spec| spec.requested.directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None }),
             |spec| spec.existing = Existing::Replace,
             |spec| spec.existing = Existing::Skip,
             |spec| spec.existing = Existing::KeepNewer,
-            |spec| spec.existing = Existing::Only,
+            |spec| spec.existing = Existing::UpdateOnly,
             |spec| spec.compare = Compare::Checksum,
             |spec| spec.modes = Modes::Exact,
             |spec| spec.preserve = Preserve { acls: true, ..Preserve::default() },
@@ -250,8 +251,8 @@ mod tests {
             |spec| spec.trust_staging = true,
             |spec| spec.differences = true,
             |spec| spec.backup = Some(Backup::new(None, None).unwrap()),
-            |spec| spec.confirms = true,
-            |spec| spec.permitted = Permitted { max_entries: Some(1), ..Permitted::default() },
+            |spec| spec.report_stored = true,
+            |spec| spec.permitted = AllowedNames { max_entries: Some(1), ..AllowedNames::default() },
             |spec| spec.target = "elsewhere".into(),
             |spec| spec.compare = Compare::Never,
             |spec| spec.modify_window = 1,
@@ -261,7 +262,7 @@ mod tests {
             |spec| spec.make_path = true,
             |spec| spec.link_dest = vec![crate::base64::Bytes(b"x".to_vec())],
         ];
-        with_options(|| ReceiveSpec::to_target("x"), &options)
+        with_options(|| ReceiveRequest::to_target("x"), &options)
     }
 
     /// Returns every task with every option that it has, alone and with each other one.
@@ -278,7 +279,7 @@ mod tests {
             for scan in scans() {
                 tasks.push(RemoteTask::Forward { sources: Vec::new(), scan, compared, dry_run, onward: None });
             }
-            let specs = specs().into_iter().map(|spec| ReceiveSpec { compared, dry_run, ..spec });
+            let specs = specs().into_iter().map(|spec| ReceiveRequest { compare_trees: compared, dry_run, ..spec });
             tasks.extend(specs.map(|spec| RemoteTask::Receive(Box::new(spec))));
         }
         tasks

@@ -4,25 +4,27 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use tokio::sync::mpsc::UnboundedReceiver;
-use transport::profile::Names;
+use transport::profile::AlgorithmRegistry;
 
 use super::announced::Announced;
-use super::answer::Answer;
+use super::answer::RemoteAnswer;
 use super::asked::{VALID_FOR, add_ssh_address, config, ticket};
-use super::only::{Limit, Only, Source};
 use super::request::{Bounds, RemoteTask, Request};
+use super::restricted_root::{KeyRestriction, Only, RestrictedItem};
 use super::restriction::Restriction;
 use super::signals::Signals;
-use super::standard_io::{GoOnOverSsh, Unbuffered, answer, listen_to_stdin, pipes_to_ssh, refuse};
-use super::{Via, between_end, doctor, pipe_end, tunnel_end};
+use super::standard_io::{FallBackToSsh, Unbuffered, answer, listen_to_stdin, pipes_to_ssh, refuse};
+use super::{CarrierChoice, doctor, host_to_host_remote, pipe_end, tunnel_end};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::ticket::Ticket;
-use crate::transfer::{ListenOptions, Peer, Stop, Summary, Transfer, TransferConfig, TransferEvent, start, start_over};
+use crate::transfer::{
+    ListenOptions, Rendezvous, StopReason, Summary, Transfer, TransferConfig, TransferEvent, start, start_over,
+};
 
 /// The work that was done for the other side.
 #[derive(Debug)]
-pub enum Served {
+pub enum ServeResult {
     /// A transfer.
     Transfer(Box<Summary>),
     /// A command was run; its exit code.
@@ -41,7 +43,7 @@ pub enum Served {
 ///
 /// # Errors
 /// Any error that ended it early. The other side has been informed as far as possible.
-pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error> {
+pub async fn serve(names: &AlgorithmRegistry, limit: Option<&KeyRestriction>) -> Result<ServeResult, Error> {
     let only = limit.map(Only::open).transpose().inspect_err(refuse)?;
     let bounds = if only.is_some() { Bounds::LIMITED } else { Bounds::OF_USER };
     let mut request = Request::read(&mut Unbuffered, names, bounds).inspect_err(refuse)?;
@@ -58,35 +60,37 @@ pub async fn serve(names: &Names, limit: Option<&Limit>) -> Result<Served, Error
     match &request.task {
         RemoteTask::Examine { .. } => apart(move || examine(request, held)).await,
         RemoteTask::Pipe { command } => {
-            let (bind, command) = ((request.via != Via::Ssh).then(|| request.bind()), command.clone());
+            let (bind, command) = ((request.via != CarrierChoice::Ssh).then(|| request.bind()), command.clone());
             let run = move || pipe_end::run(&command, bind.as_ref(), request.engine());
             // From the answer on, standard output belongs to the command.
-            apart(move || run().map(|ended| ended.map(Served::Command))).await
+            apart(move || run().map(|ended| ended.map(ServeResult::Command))).await
         }
         RemoteTask::Tunnel { listen } => {
             let listen = listen.clone();
-            tunnel_end::run(&request, &listen).await.map(|()| Served::Tunnel)
+            tunnel_end::run(&request, &listen).await.map(|()| ServeResult::Tunnel)
         }
-        RemoteTask::Forward { .. } => {
-            between_end::run(request, only.as_ref()).await.map(|summary| Served::Transfer(Box::new(summary)))
-        }
+        RemoteTask::Forward { .. } => host_to_host_remote::run(request, only.as_ref())
+            .await
+            .map(|summary| ServeResult::Transfer(Box::new(summary))),
         RemoteTask::Send { .. } | RemoteTask::Receive(_) => prepare(request, only.as_ref())
             .inspect_err(refuse)?
             .run()
             .await
-            .map(|summary| Served::Transfer(Box::new(summary))),
+            .map(|summary| ServeResult::Transfer(Box::new(summary))),
     }
 }
 
 /// Runs `work`, which blocks, on a thread of its own. An error of `work` itself is reported to the other side, an error
 /// in its result is not.
-async fn apart(work: impl FnOnce() -> Result<Result<Served, Error>, Error> + Send + 'static) -> Result<Served, Error> {
+async fn apart(
+    work: impl FnOnce() -> Result<Result<ServeResult, Error>, Error> + Send + 'static,
+) -> Result<ServeResult, Error> {
     let (done, ended) = tokio::sync::oneshot::channel();
     // Sending fails if the program is ending.
     let spawned = runtime::spawn("downpour-apart", move || drop(done.send(work())));
     let result = match spawned {
         Ok(_) => ended.await.unwrap_or(Err(Error::Internal("a thread without a result"))),
-        Err(error) => Err(Error::System(error)),
+        Err(error) => Err(Error::OutOfResources(error)),
     };
     result.inspect_err(refuse).flatten()
 }
@@ -97,19 +101,19 @@ struct Serving {
     /// The transfer over UDP.
     transfer: Option<Transfer>,
     /// What the other side says through ssh.
-    words: UnboundedReceiver<GoOnOverSsh>,
+    words: UnboundedReceiver<FallBackToSsh>,
     /// Folders of a limited login that must stay open while their items are read.
-    _sources: Vec<Source>,
+    _sources: Vec<RestrictedItem>,
     is_limited: bool,
 }
 
 /// Answers a doctor over standard input and output. Keeps `held`, the folder to measure, open meanwhile.
-fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<Served, Error>, Error> {
+fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<ServeResult, Error>, Error> {
     let (read, write) = pipes_to_ssh()?;
     // Errors are part of the answers.
     let attended = doctor::attend(request, read.into(), write.into());
     drop(held);
-    Ok(attended.map(|()| Served::Examination))
+    Ok(attended.map(|()| ServeResult::Examination))
 }
 
 fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
@@ -118,25 +122,25 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let has_wildcards = request.task.has_wildcards();
     let (config, links_followed, sources) = config(request, only)?;
     let items = config.task.items().filter(|_| has_wildcards);
-    let (transfer, ticket) = if via == Via::Ssh {
+    let (transfer, ticket) = if via == CarrierChoice::Ssh {
         // What begins later can report nothing on the line of the answer.
         config.check_target()?;
         (None, ticket(None, config.task.role())?)
     } else {
         let options = ListenOptions { bind, valid_for: VALID_FOR, keep: false, once: true };
-        let transfer = start(Peer::Listen(options), config.clone())?;
+        let transfer = start(Rendezvous::Listen(options), config.clone())?;
         let mut ticket = transfer.ticket().cloned().ok_or(Error::Internal("a listener without a ticket"))?;
         add_ssh_address(&mut ticket);
         (Some(transfer), ticket)
     };
     let words = listen_to_stdin()?;
-    answer(&Answer { ticket: ticket.clone(), links_followed, items, enforced }.to_text()?);
+    answer(&RemoteAnswer { ticket: ticket.clone(), links_followed, items, enforced }.to_text()?);
     Ok(Serving { config, ticket, transfer, words, _sources: sources, is_limited: only.is_some() })
 }
 
 impl Serving {
     async fn run(mut self) -> Result<Summary, Error> {
-        let mut signals = Signals::install().map_err(Error::System)?;
+        let mut signals = Signals::install().map_err(Error::OutOfResources)?;
         let mut over_ssh = self.transfer.is_none();
         let mut transfer = match self.transfer.take() {
             Some(transfer) => transfer,
@@ -146,7 +150,7 @@ impl Serving {
                     () = signals.next() => None,
                 };
                 match word {
-                    Some(GoOnOverSsh) => self.over_ssh()?,
+                    Some(FallBackToSsh) => self.over_ssh()?,
                     None => return Err(Error::Terminated),
                 }
             }
@@ -163,12 +167,12 @@ impl Serving {
                 },
                 () = signals.next(), if !stopped => {
                     stopped = true;
-                    transfer.stop(Stop::Terminated);
+                    transfer.stop(StopReason::Terminated);
                 }
                 word = self.words.recv(), if is_listening && !stopped => match word {
-                    Some(GoOnOverSsh) if !over_ssh => {
+                    Some(FallBackToSsh) if !over_ssh => {
                         over_ssh = true;
-                        transfer.stop(Stop::Cancelled);
+                        transfer.stop(StopReason::Cancelled);
                         // Without a peer it ends at once, and releases the target.
                         while transfer.next().await.is_some() {}
                         transfer = self.over_ssh()?;
@@ -178,7 +182,7 @@ impl Serving {
                     // ssh has ended, so the result is no longer wanted.
                     _ => {
                         stopped = true;
-                        transfer.stop(Stop::Cancelled);
+                        transfer.stop(StopReason::Cancelled);
                     }
                 },
             }

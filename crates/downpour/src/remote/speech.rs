@@ -86,7 +86,7 @@ pub(super) struct Speech {
 
 impl Speech {
     fn listen(stderr: ChildStderr, shown: Option<(Hearer, String)>) -> Result<Self, Error> {
-        let (over, is_over) = std::io::pipe().map_err(Error::System)?;
+        let (over, is_over) = std::io::pipe().map_err(Error::OutOfResources)?;
         let (kept, (ended, end)) = (Arc::<Mutex<Vec<u8>>>::default(), channel());
         let keeping = Arc::clone(&kept);
         let listen = move || {
@@ -94,7 +94,7 @@ impl Speech {
             // Nobody may be waiting.
             let _ = ended.send(());
         };
-        runtime::spawn("downpour-speech", listen).map_err(Error::System)?;
+        runtime::spawn("downpour-speech", listen).map_err(Error::OutOfResources)?;
         Ok(Self { kept, is_over: Some(is_over), end })
     }
 

@@ -16,7 +16,7 @@ use net::Family;
 use rustix::fs::{Access, access};
 
 use super::SshOptions;
-use super::answer::Answer;
+use super::answer::RemoteAnswer;
 use super::location::host_name;
 use super::process::Process;
 use super::restriction::Restriction;
@@ -224,10 +224,10 @@ impl Remote {
     pub(super) fn new(
         process: Process,
         (stdin, stdout): (ChildStdin, ChildStdout),
-        answer: Answer,
+        answer: RemoteAnswer,
         login: Duration,
     ) -> Self {
-        let Answer { ticket, links_followed, items, enforced } = answer;
+        let RemoteAnswer { ticket, links_followed, items, enforced } = answer;
         let (stdin, stdout) = (Some(stdin), Some(stdout));
         Self { process, stdin, stdout, ticket, links_followed, items, enforced, login }
     }

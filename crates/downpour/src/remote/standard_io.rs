@@ -11,7 +11,7 @@ use crate::protocol::ssh::GO_ON;
 
 /// Sent on standard input after the request if UDP is blocked. If standard input ends instead, ssh or the other side
 /// has ended.
-pub(super) struct GoOnOverSsh;
+pub(super) struct FallBackToSsh;
 
 /// Reports an error to the other side.
 pub(super) fn refuse(error: &Error) {
@@ -20,7 +20,7 @@ pub(super) fn refuse(error: &Error) {
 
 /// Returns this process's standard input and output, which lead to the other side, as descriptors of their own.
 pub(super) fn pipes_to_ssh() -> Result<(OwnedFd, OwnedFd), Error> {
-    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::System);
+    let own = |fd: io::Result<OwnedFd>| fd.map_err(Error::OutOfResources);
     Ok((own(io::stdin().as_fd().try_clone_to_owned())?, own(io::stdout().as_fd().try_clone_to_owned())?))
 }
 
@@ -36,16 +36,16 @@ impl io::Read for Unbuffered {
 /// Starts a thread that reads standard input until it belongs to the carrier.
 ///
 /// # Errors
-/// [`Error::System`] if there can be none.
-pub(super) fn listen_to_stdin() -> Result<mpsc::UnboundedReceiver<GoOnOverSsh>, Error> {
+/// [`Error::OutOfResources`] if there can be none.
+pub(super) fn listen_to_stdin() -> Result<mpsc::UnboundedReceiver<FallBackToSsh>, Error> {
     let (sender, words) = mpsc::unbounded_channel();
     let listen = move || {
         if goes_on() {
             // Fails if the transfer has ended.
-            let _ = sender.send(GoOnOverSsh);
+            let _ = sender.send(FallBackToSsh);
         }
     };
-    runtime::spawn("downpour-ssh-input", listen).map_err(Error::System)?;
+    runtime::spawn("downpour-ssh-input", listen).map_err(Error::OutOfResources)?;
     Ok(words)
 }
 

@@ -13,13 +13,13 @@ use super::locator::from_there;
 use super::process::TO_END;
 use super::request::RemoteTask;
 use super::ssh::Remote;
-use super::{Reach, Via};
-use crate::error::{Error, Other};
+use super::{CarrierChoice, HostOptions};
+use crate::error::{Error, PeerContext};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::Role;
-use crate::transfer::{Stop, Switch};
+use crate::transfer::{StopReason, TransferControl};
 use crate::tunnel::control::{self, ControlFolder};
-use crate::tunnel::{Forwarding, NearEnd, Notes, TunnelEvent};
+use crate::tunnel::{Forwarding, LocalEnd, Notes, TunnelEvent};
 
 /// What is forwarded through which machine.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Tunnel {
     /// Others find it by its host ([`ControlFolder::tunnels_to`]).
     pub is_found: bool,
     /// The machine.
-    pub reach: Reach,
+    pub reach: HostOptions,
 }
 
 /// Opens a tunnel and keeps it open until `stop`, until nobody has used it for [`Forwarding::persist`], or until its
@@ -44,12 +44,12 @@ pub struct Tunnel {
 pub async fn tunnel(
     tunnel: Tunnel,
     told: impl Fn(TunnelEvent) + Send + Sync + 'static,
-    stop: impl Future<Output = Stop>,
+    stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
-    let near = NearEnd::listen(tunnel.forwarding.clone(), told)?;
+    let near = LocalEnd::listen(tunnel.forwarding.clone(), told)?;
     let mut stop = std::pin::pin!(stop);
     let notes = near.notes();
-    let switch = Arc::<Switch>::default();
+    let switch = Arc::<TransferControl>::default();
     let mut login = {
         let (tunnel, notes, switch) = (tunnel.clone(), notes.clone(), Arc::clone(&switch));
         spawn_blocking(move || tunnel.log_in(&switch, &notes))
@@ -83,7 +83,7 @@ pub async fn tunnel(
 }
 
 impl Tunnel {
-    fn log_in(&self, switch: &Arc<Switch>, notes: &Notes) -> Result<Remote, Error> {
+    fn log_in(&self, switch: &Arc<TransferControl>, notes: &Notes) -> Result<Remote, Error> {
         let listen = self.forwarding.remote.iter().map(|forward| forward.listen.clone()).collect();
         self.reach.log_in(RemoteTask::Tunnel { listen }, switch, &mut |line| notes.line(line))
     }
@@ -91,12 +91,12 @@ impl Tunnel {
     /// Connects to the other side over UDP, or over ssh if UDP is blocked. The endpoint has to live as long as the
     /// connection.
     async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
-        if self.reach.path.via != Via::Ssh {
+        if self.reach.path.via != CarrierChoice::Ssh {
             let endpoint = Endpoint::bind(&Bind::default(), &self.reach.engine.endpoint, ())?;
             let connection = self.connect_over(&endpoint, remote);
             match connection.established().await {
                 Ok(()) => return Ok((connection, endpoint)),
-                Err(NetError::HandshakeTimedOut { .. }) if self.reach.path.via == Via::Auto => {
+                Err(NetError::HandshakeTimedOut { .. }) if self.reach.path.via == CarrierChoice::Auto => {
                     notes.line("UDP does not get through: going on over ssh, which is slower");
                 }
                 Err(error) => return Err(self.ended(error, remote)),
@@ -125,9 +125,9 @@ impl Tunnel {
 
     fn ended(&self, error: NetError, remote: &Remote) -> Error {
         if let NetError::ClosedLocally | NetError::Exhausted { .. } = error {
-            return Error::Spent;
+            return Error::ConnectionLimit;
         }
         let tried = Some((&remote.ticket.addresses[..], remote.udp_patience()));
-        from_there(Error::ended(error, &Other { role: Role::Receives, tried }))
+        from_there(Error::ended(error, &PeerContext { role: Role::Receiver, tried }))
     }
 }

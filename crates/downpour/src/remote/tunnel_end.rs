@@ -7,15 +7,15 @@ use net::{Endpoint, NetError};
 use tokio::task::JoinSet;
 use transport::AcceptOptions;
 
-use super::Via;
+use super::CarrierChoice;
 use super::asked::{VALID_FOR, ticket};
 use super::request::Request;
 use super::signals::Signals;
-use super::standard_io::{GoOnOverSsh, answer, listen_to_stdin, pipes_to_ssh, refuse};
+use super::standard_io::{FallBackToSsh, answer, listen_to_stdin, pipes_to_ssh, refuse};
 use crate::error::{Closing, Error};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket};
-use crate::tunnel::{Listener, Notes, Permitted, Place, Session, raise_descriptor_limit};
+use crate::tunnel::{ForwardAddress, Listener, Notes, Permitted, Session, raise_descriptor_limit};
 
 /// How long after the end of the login the last packet of the handshake may arrive.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
@@ -24,17 +24,17 @@ const ON_ITS_WAY: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// What prevented the start, of which the other side has been told; how the connection ended, if not in good order.
-pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error> {
+pub(super) async fn run(request: &Request, places: &[ForwardAddress]) -> Result<(), Error> {
     raise_descriptor_limit();
     let (listeners, endpoint, ticket) = prepare(request, places).inspect_err(refuse)?;
-    let mut signals = Signals::install().map_err(Error::System).inspect_err(refuse)?;
+    let mut signals = Signals::install().map_err(Error::OutOfResources).inspect_err(refuse)?;
     let mut words = listen_to_stdin().inspect_err(refuse)?;
     answer(&ticket.to_text()?);
     let options = || AcceptOptions { profile: request.engine().profile, application: TUNNEL.to_vec(), qlog: false };
     let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
     let over_udp = async {
         match &mut incoming {
-            Some(incoming) => incoming.accept().await.ok_or(Error::NobodyCame(VALID_FOR)),
+            Some(incoming) => incoming.accept().await.ok_or(Error::TicketExpired(VALID_FOR)),
             None => std::future::pending().await,
         }
     };
@@ -43,10 +43,10 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
     let (connection, _endpoint) = tokio::select! {
         connection = &mut over_udp => (connection?, endpoint.clone()),
         word = words.recv() => match word {
-            Some(GoOnOverSsh) => {
+            Some(FallBackToSsh) => {
                 let endpoint = over_ssh(request)?;
                 let mut incoming = endpoint.incoming(ticket.key, runtime::system_time() + VALID_FOR, options());
-                (incoming.accept().await.ok_or(Error::Vanished)?, Some(endpoint))
+                (incoming.accept().await.ok_or(Error::ConnectionLost)?, Some(endpoint))
             }
             // A tunnel in the background ends the login as soon as it has connected.
             None => match tokio::time::timeout(ON_ITS_WAY, over_udp).await {
@@ -79,12 +79,13 @@ pub(super) async fn run(request: &Request, places: &[Place]) -> Result<(), Error
     }
 }
 
-fn prepare(request: &Request, places: &[Place]) -> Result<(Vec<Listener>, Option<Endpoint>, Ticket), Error> {
-    let listen = |place: &Place| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
+fn prepare(request: &Request, places: &[ForwardAddress]) -> Result<(Vec<Listener>, Option<Endpoint>, Ticket), Error> {
+    let listen =
+        |place: &ForwardAddress| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
     let listeners = places.iter().map(listen).collect::<Result<_, _>>()?;
-    let is_udp = request.via != Via::Ssh;
+    let is_udp = request.via != CarrierChoice::Ssh;
     let endpoint = is_udp.then(|| Endpoint::bind(&request.bind(), &request.engine().endpoint, ())).transpose()?;
-    let ticket = ticket(endpoint.as_ref(), Role::Receives)?;
+    let ticket = ticket(endpoint.as_ref(), Role::Receiver)?;
     Ok((listeners, endpoint, ticket))
 }
 
@@ -96,7 +97,7 @@ fn over_ssh(request: &Request) -> Result<Endpoint, Error> {
 fn ended(error: NetError) -> Result<(), Error> {
     match error {
         NetError::ClosedByPeer { .. } => Ok(()),
-        NetError::ClosedLocally | NetError::Exhausted { .. } => Err(Error::Spent),
+        NetError::ClosedLocally | NetError::Exhausted { .. } => Err(Error::ConnectionLimit),
         other => Err(other.into()),
     }
 }

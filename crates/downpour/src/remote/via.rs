@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The carrier of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Via {
+pub enum CarrierChoice {
     /// UDP, or ssh if UDP is blocked.
     #[default]
     Auto,
@@ -21,7 +21,7 @@ pub enum Via {
 #[derive(Clone, Debug, Default)]
 pub struct PathOptions {
     /// Carrier of the data.
-    pub via: Via,
+    pub via: CarrierChoice,
     /// IP versions that may be used.
     pub family: Family,
     /// UDP ports that the remote side may use.

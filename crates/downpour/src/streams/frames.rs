@@ -20,13 +20,17 @@ pub(super) fn write_name(name: &[u8], out: &mut impl Write) -> io::Result<()> {
 /// Reads the name.
 ///
 /// # Errors
-/// [`Error::Violation`] for what is no name, [`StreamError::BrokenOff`].
+/// [`Error::ProtocolViolation`] for what is no name, [`StreamError::BrokenOff`].
 pub(super) fn read_name(input: &mut impl Read) -> Result<Vec<u8>, Error> {
     let mut length = [0];
     input.read_exact(&mut length).map_err(|_| StreamError::BrokenOff(0))?;
     let mut name = vec![0; usize::from(length[0])];
     input.read_exact(&mut name).map_err(|_| StreamError::BrokenOff(0))?;
-    if is_name(&name) { Ok(name) } else { Err(Error::Violation("the stream has a name that no file has".to_owned())) }
+    if is_name(&name) {
+        Ok(name)
+    } else {
+        Err(Error::ProtocolViolation("the stream has a name that no file has".to_owned()))
+    }
 }
 
 /// Sends `input` in chunks, as they are read, and its digest at its end; returns the number of bytes.
@@ -60,7 +64,7 @@ pub(super) fn send(input: &mut impl Read, out: &mut impl Write) -> Result<u64, S
 /// Passes what [`send`] has written to `take`, chunk by chunk; returns the number of bytes once its digest agrees.
 ///
 /// # Errors
-/// Those of `take`; [`StreamError::TooLong`], [`StreamError::BrokenOff`], [`StreamError::Damaged`], [`Error::Violation`].
+/// Those of `take`; [`StreamError::TooLong`], [`StreamError::BrokenOff`], [`StreamError::Damaged`], [`Error::ProtocolViolation`].
 pub(super) fn receive(
     input: &mut impl Read,
     most: Option<u64>,
@@ -72,7 +76,7 @@ pub(super) fn receive(
         input.read_exact(&mut length).map_err(|_| StreamError::BrokenOff(received))?;
         let length = u32::from_be_bytes(length);
         if length as usize > MAX_CHUNK {
-            return Err(Error::Violation("a chunk of the stream is too long".to_owned()));
+            return Err(Error::ProtocolViolation("a chunk of the stream is too long".to_owned()));
         }
         if length == 0 {
             break;
@@ -93,7 +97,7 @@ pub(super) fn receive(
     }
     match input.read(&mut [0]) {
         Ok(0) => Ok(received),
-        Ok(_) => Err(Error::Violation("the stream goes on behind its end".to_owned())),
+        Ok(_) => Err(Error::ProtocolViolation("the stream goes on behind its end".to_owned())),
         Err(_) => Err(StreamError::BrokenOff(received).into()),
     }
 }
@@ -135,10 +139,10 @@ mod tests {
             let mut damaged = wire.clone();
             *damaged.last_mut().unwrap() ^= 1;
             assert!(matches!(received(&damaged, None).0, Err(Error::Stream(StreamError::Damaged))));
-            assert!(matches!(received(&[&wire[..], b"x"].concat(), None).0, Err(Error::Violation(_))));
+            assert!(matches!(received(&[&wire[..], b"x"].concat(), None).0, Err(Error::ProtocolViolation(_))));
         }
         assert!(matches!(received(&sent(b"four"), Some(3)).0, Err(Error::Stream(StreamError::TooLong(3)))));
-        assert!(matches!(received(&[0xff; 64], None).0, Err(Error::Violation(_))));
+        assert!(matches!(received(&[0xff; 64], None).0, Err(Error::ProtocolViolation(_))));
     }
 
     #[test]
@@ -150,7 +154,7 @@ mod tests {
         }
         for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0"] {
             let wire = [&[name.len() as u8], name].concat();
-            assert!(matches!(read_name(&mut &*wire), Err(Error::Violation(_))), "{name:?}");
+            assert!(matches!(read_name(&mut &*wire), Err(Error::ProtocolViolation(_))), "{name:?}");
         }
         assert!(matches!(read_name(&mut &b"\x05abc"[..]), Err(Error::Stream(StreamError::BrokenOff(0)))));
     }

@@ -11,12 +11,12 @@ use tokio::time::timeout;
 
 use super::target::StreamTarget;
 use super::{STREAM, close, frames};
-use crate::error::{Closing, Error, Other};
+use crate::block_on::Blocking;
+use crate::error::{Closing, Error, PeerContext};
 use crate::options::EngineOptions;
 use crate::protocol::handshake;
 use crate::ticket::{Role, Ticket, TicketError};
-use crate::transfer::Stop;
-use crate::wait::Blocking;
+use crate::transfer::StopReason;
 
 /// How long the thread that reads may take to end when the stream was stopped.
 const TO_END: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ impl StreamFetch {
         ticket: &Ticket,
         options: EngineOptions,
         patience: Duration,
-        stop: impl Future<Output = Stop>,
+        stop: impl Future<Output = StopReason>,
     ) -> Result<Self, Error> {
         if ticket.listener != Role::Streams {
             return Err(TicketError::OtherUse(ticket.listener).into());
@@ -55,13 +55,14 @@ impl StreamFetch {
             qlog: false,
         };
         let connection = endpoint.connect(ticket.key, asked, Box::new(drop));
-        let ended =
-            |error| Error::ended(error, &Other { role: Role::Sends, tried: Some((&ticket.addresses, patience)) });
+        let ended = |error| {
+            Error::ended(error, &PeerContext { role: Role::Sender, tried: Some((&ticket.addresses, patience)) })
+        };
         let begin = async {
             connection.established().await.map_err(ended)?;
             let stream = connection.accept_stream().await.map_err(ended)?;
             if stream.tag() != STREAM {
-                return Err(Error::Violation("a stream with another tag".to_owned()));
+                return Err(Error::ProtocolViolation("a stream with another tag".to_owned()));
             }
             done(read(stream, frames::read_name).await)
         };
@@ -111,7 +112,7 @@ impl StreamFetch {
         target: StreamTarget,
         most: Option<u64>,
         arrived: Arc<AtomicU64>,
-        stop: impl Future<Output = Stop>,
+        stop: impl Future<Output = StopReason>,
     ) -> Result<u64, Error> {
         let Self { endpoint, connection, stream, name } = self;
         let work = move |stream: &mut Blocking<RecvStream>| {
@@ -166,7 +167,7 @@ fn done<T>(ended: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
 async fn instead(connection: &Connection, error: Error) -> Error {
     match (close(connection, &error).await, error) {
         (end @ NetError::ClosedByPeer { .. }, Error::Stream(_)) => {
-            Error::ended(end, &Other { role: Role::Sends, tried: None })
+            Error::ended(end, &PeerContext { role: Role::Sender, tried: None })
         }
         (_, error) => error,
     }

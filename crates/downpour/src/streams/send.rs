@@ -13,13 +13,13 @@ use tokio::sync::oneshot;
 
 use super::error::StreamError;
 use super::{STREAM, close, frames};
-use crate::error::{Error, Other, is_done};
+use crate::block_on::Blocking;
+use crate::error::{Error, PeerContext, is_done};
 use crate::options::EngineOptions;
 use crate::protocol::handshake;
-use crate::remote::{Stdin, Witness};
+use crate::remote::{SignalProbe, Stdin};
 use crate::ticket::{Role, Ticket, fresh_key};
-use crate::transfer::{Stop, Switch, reachable};
-use crate::wait::Blocking;
+use crate::transfer::{StopReason, TransferControl, reachable};
 
 /// A side that has a stream on its standard input, for the first who connects with its ticket.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl StreamOffer {
     /// [one of a file](super::is_name).
     ///
     /// # Errors
-    /// [`Error::Net`] if the address cannot be bound; [`Error::System`], [`Error::Ticket`].
+    /// [`Error::Net`] if the address cannot be bound; [`Error::OutOfResources`], [`Error::Ticket`].
     pub fn listen(
         name: Vec<u8>,
         bind: Option<SocketAddr>,
@@ -44,7 +44,7 @@ impl StreamOffer {
         options: EngineOptions,
     ) -> Result<Self, Error> {
         let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
-        let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
+        let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Streams };
         let accepting =
@@ -63,22 +63,22 @@ impl StreamOffer {
     /// its bytes. The end of an input that came with a signal to this process group, which `witness` shows, is none. `taken` counts what was read.
     ///
     /// # Errors
-    /// [`Error::NobodyCame`], [`Error::Stream`], how the connection ended, or why it was stopped.
+    /// [`Error::TicketExpired`], [`Error::Stream`], how the connection ended, or why it was stopped.
     pub async fn serve(
         self,
-        witness: Witness,
+        witness: SignalProbe,
         taken: Arc<AtomicU64>,
-        stop: impl Future<Output = Stop>,
+        stop: impl Future<Output = StopReason>,
     ) -> Result<u64, Error> {
         let Self { endpoint, mut incoming, valid_for, name, .. } = self;
         let mut stop = pin!(stop);
         let connection = tokio::select! {
-            connection = incoming.accept() => connection.ok_or(Error::NobodyCame(valid_for))?,
+            connection = incoming.accept() => connection.ok_or(Error::TicketExpired(valid_for))?,
             why = &mut stop => return Err(why.into()),
         };
         // What is read from a pipe can be given to one only.
         drop(incoming);
-        let switch = Arc::<Switch>::default();
+        let switch = Arc::<TransferControl>::default();
         let input = Stdin::new(witness, Arc::clone(&switch), taken);
         let result = tokio::select! {
             result = deliver(&connection, name, input) => result,
@@ -101,7 +101,7 @@ async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result
     let (done, mut sent) = oneshot::channel();
     // On a thread of its own: reading standard input cannot be cancelled.
     let work = move || drop(done.send(send(&name, input, stream)));
-    runtime::spawn("downpour-stream", work).map_err(Error::System)?;
+    runtime::spawn("downpour-stream", work).map_err(Error::OutOfResources)?;
     let sent = tokio::select! {
         sent = &mut sent => sent,
         end = connection.closed() => match is_done(&end) {
@@ -132,5 +132,5 @@ fn send(name: &[u8], mut input: Stdin, mut stream: SendStream) -> Result<(u64, S
 }
 
 fn ended(error: NetError) -> Error {
-    Error::ended(error, &Other { role: Role::Receives, tried: None })
+    Error::ended(error, &PeerContext { role: Role::Receiver, tried: None })
 }

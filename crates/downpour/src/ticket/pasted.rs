@@ -83,7 +83,7 @@ mod tests {
             key: [0xa7; 32],
             expires: UNIX_EPOCH + Duration::from_secs(2_000_000_000),
             addresses,
-            listener: Role::Sends,
+            listener: Role::Sender,
         }
     }
 

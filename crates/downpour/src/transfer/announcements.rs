@@ -2,14 +2,14 @@
 
 use crate::error::Error;
 use crate::files::{Attributes, Batch, IdName, SourceId};
-use crate::messages::{End, Message, RootHasher};
+use crate::messages::{Message, RootHasher, TransferEnd};
 
 /// The messages of a sender. They are passed on together, so that a burst of digests becomes one write.
 pub(super) struct Announcements {
     hasher: RootHasher,
     unwritten: Vec<u8>,
     /// Contents of the last message.
-    totals: End,
+    totals: TransferEnd,
     has_begun: bool,
     has_ended: bool,
 }
@@ -18,7 +18,7 @@ impl Announcements {
     /// Creates those of a transfer that has not begun.
     pub(super) fn new() -> Self {
         let hasher = RootHasher::new();
-        let totals = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: hasher.root() };
+        let totals = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: hasher.root() };
         Self { hasher, unwritten: Vec::new(), totals, has_begun: false, has_ended: false }
     }
 
@@ -69,7 +69,7 @@ impl Announcements {
     }
 
     /// Announces that nothing follows; returns what the last message says.
-    pub(super) fn end(&mut self) -> Result<End, Error> {
+    pub(super) fn end(&mut self) -> Result<TransferEnd, Error> {
         self.has_ended = true;
         self.totals.root = self.hasher.root();
         self.say_aside(&Message::End(self.totals))?;

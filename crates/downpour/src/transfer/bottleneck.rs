@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use net::{Stats, ThreadTime};
 use serde::{Deserialize, Serialize};
-use transport::congestion::Constraint;
-use transport::{ConnectionStats, LimitedBy, Rate};
+use transport::congestion::RateConstraint;
+use transport::{ConnectionStats, Rate, SendLimit};
 
-use crate::messages::Strain;
+use crate::messages::HostPressure;
 
 /// A network thread that works, or waits for a core, for this share of the time has no time left.
 const SATURATED: f64 = 0.9;
@@ -77,24 +77,24 @@ impl Bottleneck {
     /// this is the strain; `None` if there is nothing to send.
     fn of(stats: &ConnectionStats, is_saturated: bool, strains: &Strains) -> Option<Self> {
         let network = match stats.congestion.constraint {
-            Constraint::Search => Self::Search,
-            Constraint::Path => Self::Path,
-            Constraint::Policer => Self::Policer,
-            Constraint::Neighbors => Self::Neighbors,
-            Constraint::FixedRate => Self::FixedRate,
-            Constraint::Overload => Self::Overload,
-            Constraint::RateLimit => Self::RateLimit,
+            RateConstraint::Search => Self::Search,
+            RateConstraint::Path => Self::Path,
+            RateConstraint::Policer => Self::Policer,
+            RateConstraint::Neighbors => Self::Neighbors,
+            RateConstraint::FixedRate => Self::FixedRate,
+            RateConstraint::Overload => Self::Overload,
+            RateConstraint::RateLimit => Self::RateLimit,
         };
         match stats.limited_by {
             _ if strains.memory => Some(Self::Memory),
-            LimitedBy::Receiver if strains.peer_memory => Some(Self::PeerMemory),
-            LimitedBy::Receiver => Some(Self::Writing),
+            SendLimit::Receiver if strains.peer_memory => Some(Self::PeerMemory),
+            SendLimit::Receiver => Some(Self::Writing),
             _ if strains.overflow => Some(Self::Overflow),
             _ if strains.peer_overflow => Some(Self::PeerOverflow),
             _ if is_saturated => Some(Self::Processor),
-            LimitedBy::Source => Some(Self::Reading),
-            LimitedBy::Window | LimitedBy::Pacing => Some(network),
-            LimitedBy::Nothing => strains.peer_memory.then_some(Self::PeerMemory),
+            SendLimit::Source => Some(Self::Reading),
+            SendLimit::Window | SendLimit::Pacing => Some(network),
+            SendLimit::Nothing => strains.peer_memory.then_some(Self::PeerMemory),
         }
     }
 }
@@ -110,14 +110,14 @@ struct Strains {
 
 /// Watches how busy the network thread is, and whether sockets overflow.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct LoadMonitor {
     at: Instant,
     used: Duration,
     overflow: Rise,
     peer_overflow: Rise,
 }
 
-impl Watch {
+impl LoadMonitor {
     pub(super) const fn new(now: Instant) -> Self {
         let rise = Rise { count: 0, shown_until: now };
         Self { at: now, used: Duration::MAX, overflow: rise, peer_overflow: rise }
@@ -128,8 +128,8 @@ impl Watch {
         &mut self,
         now: Instant,
         stats: &Stats,
-        ours: &Strain,
-        theirs: &Strain,
+        ours: &HostPressure,
+        theirs: &HostPressure,
     ) -> Option<Bottleneck> {
         let used = stats.network_thread.map_or(Duration::MAX, |ThreadTime { running, waiting }| running + waiting);
         let share = used.saturating_sub(self.used).as_secs_f64() / now.duration_since(self.at).as_secs_f64().max(1e-3);
@@ -178,10 +178,10 @@ impl Overload {
     /// Returns what to tell the user now of the rate that was asked for.
     pub(super) fn note(&mut self, told: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
         let (told, state) = told.zip(stats.congestion.controller)?;
-        let is_fixed = matches!(state.constraint, Constraint::FixedRate | Constraint::Overload);
+        let is_fixed = matches!(state.constraint, RateConstraint::FixedRate | RateConstraint::Overload);
         let rate = |rate: Rate| units::scaled(rate.bits_per_second() as f64, "bit/s");
         match self {
-            Self::None if state.constraint == Constraint::Overload => {
+            Self::None if state.constraint == RateConstraint::Overload => {
                 *self = Self::Named;
                 let (told, carried) = (rate(told), rate(state.rate));
                 Some(format!("the path carries {carried} of the {told} that was set: the rest is lost, for others too"))
@@ -201,7 +201,7 @@ mod tests {
     use transport::congestion::ControllerState;
     use transport::{CongestionStats, Rate};
 
-    fn stats(limited_by: LimitedBy, constraint: Constraint) -> Stats {
+    fn stats(limited_by: SendLimit, constraint: RateConstraint) -> Stats {
         let state = ControllerState {
             mode: "default",
             phase: "cruise",
@@ -226,34 +226,35 @@ mod tests {
     #[test]
     fn a_full_window_means_what_constrains_the_engine() {
         let of = |stats: &Stats| Bottleneck::of(&stats.connection, false, &Strains::default());
-        let mut full = stats(LimitedBy::Window, Constraint::Policer);
+        let mut full = stats(SendLimit::Window, RateConstraint::Policer);
         assert_eq!(of(&full), Some(Bottleneck::Policer));
-        full.connection.congestion.constraint = Constraint::RateLimit;
+        full.connection.congestion.constraint = RateConstraint::RateLimit;
         assert_eq!(of(&full), Some(Bottleneck::RateLimit), "whatever the controller believes");
-        assert_eq!(of(&stats(LimitedBy::Receiver, Constraint::Neighbors)), Some(Bottleneck::Writing));
-        assert_eq!(of(&stats(LimitedBy::Nothing, Constraint::Path)), None);
+        assert_eq!(of(&stats(SendLimit::Receiver, RateConstraint::Neighbors)), Some(Bottleneck::Writing));
+        assert_eq!(of(&stats(SendLimit::Nothing, RateConstraint::Path)), None);
     }
 
     #[test]
     fn a_bound_on_memory_is_named_on_the_side_that_has_it() {
-        let of = |limited_by, strains| Bottleneck::of(&stats(limited_by, Constraint::Path).connection, false, &strains);
+        let of =
+            |limited_by, strains| Bottleneck::of(&stats(limited_by, RateConstraint::Path).connection, false, &strains);
         let (ours, theirs) =
             (Strains { memory: true, ..Strains::default() }, Strains { peer_memory: true, ..Strains::default() });
-        assert_eq!(of(LimitedBy::Receiver, ours), Some(Bottleneck::Memory));
-        assert_eq!(of(LimitedBy::Receiver, theirs), Some(Bottleneck::PeerMemory));
+        assert_eq!(of(SendLimit::Receiver, ours), Some(Bottleneck::Memory));
+        assert_eq!(of(SendLimit::Receiver, theirs), Some(Bottleneck::PeerMemory));
         // The receiver of the files, which sends next to nothing.
-        assert_eq!(of(LimitedBy::Nothing, ours), Some(Bottleneck::Memory));
-        assert_eq!(of(LimitedBy::Nothing, theirs), Some(Bottleneck::PeerMemory));
-        assert_eq!(of(LimitedBy::Window, theirs), Some(Bottleneck::Path), "there is credit again");
+        assert_eq!(of(SendLimit::Nothing, ours), Some(Bottleneck::Memory));
+        assert_eq!(of(SendLimit::Nothing, theirs), Some(Bottleneck::PeerMemory));
+        assert_eq!(of(SendLimit::Window, theirs), Some(Bottleneck::Path), "there is credit again");
     }
 
     #[test]
     fn a_socket_that_overflows_is_named_for_two_seconds() {
         let began = Instant::now();
-        let mut watch = Watch::new(began);
-        let paced = stats(LimitedBy::Pacing, Constraint::Path);
+        let mut watch = LoadMonitor::new(began);
+        let paced = stats(SendLimit::Pacing, RateConstraint::Path);
         let mut after = |millis, here, there| {
-            let strain = |overflowed| Strain { memory: false, overflowed };
+            let strain = |overflowed| HostPressure { memory: false, overflowed };
             watch.bottleneck(began + Duration::from_millis(millis), &paced, &strain(here), &strain(there))
         };
         assert_eq!(after(200, 0, 0), Some(Bottleneck::Path));
@@ -271,29 +272,29 @@ mod tests {
     fn a_rate_far_above_the_path_is_named_once_and_so_is_its_end() {
         let told = Some(Rate::from_bits_per_second(1_000_000_000));
         let mut overload = Overload::default();
-        let mut note = |constraint| overload.note(told, &stats(LimitedBy::Pacing, constraint).connection);
-        assert_eq!(note(Constraint::FixedRate), None);
-        let named = note(Constraint::Overload).expect("a note");
+        let mut note = |constraint| overload.note(told, &stats(SendLimit::Pacing, constraint).connection);
+        assert_eq!(note(RateConstraint::FixedRate), None);
+        let named = note(RateConstraint::Overload).expect("a note");
         assert!(named.starts_with("the path carries 1 bit/s of the 1 Gbit/s"), "{named}");
-        assert_eq!([note(Constraint::Overload), note(Constraint::FixedRate)], [None, None]);
-        assert!(note(Constraint::Path).is_some());
-        assert_eq!([note(Constraint::Path), note(Constraint::Search)], [None, None]);
-        assert_eq!(Overload::default().note(None, &stats(LimitedBy::Pacing, Constraint::Path).connection), None);
+        assert_eq!([note(RateConstraint::Overload), note(RateConstraint::FixedRate)], [None, None]);
+        assert!(note(RateConstraint::Path).is_some());
+        assert_eq!([note(RateConstraint::Path), note(RateConstraint::Search)], [None, None]);
+        assert_eq!(Overload::default().note(None, &stats(SendLimit::Pacing, RateConstraint::Path).connection), None);
     }
 
     #[test]
     fn a_thread_without_time_is_the_bottleneck_unless_the_receiver_is() {
         let began = Instant::now();
-        let mut watch = Watch::new(began);
+        let mut watch = LoadMonitor::new(began);
         let mut after = |millis, stats: &Stats| {
-            let none = Strain::default();
+            let none = HostPressure::default();
             watch.bottleneck(began + Duration::from_millis(millis), stats, &none, &none)
         };
-        let paced = stats(LimitedBy::Pacing, Constraint::Path);
+        let paced = stats(SendLimit::Pacing, RateConstraint::Path);
         assert_eq!(after(200, &used(190, paced)), Some(Bottleneck::Path), "nothing to compare with");
         assert_eq!(after(400, &used(380, paced)), Some(Bottleneck::Processor));
         assert_eq!(after(600, &used(480, paced)), Some(Bottleneck::Path));
-        assert_eq!(after(800, &used(680, stats(LimitedBy::Receiver, Constraint::Path))), Some(Bottleneck::Writing));
+        assert_eq!(after(800, &used(680, stats(SendLimit::Receiver, RateConstraint::Path))), Some(Bottleneck::Writing));
         assert_eq!(after(1000, &paced), Some(Bottleneck::Path), "a kernel that keeps no times");
     }
 }

@@ -10,20 +10,20 @@ use net::Connection;
 
 use super::Events;
 use super::checksums::List;
-use super::headway::Patience;
+use super::control::TransferControl;
+use super::input::Input;
 use super::mailbox::Mailbox;
 use super::options::{SendSpec, TransferOptions};
+use super::peer_progress::ProgressTimeouts;
 use super::receiving::Receiving;
 use super::scanning::Scan;
 use super::sending::Sending;
 use super::session::{Acquaintance, Origin, Session, SessionConfig, application};
-use super::step::Input;
 use super::summary::{Attempts, Summary};
-use super::switch::Switch;
 use super::target::Target;
 use super::trace::Trace;
 use crate::error::{Closing, Error};
-use crate::files::{LocalSource, ReceiveSpec};
+use crate::files::{LocalSource, ReceiveRequest};
 use crate::ticket::Role;
 
 /// Configuration of every session of a transfer.
@@ -46,7 +46,7 @@ pub(crate) enum Task {
         dry_run: bool,
     },
     Receive {
-        spec: Arc<ReceiveSpec>,
+        spec: Arc<ReceiveRequest>,
         /// Whether the target was a directory when the transfer started.
         target_is_directory: bool,
         /// Write nothing before the user's consent.
@@ -56,7 +56,7 @@ pub(crate) enum Task {
 
 impl Task {
     /// Creates a task that receives according to `spec`.
-    pub(crate) fn receive(spec: ReceiveSpec, ask: bool) -> Self {
+    pub(crate) fn receive(spec: ReceiveRequest, ask: bool) -> Self {
         let target_is_directory = spec.target.is_dir();
         Self::Receive { spec: Arc::new(spec), target_is_directory, ask }
     }
@@ -71,20 +71,20 @@ impl Task {
 
     pub(crate) const fn role(&self) -> Role {
         match self {
-            Self::Send { .. } => Role::Sends,
-            Self::Receive { .. } => Role::Receives,
+            Self::Send { .. } => Role::Sender,
+            Self::Receive { .. } => Role::Receiver,
         }
     }
 }
 
 /// Source or destination of a session's bytes.
 #[derive(Clone)]
-pub(super) enum Store {
+pub(super) enum SessionStorage {
     Sources,
     Target(Arc<Target>),
 }
 
-impl Store {
+impl SessionStorage {
     /// Creates the store of a task.
     ///
     /// # Errors
@@ -101,8 +101,8 @@ impl Store {
     /// Returns this side's application data for the handshake.
     pub(super) fn application(&self) -> Vec<u8> {
         match self {
-            Self::Sources => application(Role::Sends, false, false),
-            Self::Target(target) => application(Role::Receives, target.may_hold_some(), target.takes_again()),
+            Self::Sources => application(Role::Sender, false, false),
+            Self::Target(target) => application(Role::Receiver, target.may_hold_some(), target.takes_again()),
         }
     }
 }
@@ -111,12 +111,12 @@ impl Store {
 pub(super) struct Beginning {
     pub(super) connection: Connection,
     pub(super) inputs: (Mailbox, Receiver<Input>),
-    pub(super) store: Store,
+    pub(super) store: SessionStorage,
     pub(super) started: Instant,
 }
 
 /// The end of a session, and whether the peer was authenticated.
-pub(super) struct Ended {
+pub(super) struct SessionEnd {
     pub(super) result: Result<Summary, Error>,
     pub(super) was_peer: bool,
     /// When something was last received from the peer.
@@ -125,7 +125,7 @@ pub(super) struct Ended {
     pub(super) attempt: Attempts,
 }
 
-impl Ended {
+impl SessionEnd {
     /// Creates the end of a session that never began.
     pub(super) fn at_once(error: Error, was_peer: bool) -> Self {
         Self { result: Err(error), was_peer, heard: None, attempt: Attempts::default() }
@@ -135,7 +135,7 @@ impl Ended {
 impl TransferConfig {
     /// Creates the configuration of a transfer with a peer that is found by a ticket.
     pub(crate) fn by_ticket(task: Task, options: TransferOptions) -> Self {
-        Self::new(task, options, Acquaintance::Ticket(Patience::default()))
+        Self::new(task, options, Acquaintance::Ticket(ProgressTimeouts::default()))
     }
 
     /// Creates the configuration of a transfer with a peer that this user's own login has started.
@@ -164,7 +164,7 @@ impl TransferConfig {
         if items != Some(1) {
             return Cow::Borrowed(self);
         }
-        let mut spec = ReceiveSpec::clone(spec);
+        let mut spec = ReceiveRequest::clone(spec);
         spec.requested.only_one_matches();
         let task = Task::Receive { spec: Arc::new(spec), target_is_directory: *target_is_directory, ask: *ask };
         Cow::Owned(Self { task, ..self.clone() })
@@ -175,11 +175,17 @@ impl TransferConfig {
     /// # Errors
     /// [`Error::Files`].
     pub(crate) fn check_target(&self) -> Result<(), Error> {
-        Store::new(&self.task).map(drop)
+        SessionStorage::new(&self.task).map(drop)
     }
 
     /// Runs one session to its end; a panic also ends it.
-    pub(super) fn run(&self, beginning: Beginning, origin: Origin, events: Events, switch: &Switch) -> Ended {
+    pub(super) fn run(
+        &self,
+        beginning: Beginning,
+        origin: Origin,
+        events: Events,
+        switch: &TransferControl,
+    ) -> SessionEnd {
         let number = switch.add(&beginning.inputs.0);
         let connection = beginning.connection.clone();
         let ended = panic::catch_unwind(AssertUnwindSafe(|| self.run_alone(beginning, origin, events)));
@@ -187,11 +193,11 @@ impl TransferConfig {
         ended.unwrap_or_else(|_| {
             let error = Error::Internal("a session panicked");
             Closing::of(&error, false).close(&connection);
-            Ended::at_once(error, true)
+            SessionEnd::at_once(error, true)
         })
     }
 
-    fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> Ended {
+    fn run_alone(&self, beginning: Beginning, origin: Origin, events: Events) -> SessionEnd {
         let Beginning { connection, inputs: (mailbox, receiver), store, started } = beginning;
         let config = SessionConfig {
             role: self.task.role(),
@@ -204,19 +210,19 @@ impl TransferConfig {
             Ok(session) => session,
             Err(error) => {
                 Closing::in_words(error.kind(), "it cannot write its trace").close(&connection);
-                return Ended::at_once(error, true);
+                return SessionEnd::at_once(error, true);
             }
         };
         let checksums = self.list.clone();
         let (mut session, result) = match (&self.task, store) {
-            (Task::Send { spec, dry_run }, Store::Sources) => {
+            (Task::Send { spec, dry_run }, SessionStorage::Sources) => {
                 let source = LocalSource::new(spec.roots.clone(), spec.scan.clone(), *dry_run).map_err(Error::from);
                 match source.and_then(|source| Scan::start(Arc::new(source), &spec.scan, &mailbox)) {
                     Ok(scan) => Sending::new(session, mailbox, scan, *dry_run, checksums).run(),
                     Err(error) => (session, Err(error)),
                 }
             }
-            (Task::Receive { ask, .. }, Store::Target(target)) => match target.start(&mailbox) {
+            (Task::Receive { ask, .. }, SessionStorage::Target(target)) => match target.start(&mailbox) {
                 Ok(settler) => {
                     mailbox.on_end(target.stopper());
                     Receiving::new(session, target, *ask, settler, checksums).run()
@@ -227,7 +233,7 @@ impl TransferConfig {
         };
         let result = session.conclude(result);
         let was_peer = session.peer.address().is_some();
-        Ended { result, was_peer, heard: session.liveness.heard(), attempt: session.attempt() }
+        SessionEnd { result, was_peer, heard: session.liveness.heard(), attempt: session.attempt() }
     }
 }
 
@@ -239,19 +245,19 @@ mod tests {
     use net::Endpoint;
 
     use crate::transfer::Transfer;
-    use crate::transfer::step::Step;
+    use crate::transfer::input::SideInput;
 
     #[test]
     fn a_panic_in_a_session_is_its_end() {
         let folder = tempfile::tempdir().unwrap();
-        let task = Task::receive(ReceiveSpec::into_directory(folder.path()), false);
+        let task = Task::receive(ReceiveRequest::into_directory(folder.path()), false);
         let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let endpoint =
             Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), &config.options.engine.endpoint, ())
                 .unwrap();
         let (mailbox, receiver) = Mailbox::new();
-        let store = Store::new(&config.task).unwrap();
+        let store = SessionStorage::new(&config.task).unwrap();
         let options = transport::ConnectOptions {
             profile: config.options.engine.profile.clone(),
             application: store.application(),
@@ -261,7 +267,7 @@ mod tests {
             qlog: false,
         };
         let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
-        mailbox.put(Input::Step(Step::Verified(Vec::new())));
+        mailbox.put(Input::Step(SideInput::Verified(Vec::new())));
         let beginning = Beginning { connection, inputs: (mailbox, receiver), store, started: Instant::now() };
         // Sending events blocks, which panics inside an executor.
         let (events, transfer) = Transfer::new();

@@ -10,12 +10,12 @@ use net::{Bind, Endpoint, PIPE_PEER};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 
-use super::config::{Beginning, Ended, Store, TransferConfig};
+use super::config::{Beginning, SessionEnd, SessionStorage, TransferConfig};
+use super::control::TransferControl;
+use super::input::Input;
 use super::mailbox::Mailbox;
 use super::session::Origin;
-use super::step::Input;
 use super::summary::Attempts;
-use super::switch::Switch;
 use super::{Events, TransferEvent};
 use crate::error::{Context, Error, ErrorKind};
 use crate::ticket::{Role, Ticket, TicketError};
@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Interval of checks whether the peer's program still runs; `LAST_WORDS` times this interval is allowed for its last
+/// Interval of checks whether the peer's program still runs; `DRAIN_TIMEOUT` times this interval is allowed for its last
 /// messages after it ended.
 const LIFE_STEP: Duration = Duration::from_millis(200);
 const LAST_WORDS: u32 = 10;
@@ -57,7 +57,7 @@ pub(crate) enum Route {
 pub(crate) trait PeerLocator: Send {
     /// Returns the route to the peer, for the first or another attempt. Passes lines for the user to `told` while it
     /// takes long.
-    fn locate(&mut self, switch: &Switch, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
+    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
 
     /// Returns another route for the same attempt after `error`, and a line for the user.
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)>;
@@ -93,7 +93,7 @@ struct TicketLocator {
 }
 
 impl PeerLocator for TicketLocator {
-    fn locate(&mut self, _: &Switch, _: &mut dyn FnMut(String)) -> Result<Route, Error> {
+    fn locate(&mut self, _: &TransferControl, _: &mut dyn FnMut(String)) -> Result<Route, Error> {
         Ok(Route::Udp { ticket: self.ticket.clone(), timeout: self.timeout, life: None })
     }
 
@@ -109,17 +109,17 @@ pub(super) fn connect(
     config: TransferConfig,
     ticket: Ticket,
     events: Events,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 ) -> Result<(), Error> {
     ticket.check_expiry(runtime::system_time())?;
-    if matches!(ticket.listener, Role::Tunnels | Role::Streams) {
+    if matches!(ticket.listener, Role::Tunnel | Role::Streams) {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
     if ticket.listener == config.task.role() {
         return Err(Error::WrongRole { both: config.task.role() });
     }
     // Report an unusable folder at once.
-    Store::new(&config.task)?;
+    SessionStorage::new(&config.task)?;
     let timeout = config.options.handshake_timeout;
     follow(config, Box::new(TicketLocator { ticket, timeout }), events, switch)
 }
@@ -129,10 +129,10 @@ pub(crate) fn follow(
     config: TransferConfig,
     locator: Box<dyn PeerLocator>,
     events: Events,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 ) -> Result<(), Error> {
     let connecting = Connecting { config, locator, events, switch };
-    runtime::spawn("downpour-session", move || connecting.run()).map_err(Error::System)?;
+    runtime::spawn("downpour-session", move || connecting.run()).map_err(Error::OutOfResources)?;
     Ok(())
 }
 
@@ -140,7 +140,7 @@ struct Connecting {
     config: TransferConfig,
     locator: Box<dyn PeerLocator>,
     events: Events,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 }
 
 impl Connecting {
@@ -157,7 +157,7 @@ impl Connecting {
             match ended.result {
                 Err(error) if self.is_worth_another(&error, heard) => {
                     let seconds = pause.as_secs();
-                    self.events.tell(TransferEvent::Note(format!("{error}; trying again in {seconds} s")));
+                    self.events.tell(TransferEvent::UserNote(format!("{error}; trying again in {seconds} s")));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
                     prior.add(&ended.attempt);
@@ -183,13 +183,13 @@ impl Connecting {
     }
 
     /// Makes one attempt: over the locator's route, or over its fallback if that one is closed.
-    fn attempt(&mut self) -> Ended {
+    fn attempt(&mut self) -> SessionEnd {
         let events = self.events.clone();
-        let mut route = self.locator.locate(&self.switch, &mut |line| events.tell(TransferEvent::Note(line)));
+        let mut route = self.locator.locate(&self.switch, &mut |line| events.tell(TransferEvent::UserNote(line)));
         loop {
             let ended = match route {
                 Ok(route) => self.session(route),
-                Err(error) => Ended::at_once(error, false),
+                Err(error) => SessionEnd::at_once(error, false),
             };
             if self.switch.stopped().is_some() {
                 return self.explained(stopped(ended, &self.switch));
@@ -201,16 +201,16 @@ impl Connecting {
         }
     }
 
-    fn explained(&mut self, ended: Ended) -> Ended {
-        Ended { result: ended.result.map_err(|error| self.locator.explain(error)), ..ended }
+    fn explained(&mut self, ended: SessionEnd) -> SessionEnd {
+        SessionEnd { result: ended.result.map_err(|error| self.locator.explain(error)), ..ended }
     }
 
-    fn session(&self, route: Route) -> Ended {
+    fn session(&self, route: Route) -> SessionEnd {
         let started = runtime::now();
         let over = Arc::new(AtomicBool::new(false));
         let config = self.config.for_items(self.locator.items());
         let begin = || {
-            let store = Store::new(&config.task)?;
+            let store = SessionStorage::new(&config.task)?;
             let (mailbox, inputs) = Mailbox::new();
             let (endpoint, key, remotes, timeout, peer_listens) = match route {
                 Route::Udp { ticket, timeout, life } => {
@@ -248,7 +248,7 @@ impl Connecting {
                 drop(endpoint);
                 ended
             }
-            Err(error) => Ended::at_once(error, false),
+            Err(error) => SessionEnd::at_once(error, false),
         }
     }
 }
@@ -271,7 +271,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
                 }
             }
             if closed >= LAST_WORDS {
-                mailbox.put(Input::End(Error::Vanished));
+                mailbox.put(Input::End(Error::ConnectionLost));
                 return;
             }
         }
@@ -280,7 +280,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
 }
 
 /// Replaces the error of an attempt that was stopped while looking for the peer by the user's reason for stopping.
-fn stopped(mut ended: Ended, switch: &Switch) -> Ended {
+fn stopped(mut ended: SessionEnd, switch: &TransferControl) -> SessionEnd {
     let looked_only = matches!(
         ended.result,
         Err(Error::Ssh(_)
@@ -304,7 +304,7 @@ const fn is_temporary(kind: ErrorKind) -> bool {
 fn may_pass(error: &Error) -> bool {
     match error {
         // Another program on the peer's host may still hold what this one needs.
-        Error::Vanished
+        Error::ConnectionLost
         | Error::Exhausted(_)
         | Error::Unreachable { .. }
         | Error::Ssh(_)
@@ -313,7 +313,11 @@ fn may_pass(error: &Error) -> bool {
         Error::Within { context, source } => match context {
             Context::Peer { .. } => matches!(**source, Error::Stalled(_)) || is_temporary(source.kind()),
             // A release that lacks something will not have it soon.
-            Context::Host(_) if matches!(**source, Error::Older(_) | Error::UnknownFields(_) | Error::Version) => false,
+            Context::Host(_)
+                if matches!(**source, Error::Older(_) | Error::UnknownFields(_) | Error::VersionMismatch) =>
+            {
+                false
+            }
             Context::Host(_) => source.kind() == ErrorKind::Other || is_temporary(source.kind()),
             Context::Kept { .. } => may_pass(source),
             Context::NoneComplete { .. } => false,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use transport::Rate;
 
-use super::memory_ticks::Bound;
+use super::memory_ticks::Side;
 
 /// What was measured of the connection of a transfer. It crosses from one release to another: a new field needs a
 /// default.
@@ -32,7 +32,7 @@ pub struct ConnectionFigures {
     /// The rate that an earlier transfer over this path had, with which this one began.
     pub remembered: Option<Rate>,
     /// The side whose bound on memory has slowed the transfer.
-    pub memory_bound: Option<Bound>,
+    pub memory_bound: Option<Side>,
     /// Datagrams that the kernel of the receiver of the files has dropped during the transfer, because the receive buffer
     /// of its socket was full; `None` if this side does not know.
     pub overflowed: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) fn share(part: u64, all: u64) -> Option<f64> {
 }
 
 /// Returns the reasons for which datagrams were refused, and how many for each.
-pub(super) fn counted(refused: &net::Refused) -> BTreeMap<String, u64> {
+pub(super) fn counted(refused: &net::RejectedDatagrams) -> BTreeMap<String, u64> {
     refused.by_reason().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count)).collect()
 }
 

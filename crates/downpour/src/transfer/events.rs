@@ -39,10 +39,10 @@ pub enum TransferEvent {
         path: Vec<u8>,
     },
     /// A name that the sender skipped on purpose, such as a socket.
-    LeftOut(Failed),
+    Skipped(Failed),
     /// A message for the user. It may quote the other side. A line break at its beginning says that ssh may have left a
     /// question on the terminal, on a line that is not to be written on.
-    Note(String),
+    UserNote(String),
     /// UDP does not reach the host, so that the transfer goes on over ssh, which is slower.
     UdpClosed {
         /// The host, as ssh knows it.
@@ -53,7 +53,7 @@ pub enum TransferEvent {
         was_closed: bool,
     },
     /// At a listener without [`ListenOptions::keep`](super::ListenOptions::keep): an attempt has failed, and the ticket is still valid.
-    Attempt {
+    AttemptFailed {
         /// Description of the failure in one line.
         message: String,
         /// Kind of failure.
@@ -77,7 +77,7 @@ impl Events {
     pub(super) fn left_out(&self, skipped: &Skipped) {
         if !skipped.reason.is_failure() && skipped.reason != SkipReason::Link {
             let left_out = Failed { path: skipped.path.clone(), reason: FailReason::Skipped(skipped.reason) };
-            self.tell(TransferEvent::LeftOut(left_out));
+            self.tell(TransferEvent::Skipped(left_out));
         }
     }
 
@@ -85,7 +85,7 @@ impl Events {
     pub(super) fn tell_links(&self, count: u64) {
         if count > 0 {
             let links = if count == 1 { "link" } else { "links" };
-            self.tell(TransferEvent::Note(format!("left out: {count} symbolic {links}")));
+            self.tell(TransferEvent::UserNote(format!("left out: {count} symbolic {links}")));
         }
     }
 

@@ -14,17 +14,17 @@ use tempfile::{TempDir, tempdir};
 use transport::{ConnectOptions, Profile};
 
 use super::config::{Task, TransferConfig};
-use super::headway::Patience;
+use super::peer_progress::ProgressTimeouts;
 use super::session::{Acquaintance, application};
-use super::{ListenOptions, Peer, Summary, Transfer, TransferEvent, TransferOptions, receive, send, start};
+use super::{ListenOptions, Rendezvous, Summary, Transfer, TransferEvent, TransferOptions, receive, send, start};
 use crate::error::{Closing, Context, Error, ErrorKind};
 use crate::files::{
-    DirectoryIf, Entry, Extra, FilesError, Kind, Mtime, NameError, NoticeKind, ReceiveSpec, Requested, SkipReason,
-    Skipped, SourceId,
+    DirectoryIf, Entry, EntryKind, Extra, FilesError, Mtime, NameError, NoticeKind, ReceiveRequest, RequestedItems,
+    SkipReason, Skipped, SourceId,
 };
 use crate::messages::{
-    Chunks, Complete, Digest, End, ListChunks, ListState, MAX_OPEN_BATCHES, ManifestPart, Message, MessageReader,
-    RootHasher, Strain, Untouched, Wants, manifest_parts,
+    Chunks, Complete, Digest, HostPressure, ListChunks, ListState, MAX_OPEN_BATCHES, ManifestPart, Message,
+    MessageReader, RootHasher, TransferEnd, UnverifiedFiles, WantedPart, manifest_parts,
 };
 use crate::ticket::{Role, Ticket};
 
@@ -89,7 +89,7 @@ impl Puppet {
             _endpoint: endpoint,
         };
         puppet.wait(|event| matches!(event, Event::Connected { .. }).then_some(()));
-        if role == Role::Sends {
+        if role == Role::Sender {
             puppet.say(&Message::Begin(SourceId([1; 16])));
         }
         puppet
@@ -141,7 +141,7 @@ impl Puppet {
     /// Ends a transfer of the given numbers of batches, entries and skipped names, all without bytes.
     fn end(&mut self, (batches, entries, skipped): (u32, u64, u64)) {
         let root = self.said.root();
-        self.say(&Message::End(End { batches, entries, bytes: 0, skipped, root }));
+        self.say(&Message::End(TransferEnd { batches, entries, bytes: 0, skipped, root }));
         self.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
         Closing::done().close(&self.connection);
     }
@@ -162,7 +162,7 @@ impl Puppet {
 fn part(files: &[(&str, u64)]) -> ManifestPart {
     let entry = |(path, size): &(&str, u64)| Entry {
         path: path.as_bytes().to_vec(),
-        kind: Kind::File { size: *size, version: 0, hash: None },
+        kind: EntryKind::File { size: *size, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
         extra: Extra::default(),
@@ -178,9 +178,9 @@ fn part(files: &[(&str, u64)]) -> ManifestPart {
     }
 }
 
-fn listening() -> Peer {
+fn listening() -> Rendezvous {
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
-    Peer::Listen(ListenOptions { bind, keep: true, ..ListenOptions::default() })
+    Rendezvous::Listen(ListenOptions { bind, keep: true, ..ListenOptions::default() })
 }
 
 fn receiver() -> (TempDir, Transfer) {
@@ -212,7 +212,7 @@ fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u6
         loop {
             match transfer.next().await.unwrap() {
                 TransferEvent::Done(result) => return (result, left_out),
-                TransferEvent::LeftOut(_) => left_out += 1,
+                TransferEvent::Skipped(_) => left_out += 1,
                 _ => {}
             }
         }
@@ -239,7 +239,7 @@ fn end_of(transfer: Transfer) -> Error {
 /// Runs a hostile sender; returns the receiver's error, and the kind and words with which it closes.
 fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
     let (to, receiver) = receiver();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     act(&mut puppet);
     let told = puppet.closed();
     let error = end_of(receiver);
@@ -277,7 +277,7 @@ fn a_file_beneath_a_link_or_beneath_nothing_is_refused() {
     for (top, path) in [("link", "link/passwd"), ("other", "nowhere/passwd"), ("photo", ".ssh/authorized_keys")] {
         let (error, (code, reason)) = attack(|puppet| {
             let mut part = part(&[(top, 0), (path, 10)]);
-            part.entries[0].kind = Kind::Symlink { target: b"../outside".to_vec() };
+            part.entries[0].kind = EntryKind::Symlink { target: b"../outside".to_vec() };
             puppet.say(&Message::Manifest(part));
         });
         let error = cause(error);
@@ -294,7 +294,7 @@ fn nothing_follows_a_complete_list() {
         puppet.say(&Message::Manifest(part(&[("photo", 1)])));
     };
     let (_to, mut receiver) = receiver();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     complete(&mut puppet);
     let offer = loop {
         if let Some(TransferEvent::Offer(offer)) = receiver.next_blocking() {
@@ -308,11 +308,11 @@ fn nothing_follows_a_complete_list() {
         puppet.say(&Message::Manifest(more));
     });
     let error = cause(error);
-    assert!(matches!(&error, Error::Violation(what) if what.contains("end of its list")), "{error}");
+    assert!(matches!(&error, Error::ProtocolViolation(what) if what.contains("end of its list")), "{error}");
     assert_eq!(code, ErrorKind::Protocol);
     // A list of two parts is complete with the second.
     let (_to, mut receiver) = self::receiver();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.say(&Message::Scanned);
     let half = ManifestPart { last: false, length: 2, ..part(&[("a", 1)]) };
     puppet.say(&Message::Manifest(half));
@@ -330,7 +330,7 @@ fn an_end_before_everything_announced_is_refused_at_once() {
     let (error, (code, _)) = attack(|puppet| {
         puppet.say(&Message::Manifest(part(&[("file", 10)])));
         let root = puppet.said.root();
-        puppet.say(&Message::End(End { batches: 2, entries: 1, bytes: 10, skipped: 0, root }));
+        puppet.say(&Message::End(TransferEnd { batches: 2, entries: 1, bytes: 10, skipped: 0, root }));
     });
     assert!(matches!(cause(error), Error::Files(FilesError::Protocol { .. })));
     assert_eq!(code, ErrorKind::Protocol);
@@ -341,7 +341,7 @@ fn an_object_of_another_length_than_its_manifest_is_refused() {
     for claimed in [0, 9, 11, 1 << 50] {
         let (error, (code, _)) = attack(|puppet| puppet.send_file("file", 10, claimed));
         let error = cause(error);
-        assert!(matches!(&error, Error::Violation(_)), "{claimed}: {error}");
+        assert!(matches!(&error, Error::ProtocolViolation(_)), "{claimed}: {error}");
         assert_eq!(code, ErrorKind::Protocol);
     }
 }
@@ -349,7 +349,7 @@ fn an_object_of_another_length_than_its_manifest_is_refused() {
 #[test]
 fn a_petabyte_costs_nothing_before_it_comes() {
     let (_to, receiver) = receiver();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.send_file("file", 1 << 50, 1 << 50);
     // Its first blocks are written, so it was accepted like any other file.
     let digest = puppet.wait(|event| if let Event::Digest(digest) = event { Some(digest) } else { None });
@@ -377,13 +377,13 @@ fn bytes_that_do_not_match_their_digest_are_no_file() {
 fn a_root_that_does_not_match_is_no_transfer() {
     for flip in [0, 1] {
         let (to, receiver) = receiver();
-        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
         puppet.send_file("file", 1000, 1000);
         let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
         puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest }));
         let mut root = puppet.said.root();
         root.0[31] ^= flip;
-        puppet.say(&Message::End(End { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
+        puppet.say(&Message::End(TransferEnd { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
         if flip == 0 {
             // Without the lie it is a valid transfer, so the test fails for no other reason.
             puppet.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
@@ -403,7 +403,7 @@ fn a_root_that_does_not_match_is_no_transfer() {
 fn a_batch_too_many_waits_until_another_is_verified() {
     const BATCHES: u32 = MAX_OPEN_BATCHES as u32 + 1;
     let (to, receiver) = receiver();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
     for batch in 0..BATCHES {
         let manifest = part(&[(&format!("file-{batch}"), 1000)]);
@@ -421,7 +421,7 @@ fn a_batch_too_many_waits_until_another_is_verified() {
     (0..BATCHES).for_each(|batch| puppet.connection.send_object(batch.into(), 1000, Arc::new(Sevens)));
     let root = puppet.said.root();
     let bytes = u64::from(BATCHES) * 1000;
-    puppet.say(&Message::End(End { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
+    puppet.say(&Message::End(TransferEnd { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
     puppet.wait(|event| match event {
         Event::Control(bytes) => bytes.contains(&67).then_some(()),
         Event::Closed(error) => panic!("closed: {error}"),
@@ -437,11 +437,11 @@ fn a_batch_too_many_waits_until_another_is_verified() {
 fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     const NAMES: usize = 36_000;
     let (_to, receiver) = receiver();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     let names: Vec<String> = (0..NAMES).map(|at| format!(".downpour-abcdefgh/{at:0>200}")).collect();
     let entries: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 0)).collect();
     let mut reserved = part(&[(".downpour-abcdefgh", 0)]).entries;
-    reserved[0].kind = Kind::Directory;
+    reserved[0].kind = EntryKind::Directory;
     reserved.extend(part(&entries).entries);
     manifest_parts(0, 0, &reserved).for_each(|part| puppet.say(&Message::Manifest(part)));
     let mut untaken = 0;
@@ -455,11 +455,11 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
         }
     }
     assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not dealt with", puppet.unacknowledged);
-    puppet.connection.control_taken(untaken);
+    puppet.connection.release_control(untaken);
     while puppet.unacknowledged > 0 {
         match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it goes on") {
             Event::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
-            Event::Control(bytes) => puppet.connection.control_taken(bytes.len()),
+            Event::Control(bytes) => puppet.connection.release_control(bytes.len()),
             Event::Closed(error) => panic!("closed: {error}"),
             _ => {}
         }
@@ -474,7 +474,7 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
     const MANY: u64 = 1100;
     for (reason, vanished) in [(SkipReason::Unreadable, 0), (SkipReason::Vanished, MANY)] {
         let (_to, receiver) = receiver();
-        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
         (0..MANY).for_each(|number| puppet.skip(&format!("pipe-{number}"), SkipReason::SpecialFile));
         (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
         // The receiver waits while its program does not take events.
@@ -498,10 +498,10 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), "x").unwrap();
     let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
-    let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
+    let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receiver, application);
     puppet.hear(|message| matches!(message, Message::Manifest(_)));
     puppet.say(&Message::Accepted);
-    puppet.say(&Message::Wants(Wants { batch: 0, last: true, ranges: Vec::new() }));
+    puppet.say(&Message::Wants(WantedPart { batch: 0, last: true, ranges: Vec::new() }));
     puppet.hear(|message| matches!(message, Message::End(_)));
     told.iter().for_each(|message| puppet.say(message));
     puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
@@ -512,9 +512,9 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
 /// that it compared nothing.
 #[test]
 fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
-    for (told, unchanged) in [(None, 1), (Some(Untouched { unchanged: 0, kept: 0 }), 0)] {
+    for (told, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
         let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
-        let summary = summary_for_one_that_wants_nothing(application(Role::Receives, true, false), &told);
+        let summary = summary_for_one_that_wants_nothing(application(Role::Receiver, true, false), &told);
         assert_eq!(
             (summary.names.files, summary.names.unchanged, summary.is_verified()),
             (1, unchanged, unchanged == 0)
@@ -525,9 +525,9 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
 /// Not a hostile case either: what the receiver's kernel has dropped is known to the sender's user, to the last of it.
 #[test]
 fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
-    let recent = application(Role::Receives, true, false);
+    let recent = application(Role::Receiver, true, false);
     let older = [&recent[..2], &[1]].concat();
-    let told = [5, 77].map(|overflowed| Message::Strain(Strain { memory: false, overflowed }));
+    let told = [5, 77].map(|overflowed| Message::Strain(HostPressure { memory: false, overflowed }));
     assert_eq!(summary_for_one_that_wants_nothing(recent, &told).connection.overflowed, Some(77));
     assert_eq!(summary_for_one_that_wants_nothing(older, &[]).connection.overflowed, None);
 }
@@ -535,22 +535,23 @@ fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() 
 /// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
 #[test]
 fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
-    let recent = application(Role::Sends, false, false);
+    let recent = application(Role::Sender, false, false);
     let older = [&recent[..2], &[0]].concat();
     for (application, wanted) in [(recent, NoticeKind::UnsafeLink), (older, NoticeKind::Other)] {
         let to = tempdir().unwrap();
-        let task = Task::receive(ReceiveSpec { safe_links: true, ..ReceiveSpec::into_directory(to.path()) }, false);
+        let task =
+            Task::receive(ReceiveRequest { safe_links: true, ..ReceiveRequest::into_directory(to.path()) }, false);
         let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let receiver = start(listening(), config).unwrap();
-        let mut puppet = Puppet::connect_saying(receiver.ticket().unwrap(), Role::Sends, application);
+        let mut puppet = Puppet::connect_saying(receiver.ticket().unwrap(), Role::Sender, application);
         let mut link = part(&[("link", 0)]);
-        link.entries[0].kind = Kind::Symlink { target: b"/etc/passwd".to_vec() };
+        link.entries[0].kind = EntryKind::Symlink { target: b"/etc/passwd".to_vec() };
         puppet.say(&Message::Manifest(link));
         let heard = |message: &Message| matches!(message, Message::Notice(notice) if notice.kind == wanted);
         puppet.hear(heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
-        assert_eq!((summary.failures.count, summary.names.links_left_out), (0, 1), "what its own user hears");
+        assert_eq!((summary.failures.count, summary.names.links_skipped), (0, 1), "what its own user hears");
     }
 }
 
@@ -559,15 +560,15 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
 fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let to = tempdir().unwrap();
     let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
-    let requested = Requested { directory_if, ..Requested::default() };
-    let task = Task::receive(ReceiveSpec { requested, ..ReceiveSpec::to_target(to.path().join("name")) }, false);
+    let requested = RequestedItems { directory_if, ..RequestedItems::default() };
+    let task = Task::receive(ReceiveRequest { requested, ..ReceiveRequest::to_target(to.path().join("name")) }, false);
     let config = TransferConfig::by_ticket(task, TransferOptions::default());
     let receiver = start(listening(), config).unwrap();
-    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+    let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.skip("closed", SkipReason::Unreadable);
     puppet.say(&Message::Manifest(part(&[])));
     let mut part = ManifestPart { batch: 1, ..part(&[("item", 0)]) };
-    part.entries[0].kind = Kind::Directory;
+    part.entries[0].kind = EntryKind::Directory;
     part.entries[0].mode = 0o755;
     puppet.say(&Message::Manifest(part));
     puppet.end((2, 1, 1));
@@ -601,17 +602,17 @@ fn a_receiver_that_lies_or_sends_is_refused() {
         // Longer than the read-ahead, so that the sender cannot be at its end.
         fs::File::create(from.path().join("file")).unwrap().set_len(100_000_000).unwrap();
         let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
-        let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receives);
+        let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receiver);
         puppet.say(&lie);
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{lie:?}");
-        assert!(matches!(end_of(sender), Error::Violation(_)), "{lie:?}");
+        assert!(matches!(end_of(sender), Error::ProtocolViolation(_)), "{lie:?}");
     }
 }
 
 #[test]
 fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
     let list = |batch, entries: &[u32]| Message::ListChunks(ListChunks { batch, entries: entries.to_vec() });
-    let wants = |last| Message::Wants(Wants { batch: 0, last, ranges: vec![0..1, 2..3] });
+    let wants = |last| Message::Wants(WantedPart { batch: 0, last, ranges: vec![0..1, 2..3] });
     let cases: [(&str, &[Message]); 6] = [
         ("of an unknown batch", &[list(1, &[0])]),
         ("of an entry that is not there", &[list(0, &[1, 2])]),
@@ -626,12 +627,12 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
         // So long that its list is not complete at once.
         fs::File::create(from.path().join("dir/file")).unwrap().set_len(1 << 30).unwrap();
         let sender = send(vec![from.path().join("dir")], listening(), TransferOptions::default()).unwrap();
-        let application = application(Role::Receives, true, false);
-        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receives, application);
+        let application = application(Role::Receiver, true, false);
+        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receiver, application);
         puppet.hear(|message| matches!(message, Message::Manifest(_)));
         lies.iter().for_each(|lie| puppet.say(lie));
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{name}");
-        assert!(matches!(end_of(sender), Error::Violation(_)), "{name}");
+        assert!(matches!(end_of(sender), Error::ProtocolViolation(_)), "{name}");
     }
 }
 
@@ -641,7 +642,7 @@ fn chunks_that_nobody_asked_for_and_files_that_were_not_voided_are_refused() {
     let again = ManifestPart { batch: 1, again: true, ..part(&[("file", 1)]) };
     for lie in [Message::Chunks(chunks), Message::Manifest(again)] {
         let (_to, receiver) = receiver();
-        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sends);
+        let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
         puppet.say(&Message::Manifest(part(&[("other", 0)])));
         puppet.say(&lie);
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{lie:?}");
@@ -652,7 +653,7 @@ fn chunks_that_nobody_asked_for_and_files_that_were_not_voided_are_refused() {
 }
 
 /// Starts a sender of a 7-byte file with this patience.
-fn patient_sender(patience: Patience) -> (TempDir, Transfer) {
+fn patient_sender(patience: ProgressTimeouts) -> (TempDir, Transfer) {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), b"content").unwrap();
     let task = Task::Send { spec: vec![from.path().join("file")].into(), dry_run: false };
@@ -660,12 +661,12 @@ fn patient_sender(patience: Patience) -> (TempDir, Transfer) {
     config.acquaintance = Acquaintance::Ticket(patience);
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
     let options = ListenOptions { bind, ..ListenOptions::default() };
-    (from, start(Peer::Listen(options), config).unwrap())
+    (from, start(Rendezvous::Listen(options), config).unwrap())
 }
 
 /// Connects a peer that holds the ticket and then only keeps its connection alive, including by messages.
 fn park(ticket: &Ticket) -> Puppet {
-    let mut puppet = Puppet::connect(ticket, Role::Receives);
+    let mut puppet = Puppet::connect(ticket, Role::Receiver);
     puppet.say(&Message::Accepted);
     puppet.say(&Message::Limit(None));
     puppet
@@ -674,7 +675,7 @@ fn park(ticket: &Ticket) -> Puppet {
 #[test]
 fn a_parked_peer_loses_its_place_to_the_next_one() {
     let contested = Duration::from_millis(300);
-    let (_from, sender) = patient_sender(Patience { contested, ..Patience::default() });
+    let (_from, sender) = patient_sender(ProgressTimeouts { contested, ..ProgressTimeouts::default() });
     let ticket = sender.ticket().unwrap().clone();
     let parked = park(&ticket);
     let to = tempdir().unwrap();
@@ -683,7 +684,7 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
     let received = loop {
         parked.connection.ping();
         let receiver =
-            receive(to.path().to_owned(), Peer::Connect(ticket.clone()), TransferOptions::default()).unwrap();
+            receive(to.path().to_owned(), Rendezvous::Connect(ticket.clone()), TransferOptions::default()).unwrap();
         match result_of(receiver) {
             Ok(summary) => break summary,
             Err(error) => told.push(error.to_string()),
@@ -700,13 +701,13 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
 #[test]
 fn a_parked_peer_does_not_stay_for_ever_where_nobody_else_comes() {
     let alone = Duration::from_millis(300);
-    let (_from, mut sender) = patient_sender(Patience { alone, ..Patience::default() });
+    let (_from, mut sender) = patient_sender(ProgressTimeouts { alone, ..ProgressTimeouts::default() });
     let parked = park(&sender.ticket().unwrap().clone());
     assert_eq!(parked.closed().0, ErrorKind::Timeout);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let message = runtime.block_on(async {
         loop {
-            if let TransferEvent::Attempt { message, kind } = sender.next().await.unwrap() {
+            if let TransferEvent::AttemptFailed { message, kind } = sender.next().await.unwrap() {
                 assert_eq!(kind, ErrorKind::Timeout);
                 return message;
             }

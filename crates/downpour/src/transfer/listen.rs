@@ -9,12 +9,12 @@ use net::{Connection, Endpoint, Event, EventHandler};
 use transport::AcceptOptions;
 
 use super::addresses::reachable;
-use super::config::{Beginning, Ended, Store, TransferConfig};
+use super::config::{Beginning, SessionEnd, SessionStorage, TransferConfig};
+use super::control::TransferControl;
+use super::input::Input;
 use super::mailbox::Mailbox;
 use super::session::Origin;
-use super::step::Input;
-use super::stop::Stop;
-use super::switch::Switch;
+use super::stop::StopReason;
 use super::{Events, ListenOptions, TransferEvent};
 use crate::error::{Closing, Context, Error, ErrorKind};
 use crate::files::FilesError;
@@ -24,12 +24,12 @@ use crate::ticket::{Role, Ticket, fresh_key};
 const FOR_A_PLACE: Duration = Duration::from_secs(6);
 
 /// Inputs of the listener's thread.
-enum Arrival {
+enum ListenerEvent {
     Peer(Beginning),
     /// The current peer has been heard from, after another asked for its place.
     FirstLives,
-    Ended(Box<Ended>),
-    Stop(Stop),
+    Ended(Box<SessionEnd>),
+    Stop(StopReason),
     /// No more peers can connect.
     Closed(Error),
 }
@@ -49,11 +49,11 @@ pub(super) fn listen(
     key: Option<[u8; 32]>,
     options: &ListenOptions,
     events: Events,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 ) -> Result<Ticket, Error> {
     let (listener, ticket) = prepare(config, carrier, key, options, events, switch)?;
     listener.answer();
-    runtime::spawn("downpour-listen", move || listener.run()).map_err(Error::System)?;
+    runtime::spawn("downpour-listen", move || listener.run()).map_err(Error::OutOfResources)?;
     Ok(ticket)
 }
 
@@ -64,11 +64,11 @@ fn prepare(
     key: Option<[u8; 32]>,
     options: &ListenOptions,
     events: Events,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 ) -> Result<(Listener, Ticket), Error> {
     let (endpoint, addresses, only_one) = match carrier {
         ListenCarrier::Udp(endpoint) => {
-            let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
+            let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
             (endpoint, addresses, options.once)
         }
         ListenCarrier::Pipe(endpoint) => (endpoint, Vec::new(), true),
@@ -77,11 +77,11 @@ fn prepare(
     let key = key.map_or_else(fresh_key, Ok)?;
     let ticket = Ticket { key, expires, addresses, listener: config.task.role() };
     let (sender, arrivals) = channel();
-    let store = Arc::new(Mutex::new(Store::new(&config.task)?));
+    let store = Arc::new(Mutex::new(SessionStorage::new(&config.task)?));
     let watch = switch.watch(Box::new({
         let sender = sender.clone();
         // The listener may have ended.
-        move |why| drop(sender.send(Arrival::Stop(why)))
+        move |why| drop(sender.send(ListenerEvent::Stop(why)))
     }));
     let listener = Listener {
         config: Arc::new(config),
@@ -108,7 +108,7 @@ fn prepare(
 }
 
 /// Accepts a new connection, whose peer was told of this store in its handshake.
-fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> EventHandler {
+fn accept(store: SessionStorage, connection: Connection, listener: Sender<ListenerEvent>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
     let mut events = mailbox.events();
     let mut beginning = Some(Beginning { connection, inputs: (mailbox, inputs), store, started: runtime::now() });
@@ -117,7 +117,7 @@ fn accept(store: Store, connection: Connection, listener: Sender<Arrival>) -> Ev
         events(event);
         if proved && let Some(beginning) = beginning.take() {
             // Fails if the listener has ended; the endpoint then stops accepting, too.
-            let _ = listener.send(Arrival::Peer(beginning));
+            let _ = listener.send(ListenerEvent::Peer(beginning));
         }
     })
 }
@@ -135,7 +135,7 @@ fn refuse_late(beginning: &Beginning) {
 
 /// Held by the acceptor of peers: reports to the listener when it is dropped without a successor.
 struct UntilClosed {
-    listener: Sender<Arrival>,
+    listener: Sender<ListenerEvent>,
     /// Dropped after the first peer, if only one may connect.
     only_one: bool,
 }
@@ -144,12 +144,12 @@ impl Drop for UntilClosed {
     fn drop(&mut self) {
         let why = match thread::panicking() {
             true => Error::Internal("the network thread has ended"),
-            false if self.only_one => Error::Vanished,
+            false if self.only_one => Error::ConnectionLost,
             // Another acceptor is in place, or the listener has ended.
             false => return,
         };
         // Fails if the listener has ended.
-        let _ = self.listener.send(Arrival::Closed(why));
+        let _ = self.listener.send(ListenerEvent::Closed(why));
     }
 }
 
@@ -160,7 +160,7 @@ fn is_final(error: &Error) -> bool {
         | Error::Terminated
         | Error::Declined
         | Error::Trace { .. }
-        | Error::System(_)
+        | Error::OutOfResources(_)
         | Error::Internal(_) => true,
         // This side's own disk would fail the next peer too.
         Error::Files(FilesError::NotPermitted { .. }) => false,
@@ -176,13 +176,13 @@ struct Listener {
     key: [u8; 32],
     expires: SystemTime,
     /// Store of the next session.
-    store: Arc<Mutex<Store>>,
+    store: Arc<Mutex<SessionStorage>>,
     events: Events,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
     /// Our id among the switch's watchers.
     watch: u64,
-    arrivals: Receiver<Arrival>,
-    sender: Sender<Arrival>,
+    arrivals: Receiver<ListenerEvent>,
+    sender: Sender<ListenerEvent>,
     valid_for: Duration,
     keep: bool,
     /// Whether only one peer may connect.
@@ -192,7 +192,7 @@ struct Listener {
     current: Option<Mailbox>,
     /// A second peer, and until when it waits for the place of the first.
     waiting: Option<(Beginning, Instant)>,
-    stopped: Option<Stop>,
+    stopped: Option<StopReason>,
     /// Whether a transfer was reported as done.
     served: bool,
     /// Error of the latest failed transfer.
@@ -230,7 +230,7 @@ impl Listener {
     }
 
     /// Waits for the next input; `None` once the time has expired. Peers that connected in time are served to the end.
-    fn next(&mut self, expires: Instant) -> Option<Arrival> {
+    fn next(&mut self, expires: Instant) -> Option<ListenerEvent> {
         loop {
             let until = self.waiting.as_ref().map(|(_, until)| *until).or((self.running == 0).then_some(expires));
             let arrival = match until {
@@ -253,10 +253,10 @@ impl Listener {
         if let Some(first) = &self.current {
             let sender = self.sender.clone();
             // The listener waits for the session, so it exists.
-            first.put(Input::Rival(Box::new(move || drop(sender.send(Arrival::FirstLives)))));
+            first.put(Input::Takeover(Box::new(move || drop(sender.send(ListenerEvent::FirstLives)))));
         }
         // A second peer must not take over what a receiver has begun to write; it may come again.
-        let may_wait = self.config.task.role() == Role::Sends && !self.only_one;
+        let may_wait = self.config.task.role() == Role::Sender && !self.only_one;
         if may_wait && self.waiting.is_none() {
             self.waiting = Some((beginning, runtime::now() + FOR_A_PLACE));
         } else {
@@ -265,11 +265,11 @@ impl Listener {
     }
 
     /// Handles an input; returns true when there is nothing left to do.
-    fn take(&mut self, arrival: Arrival) -> bool {
+    fn take(&mut self, arrival: ListenerEvent) -> bool {
         match arrival {
-            Arrival::Peer(beginning) => {
+            ListenerEvent::Peer(beginning) => {
                 // Two receivers would ask two questions at once, and two transfers would spend one ticket.
-                if self.running > 0 && (!self.keep || self.config.task.role() == Role::Receives) {
+                if self.running > 0 && (!self.keep || self.config.task.role() == Role::Receiver) {
                     self.second(beginning);
                 } else if self.is_current(&beginning.store) {
                     self.begin(beginning);
@@ -281,29 +281,29 @@ impl Listener {
                 }
                 false
             }
-            Arrival::FirstLives => {
+            ListenerEvent::FirstLives => {
                 self.waiting.take().into_iter().for_each(|(second, _)| refuse(&second));
                 false
             }
-            Arrival::Ended(ended) => {
+            ListenerEvent::Ended(ended) => {
                 self.running -= 1;
                 let over = self.ended(*ended);
                 match self.waiting.take() {
                     Some((second, _)) if over => refuse(&second),
                     Some((second, _)) => self.begin(second),
-                    None if !over && self.config.task.role() == Role::Receives => self.renew(),
+                    None if !over && self.config.task.role() == Role::Receiver => self.renew(),
                     None => {}
                 }
                 over
             }
-            Arrival::Closed(why) => {
+            ListenerEvent::Closed(why) => {
                 let over = self.running == 0 && !self.served;
                 if over {
                     self.events.tell(TransferEvent::Done(Err(why)));
                 }
                 over
             }
-            Arrival::Stop(why) => {
+            ListenerEvent::Stop(why) => {
                 self.stopped = Some(why);
                 self.endpoint.stop_listening();
                 if self.running == 0 {
@@ -316,33 +316,35 @@ impl Listener {
 
     /// Whether a session may begin with `store`. A connection gets its store before its peer is authenticated; another
     /// session may have written to that store and ended in the meantime.
-    fn is_current(&self, store: &Store) -> bool {
+    fn is_current(&self, store: &SessionStorage) -> bool {
         match (store, &*lock(&self.store)) {
-            (Store::Target(given), Store::Target(current)) => Arc::ptr_eq(given, current) && !current.is_started(),
+            (SessionStorage::Target(given), SessionStorage::Target(current)) => {
+                Arc::ptr_eq(given, current) && !current.is_started()
+            }
             _ => true,
         }
     }
 
     /// Whether examining the folder again after the last session failed.
     fn is_used_up(&self) -> bool {
-        matches!(&*lock(&self.store), Store::Target(target) if target.is_started())
+        matches!(&*lock(&self.store), SessionStorage::Target(target) if target.is_started())
     }
 
     /// Examines the folder again for the next peer, since it has changed. If that fails, it is tried again when that
     /// peer connects.
     fn renew(&self) {
-        match Store::new(&self.config.task) {
+        match SessionStorage::new(&self.config.task) {
             Ok(store) => {
                 *lock(&self.store) = store;
                 self.answer();
             }
-            Err(error) => self.events.tell(TransferEvent::Note(format!("the target cannot be used: {error}"))),
+            Err(error) => self.events.tell(TransferEvent::UserNote(format!("the target cannot be used: {error}"))),
         }
     }
 
     /// Handles the end of a session. The ticket is valid for one complete transfer, or with `keep` for any number; a
     /// failed transfer does not use it up. Returns true when there is nothing left to do.
-    fn ended(&mut self, Ended { result, was_peer, .. }: Ended) -> bool {
+    fn ended(&mut self, SessionEnd { result, was_peer, .. }: SessionEnd) -> bool {
         match result {
             Err(error) if self.stopped.is_none() && !self.only_one && !is_final(&error) => {
                 if was_peer && self.keep {
@@ -351,7 +353,7 @@ impl Listener {
                 } else {
                     let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
                     let message = format!("{what}: {error}; the ticket is still good");
-                    self.events.tell(TransferEvent::Attempt { message, kind: error.kind() });
+                    self.events.tell(TransferEvent::AttemptFailed { message, kind: error.kind() });
                     self.last = Some(error);
                 }
                 false
@@ -369,7 +371,7 @@ impl Listener {
             return;
         }
         let error = match self.last.take() {
-            None => Error::NobodyCame(self.valid_for),
+            None => Error::TicketExpired(self.valid_for),
             Some(last) => last.within(Context::NoneComplete { after: self.valid_for }),
         };
         self.events.tell(TransferEvent::Done(Err(error)));
@@ -383,19 +385,19 @@ impl Listener {
         let work = move || {
             let ended = config.run(beginning, Origin::Accepted, events, &switch);
             // The listener waits for this.
-            let _ = sender.send(Arrival::Ended(Box::new(ended)));
+            let _ = sender.send(ListenerEvent::Ended(Box::new(ended)));
         };
         match runtime::spawn("downpour-session", work) {
             Ok(_) => self.running += 1,
             Err(error) => {
                 Closing::in_words(ErrorKind::Other, "no thread left").close(&connection);
-                self.events.tell(TransferEvent::Note(format!("a peer came in vain: {error}")));
+                self.events.tell(TransferEvent::UserNote(format!("a peer came in vain: {error}")));
             }
         }
     }
 }
 
-fn lock(store: &Mutex<Store>) -> std::sync::MutexGuard<'_, Store> {
+fn lock(store: &Mutex<SessionStorage>) -> std::sync::MutexGuard<'_, SessionStorage> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use net::Rate;
 
+use super::input::{Input, SideInput};
 use super::mailbox::Mailbox;
-use super::step::{Input, Step};
 use crate::error::Error;
 use crate::files::TreeObject;
 use crate::messages::{Chunks, ListState};
 
 /// Files of a batch whose chunks are to be listed.
-struct Asked {
+struct ChunkListRequest {
     batch: u32,
     object: Arc<dyn TreeObject>,
     entries: Vec<u32>,
@@ -25,7 +25,7 @@ struct Asked {
 /// The lists that are being made. The thread starts with the first request and ends when this is dropped.
 pub(super) struct Lister {
     mailbox: Mailbox,
-    thread: Option<(Sender<Asked>, Receiver<Chunks>)>,
+    thread: Option<(Sender<ChunkListRequest>, Receiver<Chunks>)>,
     /// Batches and numbers of their lists that are not complete, in order.
     due: VecDeque<(u32, usize)>,
 }
@@ -39,7 +39,7 @@ impl Lister {
     /// Lists the chunks of entries of a batch, of which there is at least one, after those asked for before.
     ///
     /// # Errors
-    /// [`Error::System`] if the thread cannot be spawned.
+    /// [`Error::OutOfResources`] if the thread cannot be spawned.
     pub(super) fn ask(
         &mut self,
         batch: u32,
@@ -53,7 +53,7 @@ impl Lister {
         };
         self.due.push_back((batch, entries.len()));
         // The thread ends only with the session, which learns of a panic by other means.
-        let _ = asked.send(Asked { batch, object, entries, line });
+        let _ = asked.send(ChunkListRequest { batch, object, entries, line });
         Ok(())
     }
 
@@ -83,8 +83,8 @@ impl Lister {
     }
 }
 
-fn start(mailbox: &Mailbox) -> Result<(Sender<Asked>, Receiver<Chunks>), Error> {
-    let (asked, requests) = channel::<Asked>();
+fn start(mailbox: &Mailbox) -> Result<(Sender<ChunkListRequest>, Receiver<Chunks>), Error> {
+    let (asked, requests) = channel::<ChunkListRequest>();
     // Enough to stay ahead of a line that is taken up with something else.
     let (listed, lists) = sync_channel(8);
     let session = mailbox.clone();
@@ -95,13 +95,13 @@ fn start(mailbox: &Mailbox) -> Result<(Sender<Asked>, Receiver<Chunks>), Error> 
 }
 
 /// Lists what was asked for; returns false when nobody wants it.
-fn list(asked: &Asked, listed: &SyncSender<Chunks>, session: &Mailbox) -> bool {
+fn list(asked: &ChunkListRequest, listed: &SyncSender<Chunks>, session: &Mailbox) -> bool {
     let line = asked.line.map(|rate| rate.bits_per_second() / 8);
     let mut is_wanted = true;
     for &entry in &asked.entries {
         asked.object.list_chunks(entry, line, &mut |chunks, state| {
             let chunks = Chunks { batch: asked.batch, entry, state, chunks };
-            is_wanted &= listed.send(chunks).is_ok() && session.put(Input::Step(Step::Ready));
+            is_wanted &= listed.send(chunks).is_ok() && session.put(Input::Step(SideInput::Ready));
             if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
     }

@@ -15,25 +15,25 @@ use transport::ConnectionStats;
 
 use super::Transfer;
 use super::announcements::Announcements;
-use super::changed::Changed;
 use super::checksums::Checksums;
 use super::config::{Task, TransferConfig};
 use super::connection_figures::ConnectionFigures;
+use super::control::TransferControl;
 use super::events::{Events, TransferEvent};
+use super::input::{Input, SideInput};
 use super::mailbox::Mailbox;
 use super::pace::Pace;
 use super::progress::{Meter, Progress};
 use super::removing::Removing;
+use super::resend::ResendList;
 use super::scanning::Scan;
-use super::step::{Input, Step};
-use super::summary::{ByteCounts, Bytes, NameCounts, Summary};
-use super::switch::Switch;
+use super::summary::{ByteCounts, DisplayBytes, NameCounts, Summary};
 use super::target::{Settler, Target};
-use super::totals::{Counts, Totals};
+use super::totals::{SideProgress, Totals};
 use crate::error::{Context, Error};
 use crate::files::{
-    Batch, Compare, FailReason, FilesError, Kind, LocalSource, ManifestState, Notice, ReceiveOutcome, ReceiveSpec,
-    SkipReason, Skipped, TreeObject, TreeTarget, Voided, Wanted,
+    Batch, Compare, EntryKind, FailReason, FilesError, InvalidatedFile, LocalSource, ManifestState, Notice,
+    ReceiveOutcome, ReceiveRequest, SkipReason, Skipped, TreeObject, TreeTarget, Wanted,
 };
 use crate::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, Message, Void, manifest_parts, stored};
 use crate::ticket::Role;
@@ -58,7 +58,7 @@ const WORTH_RECORDING: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// A list that cannot be written, a target that cannot be used.
-pub(crate) fn start_within(config: TransferConfig, spec: ReceiveSpec) -> Result<Transfer, Error> {
+pub(crate) fn start_within(config: TransferConfig, spec: ReceiveRequest) -> Result<Transfer, Error> {
     config.check()?;
     let target_is_directory = spec.target.is_dir();
     let target = Arc::new(Target::new(Arc::new(spec), target_is_directory, false)?);
@@ -73,7 +73,7 @@ pub(crate) fn start_within(config: TransferConfig, spec: ReceiveSpec) -> Result<
 }
 
 /// Replaces an error that only says that the copy was stopped by the user's reason.
-fn stopped(error: Error, switch: &Switch) -> Error {
+fn stopped(error: Error, switch: &TransferControl) -> Error {
     match (error, switch.stopped()) {
         (Error::Files(FilesError::Over), Some(why)) => why.into(),
         (error, _) => error,
@@ -102,11 +102,11 @@ fn run(
         target,
         settler,
         announcements: Announcements::new(),
-        changed: Changed::default(),
+        changed: ResendList::default(),
         checksums: config.list.clone().map(Checksums::new),
         removing,
         pace: Pace::new(profile.limit, profile.fixed_rate()),
-        counts: Counts::default(),
+        counts: SideProgress::default(),
         meter: Meter::new(started),
         started,
         next_tick: started + TICK,
@@ -127,11 +127,11 @@ struct LocalCopy {
     target: Arc<Target>,
     settler: Settler,
     announcements: Announcements,
-    changed: Changed,
+    changed: ResendList,
     checksums: Option<Checksums>,
     removing: Option<Removing>,
     pace: Pace,
-    counts: Counts,
+    counts: SideProgress,
     meter: Meter,
     started: Instant,
     next_tick: Instant,
@@ -231,15 +231,15 @@ impl LocalCopy {
     fn note_entries(&mut self, batch: &Batch) -> Result<(), Error> {
         for entry in &batch.entries {
             match &entry.kind {
-                Kind::File { hash, .. } => {
+                EntryKind::File { hash, .. } => {
                     if let (Some(checksums), Some(hash)) = (&mut self.checksums, hash) {
                         checksums.add(&entry.path, hash)?;
                     }
                 }
-                Kind::HardLink { target } => self.changed.link(target),
-                Kind::Special(_) => {}
-                Kind::Directory => self.done.names.directories += 1,
-                Kind::Symlink { .. } => self.done.names.symlinks += 1,
+                EntryKind::HardLink { target } => self.changed.link(target),
+                EntryKind::Special(_) => {}
+                EntryKind::Directory => self.done.names.directories += 1,
+                EntryKind::Symlink { .. } => self.done.names.symlinks += 1,
             }
         }
         Ok(())
@@ -273,8 +273,8 @@ impl LocalCopy {
         const LONG: u64 = 1_000_000_000;
         let bytes = self.files().bytes_to_check();
         if bytes > LONG && !std::mem::replace(&mut self.is_check_told, true) {
-            let note = format!("checking {} that an earlier run has left", Bytes(bytes));
-            self.events.tell(TransferEvent::Note(note));
+            let note = format!("checking {} that an earlier run has left", DisplayBytes(bytes));
+            self.events.tell(TransferEvent::UserNote(note));
         }
     }
 
@@ -335,7 +335,7 @@ impl LocalCopy {
         self.announcements.say(&Message::Digest(told))?;
         self.announcements.take();
         let is_expected = self.files().expect_digest(&told)?;
-        if self.files().found_digest(batch.number, block, offset..end, told.digest)? || is_expected {
+        if self.files().add_local_digest(batch.number, block, offset..end, told.digest)? || is_expected {
             self.settler.request();
         }
         Ok(end)
@@ -344,7 +344,7 @@ impl LocalCopy {
     /// Drops the files that could not be read as they were.
     fn take_voided(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject) -> Result<(), Error> {
         for voided in object.take_voided() {
-            let Voided { entry, reason } = voided;
+            let InvalidatedFile { entry, reason } = voided;
             let void = Void { batch: batch.number, entry, reason };
             self.files().void(&void)?;
             self.announcements.say(&Message::Void(void))?;
@@ -368,14 +368,14 @@ impl LocalCopy {
         }
         self.scan.grow(again.length);
         let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
-        self.events.tell(TransferEvent::Note(super::changed::note(batch.entries.len())));
+        self.events.tell(TransferEvent::UserNote(super::resend::note(batch.entries.len())));
         self.copy_batch(batch, true)
     }
 
     fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
         self.files().skipped(skipped)?;
         if skipped.reason == SkipReason::Link {
-            self.done.names.links_left_out += 1;
+            self.done.names.links_skipped += 1;
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
@@ -452,14 +452,19 @@ impl LocalCopy {
             wait = Duration::ZERO;
             match input {
                 Input::End(error) => return Err(error),
-                Input::Step(Step::Verified(files)) => self.events.tell(TransferEvent::Files(files)),
-                Input::Step(Step::Settled(requests)) => self.settler.on_settled(requests),
-                Input::Step(Step::Limit(limit)) => self.pace.limit(limit),
+                Input::Step(SideInput::Verified(files)) => self.events.tell(TransferEvent::Files(files)),
+                Input::Step(SideInput::Settled(requests)) => self.settler.on_settled(requests),
+                Input::Step(SideInput::Limit(limit)) => self.pace.limit(limit),
                 // Of a batch that is ready the caller looks for itself. Nobody is asked, and there is no peer.
                 Input::Step(
-                    Step::Ready | Step::Tick | Step::Accept | Step::Refuse | Step::Message(_) | Step::Network(_),
+                    SideInput::Ready
+                    | SideInput::Tick
+                    | SideInput::Accept
+                    | SideInput::Refuse
+                    | SideInput::Message(_)
+                    | SideInput::Network(_),
                 )
-                | Input::Rival(_) => {}
+                | Input::Takeover(_) => {}
             }
         }
     }
@@ -488,9 +493,9 @@ impl LocalCopy {
     fn summary(&mut self, outcome: &ReceiveOutcome) -> Summary {
         let done = std::mem::take(&mut self.done);
         let by_time = self.files().spec().compare != Compare::Checksum;
-        self.events.tell_links(done.names.links_left_out);
+        self.events.tell_links(done.names.links_skipped);
         if let Some(left) = &outcome.staging_left {
-            self.events.tell(TransferEvent::Note(left.to_string()));
+            self.events.tell(TransferEvent::UserNote(left.to_string()));
         }
         let mut failures = done.failures;
         // The target may have counted more than it has told.
@@ -505,11 +510,11 @@ impl LocalCopy {
         let bytes = ByteCounts {
             total: outcome.bytes,
             present: outcome.present,
-            unchecked: outcome.unchecked,
+            unverified: outcome.unchecked,
             altered: Some(outcome.altered),
         };
         Summary {
-            role: Role::Sends,
+            role: Role::Sender,
             peer: PIPE_PEER,
             into: None,
             names,
@@ -538,7 +543,7 @@ impl LocalCopy {
             Ok(Some(staging)) if !is_stopped => error.within(Context::Kept { staging, by_ticket: false }),
             Ok(_) => error,
             Err(left) => {
-                self.events.tell(TransferEvent::Note(left.to_string()));
+                self.events.tell(TransferEvent::UserNote(left.to_string()));
                 error
             }
         }

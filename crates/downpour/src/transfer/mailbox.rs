@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::Event;
 
-use super::step::{Input, Step};
+use super::input::{Input, SideInput};
 use crate::error::Error;
 
 /// Work to stop when a session ends: its thread may be busy, for hours, while the end waits in the queue.
@@ -53,7 +53,7 @@ impl Mailbox {
     pub(super) fn events(&self) -> impl FnMut(Event) + Send + 'static {
         let mailbox = self.clone();
         move |event| {
-            mailbox.put(Input::Step(Step::Network(event)));
+            mailbox.put(Input::Step(SideInput::Network(event)));
         }
     }
 
@@ -69,7 +69,7 @@ impl Mailbox {
     /// Spawns a thread that works for the session. A panic in it ends the session, which would otherwise wait for ever.
     ///
     /// # Errors
-    /// [`Error::System`] if the thread cannot be spawned.
+    /// [`Error::OutOfResources`] if the thread cannot be spawned.
     pub(super) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let mailbox = self.clone();
         let guarded = move || {
@@ -77,7 +77,7 @@ impl Mailbox {
                 mailbox.put(Input::End(Error::Internal("a thread panicked")));
             }
         };
-        runtime::spawn(name, guarded).map_err(Error::System)?;
+        runtime::spawn(name, guarded).map_err(Error::OutOfResources)?;
         Ok(())
     }
 }
@@ -111,9 +111,9 @@ mod tests {
                 works();
             } else {
                 works();
-                mailbox.put(Input::Step(Step::Ready));
+                mailbox.put(Input::Step(SideInput::Ready));
                 assert!(!stopped.load(Ordering::SeqCst));
-                mailbox.put(Input::End(Error::Vanished));
+                mailbox.put(Input::End(Error::ConnectionLost));
             }
             assert!(stopped.load(Ordering::SeqCst), "{end_comes_first}");
         }

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::messages::Strain;
+use crate::messages::HostPressure;
 
 /// One of the two sides, as this one sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Bound {
+pub enum Side {
     /// This side's.
     Here,
     /// The other side's.
@@ -26,7 +26,7 @@ pub(super) struct MemoryTicks {
 
 impl MemoryTicks {
     /// Counts a tick, and at which side the bound was reached then.
-    pub(super) fn count(&mut self, ours: &Strain, theirs: &Strain) {
+    pub(super) fn count(&mut self, ours: &HostPressure, theirs: &HostPressure) {
         self.all += 1;
         self.here += u32::from(ours.memory);
         self.there += u32::from(theirs.memory);
@@ -40,10 +40,10 @@ impl MemoryTicks {
     }
 
     /// Returns the side whose bound has slowed the transfer.
-    pub(super) fn bound(&self) -> Option<Bound> {
+    pub(super) fn bound(&self) -> Option<Side> {
         let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
-        let here = is_noticeable(self.here).then_some(Bound::Here);
-        here.or(is_noticeable(self.there).then_some(Bound::There))
+        let here = is_noticeable(self.here).then_some(Side::Here);
+        here.or(is_noticeable(self.there).then_some(Side::There))
     }
 }
 
@@ -56,13 +56,13 @@ mod tests {
         let bound = |here: u32, there: u32| {
             let mut ticks = MemoryTicks::default();
             for tick in 0..100 {
-                let strain = |bound| Strain { memory: tick < bound, overflowed: 0 };
+                let strain = |bound| HostPressure { memory: tick < bound, overflowed: 0 };
                 ticks.count(&strain(here), &strain(there));
             }
             ticks.bound()
         };
-        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Bound::There)]);
-        assert_eq!(bound(10, 90), Some(Bound::Here));
+        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Side::There)]);
+        assert_eq!(bound(10, 90), Some(Side::Here));
         assert_eq!(MemoryTicks::default().bound(), None);
     }
 }

@@ -6,15 +6,15 @@
 mod addresses;
 mod announcements;
 mod bottleneck;
-mod changed;
 mod checksums;
 mod config;
 mod connect;
 mod connection_figures;
+mod control;
 mod events;
-mod headway;
 #[cfg(test)]
 mod hostile;
+mod input;
 mod listen;
 mod listening;
 mod lister;
@@ -23,16 +23,16 @@ mod mailbox;
 mod memory_ticks;
 mod options;
 mod pace;
+mod peer_progress;
 mod progress;
 mod receiving;
 mod removing;
+mod resend;
 mod scanning;
 mod sending;
 mod session;
-mod step;
 mod stop;
 mod summary;
-mod switch;
 mod target;
 mod totals;
 mod trace;
@@ -44,41 +44,41 @@ use tokio::sync::mpsc;
 use transport::Rate;
 
 use crate::error::Error;
-use crate::files::{ReceiveSpec, Scanner};
+use crate::files::{ReceiveRequest, Scanner};
 use crate::ticket::Ticket;
 pub(crate) use addresses::reachable;
 pub use bottleneck::Bottleneck;
 pub(crate) use config::{Task, TransferConfig};
 pub(crate) use connect::{LONGEST_PAUSE, PeerLocator, Route, follow};
 pub use connection_figures::ConnectionFigures;
+pub(crate) use control::TransferControl;
 pub(crate) use events::Events;
 use events::MAX_EVENTS;
 pub use events::{Offer, TransferEvent};
 use listen::ListenCarrier;
 pub use listening::ListenOptions;
 pub(crate) use local_copy::start_within;
-pub use memory_ticks::Bound;
+pub use memory_ticks::Side;
 use net::Endpoint;
 pub use options::{SendSpec, TransferOptions};
 pub use progress::Progress;
-pub use stop::Stop;
-pub use summary::{ByteCounts, Bytes, Failures, NameCounts, Summary};
-pub(crate) use switch::Switch;
+pub use stop::StopReason;
+pub use summary::{ByteCounts, DisplayBytes, Failures, NameCounts, Summary};
 
 /// How the two sides find each other.
 #[derive(Clone, Debug)]
-pub enum Peer {
+pub enum Rendezvous {
     /// Connect, with a ticket created by the other side.
     Connect(Ticket),
     /// Create a ticket and listen.
     Listen(ListenOptions),
 }
 
-/// Sends files, folders and links. Bare paths are sent as they are found: see [`ScanOptions`](crate::files::ScanOptions).
+/// Sends files, folders and links. Bare paths are sent as they are found: see [`SourceOptions`](crate::files::ScanOptions).
 ///
 /// # Errors
 /// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.
-pub fn send(spec: impl Into<SendSpec>, peer: Peer, options: TransferOptions) -> Result<Transfer, Error> {
+pub fn send(spec: impl Into<SendSpec>, peer: Rendezvous, options: TransferOptions) -> Result<Transfer, Error> {
     let mut spec = spec.into();
     spec.scan.outputs = options.outputs();
     // Checks every path, so that a wrong one is reported at once.
@@ -86,24 +86,24 @@ pub fn send(spec: impl Into<SendSpec>, peer: Peer, options: TransferOptions) -> 
     start(peer, TransferConfig::by_ticket(Task::Send { spec, dry_run: false }, options))
 }
 
-/// Receives from a sender according to the [`ReceiveSpec`]. A bare path is a directory to receive into, in which
+/// Receives from a sender according to the [`ReceiveRequest`]. A bare path is a directory to receive into, in which
 /// nothing that exists is replaced.
 ///
 /// # Errors
 /// A folder that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
-pub fn receive(spec: impl Into<ReceiveSpec>, peer: Peer, options: TransferOptions) -> Result<Transfer, Error> {
-    let spec = ReceiveSpec { outputs: options.outputs(), ..spec.into() };
+pub fn receive(spec: impl Into<ReceiveRequest>, peer: Rendezvous, options: TransferOptions) -> Result<Transfer, Error> {
+    let spec = ReceiveRequest { outputs: options.outputs(), ..spec.into() };
     start(peer, TransferConfig::by_ticket(Task::receive(spec, options.confirm), options))
 }
 
 /// Starts a transfer with `peer`.
-pub(crate) fn start(peer: Peer, config: TransferConfig) -> Result<Transfer, Error> {
+pub(crate) fn start(peer: Rendezvous, config: TransferConfig) -> Result<Transfer, Error> {
     config.check()?;
     let (events, mut transfer) = Transfer::new();
     let switch = Arc::clone(&transfer.switch);
     match peer {
-        Peer::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
-        Peer::Listen(options) => {
+        Rendezvous::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
+        Rendezvous::Listen(options) => {
             let carrier =
                 ListenCarrier::Udp(Endpoint::bind(&options.bind, &config.options.engine.endpoint, events.clone())?);
             transfer.keep = options.keep;
@@ -141,7 +141,7 @@ pub struct Transfer {
     ticket: Option<Ticket>,
     keep: bool,
     events: mpsc::Receiver<TransferEvent>,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 }
 
 impl Transfer {
@@ -152,17 +152,17 @@ impl Transfer {
 
     /// Starts a transfer that is no session of this side, of which `work` tells.
     pub(crate) fn elsewhere(
-        work: impl FnOnce(Events, Arc<Switch>) -> Result<Summary, Error> + Send + 'static,
+        work: impl FnOnce(Events, Arc<TransferControl>) -> Result<Summary, Error> + Send + 'static,
     ) -> Result<Self, Error> {
         let (events, transfer) = Self::new();
         let switch = Arc::clone(&transfer.switch);
         let work = move || events.tell(TransferEvent::Done(work(events.clone(), switch)));
-        runtime::spawn("downpour-session", work).map_err(Error::System)?;
+        runtime::spawn("downpour-session", work).map_err(Error::OutOfResources)?;
         Ok(transfer)
     }
 
     /// Returns what passes the user's decisions on, for other threads.
-    pub(crate) fn switch(&self) -> Arc<Switch> {
+    pub(crate) fn switch(&self) -> Arc<TransferControl> {
         Arc::clone(&self.switch)
     }
 
@@ -195,7 +195,7 @@ impl Transfer {
 
     /// Ends everything and informs the peer. A receiver keeps what it has verified, so that the same transfer can
     /// resume later.
-    pub fn stop(&self, why: Stop) {
+    pub fn stop(&self, why: StopReason) {
         self.switch.stop(why);
     }
 
@@ -231,6 +231,6 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        self.stop(Stop::Cancelled);
+        self.stop(StopReason::Cancelled);
     }
 }

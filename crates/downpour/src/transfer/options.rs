@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::files::{Outputs, Root, ScanOptions};
+use crate::files::{Outputs, SourceItem, SourceOptions};
 use crate::options::EngineOptions;
 use crate::path_cache::PathCache;
 
@@ -14,14 +14,14 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 pub struct SendSpec {
     /// The items.
-    pub roots: Vec<Root>,
+    pub roots: Vec<SourceItem>,
     /// What is sent of them, and how.
-    pub scan: ScanOptions,
+    pub scan: SourceOptions,
 }
 
-impl<T: Into<Root>> From<Vec<T>> for SendSpec {
+impl<T: Into<SourceItem>> From<Vec<T>> for SendSpec {
     fn from(roots: Vec<T>) -> Self {
-        Self { roots: roots.into_iter().map(Into::into).collect(), scan: ScanOptions::default() }
+        Self { roots: roots.into_iter().map(Into::into).collect(), scan: SourceOptions::default() }
     }
 }
 
@@ -39,7 +39,7 @@ pub struct TransferOptions {
     /// [`TransferEvent::Offer`](super::TransferEvent::Offer).
     pub confirm: bool,
     /// A file for the BLAKE3 hashes of all files, in b3sum's format. A receiver lists the paths below its target, a
-    /// sender those that it sends. It contains only files that the sender's scan has hashed: see [`ScanOptions::hash`].
+    /// sender those that it sends. It contains only files that the sender's scan has hashed: see [`SourceOptions::hash`].
     pub checksums: Option<PathBuf>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,

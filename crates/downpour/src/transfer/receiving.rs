@@ -16,13 +16,13 @@ use listing::Listing;
 
 use super::checksums::{Checksums, List};
 use super::events::TransferEvent;
+use super::input::SideInput;
 use super::session::Session;
-use super::step::Step;
-use super::summary::Bytes;
+use super::summary::DisplayBytes;
 use super::target::{BatchSink, Settler, Target, batch_number};
-use super::totals::{Counts, Totals};
+use super::totals::{SideProgress, Totals};
 use crate::error::Error;
-use crate::files::{Entry, FilesError, Kind, ManifestState, Notice, Wanted};
+use crate::files::{Entry, EntryKind, FilesError, ManifestState, Notice, Wanted};
 use crate::messages::{ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, stored, wants};
 
 /// Bytes kept from an earlier run whose check takes long enough to tell the user.
@@ -41,7 +41,7 @@ pub(super) struct Receiving {
     checksums: Option<Checksums>,
     /// Whether the user was told of a long check.
     is_check_told: bool,
-    counts: Counts,
+    counts: SideProgress,
     /// Names that the sender was to remove and could not.
     unremoved: u64,
     done: Totals,
@@ -67,7 +67,7 @@ impl Receiving {
             settler,
             checksums: checksums.map(Checksums::new),
             is_check_told: false,
-            counts: Counts::default(),
+            counts: SideProgress::default(),
             unremoved: 0,
             done: Totals::default(),
         }
@@ -94,7 +94,9 @@ impl Receiving {
         loop {
             match self.session.next()? {
                 // Not checked on arrival, since no message was pending then.
-                Step::Message(message) if self.is_too_early(&message) => self.session.control.put_back(vec![message]),
+                SideInput::Message(message) if self.is_too_early(&message) => {
+                    self.session.control.put_back(vec![message])
+                }
                 step => self.take(step)?,
             }
             self.tell_notices()?;
@@ -107,7 +109,7 @@ impl Receiving {
                 let outcome = self.target.files().finish(&end)?;
                 // Deletions, or what would be deleted, are known only now.
                 self.tell_notices()?;
-                if self.target.files().spec().confirms {
+                if self.target.files().spec().report_stored {
                     self.tell_stored()?;
                     self.await_removal()?;
                 }
@@ -128,10 +130,10 @@ impl Receiving {
         (self.listing.begins(part) && full) || self.session.control.is_full(0)
     }
 
-    fn take(&mut self, step: Step) -> Result<(), Error> {
+    fn take(&mut self, step: SideInput) -> Result<(), Error> {
         match step {
             // Needs no consent: it creates nothing.
-            Step::Message(Message::Begin(source)) => {
+            SideInput::Message(Message::Begin(source)) => {
                 if self.session.peer.lists_chunks() {
                     self.target.files().sender_lists();
                 }
@@ -139,7 +141,7 @@ impl Receiving {
                 self.tell_check();
                 Ok(())
             }
-            Step::Message(message) => {
+            SideInput::Message(message) => {
                 if let Message::Manifest(part) = &message
                     && let Some(first) = part.entries.first()
                 {
@@ -150,28 +152,28 @@ impl Receiving {
                 }
                 self.gather(message)
             }
-            Step::Accept => self.begin(),
-            Step::Refuse => Err(Error::Declined),
-            Step::Network(Event::ObjectAnnounced(object)) => self.announced(object),
-            Step::Network(Event::Digest(digest)) => self.digest(digest),
-            Step::Network(Event::ObjectReceived { tag }) => self.batches.on_received(tag),
-            Step::Verified(files) => {
+            SideInput::Accept => self.begin(),
+            SideInput::Refuse => Err(Error::Declined),
+            SideInput::Network(Event::ObjectAnnounced(object)) => self.announced(object),
+            SideInput::Network(Event::Digest(digest)) => self.digest(digest),
+            SideInput::Network(Event::ObjectReceived { tag }) => self.batches.on_received(tag),
+            SideInput::Verified(files) => {
                 self.session.events.tell(TransferEvent::Files(files));
                 Ok(())
             }
-            Step::Settled(requests) => {
+            SideInput::Settled(requests) => {
                 self.settler.on_settled(requests);
                 Ok(())
             }
-            Step::Tick => {
+            SideInput::Tick => {
                 self.report();
                 Ok(())
             }
-            Step::Limit(limit) => {
+            SideInput::Limit(limit) => {
                 let bits = limit.and_then(|limit| NonZeroU64::new(limit.bits_per_second()));
                 self.say(&Message::Limit(bits))
             }
-            Step::Network(_) | Step::Ready => Ok(()),
+            SideInput::Network(_) | SideInput::Ready => Ok(()),
         }
     }
 
@@ -189,8 +191,8 @@ impl Receiving {
     fn tell_check(&mut self) {
         let bytes = self.target.files().bytes_to_check();
         if bytes > LONG_CHECK && !std::mem::replace(&mut self.is_check_told, true) {
-            let note = format!("checking {} that an earlier run has left", Bytes(bytes));
-            self.session.events.tell(TransferEvent::Note(note));
+            let note = format!("checking {} that an earlier run has left", DisplayBytes(bytes));
+            self.session.events.tell(TransferEvent::UserNote(note));
         }
     }
 
@@ -265,7 +267,9 @@ impl Receiving {
             | Message::Removed(_)
             | Message::Complete(_)
             | Message::Strain(_) => {
-                return Err(Error::Violation("it sends a receiver's message, or begins or ends twice".to_owned()));
+                return Err(Error::ProtocolViolation(
+                    "it sends a receiver's message, or begins or ends twice".to_owned(),
+                ));
             }
         }
         Ok(())
@@ -276,7 +280,7 @@ impl Receiving {
         self.listing.on_part(part.batch, state == ManifestState::More);
         let bytes = part.entries.iter().map(Entry::size).fold(0, u64::saturating_add);
         self.counts.bytes_known = self.counts.bytes_known.saturating_add(bytes);
-        let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. });
+        let is_file = |entry: &&Entry| matches!(entry.kind, EntryKind::File { .. });
         self.counts.files_known += part.entries.iter().filter(is_file).count() as u64;
         self.list(part)?;
         self.batches.on_part(part.batch.into(), part.length)?;
@@ -314,7 +318,7 @@ impl Receiving {
     fn list(&mut self, part: &ManifestPart) -> Result<(), Error> {
         let Some(checksums) = &mut self.checksums else { return Ok(()) };
         for entry in &part.entries {
-            if let Kind::File { hash: Some(hash), .. } = &entry.kind {
+            if let EntryKind::File { hash: Some(hash), .. } = &entry.kind {
                 checksums.add(&entry.path, hash)?;
             }
         }
@@ -347,7 +351,7 @@ impl Receiving {
     }
 
     fn digest(&mut self, found: BlockDigest) -> Result<(), Error> {
-        if self.target.files().found_digest(batch_number(found.tag)?, found.block, found.range, found.digest)? {
+        if self.target.files().add_local_digest(batch_number(found.tag)?, found.block, found.range, found.digest)? {
             self.settler.request();
         }
         Ok(())
@@ -374,8 +378,8 @@ impl Receiving {
 
     /// Tells the user what the sender has removed, or could not remove.
     fn removed(&mut self, notice: Notice) -> Result<(), Error> {
-        if !self.target.files().spec().confirms || !notice.kind.is_of_sender() {
-            return Err(Error::Violation("it sends a receiver's notice".to_owned()));
+        if !self.target.files().spec().report_stored || !notice.kind.is_of_sender() {
+            return Err(Error::ProtocolViolation("it sends a receiver's notice".to_owned()));
         }
         self.unremoved += u64::from(notice.kind.is_failure());
         self.done.notice(notice, &self.session.events);

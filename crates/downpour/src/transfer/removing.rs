@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{Batch, Entry, Kind, Notice, NoticeKind, SkipReason, SourceOutcome, TreeSource, Versions};
+use crate::files::{Batch, Entry, EntryKind, Notice, NoticeKind, SkipReason, SourceOutcome, TreeSource, Versions};
 use crate::messages::{Stored, StoredEntry};
 
 /// The removal of sources during one transfer. The receiver can only name entries that it was sent.
@@ -51,7 +51,7 @@ impl Removing {
         let lossy: HashSet<_> = lossy.map(|skipped| &skipped.path).collect();
         let mut spoiled = BTreeSet::new();
         for ((number, entry), version) in (0..).zip(&batch.entries).zip(&batch.versions) {
-            if matches!(entry.kind, Kind::HardLink { .. }) {
+            if matches!(entry.kind, EntryKind::HardLink { .. }) {
                 self.links.insert((batch.number, number), (entry.clone(), *version));
             }
             if lossy.contains(&entry.path) {
@@ -71,9 +71,10 @@ impl Removing {
     /// Removes what is stored; returns what became of each name.
     ///
     /// # Errors
-    /// [`Error::Violation`] if the receiver names what it cannot have, or names it twice.
+    /// [`Error::ProtocolViolation`] if the receiver names what it cannot have, or names it twice.
     pub(super) fn take(&mut self, stored: &Stored) -> Result<Vec<Notice>, Error> {
-        let broken = || Error::Violation(format!("it stores entries of batch {} that it cannot have", stored.batch));
+        let broken =
+            || Error::ProtocolViolation(format!("it stores entries of batch {} that it cannot have", stored.batch));
         if self.is_over {
             return Err(broken());
         }
@@ -89,7 +90,7 @@ impl Removing {
             let (entry, sent) = match (found, self.links.remove(&(stored.batch, *number))) {
                 (None, Some(link)) => link,
                 // In a dry run, links are not told apart.
-                (Some(found), _) if !matches!(found.0.kind, Kind::Directory) => found,
+                (Some(found), _) if !matches!(found.0.kind, EntryKind::Directory) => found,
                 _ => return Err(broken()),
             };
             if let Some(awaited) = awaited {
@@ -109,10 +110,10 @@ impl Removing {
     /// Removes what waited for the end; returns what became of each name, and how many names are removed in all.
     ///
     /// # Errors
-    /// [`Error::Violation`] if the receiver has not said of each batch what it has stored.
+    /// [`Error::ProtocolViolation`] if the receiver has not said of each batch what it has stored.
     pub(super) fn finish(&mut self) -> Result<(Vec<Notice>, u64), Error> {
         if self.is_over || !self.awaited.is_empty() {
-            return Err(Error::Violation("it does not say once, at the end, that all is stored".to_owned()));
+            return Err(Error::ProtocolViolation("it does not say once, at the end, that all is stored".to_owned()));
         }
         self.is_over = true;
         let mut notices = Vec::new();
@@ -147,7 +148,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::files::{LocalSource, Root, ScanOptions};
+    use crate::files::{LocalSource, SourceItem, SourceOptions};
 
     /// A folder with a file, a folder and another file, and what is removed of them.
     fn expecting(here: &Path) -> Removing {
@@ -155,8 +156,8 @@ mod tests {
         for name in ["a", "c"] {
             fs::write(here.join(name), name).unwrap();
         }
-        let options = ScanOptions { remove_sources: true, ..ScanOptions::default() };
-        let source = Arc::new(LocalSource::new(vec![Root::contents(here)], options, false).unwrap());
+        let options = SourceOptions { remove_sources: true, ..SourceOptions::default() };
+        let source = Arc::new(LocalSource::new(vec![SourceItem::contents(here)], options, false).unwrap());
         let batch = source.next_batch().unwrap().unwrap();
         let mut removing = Removing::new(source, false);
         removing.expect(&Arc::new(batch));
@@ -178,7 +179,7 @@ mod tests {
             let here = tempfile::tempdir().unwrap();
             let mut removing = expecting(here.path());
             let error = removing.take(&stored(batch, true, entries)).unwrap_err();
-            assert!(matches!(error, Error::Violation(_)), "{error}");
+            assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
             assert!(count(here.path()) >= 2, "{entries:?}");
         }
     }
@@ -187,12 +188,12 @@ mod tests {
     fn a_batch_is_told_once_and_the_end_after_all() {
         let here = tempfile::tempdir().unwrap();
         let mut removing = expecting(here.path());
-        assert!(matches!(removing.finish(), Err(Error::Violation(_))));
+        assert!(matches!(removing.finish(), Err(Error::ProtocolViolation(_))));
         assert_eq!(removing.take(&stored(0, false, &[0])).unwrap().len(), 1);
         assert_eq!(removing.take(&stored(0, true, &[])).unwrap(), []);
-        assert!(matches!(removing.take(&stored(0, true, &[2])), Err(Error::Violation(_))));
+        assert!(matches!(removing.take(&stored(0, true, &[2])), Err(Error::ProtocolViolation(_))));
         assert_eq!(removing.finish().unwrap(), (vec![], 1));
-        assert!(removing.is_over() && matches!(removing.take(&stored(0, true, &[])), Err(Error::Violation(_))));
+        assert!(removing.is_over() && matches!(removing.take(&stored(0, true, &[])), Err(Error::ProtocolViolation(_))));
         assert_eq!(count(here.path()), 2);
     }
 

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use net::Source;
 
+use super::input::{Input, SideInput};
 use super::mailbox::Mailbox;
-use super::step::{Input, Step};
 use crate::error::Error;
-use crate::files::{Attributes, Batch, IdName, ScanOptions, SourceId, TreeObject, TreeSource, Wanted};
+use crate::files::{Attributes, Batch, IdName, SourceId, SourceOptions, TreeObject, TreeSource, Wanted};
 
 /// The object of a batch, for the network.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Source for BatchObject {
 
 /// Results of a scan.
 #[derive(Debug)]
-enum Found {
+enum ScanResult {
     /// The next batch.
     Batch(Batch),
     /// There are no more.
@@ -37,7 +37,7 @@ enum Found {
 /// What the thread has.
 struct Walk {
     source: Arc<dyn TreeSource>,
-    found: SyncSender<Found>,
+    found: SyncSender<ScanResult>,
     bytes: Arc<AtomicU64>,
     files: Arc<AtomicU64>,
     session: Mailbox,
@@ -50,16 +50,16 @@ impl Walk {
                 Ok(Some(batch)) => {
                     self.bytes.fetch_add(batch.length, Ordering::Relaxed);
                     self.files.fetch_add(batch.regular_files(), Ordering::Relaxed);
-                    Found::Batch(batch)
+                    ScanResult::Batch(batch)
                 }
-                Ok(None) => Found::All,
+                Ok(None) => ScanResult::All,
                 Err(error) => {
                     self.session.put(Input::End(error.into()));
                     return;
                 }
             };
-            let is_over = matches!(found, Found::All);
-            let is_heard = self.found.send(found).is_ok() && self.session.put(Input::Step(Step::Ready));
+            let is_over = matches!(found, ScanResult::All);
+            let is_heard = self.found.send(found).is_ok() && self.session.put(Input::Step(SideInput::Ready));
             if is_over || !is_heard {
                 return;
             }
@@ -77,7 +77,7 @@ pub(super) struct Scan {
     /// Whether sources are removed once they are stored, and whether hard links are sent as such.
     pub(super) removes: bool,
     pub(super) hard_links: bool,
-    found: Receiver<Found>,
+    found: Receiver<ScanResult>,
     /// Whether there are no more batches.
     is_over: bool,
     /// Total bytes, and regular files, of all batches so far.
@@ -97,8 +97,12 @@ impl Scan {
     /// Starts to walk a source. The session is informed of each batch that is ready, and of the end.
     ///
     /// # Errors
-    /// [`Error::System`] if the thread cannot be spawned.
-    pub(super) fn start(source: Arc<dyn TreeSource>, options: &ScanOptions, session: &Mailbox) -> Result<Self, Error> {
+    /// [`Error::OutOfResources`] if the thread cannot be spawned.
+    pub(super) fn start(
+        source: Arc<dyn TreeSource>,
+        options: &SourceOptions,
+        session: &Mailbox,
+    ) -> Result<Self, Error> {
         let top = source.top();
         let [bytes, files] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         // One batch waits here and one in the thread: enough to stay ahead, at little memory.
@@ -134,8 +138,8 @@ impl Scan {
     /// means.
     pub(super) fn next(&mut self) -> Option<Batch> {
         match self.found.try_recv().ok()? {
-            Found::Batch(batch) => Some(batch),
-            Found::All => {
+            ScanResult::Batch(batch) => Some(batch),
+            ScanResult::All => {
                 self.is_over = true;
                 None
             }
@@ -186,7 +190,7 @@ mod tests {
         // A sparse file: hashing its zeros takes minutes.
         File::create(folder.path().join("file")).unwrap().set_len(1 << 40).unwrap();
         let (mailbox, inputs) = Mailbox::new();
-        let options = ScanOptions { hash: true, ..ScanOptions::default() };
+        let options = SourceOptions { hash: true, ..SourceOptions::default() };
         let source = LocalSource::new(vec![folder.path().join("file").into()], options.clone(), false).unwrap();
         let mut scan = Scan::start(Arc::new(source), &options, &mailbox).unwrap();
         assert!(scan.next().is_none());
@@ -200,7 +204,7 @@ mod tests {
     fn a_scan_that_dies_is_not_one_that_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let (mailbox, inputs) = Mailbox::new();
-        let options = ScanOptions::default();
+        let options = SourceOptions::default();
         let source = LocalSource::new(vec![folder.path().to_owned().into()], options.clone(), false).unwrap();
         let mut scan = Scan::start(Arc::new(source), &options, &mailbox).unwrap();
         let (sender, found) = sync_channel(1);

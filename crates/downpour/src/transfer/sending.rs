@@ -14,18 +14,18 @@ use batches::Batches;
 
 use super::TransferEvent;
 use super::announcements::Announcements;
-use super::changed::{self, Changed};
 use super::checksums::{Checksums, List};
+use super::input::SideInput;
 use super::lister::Lister;
 use super::mailbox::Mailbox;
 use super::removing::Removing;
+use super::resend::{self, ResendList};
 use super::scanning::{BatchObject, Scan};
 use super::session::Session;
-use super::step::Step;
-use super::totals::{Counts, Totals};
+use super::totals::{SideProgress, Totals};
 use crate::error::Error;
-use crate::files::{Batch, FailReason, Kind, Notice, SkipReason, Skipped, Voided, Wanted};
-use crate::messages::{Complete, Digest, ListChunks, Message, Stored, Untouched, Void};
+use crate::files::{Batch, EntryKind, FailReason, InvalidatedFile, Notice, SkipReason, Skipped, Wanted};
+use crate::messages::{Complete, Digest, ListChunks, Message, Stored, UnverifiedFiles, Void};
 
 /// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
 const NOT_WORTH_WAITING: u64 = 8 << 10;
@@ -39,12 +39,12 @@ pub(super) struct Sending {
     batches: Batches,
     announcements: Announcements,
     lister: Lister,
-    changed: Changed,
+    changed: ResendList,
     checksums: Option<Checksums>,
     /// What is removed of the sources, if that is wanted.
     removing: Option<Removing>,
     /// The receiver's report of files it left as they were, if it has arrived.
-    untouched: Option<Untouched>,
+    untouched: Option<UnverifiedFiles>,
     done: Totals,
 }
 
@@ -59,7 +59,7 @@ impl Sending {
             batches: Batches::new(dry_run),
             announcements: Announcements::new(),
             lister: Lister::new(mailbox),
-            changed: Changed::default(),
+            changed: ResendList::default(),
             checksums: checksums.map(Checksums::new),
             removing,
             untouched: None,
@@ -90,20 +90,25 @@ impl Sending {
         }
     }
 
-    fn take(&mut self, step: Step) -> Result<Option<Complete>, Error> {
+    fn take(&mut self, step: SideInput) -> Result<Option<Complete>, Error> {
         match step {
-            Step::Message(message) => return self.message(message),
-            Step::Network(Event::Digest(digest)) => self.digest(digest)?,
-            Step::Network(Event::ObjectSent { tag }) => self.batches.of_event(tag)?.on_sent()?,
-            Step::Network(Event::ObjectAnnounced(_)) => {
-                return Err(Error::Violation("it sends files to a sender".to_owned()));
+            SideInput::Message(message) => return self.message(message),
+            SideInput::Network(Event::Digest(digest)) => self.digest(digest)?,
+            SideInput::Network(Event::ObjectSent { tag }) => self.batches.of_event(tag)?.on_sent()?,
+            SideInput::Network(Event::ObjectAnnounced(_)) => {
+                return Err(Error::ProtocolViolation("it sends files to a sender".to_owned()));
             }
-            Step::Tick => {
+            SideInput::Tick => {
                 let counts = self.counts();
                 self.session.report(counts);
             }
-            Step::Limit(limit) => self.session.connection.set_limit(self.session.path.limit(limit)),
-            Step::Network(_) | Step::Ready | Step::Verified(_) | Step::Settled(_) | Step::Accept | Step::Refuse => {}
+            SideInput::Limit(limit) => self.session.connection.set_limit(self.session.path.limit(limit)),
+            SideInput::Network(_)
+            | SideInput::Ready
+            | SideInput::Verified(_)
+            | SideInput::Settled(_)
+            | SideInput::Accept
+            | SideInput::Refuse => {}
         }
         Ok(None)
     }
@@ -129,9 +134,9 @@ impl Sending {
                 if self.announcements.have_ended() && is_removed {
                     return Ok(Some(complete));
                 }
-                return Err(Error::Violation("it reports an incomplete transfer as complete".to_owned()));
+                return Err(Error::ProtocolViolation("it reports an incomplete transfer as complete".to_owned()));
             }
-            _ => return Err(Error::Violation("it sends messages that only senders send".to_owned())),
+            _ => return Err(Error::ProtocolViolation("it sends messages that only senders send".to_owned())),
         }
         Ok(None)
     }
@@ -148,13 +153,13 @@ impl Sending {
         }
         let done = &mut self.done;
         (done.names.files, done.bytes.total) = (complete.files, complete.bytes);
-        (done.bytes.present, done.bytes.unchecked) = (complete.present, complete.unchecked);
+        (done.bytes.present, done.bytes.unverified) = (complete.present, complete.unchecked);
         // An older receiver does not report it: it is then assumed to have compared none that it did not want.
-        if let Some(Untouched { unchanged, kept }) = self.untouched {
+        if let Some(UnverifiedFiles { unchanged, kept }) = self.untouched {
             (done.names.unchanged, done.names.kept) = (unchanged, kept);
         }
         done.names.links_followed = self.scan.source().followed();
-        self.session.events.tell_links(done.names.links_left_out);
+        self.session.events.tell_links(done.names.links_skipped);
         // The receiver may have counted more than it reported.
         done.failures.count = done.failures.count.max(complete.failed);
         Ok(())
@@ -198,7 +203,7 @@ impl Sending {
         let voided = begun.on_digest(block.range.end - block.range.start)?;
         let batch = Arc::clone(begun.batch());
         for voided in voided {
-            let Voided { entry, reason } = voided;
+            let InvalidatedFile { entry, reason } = voided;
             self.announcements.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
@@ -238,7 +243,7 @@ impl Sending {
         }
         self.scan.grow(again.length);
         let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
-        self.session.events.tell(TransferEvent::Note(changed::note(batch.entries.len())));
+        self.session.events.tell(TransferEvent::UserNote(resend::note(batch.entries.len())));
         self.begin(batch)?;
         while self.next_part()? {}
         self.open_objects();
@@ -309,15 +314,15 @@ impl Sending {
         self.announcements.count(&batch);
         for entry in &batch.entries {
             match &entry.kind {
-                Kind::File { hash, .. } => {
+                EntryKind::File { hash, .. } => {
                     if let (Some(checksums), Some(hash)) = (&mut self.checksums, hash) {
                         checksums.add(&entry.path, hash)?;
                     }
                 }
-                Kind::HardLink { target } => self.changed.link(target),
-                Kind::Special(_) => {}
-                Kind::Directory => self.done.names.directories += 1,
-                Kind::Symlink { .. } => self.done.names.symlinks += 1,
+                EntryKind::HardLink { target } => self.changed.link(target),
+                EntryKind::Special(_) => {}
+                EntryKind::Directory => self.done.names.directories += 1,
+                EntryKind::Symlink { .. } => self.done.names.symlinks += 1,
             }
         }
         let again = self.changed.is_over();
@@ -342,7 +347,7 @@ impl Sending {
 
     fn skip(&mut self, skipped: &Skipped) -> Result<(), Error> {
         if skipped.reason == SkipReason::Link {
-            self.done.names.links_left_out += 1;
+            self.done.names.links_skipped += 1;
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
@@ -374,10 +379,10 @@ impl Sending {
         }
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> SideProgress {
         let stats = self.session.stats().map(|stats| stats.connection);
         let (done, underway) = stats.map_or((0, 0), |stats| (stats.objects.acknowledged, stats.objects.delivered));
-        Counts {
+        SideProgress {
             bytes_done: done,
             bytes_underway: underway,
             bytes_present: self.batches.present(),
@@ -391,5 +396,5 @@ impl Sending {
 }
 
 fn unasked() -> Error {
-    Error::Violation("it says what it has stored, which nobody has asked".to_owned())
+    Error::ProtocolViolation("it says what it has stored, which nobody has asked".to_owned())
 }

@@ -29,12 +29,12 @@ use recording::Recording;
 use stopwatch::Stopwatch;
 use strains::Strains;
 
-use super::headway::Headway;
-use super::step::{Input, Step};
-use super::totals::Counts;
+use super::input::{Input, SideInput};
+use super::peer_progress::PeerProgress;
+use super::totals::SideProgress;
 use super::{Events, TransferEvent};
-use crate::error::{Error, Other};
-use crate::wait::block_on;
+use crate::block_on::block_on;
+use crate::error::{Error, PeerContext};
 
 /// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(200);
@@ -52,7 +52,7 @@ pub(super) struct Session {
     pub(super) peer: Peer,
     pub(super) control: ControlStream,
     pub(super) liveness: Liveness,
-    pub(super) headway: Headway,
+    pub(super) headway: PeerProgress,
     pub(super) stopwatch: Stopwatch,
     pub(super) path: Path,
     strains: Strains,
@@ -82,7 +82,7 @@ impl Session {
             peer: Peer::default(),
             control: ControlStream::default(),
             liveness: Liveness::default(),
-            headway: Headway::new(started, config.patience()),
+            headway: PeerProgress::new(started, config.patience()),
             stopwatch: Stopwatch::new(started),
             path: Path::new(config.options.engine.profile.limit),
             strains: Strains::default(),
@@ -109,36 +109,36 @@ impl Session {
     ///
     /// # Errors
     /// Whatever ends the transfer: the peer, the network, the disk, the user.
-    pub(super) fn next(&mut self) -> Result<Step, Error> {
+    pub(super) fn next(&mut self) -> Result<SideInput, Error> {
         self.headway.on_handled(runtime::now());
         let step = self.wait()?;
         self.headway.on_step(runtime::now());
         Ok(step)
     }
 
-    fn wait(&mut self) -> Result<Step, Error> {
+    fn wait(&mut self) -> Result<SideInput, Error> {
         loop {
             if let Some(message) = self.control.next() {
                 self.headway.on_message(runtime::now(), &message);
-                return Ok(Step::Message(message));
+                return Ok(SideInput::Message(message));
             }
             let released = self.control.release();
             if released > 0 {
-                self.connection.control_taken(released);
+                self.connection.release_control(released);
             }
             let now = runtime::now();
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
-                return self.tick().map(|()| Step::Tick);
+                return self.tick().map(|()| SideInput::Tick);
             }
             match runtime::recv_timeout(&self.inputs, self.next_tick.saturating_duration_since(now)) {
-                Ok(Input::Step(Step::Network(event))) => {
+                Ok(Input::Step(SideInput::Network(event))) => {
                     if let Some(event) = self.on_network(event)? {
-                        return Ok(Step::Network(event));
+                        return Ok(SideInput::Network(event));
                     }
                 }
                 Ok(Input::Step(step)) => return Ok(step),
-                Ok(Input::Rival(lives)) => self.liveness.on_rival(lives),
+                Ok(Input::Takeover(lives)) => self.liveness.on_rival(lives),
                 Ok(Input::End(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("the network thread has ended")),
@@ -172,9 +172,9 @@ impl Session {
             }
             Event::ControlAcknowledged(bytes) => self.control.on_acknowledged(bytes),
             Event::StreamOpened => {
-                return Err(Error::Violation("it opens a stream in a transfer of files".to_owned()));
+                return Err(Error::ProtocolViolation("it opens a stream in a transfer of files".to_owned()));
             }
-            Event::Failed(error) => return Err(error.into()),
+            Event::ObjectFailed(error) => return Err(error.into()),
             Event::Trace(records) => {
                 self.recording.write(&records);
                 return Ok(None);
@@ -194,7 +194,7 @@ impl Session {
             Origin::Connected { addresses, timeout } => Some((&addresses[..], *timeout)),
             Origin::Accepted => None,
         };
-        Error::ended(error, &Other { role: self.config.role.other(), tried })
+        Error::ended(error, &PeerContext { role: self.config.role.other(), tried })
     }
 
     fn tick(&mut self) -> Result<(), Error> {
@@ -202,7 +202,7 @@ impl Session {
         life?;
         self.strains.on_tick();
         if is_news {
-            self.tell_strain();
+            self.send_pressure();
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Session {
     }
 
     /// Tells the peer what holds this machine back.
-    fn tell_strain(&mut self) {
+    fn send_pressure(&mut self) {
         let mut bytes = Vec::new();
         // A message of fixed length can be encoded.
         if self.peer.hears_strain() && self.strains.message().encode(&mut bytes).is_ok() {
@@ -240,7 +240,7 @@ impl Session {
     }
 
     /// Reports progress with the latest statistics.
-    pub(super) fn report(&mut self, counts: Counts) {
+    pub(super) fn report(&mut self, counts: SideProgress) {
         self.monitor.on_counts(counts);
         self.tell_progress();
     }
@@ -249,7 +249,7 @@ impl Session {
         let Some(stats) = &self.stats else { return };
         let now = runtime::now();
         if let Some(note) = self.monitor.note(self.config.fixed_rate(), &stats.connection) {
-            self.events.tell(TransferEvent::Note(note));
+            self.events.tell(TransferEvent::UserNote(note));
         }
         let elapsed = self.stopwatch.elapsed(now);
         let progress = self.monitor.progress(now, stats, &self.strains, self.config.sends(), elapsed);

@@ -4,18 +4,18 @@ use crate::error::Error;
 
 /// The reason why the user ends a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// Ctrl-C or similar.
     Cancelled,
     /// The system, or the process that started this program, ends it.
     Terminated,
 }
 
-impl From<Stop> for Error {
-    fn from(why: Stop) -> Self {
+impl From<StopReason> for Error {
+    fn from(why: StopReason) -> Self {
         match why {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::Terminated => Self::Terminated,
+            StopReason::Cancelled => Self::Cancelled,
+            StopReason::Terminated => Self::Terminated,
         }
     }
 }

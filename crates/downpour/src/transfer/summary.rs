@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::connection_figures::{ConnectionFigures, counted};
-use super::memory_ticks::{Bound, MemoryTicks};
+use super::memory_ticks::{MemoryTicks, Side};
 use crate::files::{FailReason, Failed};
 use crate::ticket::Role;
 
@@ -67,14 +67,15 @@ pub struct NameCounts {
     /// Names of the target that were deleted, or would be.
     pub deleted: u64,
     /// Names that were removed from the source, or would be
-    /// ([`ScanOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
+    /// ([`SourceOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
     pub removed: u64,
     /// Links among the sources that were followed: see
-    /// [`ScanOptions::follow_items`](crate::files::ScanOptions::follow_items).
+    /// [`SourceOptions::follow_items`](crate::files::ScanOptions::follow_items).
     pub links_followed: u64,
     /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they
     /// lead out of the target.
-    pub links_left_out: u64,
+    #[serde(rename = "links_left_out")]
+    pub links_skipped: u64,
 }
 
 /// Bytes of the regular files of a transfer. They cross from one release to another: a new field needs a default.
@@ -87,7 +88,8 @@ pub struct ByteCounts {
     #[serde(rename = "bytes_present")]
     pub present: u64,
     /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
-    pub unchecked: u64,
+    #[serde(rename = "unchecked")]
+    pub unverified: u64,
     /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
     /// only to the receiver.
     pub altered: Option<u64>,
@@ -127,7 +129,7 @@ pub(super) struct Attempts {
     pub(super) present: u64,
     /// See [`Summary::wire_bytes`].
     pub(super) wire_bytes: u64,
-    pub(super) refused: net::Refused,
+    pub(super) refused: net::RejectedDatagrams,
     /// See [`ConnectionFigures::overflowed`].
     pub(super) overflowed: u64,
     pub(super) memory: MemoryTicks,
@@ -177,7 +179,7 @@ impl Summary {
     /// in this run.
     #[must_use]
     pub const fn is_verified(&self) -> bool {
-        self.names.unchanged == 0 && self.bytes.unchecked == 0 && self.names.kept == 0 && self.failures.count == 0
+        self.names.unchanged == 0 && self.bytes.unverified == 0 && self.names.kept == 0 && self.failures.count == 0
     }
 
     /// Returns the bytes of files that this transfer has moved, which were not present before; after a dry run, those
@@ -200,12 +202,12 @@ impl fmt::Display for Summary {
         let plural = if self.names.files == 1 { "" } else { "s" };
         let seconds = self.elapsed.as_secs_f64();
         let decimals = if seconds < 10.0 { 2 } else { 0 };
-        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.names.files, Bytes(self.bytes.total))?;
+        write!(f, "{} file{plural}, {}, {seconds:.decimals$} s", self.names.files, DisplayBytes(self.bytes.total))?;
         match (self.names.files.saturating_sub(self.names.unchanged), self.names.unchanged) {
             (0, 0) => {}
             (0, _) => f.write_str(", unchanged (content not read)")?,
-            (_, unchanged) if self.bytes.unchecked > 0 => {
-                write!(f, ", {} of it not checked", Bytes(self.bytes.unchecked))?;
+            (_, unchanged) if self.bytes.unverified > 0 => {
+                write!(f, ", {} of it not checked", DisplayBytes(self.bytes.unverified))?;
                 if unchanged > 0 {
                     write!(f, ", {unchanged} unchanged (content not read)")?;
                 }
@@ -226,15 +228,15 @@ impl fmt::Display for Summary {
             write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
         }
         match self.connection.memory_bound {
-            Some(Bound::Here) => f.write_str(", slowed by the bound on memory here")?,
-            Some(Bound::There) => f.write_str(", slowed by the bound on memory there")?,
+            Some(Side::Here) => f.write_str(", slowed by the bound on memory here")?,
+            Some(Side::There) => f.write_str(", slowed by the bound on memory there")?,
             None => {}
         }
         match self.bytes.present {
             0 => {}
             _ if self.names.unchanged >= self.names.files => {}
             all if all >= self.bytes.total => f.write_str(", all there already")?,
-            some => write!(f, ", {} of it there already", Bytes(some))?,
+            some => write!(f, ", {} of it there already", DisplayBytes(some))?,
         }
         match self.names.links_followed {
             0 => {}
@@ -251,9 +253,9 @@ impl fmt::Display for Summary {
 
 /// A number of bytes, displayed with a decimal unit.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes(pub u64);
+pub struct DisplayBytes(pub u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for DisplayBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 4] =
             [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
@@ -272,11 +274,11 @@ mod tests {
     use transport::Rate;
 
     use crate::files::NoticeKind;
-    use crate::messages::Strain;
+    use crate::messages::HostPressure;
 
     fn summary() -> Summary {
         Summary {
-            role: Role::Receives,
+            role: Role::Receiver,
             peer: "192.0.2.1:1".parse().unwrap(),
             into: None,
             names: NameCounts { files: 31, directories: 2, ..NameCounts::default() },
@@ -305,13 +307,13 @@ mod tests {
     fn a_transfer_of_several_attempts_adds_up() {
         let begun = Instant::now();
         let last = begun + Duration::from_secs(6);
-        let [free, bound] = [false, true].map(|memory| Strain { memory, overflowed: 0 });
+        let [free, bound] = [false, true].map(|memory| HostPressure { memory, overflowed: 0 });
         let memory = |ticks: u32, bounds: u32| {
             let mut memory = MemoryTicks::default();
             (0..ticks).for_each(|tick| memory.count(if tick < bounds { &bound } else { &free }, &free));
             memory
         };
-        let one_refused = net::Refused::of(&[(transport::wire::Refused::Malformed, 1)]);
+        let one_refused = net::RejectedDatagrams::of(&[(transport::wire::RejectReason::Malformed, 1)]);
         let attempt = |since, present, wire_bytes| Attempts {
             since: Some(since),
             present,
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(whole.connection.refused_for, BTreeMap::from([("malformed".to_owned(), 2)]));
         assert_eq!((whole.bytes, whole.wire_bytes), (bytes(10_000, 500), 9_800));
         assert_eq!((whole.elapsed, whole.connection.refused), (elapsed + Duration::from_secs(6), refused + 2));
-        assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Bound::Here)));
+        assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Side::Here)));
         let whole = Summary { elapsed: Duration::from_secs(2), ..with_share(Some(0.9)) }.after(&prior, &last);
         assert_eq!(whole.connection.path_share, Some(0.9 * 0.25));
         // Half of what the last attempt found there had crossed in the one before: three times as much in all.
@@ -384,7 +386,7 @@ mod tests {
                 refused_for: BTreeMap::from([("malformed".to_owned(), 3)]),
                 path_share: Some(0.5),
                 remembered: Some(Rate::from_bits_per_second(1_000_000)),
-                memory_bound: Some(Bound::There),
+                memory_bound: Some(Side::There),
                 overflowed: Some(7),
             })
         };
@@ -418,13 +420,13 @@ mod tests {
             "31 files, 4.2 GB, 39 s, verified, 82 % of what the set rate allows, 1.0 MB of it there already; 1 name failed"
         );
         summary.connection.path_share = None;
-        let trusted = Summary { bytes: ByteCounts { unchecked: 2_000_000, ..summary.bytes }, ..summary.clone() };
+        let trusted = Summary { bytes: ByteCounts { unverified: 2_000_000, ..summary.bytes }, ..summary.clone() };
         assert_eq!(
             trusted.to_string(),
             "31 files, 4.2 GB, 39 s, 2.0 MB of it not checked, 1.0 MB of it there already; 1 name failed"
         );
         let mut bound = Summary { failures: Failures::default(), ..summary.clone() };
-        bound.connection.memory_bound = Some(Bound::There);
+        bound.connection.memory_bound = Some(Side::There);
         assert_eq!(
             bound.to_string(),
             "31 files, 4.2 GB, 39 s, verified, slowed by the bound on memory there, 1.0 MB of it there already"

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use net::Sink;
 
+use super::input::{Input, SideInput};
 use super::mailbox::Mailbox;
-use super::step::{Input, Step};
 use crate::error::Error;
-use crate::files::{Entry, FileSink, FilesError, ReceiveSpec, SourceId, TreeTarget};
+use crate::files::{Entry, FileSink, FilesError, ReceiveRequest, SourceId, TreeTarget};
 
 /// How long to wait while another process holds the staging folder: longer than one that has lost its peer takes to
 /// end.
@@ -35,7 +35,7 @@ impl Target {
     ///
     /// # Errors
     /// A target that cannot be used.
-    pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool, asks: bool) -> Result<Self, Error> {
+    pub(super) fn new(spec: Arc<ReceiveRequest>, target_is_directory: bool, asks: bool) -> Result<Self, Error> {
         Ok(Self {
             files: Box::new(FileSink::with_target(spec, target_is_directory)?),
             asks,
@@ -156,7 +156,7 @@ impl Sink for BatchSink {
 
 /// Converts a tag to a batch number.
 pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
-    u32::try_from(tag).map_err(|_| Error::Violation(format!("it sends object {tag}, which is not a batch")))
+    u32::try_from(tag).map_err(|_| Error::ProtocolViolation(format!("it sends object {tag}, which is not a batch")))
 }
 
 /// The thread that settles files, as its session sees it.
@@ -195,17 +195,17 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
         // One call settles everything that is ready.
         let count = 1 + requests.try_iter().count();
         let mut files = Vec::new();
-        let result = target.files().settle(&mut |path, bytes| {
+        let result = target.files().publish_ready(&mut |path, bytes| {
             files.push((path.to_vec(), bytes));
             if files.len() >= TOLD_AT_ONCE {
-                session.put(Input::Step(Step::Verified(std::mem::take(&mut files))));
+                session.put(Input::Step(SideInput::Verified(std::mem::take(&mut files))));
             }
         });
         if !files.is_empty() {
-            session.put(Input::Step(Step::Verified(files)));
+            session.put(Input::Step(SideInput::Verified(files)));
         }
         match result {
-            Ok(()) => session.put(Input::Step(Step::Settled(count))),
+            Ok(()) => session.put(Input::Step(SideInput::Settled(count))),
             Err(error) => {
                 session.put(Input::End(error.into()));
                 return;

@@ -9,7 +9,7 @@ use crate::messages::NoticeKind;
 
 /// Progress of one side.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct SideProgress {
     /// Bytes transferred.
     pub(super) bytes_done: u64,
     /// Bytes that were present before.
@@ -41,7 +41,7 @@ impl Totals {
             self.failures.add(&notice.path, FailReason::Refused(notice.kind));
         } else if notice.kind == NoticeKind::UnsafeLink {
             let reason = FailReason::Refused(notice.kind);
-            events.tell(TransferEvent::LeftOut(Failed { path: notice.path, reason }));
+            events.tell(TransferEvent::Skipped(Failed { path: notice.path, reason }));
         } else {
             self.names.deleted += u64::from(notice.kind == NoticeKind::Delete);
             self.names.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
@@ -67,7 +67,7 @@ mod tests {
         let mut told = Vec::new();
         while let Some(event) = transfer.next_blocking() {
             told.push(match event {
-                TransferEvent::LeftOut(_) => None,
+                TransferEvent::Skipped(_) => None,
                 TransferEvent::Notice { kind, .. } => Some(kind),
                 other => panic!("{other:?}"),
             });

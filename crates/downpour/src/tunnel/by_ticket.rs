@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 use super::events::{ConnectionEvent, Note, Notes, TunnelEvent};
 use super::grammar::Permit;
 use super::listener::raise_descriptor_limit;
-use super::near_end::{Forwarding, NearEnd};
+use super::near_end::{Forwarding, LocalEnd};
 use super::session::{Permitted, Session};
-use crate::error::{Closing, Error, ErrorKind, Other};
+use crate::error::{Closing, Error, ErrorKind, PeerContext};
 use crate::options::EngineOptions;
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket, TicketError, fresh_key};
-use crate::transfer::{Stop, reachable};
+use crate::transfer::{StopReason, reachable};
 
 /// Guests at once.
 const MOST_GUESTS: usize = 64;
@@ -36,14 +36,14 @@ pub async fn connect(
     options: EngineOptions,
     patience: Duration,
     told: impl Fn(TunnelEvent) + Send + Sync + 'static,
-    stop: impl Future<Output = Stop>,
+    stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
-    if ticket.listener != Role::Tunnels {
+    if ticket.listener != Role::Tunnel {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
     ticket.check_expiry(runtime::system_time())?;
     // Nobody has asked the other side to listen.
-    let near = NearEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
+    let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
     let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
     let asked = ConnectOptions {
         profile: options.profile,
@@ -55,8 +55,8 @@ pub async fn connect(
     };
     let connection = endpoint.connect(ticket.key, asked, Box::new(drop));
     let ended = |error| match error {
-        NetError::ClosedLocally | NetError::Exhausted { .. } => Error::Spent,
-        error => Error::ended(error, &Other { role: Role::Tunnels, tried: Some((&ticket.addresses, patience)) }),
+        NetError::ClosedLocally | NetError::Exhausted { .. } => Error::ConnectionLimit,
+        error => Error::ended(error, &PeerContext { role: Role::Tunnel, tried: Some((&ticket.addresses, patience)) }),
     };
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -68,7 +68,7 @@ pub async fn connect(
 
 /// An event of the side that has made a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GuestEvent {
+pub enum PeerEvent {
     /// Somebody with the ticket has connected: the first, the second and so on.
     Joined(u64),
     /// Something happens to the connection of a program, of this number, through the tunnel of this one.
@@ -93,7 +93,7 @@ impl TicketListener {
     /// Listens for whoever gets the ticket, which is good for so long. They may connect to the permitted places.
     ///
     /// # Errors
-    /// [`Error::Net`] if the address cannot be bound; [`Error::System`], [`Error::Ticket`].
+    /// [`Error::Net`] if the address cannot be bound; [`Error::OutOfResources`], [`Error::Ticket`].
     pub fn listen(
         bind: Option<SocketAddr>,
         valid_for: Duration,
@@ -102,9 +102,9 @@ impl TicketListener {
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
         let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
-        let addresses = reachable(endpoint.local_address()).map_err(Error::System)?;
+        let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
-        let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnels };
+        let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnel };
         let accepting = AcceptOptions { profile: options.profile, application: TUNNEL.to_vec(), qlog: false };
         let incoming = endpoint.incoming(ticket.key, expires, accepting);
         Ok(Self { endpoint, incoming, permitted: permitted.into(), ticket, valid_for })
@@ -119,11 +119,11 @@ impl TicketListener {
     /// Serves all who come until `stop`, or until the ticket has expired and the last of them has left.
     ///
     /// # Errors
-    /// Why it was stopped; [`Error::NobodyCame`].
+    /// Why it was stopped; [`Error::TicketExpired`].
     pub async fn serve(
         self,
-        told: impl Fn(GuestEvent) + Send + Sync + 'static,
-        stop: impl Future<Output = Stop>,
+        told: impl Fn(PeerEvent) + Send + Sync + 'static,
+        stop: impl Future<Output = StopReason>,
     ) -> Result<(), Error> {
         let Self { endpoint, incoming, permitted, valid_for, .. } = self;
         let (told, mut joined) = (Arc::new(told), 0);
@@ -143,7 +143,7 @@ impl TicketListener {
                     Some(connection) => {
                         joined += 1;
                         let number = joined;
-                        told(GuestEvent::Joined(number));
+                        told(PeerEvent::Joined(number));
                         let notes = notes(number, Arc::clone(&told));
                         let permitted = Permitted::Some(Arc::clone(&permitted));
                         let session = Session::new(connection.clone(), permitted, false, notes);
@@ -153,7 +153,7 @@ impl TicketListener {
                     None => {
                         // Who shows the key from now on is turned away.
                         incoming = None;
-                        told(GuestEvent::Expired);
+                        told(PeerEvent::Expired);
                     }
                 },
                 Some(left) = sessions.join_next_with_id() => {
@@ -163,14 +163,14 @@ impl TicketListener {
                     };
                     if let Some((number, connection)) = guests.remove(&task) {
                         Closing::in_words(ErrorKind::Other, why.clone()).close(&connection);
-                        told(GuestEvent::Left(number, why));
+                        told(PeerEvent::Left(number, why));
                     }
                 },
                 why = &mut stop => break Error::from(why),
             }
             if incoming.is_none() && sessions.is_empty() {
                 return match joined {
-                    0 => Err(Error::NobodyCame(valid_for)),
+                    0 => Err(Error::TicketExpired(valid_for)),
                     _ => Ok(()),
                 };
             }
@@ -186,10 +186,10 @@ impl TicketListener {
     }
 }
 
-fn notes(number: u64, told: Arc<impl Fn(GuestEvent) + Send + Sync + 'static>) -> Notes {
+fn notes(number: u64, told: Arc<impl Fn(PeerEvent) + Send + Sync + 'static>) -> Notes {
     Notes(Arc::new(move |note| {
         if let Note::Connection(connection, event) = note {
-            told(GuestEvent::Connection(number, connection, event));
+            told(PeerEvent::Connection(number, connection, event));
         }
     }))
 }
@@ -198,7 +198,7 @@ fn notes(number: u64, told: Arc<impl Fn(GuestEvent) + Send + Sync + 'static>) ->
 fn words(error: NetError) -> String {
     match error {
         NetError::ClosedByPeer { reason, .. } => reason,
-        NetError::ClosedLocally | NetError::Exhausted { .. } => Error::Spent.to_string(),
+        NetError::ClosedLocally | NetError::Exhausted { .. } => Error::ConnectionLimit.to_string(),
         error => Error::from(error).to_string(),
     }
 }

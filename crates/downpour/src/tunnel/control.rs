@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
-use super::grammar::Place;
+use super::grammar::ForwardAddress;
 use super::listener::Listener;
-use crate::own_folder::{absolute, cache_home, own_folder};
+use crate::private_directory::{absolute, cache_home, own_folder};
 
 /// The longest time that a tunnel takes to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ impl ControlFolder {
     /// # Errors
     /// The system's.
     pub(crate) fn hold(&self, host: &str) -> io::Result<Listener> {
-        Listener::bind(&Place::Unix(self.0.join(format!("{}{}", prefix(host), std::process::id()))))
+        Listener::bind(&ForwardAddress::Unix(self.0.join(format!("{}{}", prefix(host), std::process::id()))))
     }
 
     /// Returns the tunnels to `host` that run.

@@ -14,7 +14,7 @@ pub(super) enum Origin {
 
 /// What has become of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ConnectionStage {
     /// Nothing is known of where it is to go.
     Unasked,
     /// It waits for its answer.
@@ -48,39 +48,39 @@ impl Figures {
         self.opening + self.open + self.refused + self.completed + self.cut
     }
 
-    fn of(&mut self, stage: Stage) -> Option<&mut u64> {
+    fn of(&mut self, stage: ConnectionStage) -> Option<&mut u64> {
         match stage {
-            Stage::Unasked => None,
-            Stage::Wanted => Some(&mut self.opening),
-            Stage::Open => Some(&mut self.open),
-            Stage::Refused => Some(&mut self.refused),
-            Stage::Completed => Some(&mut self.completed),
-            Stage::Cut => Some(&mut self.cut),
+            ConnectionStage::Unasked => None,
+            ConnectionStage::Wanted => Some(&mut self.opening),
+            ConnectionStage::Open => Some(&mut self.open),
+            ConnectionStage::Refused => Some(&mut self.refused),
+            ConnectionStage::Completed => Some(&mut self.completed),
+            ConnectionStage::Cut => Some(&mut self.cut),
         }
     }
 }
 
 /// What a session has counted since it began.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct TunnelCounters {
     pub(super) begun: SystemTime,
     /// Of both sides.
     pub(super) traffic: Traffic,
     connections: Mutex<[Figures; 2]>,
 }
 
-impl Counts {
+impl TunnelCounters {
     pub(super) fn new() -> Self {
         Self { begun: runtime::system_time(), traffic: Traffic::default(), connections: Mutex::default() }
     }
 
     /// Counts a connection that goes from one stage to another.
-    pub(super) fn count(&self, from: Origin, before: Stage, next: Stage) {
+    pub(super) fn count(&self, from: Origin, before: ConnectionStage, next: ConnectionStage) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         let figures = &mut connections[from as usize];
         figures.of(before).into_iter().for_each(|count| *count -= 1);
         figures.of(next).into_iter().for_each(|count| *count += 1);
-        figures.opened += u64::from(next == Stage::Open);
+        figures.opened += u64::from(next == ConnectionStage::Open);
     }
 
     /// Returns the figures of the programs here and there.

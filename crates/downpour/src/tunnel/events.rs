@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::grammar::{Forward, Place};
+use super::grammar::{Forward, ForwardAddress};
 
 /// What happens to a connection: it is wanted, perhaps open, and then refused or over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// A program wants one, to this place. Its first bytes are on their way.
-    Wanted {
+    OpenRequested {
         /// The place, in the grammar of the forwards.
         to: String,
         /// The program is at the other end.
@@ -27,7 +27,7 @@ pub enum ConnectionEvent {
         why: String,
     },
     /// It is over.
-    Over {
+    Closed {
         /// Bytes that went to the other end.
         sent: u64,
         /// Bytes that came from there.
@@ -49,7 +49,7 @@ pub enum TunnelEvent {
     /// This one of the remote forwards listens over there.
     ListeningThere(Forward),
     /// The figures are here; at this port, where the system has chosen it.
-    Metrics(Place, Option<u16>),
+    Metrics(ForwardAddress, Option<u16>),
     /// The tunnel is open.
     Open,
     /// Something happens to the connection of this number.

@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::grammar::{Destination, Forward, Place};
-use super::messages::{Answer, Refusal, Wish};
+use super::grammar::{Forward, ForwardAddress, ForwardTarget};
+use super::messages::{ConnectReply, ConnectRequest, Refusal};
 use super::{http, socks};
-use crate::wait::block_on;
+use crate::block_on::block_on;
 
 /// Reads all but the first byte of `data`, which says how much comes at once, as each of what a tunnel reads.
 ///
@@ -34,7 +34,7 @@ fn check_forwards(text: &str) {
     for read in forwards {
         let Ok(forward) = read(text) else { continue };
         assert_eq!(read(&forward.to_string()).as_ref(), Ok(&forward), "{forward}");
-        if let Destination::Place(Place::Tcp { host, port }) = forward.to {
+        if let ForwardTarget::Place(ForwardAddress::Tcp { host, port }) = forward.to {
             assert!(port > 0 && !host.is_empty(), "{text}");
         }
     }
@@ -93,14 +93,14 @@ fn check_socks(said: &[u8], piece: usize) {
     let mut program = Program::new(said, piece);
     let asked = block_on(socks::asked(&mut program)).ok();
     let place = asked.and_then(|(_, place)| match place {
-        Place::Tcp { host, port } => Some((host, port)),
-        Place::Unix(_) => None,
+        ForwardAddress::Tcp { host, port } => Some((host, port)),
+        ForwardAddress::Unix(_) => None,
     });
     let found = Socks { place, left: program.said.len(), answered: program.answered };
     assert_eq!(found, second_reading(said));
     if let Some((host, port)) = found.place {
         assert!(port > 0 && !host.is_empty(), "{host}:{port}");
-        let wish = Wish::Place(Place::Tcp { host, port }).encode().expect("a short name");
+        let wish = ConnectRequest::Place(ForwardAddress::Tcp { host, port }).encode().expect("a short name");
         check_wish(&wish, piece);
     }
     // SOCKS 4a with the longest user and name.
@@ -194,7 +194,7 @@ fn second_reading_of_five(said: &[u8], answered: &mut Vec<u8>) -> Reading {
 /// What is read as a wish are its bytes.
 fn check_wish(said: &[u8], piece: usize) {
     let mut other = Program::new(said, piece);
-    let Ok(wish) = block_on(Wish::read(&mut other)) else { return };
+    let Ok(wish) = block_on(ConnectRequest::read(&mut other)) else { return };
     let written = wish.encode().expect("it was short enough to be read");
     assert_eq!([&written, other.said].concat(), said);
 }
@@ -202,18 +202,18 @@ fn check_wish(said: &[u8], piece: usize) {
 /// What is read as an answer is the same when it is written and read again, but for words that were no text.
 fn check_answer(said: &[u8], piece: usize) {
     let mut other = Program::new(said, piece);
-    let Ok(answer) = block_on(Answer::read(&mut other)) else { return };
+    let Ok(answer) = block_on(ConnectReply::read(&mut other)) else { return };
     let written = answer.encode();
-    let again = block_on(Answer::read(&mut &*written)).expect("what was written");
+    let again = block_on(ConnectReply::read(&mut &*written)).expect("what was written");
     match (&answer, &again) {
-        (Answer::Refused(refusal, words), Answer::Refused(same, less)) if words.contains('\u{fffd}') => {
+        (ConnectReply::Refused(refusal, words), ConnectReply::Refused(same, less)) if words.contains('\u{fffd}') => {
             assert_eq!(refusal, same);
             assert!(less.chars().count() <= words.chars().count());
         }
         _ => assert_eq!(answer, again),
     }
     // Numbers of later releases are failures.
-    assert!(written[0] == said[0] || matches!(answer, Answer::Refused(Refusal::Failed, _)));
+    assert!(written[0] == said[0] || matches!(answer, ConnectReply::Refused(Refusal::Failed, _)));
     let read = said.len() - other.said.len();
     assert!(read <= 3 + 1_024, "{read}");
 }

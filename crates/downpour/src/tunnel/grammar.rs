@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A place that a program listens on or connects to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
+pub enum ForwardAddress {
     /// A TCP port. To listen on, `host` is an address of the machine, `localhost`, or `*` for all of them; port 0 lets the
     /// system choose.
     Tcp {
@@ -22,9 +22,9 @@ pub enum Place {
 
 /// Where the connections to a place go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
+pub enum ForwardTarget {
     /// Always there.
-    Place(Place),
+    Place(ForwardAddress),
     /// Where each asks to, by SOCKS.
     Socks,
 }
@@ -33,9 +33,9 @@ pub enum Destination {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// Where it listens.
-    pub listen: Place,
+    pub listen: ForwardAddress,
     /// Where its connections go.
-    pub to: Destination,
+    pub to: ForwardTarget,
 }
 
 /// Places that the other side may have connected to, as `PermitOpen` of sshd has them.
@@ -78,13 +78,13 @@ impl Permit {
     }
 
     /// Returns whether a place is one of these. Names are compared as they are written: what a name stands for is not asked.
-    pub(super) fn covers(&self, place: &Place) -> bool {
+    pub(super) fn covers(&self, place: &ForwardAddress) -> bool {
         match (self, place) {
             (Self::Any, _) => true,
-            (Self::Tcp { host, port }, Place::Tcp { host: wanted, port: to }) => {
+            (Self::Tcp { host, port }, ForwardAddress::Tcp { host: wanted, port: to }) => {
                 wanted.eq_ignore_ascii_case(host) && port.is_none_or(|port| port == *to)
             }
-            (Self::Unix(path), Place::Unix(wanted)) => path == wanted,
+            (Self::Unix(path), ForwardAddress::Unix(wanted)) => path == wanted,
             _ => false,
         }
     }
@@ -115,7 +115,7 @@ pub enum ForwardError {
     Bracket,
 }
 
-impl Place {
+impl ForwardAddress {
     /// A port of this machine alone.
     fn local(port: u16) -> Self {
         Self::Tcp { host: "localhost".to_owned(), port }
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ForwardAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = |f: &mut fmt::Formatter<'_>, text: &str| {
             // It would not be read as one field without brackets.
@@ -151,7 +151,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Display for Destination {
+impl fmt::Display for ForwardTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Place(place) => place.fmt(f),
@@ -164,8 +164,8 @@ impl fmt::Display for Forward {
     /// Writes what is read as the same forward.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.to {
-            Destination::Place(to) => write!(f, "{}:{to}", self.listen),
-            Destination::Socks => self.listen.fmt(f),
+            ForwardTarget::Place(to) => write!(f, "{}:{to}", self.listen),
+            ForwardTarget::Socks => self.listen.fmt(f),
         }
     }
 }
@@ -180,15 +180,15 @@ impl Forward {
         let is_path = |field: &str| field.contains('/');
         let (listen, to) = match fields[..] {
             [_] if may_be_proxy => return Self::read_proxy(text),
-            [socket, to] if is_path(to) => (one(socket)?, Place::Unix(to.into())),
+            [socket, to] if is_path(to) => (one(socket)?, ForwardAddress::Unix(to.into())),
             [_, _] if may_be_proxy => return Self::read_proxy(text),
-            [socket, host, to] if is_path(socket) => (Place::Unix(socket.into()), tcp(host, to)?),
-            [bind, own, to] if is_path(to) => (listening(bind, own)?, Place::Unix(to.into())),
-            [own, host, to] => (Place::local(port(own, 0)?), tcp(host, to)?),
+            [socket, host, to] if is_path(socket) => (ForwardAddress::Unix(socket.into()), tcp(host, to)?),
+            [bind, own, to] if is_path(to) => (listening(bind, own)?, ForwardAddress::Unix(to.into())),
+            [own, host, to] => (ForwardAddress::local(port(own, 0)?), tcp(host, to)?),
             [bind, own, host, to] => (listening(bind, own)?, tcp(host, to)?),
             _ => return Err(ForwardError::Form),
         };
-        Ok(Self { listen, to: Destination::Place(to) })
+        Ok(Self { listen, to: ForwardTarget::Place(to) })
     }
 
     /// Reads the argument of `-D`.
@@ -196,8 +196,8 @@ impl Forward {
     /// # Errors
     /// [`ForwardError`] says what to write.
     pub fn read_proxy(text: &str) -> Result<Self, ForwardError> {
-        let listen = Place::read_listening(text)?;
-        Ok(Self { listen, to: Destination::Socks })
+        let listen = ForwardAddress::read_listening(text)?;
+        Ok(Self { listen, to: ForwardTarget::Socks })
     }
 }
 
@@ -219,20 +219,28 @@ fn fields(text: &str) -> Result<Vec<&str>, ForwardError> {
 }
 
 /// Reads a port of this machine alone, or a unix socket, to listen on.
-fn one(field: &str) -> Result<Place, ForwardError> {
-    if field.contains('/') { Ok(Place::Unix(field.into())) } else { Ok(Place::local(port(field, 0)?)) }
+fn one(field: &str) -> Result<ForwardAddress, ForwardError> {
+    if field.contains('/') {
+        Ok(ForwardAddress::Unix(field.into()))
+    } else {
+        Ok(ForwardAddress::local(port(field, 0)?))
+    }
 }
 
 /// Reads an address and a port to listen on. No address is all of them, as for ssh.
-fn listening(bind: &str, own: &str) -> Result<Place, ForwardError> {
+fn listening(bind: &str, own: &str) -> Result<ForwardAddress, ForwardError> {
     let host = if bind.is_empty() { "*" } else { bind };
-    Ok(Place::Tcp { host: host.to_owned(), port: port(own, 0)? })
+    Ok(ForwardAddress::Tcp { host: host.to_owned(), port: port(own, 0)? })
 }
 
 /// Reads a host and a port to connect to.
-fn tcp(host: &str, to: &str) -> Result<Place, ForwardError> {
+fn tcp(host: &str, to: &str) -> Result<ForwardAddress, ForwardError> {
     let port = port(to, 1)?;
-    if host.is_empty() { Err(ForwardError::NoHost(port)) } else { Ok(Place::Tcp { host: host.to_owned(), port }) }
+    if host.is_empty() {
+        Err(ForwardError::NoHost(port))
+    } else {
+        Ok(ForwardAddress::Tcp { host: host.to_owned(), port })
+    }
 }
 
 fn port(text: &str, least: u16) -> Result<u16, ForwardError> {
@@ -246,12 +254,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn tcp_at(host: &str, port: u16) -> Place {
-        Place::Tcp { host: host.into(), port }
+    fn tcp_at(host: &str, port: u16) -> ForwardAddress {
+        ForwardAddress::Tcp { host: host.into(), port }
     }
 
-    fn forward(listen: Place, to: Place) -> Result<Forward, ForwardError> {
-        Ok(Forward { listen, to: Destination::Place(to) })
+    fn forward(listen: ForwardAddress, to: ForwardAddress) -> Result<Forward, ForwardError> {
+        Ok(Forward { listen, to: ForwardTarget::Place(to) })
     }
 
     #[test]
@@ -264,11 +272,14 @@ mod tests {
             ("127.0.0.2:8080:web:80", forward(tcp_at("127.0.0.2", 8080), web.clone())),
             ("[::1]:8080:[2001:db8::7]:80", forward(tcp_at("::1", 8080), tcp_at("2001:db8::7", 80))),
             ("0:web:80", forward(tcp_at("localhost", 0), web.clone())),
-            ("/tmp/own:web:80", forward(Place::Unix("/tmp/own".into()), web)),
-            ("/tmp/own:/run/far", forward(Place::Unix("/tmp/own".into()), Place::Unix("/run/far".into()))),
-            ("8080:/run/far", forward(local, Place::Unix("/run/far".into()))),
+            ("/tmp/own:web:80", forward(ForwardAddress::Unix("/tmp/own".into()), web)),
+            (
+                "/tmp/own:/run/far",
+                forward(ForwardAddress::Unix("/tmp/own".into()), ForwardAddress::Unix("/run/far".into())),
+            ),
+            ("8080:/run/far", forward(local, ForwardAddress::Unix("/run/far".into()))),
             ("::1:8080:web:80", Err(ForwardError::Form)),
-            ("127.0.0.2:8080:/run/far", forward(tcp_at("127.0.0.2", 8080), Place::Unix("/run/far".into()))),
+            ("127.0.0.2:8080:/run/far", forward(tcp_at("127.0.0.2", 8080), ForwardAddress::Unix("/run/far".into()))),
             ("8080", Err(ForwardError::Form)),
             ("8080:80", Err(ForwardError::Form)),
             ("", Err(ForwardError::Form)),
@@ -279,7 +290,10 @@ mod tests {
             ("8080:web:http", Err(ForwardError::Port("http".into()))),
             ("[::1:8080:web:80", Err(ForwardError::Bracket)),
             ("[::1]8080:web:80", Err(ForwardError::Bracket)),
-            ("[/tmp/a:b]:/run/[x]", forward(Place::Unix("/tmp/a:b".into()), Place::Unix("/run/[x]".into()))),
+            (
+                "[/tmp/a:b]:/run/[x]",
+                forward(ForwardAddress::Unix("/tmp/a:b".into()), ForwardAddress::Unix("/run/[x]".into())),
+            ),
         ] {
             assert_eq!(Forward::read(text, false), expected, "{text}");
             if let Ok(forward) = expected {
@@ -290,12 +304,12 @@ mod tests {
             ("1080", Ok(tcp_at("localhost", 1080))),
             ("*:1080", Ok(tcp_at("*", 1080))),
             ("[::1]:1080", Ok(tcp_at("::1", 1080))),
-            ("/tmp/socks", Ok(Place::Unix("/tmp/socks".into()))),
+            ("/tmp/socks", Ok(ForwardAddress::Unix("/tmp/socks".into()))),
             ("a:b:c", Err(ForwardError::ProxyForm)),
             ("/tmp/socks:1080", Err(ForwardError::ProxyForm)),
             ("proxy", Err(ForwardError::Port("proxy".into()))),
         ] {
-            let expected = listen.map(|listen| Forward { listen, to: Destination::Socks });
+            let expected = listen.map(|listen| Forward { listen, to: ForwardTarget::Socks });
             assert_eq!(Forward::read_proxy(text), expected, "{text}");
             if let Ok(forward) = &expected {
                 assert_eq!(Forward::read(text, true), expected, "-R {text}");
@@ -307,7 +321,7 @@ mod tests {
     #[test]
     fn what_is_permitted_is_compared_as_it_is_written() {
         let read = |text: &str| Permit::read(text).expect("a place");
-        let path = |path: &str| Place::Unix(path.into());
+        let path = |path: &str| ForwardAddress::Unix(path.into());
         for (permit, place, is_covered) in [
             ("localhost:80", tcp_at("localhost", 80), true),
             ("LocalHost:80", tcp_at("LOCALHOST", 80), true),
@@ -335,7 +349,7 @@ mod tests {
         #[test]
         fn whatever_is_written_is_read_or_refused(text in r"[\[\]:/*0-9a-z.]{0,24}", proxy in any::<bool>()) {
             drop(Forward::read_proxy(&text));
-            if let Ok(Forward { to: Destination::Place(Place::Tcp { host, port }), .. }) = Forward::read(&text, proxy) {
+            if let Ok(Forward { to: ForwardTarget::Place(ForwardAddress::Tcp { host, port }), .. }) = Forward::read(&text, proxy) {
                 prop_assert!(port > 0 && !host.is_empty());
             }
         }

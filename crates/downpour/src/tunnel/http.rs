@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::grammar::Place;
+use super::grammar::ForwardAddress;
 use super::listener::Listener;
 use super::metrics::MEDIA_TYPE;
 use super::session::Session;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct HttpResponse {
     status: Status,
     /// The content is only described.
     is_head: bool,
@@ -61,10 +61,10 @@ pub(super) enum Hosts {
 
 impl Hosts {
     /// Returns those of a listener for this place.
-    pub(super) fn of(place: &Place, listener: &Listener) -> Self {
+    pub(super) fn of(place: &ForwardAddress, listener: &Listener) -> Self {
         match place {
-            Place::Unix(_) => Self::Any,
-            Place::Tcp { host, .. } => Self::Of { name: host.clone(), addresses: listener.addresses() },
+            ForwardAddress::Unix(_) => Self::Any,
+            ForwardAddress::Tcp { host, .. } => Self::Of { name: host.clone(), addresses: listener.addresses() },
         }
     }
 
@@ -162,7 +162,7 @@ fn end_of(head: &[u8], seen: usize) -> Option<usize> {
 }
 
 /// Judges a request line with its header fields, for one of these hosts.
-pub(super) fn judge(head: &[u8], hosts: &Hosts) -> Verdict {
+pub(super) fn judge(head: &[u8], hosts: &Hosts) -> HttpResponse {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines();
     let request: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
@@ -179,7 +179,7 @@ pub(super) fn judge(head: &[u8], hosts: &Hosts) -> Verdict {
         (Some("1.0" | "1.1") | None, _) => Status::BadRequest,
         (Some(_), _) => Status::VersionNotSupported,
     };
-    Verdict { status, is_head }
+    HttpResponse { status, is_head }
 }
 
 /// Returns which hosts the fields name, if all of them are fields (RFC 9112 section 5).
@@ -216,7 +216,7 @@ fn status_of(method: &str, path: &str) -> Status {
     }
 }
 
-impl Verdict {
+impl HttpResponse {
     /// Returns the response with this content.
     pub(super) fn response(self, content: &str) -> String {
         let Self { status, is_head } = self;
@@ -232,7 +232,7 @@ impl Verdict {
     }
 }
 
-impl From<Status> for Verdict {
+impl From<Status> for HttpResponse {
     fn from(status: Status) -> Self {
         Self { status, is_head: false }
     }

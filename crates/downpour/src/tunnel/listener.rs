@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
 
-use super::grammar::Place;
+use super::grammar::ForwardAddress;
 use super::relay::Socket;
 use crate::home::{self, HomeError};
 
@@ -70,10 +70,10 @@ impl Listener {
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn bind(place: &Place) -> io::Result<Self> {
+    pub(crate) fn bind(place: &ForwardAddress) -> io::Result<Self> {
         match place {
-            Place::Tcp { host, port } => Self::bind_tcp(host, *port),
-            Place::Unix(path) => {
+            ForwardAddress::Tcp { host, port } => Self::bind_tcp(host, *port),
+            ForwardAddress::Unix(path) => {
                 let path = &home::expand(path).map_err(no_home)?;
                 remove_stale(path)?;
                 bind_unix(path).map(|(listener, owned)| Self::Unix { listener, _path: owned })
@@ -209,18 +209,18 @@ mod tests {
     async fn a_unix_socket_is_its_users_alone_and_its_name_goes_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let listener = Listener::bind(&Place::Unix(path.clone())).unwrap();
+        let listener = Listener::bind(&ForwardAddress::Unix(path.clone())).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let client = tokio::net::UnixStream::connect(&path).await.unwrap();
         let mut accepted = listener.accept().await;
         drop(client);
         assert_eq!(tokio::io::AsyncReadExt::read(&mut accepted, &mut [0]).await.unwrap(), 0);
-        let taken = Listener::bind(&Place::Unix(path.clone())).unwrap_err();
+        let taken = Listener::bind(&ForwardAddress::Unix(path.clone())).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         assert!(path.exists(), "who fails to bind it leaves it alone");
         drop(listener);
         assert!(!path.exists());
         let long = folder.path().join("s".repeat(200));
-        assert!(Listener::bind(&Place::Unix(long)).is_err());
+        assert!(Listener::bind(&ForwardAddress::Unix(long)).is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::grammar::Place;
+use super::grammar::ForwardAddress;
 
 /// The longest name of a host or path of a socket, and the longest text of a refusal, in bytes.
 const LONGEST: usize = 1_024;
@@ -21,22 +21,22 @@ const LISTENER: u8 = 3;
 
 /// Where a connection is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum ConnectRequest {
     /// To this place, as seen from there.
-    Place(Place),
+    Place(ForwardAddress),
     /// To where the connections of this one of the listeners go that were asked for.
     Listener(u16),
 }
 
-impl Wish {
+impl ConnectRequest {
     /// Returns its bytes: kind 1 | number 2 | length 2 | name. The number is the port or the listener's.
     ///
     /// # Errors
     /// [`Refusal::Unnamable`] if the name is too long.
     pub(super) fn encode(&self) -> Result<Vec<u8>, Refusal> {
         let (kind, number, name) = match self {
-            Self::Place(Place::Tcp { host, port }) => (TCP, *port, host.as_bytes()),
-            Self::Place(Place::Unix(path)) => (UNIX, 0, path.as_os_str().as_bytes()),
+            Self::Place(ForwardAddress::Tcp { host, port }) => (TCP, *port, host.as_bytes()),
+            Self::Place(ForwardAddress::Unix(path)) => (UNIX, 0, path.as_os_str().as_bytes()),
             Self::Listener(number) => (LISTENER, *number, &[][..]),
         };
         let length = u16::try_from(name.len()).ok().filter(|length| usize::from(*length) <= LONGEST);
@@ -55,9 +55,11 @@ impl Wish {
         match kind {
             TCP if !name.is_empty() && number > 0 => {
                 let host = String::from_utf8(name).map_err(|_| invalid())?;
-                Ok(Self::Place(Place::Tcp { host, port: number }))
+                Ok(Self::Place(ForwardAddress::Tcp { host, port: number }))
             }
-            UNIX if !name.is_empty() && number == 0 => Ok(Self::Place(Place::Unix(OsStr::from_bytes(&name).into()))),
+            UNIX if !name.is_empty() && number == 0 => {
+                Ok(Self::Place(ForwardAddress::Unix(OsStr::from_bytes(&name).into())))
+            }
             LISTENER if name.is_empty() => Ok(Self::Listener(number)),
             _ => Err(invalid()),
         }
@@ -113,14 +115,14 @@ impl Refusal {
 
 /// The answer to a wish: connected, or why not, in the words of the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ConnectReply {
     /// The bytes of the other program follow.
     Connected,
     /// There is no connection.
     Refused(Refusal, String),
 }
 
-impl Answer {
+impl ConnectReply {
     /// Returns its bytes: 0, or number 1 | length 2 | words.
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
@@ -159,27 +161,27 @@ async fn text(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wait::block_on;
+    use crate::block_on::block_on;
     use proptest::prelude::*;
 
-    fn wish(mut bytes: &[u8]) -> io::Result<Wish> {
-        block_on(Wish::read(&mut bytes))
+    fn wish(mut bytes: &[u8]) -> io::Result<ConnectRequest> {
+        block_on(ConnectRequest::read(&mut bytes))
     }
 
     #[test]
     fn wishes_are_read_as_they_were_written() {
         for (asked, bytes) in [
             (
-                Wish::Place(Place::Tcp { host: "web".into(), port: 0x1234 }),
+                ConnectRequest::Place(ForwardAddress::Tcp { host: "web".into(), port: 0x1234 }),
                 &[1, 0x12, 0x34, 0, 3, b'w', b'e', b'b'][..],
             ),
-            (Wish::Place(Place::Unix("/s".into())), &[2, 0, 0, 0, 2, b'/', b's']),
-            (Wish::Listener(7), &[3, 0, 7, 0, 0]),
+            (ConnectRequest::Place(ForwardAddress::Unix("/s".into())), &[2, 0, 0, 0, 2, b'/', b's']),
+            (ConnectRequest::Listener(7), &[3, 0, 7, 0, 0]),
         ] {
             assert_eq!(asked.encode().as_deref(), Ok(bytes));
             assert_eq!(wish(bytes).ok(), Some(asked));
         }
-        let long = Wish::Place(Place::Tcp { host: "a".repeat(1_025), port: 1 });
+        let long = ConnectRequest::Place(ForwardAddress::Tcp { host: "a".repeat(1_025), port: 1 });
         assert_eq!(long.encode(), Err(Refusal::Unnamable));
         for bytes in [
             &[1, 0, 0, 0, 1, b'a'][..],
@@ -198,14 +200,15 @@ mod tests {
 
     #[test]
     fn answers_are_read_as_they_were_written() {
-        for (given, bytes) in
-            [(Answer::Connected, &[0][..]), (Answer::Refused(Refusal::Unknown, "no".into()), &[3, 0, 2, b'n', b'o'])]
-        {
+        for (given, bytes) in [
+            (ConnectReply::Connected, &[0][..]),
+            (ConnectReply::Refused(Refusal::Unknown, "no".into()), &[3, 0, 2, b'n', b'o']),
+        ] {
             assert_eq!(given.encode(), bytes);
-            assert_eq!(block_on(Answer::read(&mut &*bytes)).ok(), Some(given));
+            assert_eq!(block_on(ConnectReply::read(&mut &*bytes)).ok(), Some(given));
         }
-        let later = block_on(Answer::read(&mut &[99, 0, 0][..]));
-        assert_eq!(later.ok(), Some(Answer::Refused(Refusal::Failed, String::new())), "of a later release");
+        let later = block_on(ConnectReply::read(&mut &[99, 0, 0][..]));
+        assert_eq!(later.ok(), Some(ConnectReply::Refused(Refusal::Failed, String::new())), "of a later release");
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use net::Stats;
 use transport::Rate;
 
-use super::counts::{Counts, Figures, Origin};
+use super::counts::{Figures, Origin, TunnelCounters};
 use super::session::Session;
 
 /// The media type of the format.
@@ -36,7 +36,7 @@ impl Session {
 struct Page(String);
 
 impl Page {
-    fn tunnel(&mut self, counts: &Counts) {
+    fn tunnel(&mut self, counts: &TunnelCounters) {
         let begun = counts.begun.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.gauge("tunnel_start_time_seconds", "Unix time at which the tunnel opened.", Some(begun.as_secs_f64()));
         self.connections(&counts.connections());
@@ -118,7 +118,7 @@ impl Page {
         self.counter(
             "transport_datagrams_overflowed_total",
             "Datagrams that the kernel dropped because the buffer of the socket was full.",
-            stats.overflowed,
+            stats.socket_drops,
         );
     }
 

@@ -24,11 +24,11 @@ mod socks;
 #[cfg(test)]
 mod tests;
 
-pub use by_ticket::{GuestEvent, TicketListener, connect};
+pub use by_ticket::{PeerEvent, TicketListener, connect};
 pub(crate) use events::Notes;
 pub use events::{ConnectionEvent, TunnelEvent};
-pub use grammar::{Destination, Forward, ForwardError, Permit, Place};
+pub use grammar::{Forward, ForwardAddress, ForwardError, ForwardTarget, Permit};
 pub(crate) use listener::{Listener, raise_descriptor_limit};
 pub use near_end::Forwarding;
-pub(crate) use near_end::NearEnd;
+pub(crate) use near_end::LocalEnd;
 pub(crate) use session::{Permitted, Session};

@@ -8,12 +8,12 @@ use net::{Connection, NetError};
 use tokio::task::JoinSet;
 
 use super::events::{Note, Notes, TunnelEvent};
-use super::grammar::{Destination, Forward, Place};
+use super::grammar::{Forward, ForwardAddress, ForwardTarget};
 use super::http::{Hosts, serve_metrics};
 use super::listener::{Listener, raise_descriptor_limit};
-use super::session::{Permitted, Proxied, Session};
+use super::session::{Permitted, Session, SocksReplyTime};
 use crate::error::{Closing, Error};
-use crate::transfer::Stop;
+use crate::transfer::StopReason;
 
 /// What is forwarded, and for how long.
 #[derive(Clone, Debug, Default)]
@@ -26,20 +26,20 @@ pub struct Forwarding {
     /// wait for the other side. What it refuses is reset.
     pub is_eager: bool,
     /// Where Prometheus finds its figures, by HTTP.
-    pub metrics: Option<Place>,
+    pub metrics: Option<ForwardAddress>,
     /// Ends the tunnel once no connection has been open for so long.
     pub persist: Option<Duration>,
 }
 
 /// An end that listens, and has no connection to the other one yet.
-pub(crate) struct NearEnd {
+pub(crate) struct LocalEnd {
     forwarding: Forwarding,
     listeners: Vec<Listener>,
     metrics: Option<Listener>,
     told: Arc<dyn Fn(TunnelEvent) + Send + Sync>,
 }
 
-impl NearEnd {
+impl LocalEnd {
     /// Listens on all places of this machine, and will tell what happens.
     ///
     /// # Errors
@@ -49,8 +49,9 @@ impl NearEnd {
         told: impl Fn(TunnelEvent) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
-        let listen =
-            |place: &Place| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
+        let listen = |place: &ForwardAddress| {
+            Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source })
+        };
         let listeners = forwarding.local.iter().map(|forward| listen(&forward.listen)).collect::<Result<_, _>>()?;
         let metrics = forwarding.metrics.as_ref().map(listen).transpose()?;
         Ok(Self { forwarding, listeners, metrics, told: Arc::new(told) })
@@ -76,18 +77,18 @@ impl NearEnd {
         self,
         connection: &Connection,
         asked: impl Future<Output = ()>,
-        stop: impl Future<Output = Stop>,
+        stop: impl Future<Output = StopReason>,
         ended: impl FnOnce(NetError) -> Error,
     ) -> Result<(), Error> {
         let notes = self.notes();
         let Self { forwarding, listeners, metrics, told } = self;
-        let destinations: Vec<Destination> = forwarding.remote.iter().map(|forward| forward.to.clone()).collect();
+        let destinations: Vec<ForwardTarget> = forwarding.remote.iter().map(|forward| forward.to.clone()).collect();
         let permitted = Permitted::Listeners(destinations);
         let session = Session::new(connection.clone(), permitted, !listeners.is_empty(), notes);
         let mut tasks = JoinSet::new();
         for (listener, forward) in listeners.into_iter().zip(forwarding.local) {
             told(TunnelEvent::Listening(forward.clone(), listener.port()));
-            let proxied = if forwarding.is_eager { Proxied::Eagerly } else { Proxied::Answered };
+            let proxied = if forwarding.is_eager { SocksReplyTime::Eagerly } else { SocksReplyTime::Answered };
             tasks.spawn(Arc::clone(&session).listen(listener, forward.to, proxied));
         }
         for forward in forwarding.remote {

@@ -28,7 +28,7 @@ pub(super) enum Socket {
 }
 
 /// What has become of a connection that was wished for.
-pub(super) enum Opened {
+pub(super) enum ConnectResult {
     /// The bytes of the other program follow.
     Connected(RecvStream),
     /// There is none, and the program has been told.
@@ -46,7 +46,7 @@ pub(super) struct Traffic {
 
 /// What a connection has carried.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct ConnectionTotals {
     pub(super) sent: u64,
     pub(super) received: u64,
     /// It broke off.
@@ -55,7 +55,7 @@ pub(super) struct Carried {
 
 /// How a direction ended.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum CloseKind {
     /// After all bytes, or its receiver takes no more.
     Over,
     /// In the middle: the other program is gone, or the tunnel.
@@ -93,18 +93,22 @@ impl Socket {
     pub(super) async fn carry(
         self,
         send: SendStream,
-        opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> Opened,
+        opened: impl AsyncFnOnce(&mut WriteHalf<Self>) -> ConnectResult,
         total: &Traffic,
-    ) -> Carried {
+    ) -> ConnectionTotals {
         let own = Traffic::default();
         let (mut reader, mut writer) = tokio::io::split(self);
         let up = up(&mut reader, send, [&own.sent, &total.sent]);
         let down = down(&mut writer, opened, [&own.received, &total.received]);
         let end = both(up, down).await;
-        if end == End::Over {
+        if end == CloseKind::Over {
             reader.unsplit(writer).end();
         }
-        Carried { sent: own.sent.into_inner(), received: own.received.into_inner(), is_cut: end == End::Cut }
+        ConnectionTotals {
+            sent: own.sent.into_inner(),
+            received: own.received.into_inner(),
+            is_cut: end == CloseKind::Cut,
+        }
     }
 }
 
@@ -115,38 +119,38 @@ fn count(counts: [&AtomicU64; 2], bytes: usize) {
 }
 
 /// Waits for both directions; a cut of either ends the other.
-async fn both(up: impl Future<Output = End>, down: impl Future<Output = End>) -> End {
+async fn both(up: impl Future<Output = CloseKind>, down: impl Future<Output = CloseKind>) -> CloseKind {
     let (mut up, mut down) = (pin!(up), pin!(down));
     let (first, other_is_up) = tokio::select! {
         end = &mut up => (end, false),
         end = &mut down => (end, true),
     };
     match first {
-        End::Cut => End::Cut,
-        End::Over if other_is_up => up.await,
-        End::Over => down.await,
+        CloseKind::Cut => CloseKind::Cut,
+        CloseKind::Over if other_is_up => up.await,
+        CloseKind::Over => down.await,
     }
 }
 
 /// Carries what the program writes.
-async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU64; 2]) -> End {
+async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU64; 2]) -> CloseKind {
     let mut buffer = vec![0; CHUNK];
     loop {
         match reader.read(&mut buffer).await {
             Ok(0) => {
                 send.finish();
-                return End::Over;
+                return CloseKind::Over;
             }
             Ok(bytes) => {
                 if let Err(error) = send.write_all(&buffer[..bytes]).await {
                     // The other program may still have something to say, unless the tunnel has ended.
-                    return if error.kind() == io::ErrorKind::BrokenPipe { End::Over } else { End::Cut };
+                    return if error.kind() == io::ErrorKind::BrokenPipe { CloseKind::Over } else { CloseKind::Cut };
                 }
                 count(sent, bytes);
             }
             Err(_) => {
                 send.reset(GONE);
-                return End::Cut;
+                return CloseKind::Cut;
             }
         }
     }
@@ -155,24 +159,24 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU
 /// Carries what the other program writes.
 async fn down(
     writer: &mut WriteHalf<Socket>,
-    opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> Opened,
+    opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> ConnectResult,
     received: [&AtomicU64; 2],
-) -> End {
+) -> CloseKind {
     let mut recv = match opened(writer).await {
-        Opened::Connected(recv) => recv,
-        Opened::Refused => {
+        ConnectResult::Connected(recv) => recv,
+        ConnectResult::Refused => {
             // What it was told is on its way; whatever it still writes is not wanted.
             let _ = writer.shutdown().await;
-            return End::Over;
+            return CloseKind::Over;
         }
-        Opened::Failed => return End::Cut,
+        ConnectResult::Failed => return CloseKind::Cut,
     };
     loop {
-        let Ok(chunk) = recv.fill_buf().await else { return End::Cut };
+        let Ok(chunk) = recv.fill_buf().await else { return CloseKind::Cut };
         if chunk.is_empty() {
             // Fails if the program is gone.
             let _ = writer.shutdown().await;
-            return End::Over;
+            return CloseKind::Over;
         }
         match writer.write(chunk).await {
             Ok(bytes @ 1..) => {
@@ -181,7 +185,7 @@ async fn down(
             }
             _ => {
                 recv.stop(GONE);
-                return End::Over;
+                return CloseKind::Over;
             }
         }
     }

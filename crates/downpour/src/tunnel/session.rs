@@ -11,12 +11,12 @@ use tokio::io::{AsyncWriteExt as _, WriteHalf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::counts::{Counts, Origin, Stage};
+use super::counts::{ConnectionStage, Origin, TunnelCounters};
 use super::events::{ConnectionEvent, Note, Notes};
-use super::grammar::{Destination, Permit, Place};
+use super::grammar::{ForwardAddress, ForwardTarget, Permit};
 use super::listener::{Listener, no_home};
-use super::messages::{Answer, Refusal, Wish};
-use super::relay::{Carried, Opened, Socket};
+use super::messages::{ConnectReply, ConnectRequest, Refusal};
+use super::relay::{ConnectResult, ConnectionTotals, Socket};
 use super::socks;
 use crate::error::{Closing, ErrorKind};
 use crate::home;
@@ -40,21 +40,21 @@ pub(crate) enum Permitted {
     /// These places.
     Some(Arc<[Permit]>),
     /// Where the connections of these listeners go, which were asked for.
-    Listeners(Vec<Destination>),
+    Listeners(Vec<ForwardTarget>),
 }
 
 /// Where the connections of a listener here go.
 #[derive(Clone, Debug)]
-enum Asked {
+enum ListenerTarget {
     /// Always there.
-    Wish(Wish),
+    Wish(ConnectRequest),
     /// Where each asks to, by SOCKS.
-    Socks(Proxied),
+    Socks(SocksReplyTime),
 }
 
 /// When a program that has asked by SOCKS is told that it is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proxied {
+pub(crate) enum SocksReplyTime {
     /// When it is.
     Answered,
     /// At once, so that its first bytes travel with the wish. A refusal can only break it off then.
@@ -72,7 +72,7 @@ pub(crate) struct Session {
     open: watch::Sender<usize>,
     /// How many there were.
     numbers: AtomicU64,
-    pub(super) counts: Counts,
+    pub(super) counts: TunnelCounters,
     notes: Notes,
 }
 
@@ -82,7 +82,7 @@ struct Open<'a> {
     from: Origin,
     number: u64,
     begun: Instant,
-    stage: Mutex<Stage>,
+    stage: Mutex<ConnectionStage>,
 }
 
 impl<'a> Open<'a> {
@@ -93,7 +93,7 @@ impl<'a> Open<'a> {
             from,
             number: session.numbers.fetch_add(1, Ordering::Relaxed) + 1,
             begun: runtime::now(),
-            stage: Mutex::new(Stage::Unasked),
+            stage: Mutex::new(ConnectionStage::Unasked),
         }
     }
 
@@ -102,43 +102,45 @@ impl<'a> Open<'a> {
     }
 
     /// Counts it in its next stage; returns the one before.
-    fn go_on(&self, next: Stage) -> Stage {
+    fn go_on(&self, next: ConnectionStage) -> ConnectionStage {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *stage, next);
         self.session.counts.count(self.from, before, next);
         before
     }
 
-    fn wanted(&self, to: &Place) {
-        self.go_on(Stage::Wanted);
-        self.tell(ConnectionEvent::Wanted { to: to.to_string(), is_from_there: self.from == Origin::There });
+    fn wanted(&self, to: &ForwardAddress) {
+        self.go_on(ConnectionStage::Wanted);
+        self.tell(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_there: self.from == Origin::There });
     }
 
     fn opened(&self) {
-        self.go_on(Stage::Open);
+        self.go_on(ConnectionStage::Open);
         self.tell(ConnectionEvent::Open { after: runtime::since(self.begun) });
     }
 
     fn refused(&self, why: String) {
-        self.go_on(Stage::Refused);
+        self.go_on(ConnectionStage::Refused);
         self.tell(ConnectionEvent::Refused { why });
     }
 
     /// Tells of the end, unless it was refused.
-    fn over(&self, Carried { sent, received, is_cut }: Carried) {
-        let is_pending =
-            matches!(*self.stage.lock().unwrap_or_else(PoisonError::into_inner), Stage::Wanted | Stage::Open);
+    fn over(&self, ConnectionTotals { sent, received, is_cut }: ConnectionTotals) {
+        let is_pending = matches!(
+            *self.stage.lock().unwrap_or_else(PoisonError::into_inner),
+            ConnectionStage::Wanted | ConnectionStage::Open
+        );
         if !is_pending {
             return;
         }
-        self.go_on(if is_cut { Stage::Cut } else { Stage::Completed });
-        self.tell(ConnectionEvent::Over { sent, received, after: runtime::since(self.begun), is_cut });
+        self.go_on(if is_cut { ConnectionStage::Cut } else { ConnectionStage::Completed });
+        self.tell(ConnectionEvent::Closed { sent, received, after: runtime::since(self.begun), is_cut });
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.over(Carried { is_cut: true, ..Carried::default() });
+        self.over(ConnectionTotals { is_cut: true, ..ConnectionTotals::default() });
         self.session.open.send_modify(|open| *open -= 1);
     }
 }
@@ -158,7 +160,7 @@ impl Session {
     pub(crate) fn new(connection: Connection, permitted: Permitted, listens: bool, notes: Notes) -> Arc<Self> {
         let most = if listens && !permitted.is_nothing() { MOST_EACH } else { MOST };
         let room = [0, 1].map(|_| Arc::new(Semaphore::new(most)));
-        let (numbers, open, counts) = (AtomicU64::new(0), watch::Sender::new(0), Counts::new());
+        let (numbers, open, counts) = (AtomicU64::new(0), watch::Sender::new(0), TunnelCounters::new());
         Arc::new(Self { connection, permitted, room, open, numbers, counts, notes })
     }
 
@@ -192,21 +194,21 @@ impl Session {
     }
 
     /// Takes the connections of a listener until the tunnel ends. Those of a proxy are told so that they are connected.
-    pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: Destination, proxied: Proxied) {
+    pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: ForwardTarget, proxied: SocksReplyTime) {
         let asked = match to {
-            Destination::Place(place) => Asked::Wish(Wish::Place(place)),
-            Destination::Socks => Asked::Socks(proxied),
+            ForwardTarget::Place(place) => ListenerTarget::Wish(ConnectRequest::Place(place)),
+            ForwardTarget::Socks => ListenerTarget::Socks(proxied),
         };
         self.take(listener, asked).await;
     }
 
     /// Takes the connections of a listener that the other side has asked for, as this one of several.
     pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
-        self.take(listener, Asked::Wish(Wish::Listener(number))).await;
+        self.take(listener, ListenerTarget::Wish(ConnectRequest::Listener(number))).await;
     }
 
     /// Takes the connections of a listener, as far as there is room.
-    async fn take(self: Arc<Self>, listener: Listener, asked: Asked) {
+    async fn take(self: Arc<Self>, listener: Listener, asked: ListenerTarget) {
         loop {
             let socket = listener.accept().await;
             // It is never closed. Further programs wait meanwhile, this one and those that are not accepted yet.
@@ -215,8 +217,8 @@ impl Session {
             tokio::spawn(async move {
                 let open = Open::new(&session, Origin::Here);
                 match asked {
-                    Asked::Wish(wish) => session.connect(socket, &wish, None, &open).await,
-                    Asked::Socks(proxied) => session.proxy(socket, proxied, &open).await,
+                    ListenerTarget::Wish(wish) => session.connect(socket, &wish, None, &open).await,
+                    ListenerTarget::Socks(proxied) => session.proxy(socket, proxied, &open).await,
                 }
                 drop(room);
             });
@@ -224,10 +226,10 @@ impl Session {
     }
 
     /// Asks a program by SOCKS where it wants to, and connects it.
-    async fn proxy(&self, mut socket: Socket, proxied: Proxied, open: &Open<'_>) {
+    async fn proxy(&self, mut socket: Socket, proxied: SocksReplyTime, open: &Open<'_>) {
         match tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
             Ok(Ok((version, place))) => {
-                self.connect(socket, &Wish::Place(place), Some((version, proxied)), open).await;
+                self.connect(socket, &ConnectRequest::Place(place), Some((version, proxied)), open).await;
             }
             // It has been told why.
             _ => socket.finish().await,
@@ -235,8 +237,14 @@ impl Session {
     }
 
     /// Connects a program to what it wishes for, until both directions are over.
-    async fn connect(&self, socket: Socket, wish: &Wish, proxy: Option<(socks::Version, Proxied)>, open: &Open<'_>) {
-        if let Wish::Place(place) = wish {
+    async fn connect(
+        &self,
+        socket: Socket,
+        wish: &ConnectRequest,
+        proxy: Option<(socks::Version, SocksReplyTime)>,
+        open: &Open<'_>,
+    ) {
+        if let ConnectRequest::Place(place) = wish {
             open.wanted(place);
         }
         let (mut recv, send) = match self.open(wish).await {
@@ -245,38 +253,38 @@ impl Session {
         };
         let opened = async |writer: &mut WriteHalf<Socket>| {
             let is_told = match proxy {
-                Some((version, Proxied::Eagerly)) => socks::answer(writer, version, None).await,
+                Some((version, SocksReplyTime::Eagerly)) => socks::answer(writer, version, None).await,
                 _ => Ok(()),
             };
             if is_told.is_err() {
-                return Opened::Failed;
+                return ConnectResult::Failed;
             }
-            let Ok(answer) = Answer::read(&mut recv).await else { return Opened::Failed };
+            let Ok(answer) = ConnectReply::read(&mut recv).await else { return ConnectResult::Failed };
             let refusal = match &answer {
-                Answer::Connected => {
+                ConnectReply::Connected => {
                     open.opened();
                     None
                 }
-                Answer::Refused(refusal, words) => {
+                ConnectReply::Refused(refusal, words) => {
                     open.refused(words.clone());
                     Some(*refusal)
                 }
             };
             let told = match proxy {
-                Some((version, Proxied::Answered)) => socks::answer(writer, version, refusal).await.is_ok(),
+                Some((version, SocksReplyTime::Answered)) => socks::answer(writer, version, refusal).await.is_ok(),
                 _ => refusal.is_none(),
             };
             match refusal {
-                _ if !told => Opened::Failed,
-                None => Opened::Connected(recv),
-                Some(_) => Opened::Refused,
+                _ if !told => ConnectResult::Failed,
+                None => ConnectResult::Connected(recv),
+                Some(_) => ConnectResult::Refused,
             }
         };
         open.over(socket.carry(send, opened, &self.counts.traffic).await);
     }
 
     /// Tells the other side of a wish. What the program writes may follow at once.
-    async fn open(&self, wish: &Wish) -> io::Result<Stream> {
+    async fn open(&self, wish: &ConnectRequest) -> io::Result<Stream> {
         let bytes = wish.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut stream = self.connection.open(0).await?;
         stream.write_all(&bytes).await?;
@@ -296,7 +304,9 @@ impl Session {
     /// Grants a wish of the other side, or says why not.
     async fn grant(&self, mut stream: Stream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
         let wish = match &room {
-            Some(_) => tokio::time::timeout(PATIENCE, Wish::read(&mut stream)).await.ok().and_then(Result::ok),
+            Some(_) => {
+                tokio::time::timeout(PATIENCE, ConnectRequest::read(&mut stream)).await.ok().and_then(Result::ok)
+            }
             None => None,
         };
         let target = match wish {
@@ -307,10 +317,10 @@ impl Session {
             None => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
         };
         let answer = match &target {
-            Ok(_) => Answer::Connected,
+            Ok(_) => ConnectReply::Connected,
             Err((refusal, words)) => {
                 open.refused(words.clone());
-                Answer::Refused(*refusal, words.clone())
+                ConnectReply::Refused(*refusal, words.clone())
             }
         };
         if let Err(error) = stream.write_all(&answer.encode()).await {
@@ -330,19 +340,21 @@ impl Session {
     }
 
     /// Connects to what was wished for.
-    async fn socket_for(&self, wish: &Wish, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
+    async fn socket_for(&self, wish: &ConnectRequest, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
         let place = match (wish, &self.permitted) {
-            (Wish::Place(place), Permitted::Places) => place,
-            (Wish::Place(place), Permitted::Some(permits)) if permits.iter().any(|permit| permit.covers(place)) => {
+            (ConnectRequest::Place(place), Permitted::Places) => place,
+            (ConnectRequest::Place(place), Permitted::Some(permits))
+                if permits.iter().any(|permit| permit.covers(place)) =>
+            {
                 place
             }
-            (Wish::Place(place), Permitted::Some(_)) => {
+            (ConnectRequest::Place(place), Permitted::Some(_)) => {
                 open.wanted(place);
                 return Err((Refusal::Forbidden, format!("{place} is not permitted")));
             }
-            (Wish::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
-                Some(Destination::Place(place)) => place,
-                Some(Destination::Socks) => return Ok(Target::Socks),
+            (ConnectRequest::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
+                Some(ForwardTarget::Place(place)) => place,
+                Some(ForwardTarget::Socks) => return Ok(Target::Socks),
                 None => return Err((Refusal::Forbidden, "nobody asked for this listener".to_owned())),
             },
             _ => return Err((Refusal::Forbidden, "nobody asked for this connection".to_owned())),
@@ -356,7 +368,7 @@ impl Session {
     async fn carry(&self, socket: Socket, stream: Stream, open: &Open<'_>) {
         open.opened();
         let (recv, send) = stream.into_split();
-        let connected = async |_: &mut WriteHalf<Socket>| Opened::Connected(recv);
+        let connected = async |_: &mut WriteHalf<Socket>| ConnectResult::Connected(recv);
         open.over(socket.carry(send, connected, &self.counts.traffic).await);
     }
 
@@ -397,9 +409,9 @@ enum Target {
 }
 
 /// Connects to a place, as seen from here.
-async fn connect_to(place: &Place) -> io::Result<Socket> {
+async fn connect_to(place: &ForwardAddress) -> io::Result<Socket> {
     match place {
-        Place::Tcp { host, port } => {
+        ForwardAddress::Tcp { host, port } => {
             let addresses = tokio::net::lookup_host((host.as_str(), *port)).await;
             // Whatever the resolver says, the name led nowhere.
             let addresses = addresses.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
@@ -412,7 +424,7 @@ async fn connect_to(place: &Place) -> io::Result<Socket> {
             }
             Err(last)
         }
-        Place::Unix(path) => {
+        ForwardAddress::Unix(path) => {
             let path = if path.as_os_str().as_bytes().starts_with(b"~") {
                 let path = path.clone();
                 // The system may ask others.

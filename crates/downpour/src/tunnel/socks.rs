@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::grammar::Place;
+use super::grammar::ForwardAddress;
 use super::messages::Refusal;
 
 const CONNECT: u8 = 1;
@@ -36,7 +36,7 @@ pub(super) enum Version {
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidData`] for what is not SOCKS, or not supported; that of the socket.
-pub(super) async fn asked<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<(Version, Place)> {
+pub(super) async fn asked<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<(Version, ForwardAddress)> {
     match socket.read_u8().await? {
         4 => Ok((Version::Four, four(socket).await?)),
         5 => Ok((Version::Five, five(socket).await?)),
@@ -44,7 +44,7 @@ pub(super) async fn asked<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> 
     }
 }
 
-async fn four<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<Place> {
+async fn four<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<ForwardAddress> {
     let (command, port, address) = (socket.read_u8().await?, socket.read_u16().await?, socket.read_u32().await?);
     // Whoever asks is known by the login.
     let is_short = until_zero(socket).await?.is_some();
@@ -55,7 +55,7 @@ async fn four<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<P
         _ => Some(Ipv4Addr::from(address).to_string()),
     };
     match host.filter(|host| command == CONNECT && port > 0 && !host.is_empty()) {
-        Some(host) => Ok(Place::Tcp { host, port }),
+        Some(host) => Ok(ForwardAddress::Tcp { host, port }),
         None => {
             answer(socket, Version::Four, Some(Refusal::Failed)).await?;
             Err(io::ErrorKind::InvalidData.into())
@@ -75,7 +75,7 @@ async fn until_zero(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<
     }
 }
 
-async fn five<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<Place> {
+async fn five<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<ForwardAddress> {
     let mut methods = vec![0; socket.read_u8().await?.into()];
     socket.read_exact(&mut methods).await?;
     if !methods.contains(&NO_AUTHENTICATION) {
@@ -105,10 +105,10 @@ async fn five<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<P
     if port == 0 || host.is_empty() {
         return refuse_five(socket, ADDRESS_NOT_SUPPORTED).await;
     }
-    Ok(Place::Tcp { host, port })
+    Ok(ForwardAddress::Tcp { host, port })
 }
 
-async fn refuse_five(socket: &mut (impl AsyncWrite + Unpin), code: u8) -> io::Result<Place> {
+async fn refuse_five(socket: &mut (impl AsyncWrite + Unpin), code: u8) -> io::Result<ForwardAddress> {
     socket.write_all(&[5, code, 0, IPV4, 0, 0, 0, 0, 0, 0]).await?;
     Err(io::ErrorKind::InvalidData.into())
 }

@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::tunnel::messages::{Answer, Refusal, Wish};
-use crate::tunnel::session::Proxied;
+use crate::tunnel::messages::{ConnectReply, ConnectRequest, Refusal};
+use crate::tunnel::session::SocksReplyTime;
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -31,7 +31,7 @@ struct Ends {
 }
 
 impl Ends {
-    async fn new(listeners: Vec<Destination>) -> Self {
+    async fn new(listeners: Vec<ForwardTarget>) -> Self {
         let loopback = Bind::Address("127.0.0.1:0".parse().unwrap());
         let bind = || Endpoint::bind(&loopback, &EndpointOptions::new(Duration::from_secs(10)), ()).unwrap();
         let (a, b) = (bind(), bind());
@@ -52,11 +52,11 @@ impl Ends {
     }
 
     /// Listens at the near end; returns the port.
-    fn listen(&mut self, to: Destination) -> u16 {
-        self.listen_as(to, Proxied::Answered)
+    fn listen(&mut self, to: ForwardTarget) -> u16 {
+        self.listen_as(to, SocksReplyTime::Answered)
     }
 
-    fn listen_as(&mut self, to: Destination, proxied: Proxied) -> u16 {
+    fn listen_as(&mut self, to: ForwardTarget, proxied: SocksReplyTime) -> u16 {
         let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
         let port = listener.port().unwrap();
         self.tasks.spawn(Arc::clone(&self.here).listen(listener, to, proxied));
@@ -77,8 +77,8 @@ impl Ends {
     }
 }
 
-fn tcp(host: &str, port: u16) -> Place {
-    Place::Tcp { host: host.into(), port }
+fn tcp(host: &str, port: u16) -> ForwardAddress {
+    ForwardAddress::Tcp { host: host.into(), port }
 }
 
 async fn dial(port: u16) -> TcpStream {
@@ -128,7 +128,7 @@ async fn broken(socket: &mut TcpStream) -> io::ErrorKind {
 async fn bytes_go_both_ways_and_either_may_end_first() {
     let mut ends = Ends::new(vec![]).await;
     let server = serve(echo).await;
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     for length in [0, 1, 100, 3_000_000] {
         let bytes = pattern(length);
         assert!(exchange(&mut dial(port).await, &bytes).await.unwrap() == bytes, "{length}");
@@ -141,7 +141,7 @@ async fn bytes_go_both_ways_and_either_may_end_first() {
         socket.read_to_string(&mut rest).await.unwrap();
         assert_eq!(rest, "goodbye");
     });
-    let port = ends.listen(Destination::Place(tcp("localhost", server.await)));
+    let port = ends.listen(ForwardTarget::Place(tcp("localhost", server.await)));
     let mut client = dial(port).await;
     let mut greeting = String::new();
     client.read_to_string(&mut greeting).await.unwrap();
@@ -154,7 +154,7 @@ async fn what_breaks_off_is_no_end() {
     let mut ends = Ends::new(vec![]).await;
     // Nobody listens on a port that has just been given back.
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", closed)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", closed)));
     assert_eq!(broken(&mut dial(port).await).await, io::ErrorKind::ConnectionReset);
     let server = serve(async |mut socket: TcpStream| {
         socket.write_all(b"some").await.unwrap();
@@ -162,7 +162,7 @@ async fn what_breaks_off_is_no_end() {
         socket.read_exact(&mut one).await.unwrap();
         set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
     });
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server.await)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server.await)));
     let mut client = dial(port).await;
     let mut some = [0; 4];
     client.read_exact(&mut some).await.unwrap();
@@ -183,7 +183,7 @@ async fn an_end_that_is_killed_resets_what_it_carried() {
                 sender.send(socket.read_to_end(&mut bytes).await.map_err(|error| error.kind())).unwrap();
             }
         });
-        let port = ends.listen(Destination::Place(tcp("127.0.0.1", server.await)));
+        let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server.await)));
         let mut client = dial(port).await;
         let mut some = [0; 4];
         client.read_exact(&mut some).await.unwrap();
@@ -211,10 +211,10 @@ async fn command_by_socks(port: u16, command: u8, name: &str, to: u16) -> (u8, T
 
 #[tokio::test]
 async fn a_proxy_leads_wherever_it_is_asked_to() {
-    let proxy_there = vec![Destination::Socks];
+    let proxy_there = vec![ForwardTarget::Socks];
     let mut ends = Ends::new(proxy_there).await;
     let server = serve(echo).await;
-    let here = ends.listen(Destination::Socks);
+    let here = ends.listen(ForwardTarget::Socks);
     let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
     let there = listener.port().unwrap();
     ends.tasks.spawn(Arc::clone(&ends.there).listen_for(listener, 0));
@@ -236,16 +236,19 @@ async fn a_proxy_leads_wherever_it_is_asked_to() {
 async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
     let mut ends = Ends::new(vec![]).await;
     let far = ends.only_here().await;
-    let proxy = ends.listen_as(Destination::Socks, Proxied::Eagerly);
+    let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
     let (told, mut client) = by_socks(proxy, "far.example", 80).await;
     client.write_all(b"hello").await.unwrap();
     // Nothing has been answered yet.
     let mut wished = far.accept().await.unwrap();
-    assert_eq!((told, Wish::read(&mut wished).await.unwrap()), (0, Wish::Place(tcp("far.example", 80))));
+    assert_eq!(
+        (told, ConnectRequest::read(&mut wished).await.unwrap()),
+        (0, ConnectRequest::Place(tcp("far.example", 80)))
+    );
     let mut first = [0; 5];
     wished.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"hello");
-    wished.write_all(&[&Answer::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
+    wished.write_all(&[&ConnectReply::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
     wished.finish();
     let mut read = String::new();
     client.read_to_string(&mut read).await.unwrap();
@@ -255,7 +258,7 @@ async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
 #[tokio::test]
 async fn what_an_eager_proxy_cannot_reach_is_reset() {
     let mut ends = Ends::new(vec![]).await;
-    let proxy = ends.listen_as(Destination::Socks, Proxied::Eagerly);
+    let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
     let server = serve(echo).await;
     let (told, mut client) = by_socks(proxy, "localhost", server).await;
     assert_eq!((told, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
@@ -280,9 +283,13 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
     });
     // One that was left behind is replaced, and one in use is not.
     drop(std::os::unix::net::UnixListener::bind(&own).unwrap());
-    let listener = Listener::bind(&Place::Unix(own.clone())).unwrap();
-    assert_eq!(Listener::bind(&Place::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-    ends.tasks.spawn(Arc::clone(&ends.here).listen(listener, Destination::Place(Place::Unix(far)), Proxied::Answered));
+    let listener = Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap();
+    assert_eq!(Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    ends.tasks.spawn(Arc::clone(&ends.here).listen(
+        listener,
+        ForwardTarget::Place(ForwardAddress::Unix(far)),
+        SocksReplyTime::Answered,
+    ));
     let mut read = String::new();
     UnixStream::connect(&own).await.unwrap().read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "from a unix socket");
@@ -291,27 +298,27 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
 }
 
 /// Wishes for something at the other end; returns the answer.
-async fn wish(from: &Connection, asked: &Wish) -> Answer {
+async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
     let mut stream = from.open(99).await.unwrap();
     stream.write_all(&asked.encode().unwrap()).await.unwrap();
-    Answer::read(&mut stream).await.unwrap()
+    ConnectReply::read(&mut stream).await.unwrap()
 }
 
 #[tokio::test]
 async fn nobody_gets_what_was_not_asked_for() {
-    let mut ends = Ends::new(vec![Destination::Place(tcp("127.0.0.1", 9))]).await;
+    let mut ends = Ends::new(vec![ForwardTarget::Place(tcp("127.0.0.1", 9))]).await;
     // The answers come to the test and not to the sessions.
     ends.tasks.shutdown().await;
     let [near, far] = ends.connections.clone();
-    let forbidden = |answer| matches!(answer, Answer::Refused(Refusal::Forbidden, _));
+    let forbidden = |answer| matches!(answer, ConnectReply::Refused(Refusal::Forbidden, _));
     let serving = Arc::clone(&ends.here);
     ends.tasks.spawn(async move { drop(serving.run().await) });
-    assert!(forbidden(wish(&far, &Wish::Place(tcp("127.0.0.1", 22))).await));
-    assert!(forbidden(wish(&far, &Wish::Listener(1)).await));
+    assert!(forbidden(wish(&far, &ConnectRequest::Place(tcp("127.0.0.1", 22))).await));
+    assert!(forbidden(wish(&far, &ConnectRequest::Listener(1)).await));
     ends.tasks.shutdown().await;
     let serving = Arc::clone(&ends.there);
     ends.tasks.spawn(async move { drop(serving.run().await) });
-    assert!(forbidden(wish(&near, &Wish::Listener(0)).await));
+    assert!(forbidden(wish(&near, &ConnectRequest::Listener(0)).await));
 }
 
 #[tokio::test]
@@ -320,7 +327,7 @@ async fn a_thousand_connections_at_once_and_many_in_a_row() {
     raise_descriptor_limit();
     let mut ends = Ends::new(vec![]).await;
     let server = serve(echo).await;
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     let mut clients = JoinSet::new();
     // Idle ones keep nobody from being served.
     let mut idle = Vec::new();

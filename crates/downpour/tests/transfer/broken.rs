@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use downpour::files::{Existing, FailReason, Failed, ReceiveSpec, VoidReason};
+use downpour::files::{Existing, FailReason, Failed, ReceiveRequest, VoidReason};
 use downpour::{
-    Context, Error, ErrorKind, Peer, Profile, Progress, Rate, Stop, Ticket, Transfer, TransferEvent, TransferOptions,
-    receive, send,
+    Context, Error, ErrorKind, Profile, Progress, Rate, Rendezvous, StopReason, Ticket, Transfer, TransferEvent,
+    TransferOptions, receive, send,
 };
 
 use crate::support::{done, folder, listen, listen_on, noise, run, said_kind, sending_by, ticket, tree, wait_for};
@@ -61,7 +61,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
     let error = run(async {
         let mut options = TransferOptions::default();
         options.engine.endpoint.dead_after = Duration::from_millis(700);
-        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
+        let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket), options).unwrap();
         // Slow enough to be killed before the end.
         receiver.set_limit(Some(Rate::from_bits_per_second(50_000_000)));
         wait_for(&mut receiver, |event| {
@@ -76,7 +76,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
     let Error::Within { context: Context::Kept { staging, by_ticket: true }, source: cause } = &error else {
         panic!("{error}")
     };
-    assert!(matches!(**cause, Error::Vanished), "{error}");
+    assert!(matches!(**cause, Error::ConnectionLost), "{error}");
     assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
     assert!(staging.starts_with(to.path()) && staging.is_dir(), "{error}");
     assert!(!to.path().join("file").exists());
@@ -97,13 +97,13 @@ fn a_receiver_that_vanishes_is_missed() {
         process.wait().unwrap();
         wait_for(&mut sender, done).await.unwrap_err()
     });
-    assert!(matches!(error, Error::Vanished), "{error}");
+    assert!(matches!(error, Error::ConnectionLost), "{error}");
     assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
 }
 
 /// The receiver's kernel reports that the port is closed.
 #[test]
-fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
+fn receiver_killed_found_before_timeout() {
     let (from, to) = (folder(), folder());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
@@ -122,7 +122,7 @@ fn a_receiver_that_was_killed_is_missed_long_before_its_silence_is_too_long() {
         let begun = Instant::now();
         let error = tokio::time::timeout(Duration::from_secs(10), wait_for(&mut sender, done)).await;
         let error = error.expect("it is missed").unwrap_err();
-        assert!(matches!(error, Error::Vanished), "{error}");
+        assert!(matches!(error, Error::ConnectionLost), "{error}");
         assert_eq!(error.kind(), downpour::ErrorKind::Timeout);
         assert!(begun.elapsed() >= Duration::from_secs(3), "a hint is no proof: {:?}", begun.elapsed());
     });
@@ -148,7 +148,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
         process.kill().unwrap();
         process.wait().unwrap();
         let begun = Instant::now();
-        let receiver = receive(to.path().to_owned(), Peer::Connect(real), TransferOptions::default()).unwrap();
+        let receiver = receive(to.path().to_owned(), Rendezvous::Connect(real), TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
         assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (6_000_000, 6_000_000));
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -173,7 +173,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     process.wait().unwrap();
     run(async {
         let receiver = |to: &Path| {
-            receive(to.to_owned(), Peer::Connect(real.clone()), TransferOptions::default()).unwrap().finish()
+            receive(to.to_owned(), Rendezvous::Connect(real.clone()), TransferOptions::default()).unwrap().finish()
         };
         // Connection attempts by others do not extend the time of the dead peer.
         let turned_away = Cell::new(0);
@@ -202,9 +202,9 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
 fn child_that_says_what_it_wants() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
-    let settings = ReceiveSpec { dry_run: true, ..ReceiveSpec::into_directory(into) };
+    let settings = ReceiveRequest { dry_run: true, ..ReceiveRequest::into_directory(into) };
     let options = TransferOptions { confirm: true, ..TransferOptions::default() };
-    let mut receiver = receive(settings, Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
+    let mut receiver = receive(settings, Rendezvous::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
     println!("offered");
     let _ = run(wait_for(&mut receiver, done));
@@ -216,7 +216,8 @@ fn child_that_is_asked() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let options = TransferOptions { confirm: true, ..TransferOptions::default() };
-    let mut receiver = receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
+    let mut receiver =
+        receive(PathBuf::from(into), Rendezvous::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
     println!("offered");
     let _ = run(wait_for(&mut receiver, done));
@@ -232,20 +233,20 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         let options = sending_by(profile);
         let mut sender = send(vec![from.path().join("file")], listen_on(), options).unwrap();
         let mut receiver =
-            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
+            receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         wait_for(&mut receiver, |event| {
             matches!(event, TransferEvent::Progress(now) if now.bytes_done > 5_000_000).then_some(())
         })
         .await;
-        receiver.stop(Stop::Cancelled);
+        receiver.stop(StopReason::Cancelled);
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         assert_eq!(received.unwrap_err().kind(), downpour::ErrorKind::Cancelled);
         let sent = sent.unwrap_err();
         assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
         assert_eq!(said_kind(&sent), Some(ErrorKind::Cancelled));
         // The same transfer again only fetches the rest.
-        let settings = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
-        let receiver = receive(settings, Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
+        let settings = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(to.path()) };
+        let receiver = receive(settings, Rendezvous::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         let summary = receiver.finish().await.unwrap();
         assert!(summary.bytes.present > 3_000_000, "{summary:?}");
         assert_eq!(summary.bytes.total, BEYOND_CREDIT as u64);
@@ -264,7 +265,7 @@ fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
         let options = sending_by(profile);
         let begin = || {
             let sender = send(vec![from.path().join("file")], listen(), options.clone()).unwrap();
-            let peer = Peer::Connect(ticket(&sender));
+            let peer = Rendezvous::Connect(ticket(&sender));
             (sender, receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap())
         };
         let (_first_sender, mut first) = begin();
@@ -275,7 +276,7 @@ fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
         let (_second_sender, mut second) = begin();
         wait_for(&mut second, |event| matches!(event, TransferEvent::Connected { .. }).then_some(())).await;
         let begun = Instant::now();
-        second.stop(Stop::Terminated);
+        second.stop(StopReason::Terminated);
         let error = wait_for(&mut second, done).await.unwrap_err();
         assert!(matches!(error, Error::Terminated), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
@@ -298,7 +299,7 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
     run(async {
         let mut sender = send(vec![root.clone()], listen(), TransferOptions::default()).unwrap();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
-        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         offered(&mut receiver).await;
         fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();
         receiver.accept();
@@ -335,7 +336,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
         let mut sender = send(vec![from.path().join("file")], listen(), TransferOptions::default()).unwrap();
         let (target, stranger) = (ticket(&sender).addresses[0], UdpSocket::bind("127.0.0.1:0").unwrap());
         let receiver =
-            receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
+            receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         for seed in 0..GARBAGE {
             // All lengths up to a full packet, all values of the first byte.
             let mut bytes = noise(1 + seed * 7 % 1472, seed as u64);
@@ -379,7 +380,7 @@ fn child_that_runs_full() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let receiver =
-        receive(PathBuf::from(into), Peer::Connect(Ticket::parse(ticket).unwrap()), TransferOptions::default())
+        receive(PathBuf::from(into), Rendezvous::Connect(Ticket::parse(ticket).unwrap()), TransferOptions::default())
             .unwrap();
     let error = run(receiver.finish()).unwrap_err();
     println!("received: {:?} {error}", error.kind());

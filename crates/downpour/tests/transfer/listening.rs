@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Context, Error, ErrorKind, ListenOptions, Peer, Profile, Rate, Stop, Ticket, Transfer, TransferEvent,
+    Context, Error, ErrorKind, ListenOptions, Profile, Rate, Rendezvous, StopReason, Ticket, Transfer, TransferEvent,
     TransferOptions, receive, send,
 };
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 /// Creates a file of `length` bytes and starts a sender of it.
-fn sender(length: usize, peer: Peer, options: TransferOptions) -> (TempDir, Transfer) {
+fn sender(length: usize, peer: Rendezvous, options: TransferOptions) -> (TempDir, Transfer) {
     let from = folder();
     fs::write(from.path().join("file"), noise(length, 1)).unwrap();
     let sender = send(vec![from.path().join("file")], peer, options).unwrap();
@@ -23,7 +23,7 @@ fn sender(length: usize, peer: Peer, options: TransferOptions) -> (TempDir, Tran
 }
 
 fn receiver(ticket: &Ticket, to: &TempDir) -> Transfer {
-    receive(to.path().to_owned(), Peer::Connect(ticket.clone()), TransferOptions::default()).unwrap()
+    receive(to.path().to_owned(), Rendezvous::Connect(ticket.clone()), TransferOptions::default()).unwrap()
 }
 
 /// Runs a receiver that fails because the name is taken.
@@ -75,7 +75,7 @@ fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
 fn when_the_time_is_over_the_last_failure_is_told() {
     run(async {
         let options = ListenOptions { valid_for: Duration::from_millis(1500), ..listening() };
-        let (_from, mut sender) = sender(1000, Peer::Listen(options), TransferOptions::default());
+        let (_from, mut sender) = sender(1000, Rendezvous::Listen(options), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
         let error = wait_for(&mut sender, done).await.unwrap_err();
         assert!(matches!(error, Error::Within { context: Context::NoneComplete { .. }, .. }), "{error}");
@@ -90,7 +90,7 @@ fn a_listener_that_waits_again_is_cancelled() {
         let (_from, mut sender) = sender(1000, listen(), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
         wait_for(&mut sender, note).await;
-        sender.stop(Stop::Cancelled);
+        sender.stop(StopReason::Cancelled);
         assert!(matches!(wait_for(&mut sender, done).await, Err(Error::Cancelled)));
     });
 }
@@ -101,7 +101,7 @@ fn a_user_who_declines_at_the_listening_side_ends_it() {
         let to = folder();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), listen(), options).unwrap();
-        let (_from, sender) = sender(1000, Peer::Connect(ticket(&receiver)), TransferOptions::default());
+        let (_from, sender) = sender(1000, Rendezvous::Connect(ticket(&receiver)), TransferOptions::default());
         let refused = async {
             wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
             receiver.refuse();
@@ -142,7 +142,7 @@ fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
         astray.addresses = vec![relay.local_addr().unwrap()];
         let lost = folder();
         let options = TransferOptions { handshake_timeout: Duration::from_secs(30), ..TransferOptions::default() };
-        let half = receive(lost.path().to_owned(), Peer::Connect(astray), options).unwrap();
+        let half = receive(lost.path().to_owned(), Rendezvous::Connect(astray), options).unwrap();
         let (mut bytes, mut answered) = ([0; 2048], false);
         let out = UdpSocket::bind("127.0.0.1:0").unwrap();
         out.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

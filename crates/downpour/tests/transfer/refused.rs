@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use downpour::{Error, ErrorKind, ListenOptions, Peer, Role, TransferEvent, TransferOptions, receive, send};
+use downpour::{Error, ErrorKind, ListenOptions, Rendezvous, Role, TransferEvent, TransferOptions, receive, send};
 
 use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, said_kind, ticket, tree, wait_for};
 
@@ -25,7 +25,7 @@ fn an_expired_ticket_is_told_at_once() {
     let sender = send(vec![from.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
     ticket.expires = SystemTime::now() - Duration::from_secs(300);
-    let error = receive(to.path().to_owned(), Peer::Connect(ticket), TransferOptions::default()).unwrap_err();
+    let error = receive(to.path().to_owned(), Rendezvous::Connect(ticket), TransferOptions::default()).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (downpour::ErrorKind::Authentication, "this ticket expired 5 minutes ago")
@@ -41,12 +41,12 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
         let mut wrong = ticket(&sender);
         wrong.key[0] ^= 1;
         let options = TransferOptions { handshake_timeout: SOON, ..TransferOptions::default() };
-        let receiver = receive(to.path().to_owned(), Peer::Connect(wrong), options.clone()).unwrap();
+        let receiver = receive(to.path().to_owned(), Rendezvous::Connect(wrong), options.clone()).unwrap();
         let error = receiver.finish().await.unwrap_err();
         assert!(matches!(error, Error::Unreachable { after: SOON, .. }), "{error}");
         assert_eq!(error.kind(), downpour::ErrorKind::Unreachable);
         assert!(tree(to.path()).is_empty());
-        let peer = Peer::Connect(ticket(&sender));
+        let peer = Rendezvous::Connect(ticket(&sender));
         let (sent, received) =
             tokio::join!(sender.finish(), receive(to.path().to_owned(), peer, options).unwrap().finish());
         assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1));
@@ -61,7 +61,7 @@ fn nobody_at_the_address_is_unreachable() {
     let mut ticket = ticket(&sender);
     ticket.addresses = vec![silent.local_addr().unwrap()];
     let options = TransferOptions { handshake_timeout: SOON, ..TransferOptions::default() };
-    let receiver = receive(to.path().to_owned(), Peer::Connect(ticket), options).unwrap();
+    let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket), options).unwrap();
     let error = run(receiver.finish()).unwrap_err();
     assert_eq!(error.kind(), downpour::ErrorKind::Unreachable);
     assert!(error.to_string().starts_with(&format!("no answer from {}", silent.local_addr().unwrap())), "{error}");
@@ -71,9 +71,9 @@ fn nobody_at_the_address_is_unreachable() {
 fn nobody_comes_while_the_ticket_is_good() {
     let from = folder();
     let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
-    let sender = send(vec![from.path().to_owned()], Peer::Listen(options), TransferOptions::default()).unwrap();
+    let sender = send(vec![from.path().to_owned()], Rendezvous::Listen(options), TransferOptions::default()).unwrap();
     let error = run(sender.finish()).unwrap_err();
-    assert!(matches!(error, Error::NobodyCame(_)), "{error}");
+    assert!(matches!(error, Error::TicketExpired(_)), "{error}");
     assert_eq!(error.kind(), downpour::ErrorKind::Authentication);
 }
 
@@ -84,17 +84,18 @@ fn two_senders_tell_each_other() {
     run(async {
         let paths = vec![from.path().join("file")];
         let mut listener = send(paths.clone(), listen(), TransferOptions::default()).unwrap();
-        let error = send(paths.clone(), Peer::Connect(ticket(&listener)), TransferOptions::default()).unwrap_err();
-        assert!(matches!(error, Error::WrongRole { both: Role::Sends }), "the ticket says it: {error}");
+        let error =
+            send(paths.clone(), Rendezvous::Connect(ticket(&listener)), TransferOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::WrongRole { both: Role::Sender }), "the ticket says it: {error}");
         let mut forged = ticket(&listener);
-        forged.listener = Role::Receives;
-        let mut second = send(paths, Peer::Connect(forged), TransferOptions::default()).unwrap();
+        forged.listener = Role::Receiver;
+        let mut second = send(paths, Rendezvous::Connect(forged), TransferOptions::default()).unwrap();
         let error = wait_for(&mut second, done).await.unwrap_err();
         let told = matches!(error, Error::WrongRole { .. }) || said_kind(&error) == Some(ErrorKind::WrongRole);
         assert!(told && error.kind() == ErrorKind::WrongRole, "{error}");
         let note = wait_for(&mut listener, note).await;
         assert!(note.starts_with("a peer came in vain"), "{note}");
-        let peer = Peer::Connect(ticket(&listener));
+        let peer = Rendezvous::Connect(ticket(&listener));
         let receiver = receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(listener.finish(), receiver.finish());
         assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1), "the ticket is still good");
@@ -111,7 +112,7 @@ fn what_is_there_already_is_not_overwritten() {
         for confirm in [false, true] {
             let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
             let options = TransferOptions { confirm, ..TransferOptions::default() };
-            let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+            let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
             let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
             assert!(received.to_string().starts_with("already there, and not overwritten: "), "{received}");
@@ -129,7 +130,7 @@ fn an_offer_is_refused() {
     run(async {
         let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
-        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         receiver.refuse();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));

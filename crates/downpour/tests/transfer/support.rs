@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use downpour::{
-    Bind, Context, EngineOptions, Error, ErrorKind, ListenOptions, Peer, Profile, Summary, Ticket, Transfer,
+    Bind, Context, EngineOptions, Error, ErrorKind, ListenOptions, Profile, Rendezvous, Summary, Ticket, Transfer,
     TransferEvent, TransferOptions, receive, send,
 };
 use tempfile::TempDir;
@@ -31,8 +31,8 @@ pub(crate) fn said_kind(error: &Error) -> Option<ErrorKind> {
 }
 
 /// Returns a peer that listens on loopback.
-pub(crate) fn listen() -> Peer {
-    Peer::Listen(listening())
+pub(crate) fn listen() -> Rendezvous {
+    Rendezvous::Listen(listening())
 }
 
 /// Returns the options of [`listen`].
@@ -41,8 +41,8 @@ pub(crate) fn listening() -> ListenOptions {
 }
 
 /// Same as [`listen`], for any number of transfers: the failure of each is reported as its end.
-pub(crate) fn listen_on() -> Peer {
-    Peer::Listen(ListenOptions { keep: true, ..listening() })
+pub(crate) fn listen_on() -> Rendezvous {
+    Rendezvous::Listen(ListenOptions { keep: true, ..listening() })
 }
 
 /// Returns the ticket of a listening side.
@@ -72,12 +72,12 @@ pub(crate) async fn transfer(
     let (sender, receiver) = match listener {
         Listener::Sender => {
             let sender = send(paths, listen(), TransferOptions::default()).unwrap();
-            let peer = Peer::Connect(ticket(&sender));
+            let peer = Rendezvous::Connect(ticket(&sender));
             (sender, receive(into.to_owned(), peer, TransferOptions::default()).unwrap())
         }
         Listener::Receiver => {
             let receiver = receive(into.to_owned(), listen(), TransferOptions::default()).unwrap();
-            let peer = Peer::Connect(ticket(&receiver));
+            let peer = Rendezvous::Connect(ticket(&receiver));
             (send(paths, peer, TransferOptions::default()).unwrap(), receiver)
         }
     };
@@ -105,7 +105,7 @@ pub(crate) fn done(event: TransferEvent) -> Option<Result<Summary, Error>> {
 /// Returns the text if the event is a note to the user.
 pub(crate) fn note(event: TransferEvent) -> Option<String> {
     match event {
-        TransferEvent::Note(note) | TransferEvent::Attempt { message: note, .. } => Some(note),
+        TransferEvent::UserNote(note) | TransferEvent::AttemptFailed { message: note, .. } => Some(note),
         _ => None,
     }
 }

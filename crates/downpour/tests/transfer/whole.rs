@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
-use downpour::files::{Existing, ReceiveSpec};
-use downpour::{ListenOptions, Peer, Profile, Rate, Stop, TransferEvent, TransferOptions, receive, send};
+use downpour::files::{Existing, ReceiveRequest};
+use downpour::{ListenOptions, Profile, Rate, Rendezvous, StopReason, TransferEvent, TransferOptions, receive, send};
 
 use crate::support::{
     Listener, done, folder, listen, listening, noise, run, sending_by, ticket, transfer, tree, wait_for,
@@ -79,10 +79,10 @@ fn one_sender_serves_two_receivers_at_once() {
     let path = from.path().join("file");
     fs::write(&path, noise(20_000_000, 3)).unwrap();
     run(async {
-        let keep = Peer::Listen(ListenOptions { keep: true, ..listening() });
+        let keep = Rendezvous::Listen(ListenOptions { keep: true, ..listening() });
         let mut sender = send(vec![path], keep, TransferOptions::default()).unwrap();
         let receivers = to.each_ref().map(|to| {
-            let peer = Peer::Connect(ticket(&sender));
+            let peer = Rendezvous::Connect(ticket(&sender));
             receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap().finish()
         });
         let [first, second] = receivers;
@@ -93,7 +93,7 @@ fn one_sender_serves_two_receivers_at_once() {
         };
         let (first, second, ()) = tokio::join!(first, second, both_sent);
         assert_eq!((first.unwrap().bytes.total, second.unwrap().bytes.total), (20_000_000, 20_000_000));
-        sender.stop(Stop::Cancelled);
+        sender.stop(StopReason::Cancelled);
         let last = wait_for(&mut sender, done).await;
         assert_eq!(last.unwrap_err().kind(), downpour::ErrorKind::Cancelled);
     });
@@ -110,7 +110,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
     run(async {
         let mut sender = send(vec![from.path().join("dir")], listen(), TransferOptions::default()).unwrap();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
-        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         let offer =
             wait_for(&mut receiver, |event| if let TransferEvent::Offer(offer) = event { Some(offer) } else { None })
                 .await;
@@ -150,7 +150,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
         let options = TransferOptions { qlog: Some(traces[0].clone()), ..sending_by(profile) };
         let mut sender = send(vec![path], listen(), options).unwrap();
         let options = TransferOptions { qlog: Some(traces[1].clone()), ..TransferOptions::default() };
-        let receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         let watched = wait_for(&mut sender, |event| match event {
             TransferEvent::Files(sent) => {
                 assert_eq!(sent, [(b"file".to_vec(), 4_000_000)]);
@@ -208,17 +208,17 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
             let mut options = sending_by(profile);
             options.engine.endpoint.max_memory = Some(32 << 20);
             let mut sender = send(vec![path("")], listen(), options).unwrap();
-            let spec = ReceiveSpec { existing, differences: true, ..ReceiveSpec::into_directory(to.path()) };
+            let spec = ReceiveRequest { existing, differences: true, ..ReceiveRequest::into_directory(to.path()) };
             let mut options = TransferOptions::default();
             options.engine.endpoint.max_memory = Some(32 << 20);
-            let receiver = receive(spec, Peer::Connect(ticket(&sender)), options).unwrap();
+            let receiver = receive(spec, Rendezvous::Connect(ticket(&sender)), options).unwrap();
             let watched = wait_for(&mut sender, |event| match event {
                 TransferEvent::Progress(now) if now.bytes_done > 0 && notes.is_empty() => {
                     change();
                     notes.push(String::new());
                     None
                 }
-                TransferEvent::Note(note) => {
+                TransferEvent::UserNote(note) => {
                     notes.push(note);
                     None
                 }
@@ -252,7 +252,7 @@ fn nothing_large_crosses_before_the_user_has_agreed() {
     run(async {
         let mut sender = send(vec![path], listen(), TransferOptions::default()).unwrap();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
-        let mut receiver = receive(to.path().to_owned(), Peer::Connect(ticket(&sender)), options).unwrap();
+        let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         // More than a second, in which all of it could have crossed.
         let mut reports = 0;

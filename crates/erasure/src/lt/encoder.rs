@@ -3,25 +3,25 @@
 use std::fmt;
 
 use super::SYMBOL_LIMIT;
-use super::system::System;
+use super::system::LtSystem;
 use crate::inactivation::System as _;
 use crate::{Block, kernel};
 
 /// Makes repair symbols from the block and its parities, which the first call computes.
 pub(super) struct Encoder {
-    system: System,
+    system: LtSystem,
     symbol_size: usize,
     parities: Option<Vec<u8>>,
 }
 
 impl Encoder {
-    pub(super) fn new(system: System, symbol_size: usize) -> Self {
+    pub(super) fn new(system: LtSystem, symbol_size: usize) -> Self {
         Self { system, symbol_size, parities: None }
     }
 }
 
 /// Returns the parities of a block, one after the other.
-fn parities(system: &System, source: &Block) -> Vec<u8> {
+fn parities(system: &LtSystem, source: &Block) -> Vec<u8> {
     let sets = system.parities();
     let mut parities = vec![0; sets.len() * source.symbol_size()];
     for (set, parity) in sets.iter().zip(parities.chunks_exact_mut(source.symbol_size())) {
@@ -36,7 +36,7 @@ impl crate::Encoder for Encoder {
         SYMBOL_LIMIT
     }
 
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
+    fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
         let (k, size) = (self.system.k(), self.symbol_size);
         assert!(
             source.is_complete() && source.k() == k && source.symbol_size() == size,

@@ -13,7 +13,7 @@ mod system;
 
 pub use self::distribution::Distribution;
 use self::encoder::Encoder;
-pub(crate) use self::system::System;
+pub(crate) use self::system::LtSystem;
 use crate::raptor::ldpc;
 use crate::{BlockCode, CodeError, inactivation};
 
@@ -37,7 +37,7 @@ const PRECODED_DEGREES: [(u32, u32); 7] = [(1, 10), (2, 340), (3, 330), (4, 140)
 
 /// A code: everything both ends have to know besides k and the symbol size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameters {
+pub struct LtCode {
     /// The number of symbols that an encoding symbol adds up.
     pub distribution: Distribution,
     /// The pre-code.
@@ -76,7 +76,7 @@ pub(crate) fn precoded_failure(k: u32, extra: u32) -> f64 {
     chance.min(1.0)
 }
 
-impl Parameters {
+impl LtCode {
     /// Returns the code with the number of [`BlockCode::Lt`]: the robust soliton with c = 0.03 and delta = 0.001, no
     /// pre-code.
     ///
@@ -123,7 +123,7 @@ impl Parameters {
     /// numbers are outside the limits of [`Distribution`].
     pub fn encoder(&self, k: u32, symbol_size: usize) -> Result<Box<dyn crate::Encoder>, CodeError> {
         BlockCode::Lt.check(k, symbol_size)?;
-        Ok(Box::new(Encoder::new(System::new(self.clone(), k), symbol_size)))
+        Ok(Box::new(Encoder::new(LtSystem::new(self.clone(), k), symbol_size)))
     }
 
     /// Creates a decoder of this code that takes memory only as symbols arrive. It peels, and makes unknowns inactive
@@ -138,6 +138,6 @@ impl Parameters {
     /// As [`Parameters::encoder`].
     pub fn decoder(&self, k: u32, symbol_size: usize) -> Result<Box<dyn crate::Decoder>, CodeError> {
         BlockCode::Lt.check(k, symbol_size)?;
-        Ok(Box::new(inactivation::Decoder::new(System::new(self.clone(), k), symbol_size, SYMBOL_LIMIT)))
+        Ok(Box::new(inactivation::Decoder::new(LtSystem::new(self.clone(), k), symbol_size, SYMBOL_LIMIT)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::Parameters;
+use super::LtCode;
 use super::distribution::Degrees;
 use crate::linear::Equations;
 use crate::raptor::ldpc;
@@ -11,16 +11,16 @@ use crate::splitmix::{SplitMix64, mix};
 /// The equations of blocks of `k` source symbols: unknowns 0 to k - 1 are the source symbols, the R parities of the
 /// pre-code follow.
 #[derive(Debug)]
-pub(crate) struct System {
-    parameters: Parameters,
+pub(crate) struct LtSystem {
+    parameters: LtCode,
     k: u32,
     parities: u32,
     /// Computed with the first repair symbol.
     degrees: OnceLock<Degrees>,
 }
 
-impl System {
-    pub(crate) fn new(parameters: Parameters, k: u32) -> Self {
+impl LtSystem {
+    pub(crate) fn new(parameters: LtCode, k: u32) -> Self {
         let parities = parameters.parities(k);
         Self { parameters, k, parities, degrees: OnceLock::new() }
     }
@@ -61,7 +61,7 @@ fn numbers_of_symbol(seed: u64, k: u32, esi: u32) -> SplitMix64 {
     SplitMix64::new(mix(seed ^ (u64::from(k) << 32 | u64::from(esi))))
 }
 
-impl crate::inactivation::System for System {
+impl crate::inactivation::System for LtSystem {
     fn k(&self) -> u32 {
         self.k
     }
@@ -101,15 +101,14 @@ mod tests {
 
     #[test]
     fn terms_are_distinct_and_follow_from_the_id_alone() {
-        for (parameters, k) in [(Parameters::robust(), 1), (Parameters::robust(), 300), (Parameters::precoded(), 1000)]
-        {
-            let system = System::new(parameters.clone(), k);
+        for (parameters, k) in [(LtCode::robust(), 1), (LtCode::robust(), 300), (LtCode::precoded(), 1000)] {
+            let system = LtSystem::new(parameters.clone(), k);
             for esi in (k..k + 1000).rev() {
                 let found = terms_of(&system, esi);
                 let distinct: BTreeSet<u32> = found.iter().copied().collect();
                 assert!(!found.is_empty() && distinct.len() == found.len(), "k {k}, esi {esi}: {found:?}");
                 assert!(distinct.last() < Some(&system.unknowns()));
-                assert_eq!(found, terms_of(&System::new(parameters.clone(), k), esi), "k {k}, esi {esi}");
+                assert_eq!(found, terms_of(&LtSystem::new(parameters.clone(), k), esi), "k {k}, esi {esi}");
             }
         }
     }
@@ -119,7 +118,7 @@ mod tests {
     fn symbols_are_chosen_evenly() {
         for degree in [1, 3, 19] {
             let distribution = Distribution::Weights(vec![(degree, 1)]);
-            let system = System::new(Parameters { distribution, parities: Parities::None, seed: 5 }, 20);
+            let system = LtSystem::new(LtCode { distribution, parities: Parities::None, seed: 5 }, 20);
             let mut counts = [0_u32; 20];
             for esi in 20..20_020 {
                 terms_of(&system, esi).iter().for_each(|&symbol| counts[symbol as usize] += 1);
@@ -132,7 +131,7 @@ mod tests {
     /// Against numbers from a second implementation, written from docs/PROTOCOL.md, section 6.
     #[test]
     fn terms_are_those_of_the_protocol() {
-        let (robust, precoded) = (Parameters::robust(), Parameters::precoded());
+        let (robust, precoded) = (LtCode::robust(), LtCode::precoded());
         for (parameters, k, esi, expected) in [
             (&robust, 10, 10, &[7][..]),
             (&robust, 1000, 1000, &[235, 103, 832]),
@@ -141,7 +140,7 @@ mod tests {
             (&precoded, 1000, 1003, &[179, 760, 416]),
             (&precoded, 1000, (1 << 24) - 1, &[600, 946]),
         ] {
-            assert_eq!(terms_of(&System::new(parameters.clone(), k), esi), expected, "k {k}, esi {esi}");
+            assert_eq!(terms_of(&LtSystem::new(parameters.clone(), k), esi), expected, "k {k}, esi {esi}");
         }
         for (parameters, k, expected) in [
             (&robust, 1, 2_108_210_348),
@@ -153,7 +152,7 @@ mod tests {
             (&precoded, 977, 3_427_269_832),
             (&precoded, 10_000, 394_624_434),
         ] {
-            let system = System::new(parameters.clone(), k);
+            let system = LtSystem::new(parameters.clone(), k);
             let numbers = (k..k + 300).flat_map(|esi| terms_of(&system, esi).into_iter().chain([system.unknowns()]));
             let hash = numbers.fold(0_u32, |hash, number| hash.wrapping_mul(31).wrapping_add(number));
             assert_eq!(hash, expected, "k {k}, {} unknowns", system.unknowns());

@@ -9,7 +9,7 @@ mod structure;
 mod system;
 mod systematic_index;
 
-pub(crate) use self::system::System;
+pub(crate) use self::system::RaptorSystem;
 use crate::{inactivation, systematic};
 
 /// Largest K, section 5.4.2.1.
@@ -31,19 +31,19 @@ pub(crate) fn failure(k: u32, extra: u32) -> f64 {
 }
 
 /// The decoder.
-pub(crate) type Decoder = inactivation::Decoder<System>;
+pub(crate) type Decoder = inactivation::Decoder<RaptorSystem>;
 
 /// The encoder.
-pub(crate) type Encoder = systematic::Encoder<System>;
+pub(crate) type Encoder = systematic::Encoder<RaptorSystem>;
 
 /// Creates an encoder of blocks of `k` source symbols.
 pub(crate) fn encoder(k: u32, symbol_size: usize) -> Encoder {
-    Encoder::new(System::new(k), symbol_size)
+    Encoder::new(RaptorSystem::new(k), symbol_size)
 }
 
 /// Creates a decoder of blocks of `k` source symbols.
 pub(crate) fn decoder(k: u32, symbol_size: usize) -> Decoder {
-    Decoder::new(System::new(k), symbol_size, symbol_limit(k))
+    Decoder::new(RaptorSystem::new(k), symbol_size, symbol_limit(k))
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ static CACHE: Cache = Cache::new();
 
 /// The equations of blocks of `k` source symbols and the padding of those with fewer than 4.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct System {
+pub(crate) struct RaptorSystem {
     k: u32,
     structure: Structure,
 }
 
-impl System {
+impl RaptorSystem {
     pub(crate) fn new(k: u32) -> Self {
         Self { k, structure: Structure::new(k.max(MIN_K)) }
     }
@@ -28,7 +28,7 @@ impl System {
     }
 }
 
-impl crate::inactivation::System for System {
+impl crate::inactivation::System for RaptorSystem {
     fn k(&self) -> u32 {
         self.k
     }
@@ -60,7 +60,7 @@ impl crate::inactivation::System for System {
     }
 }
 
-impl Systematic for System {
+impl Systematic for RaptorSystem {
     fn symbol_limit(&self) -> u32 {
         super::symbol_limit(self.k)
     }

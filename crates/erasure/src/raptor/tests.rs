@@ -6,13 +6,13 @@ use crate::{Decoder as _, Encoder as _, Progress};
 /// Asserts that the crate `raptor-code` makes the same repair symbols of a block of `k`.
 fn compare(k: u32, esis: impl IntoIterator<Item = u32>) {
     let size = 4;
-    let block = Block::full(k, size, octets(u64::from(k), k as usize * size));
+    let block = Block::new_complete(k, size, octets(u64::from(k), k as usize * size));
     let mut theirs = raptor_code::SourceBlockEncoder::new(block.bytes(), k as usize).expect("K is in the table");
     assert_eq!(theirs.nb_source_symbols(), k);
     let mut encoder = encoder(k, size);
     let mut symbol = vec![0; size];
     for esi in esis {
-        encoder.repair(&block, esi, &mut symbol);
+        encoder.write_repair(&block, esi, &mut symbol);
         assert_eq!(symbol, theirs.fountain(esi), "k {k}, esi {esi}");
     }
 }
@@ -37,15 +37,15 @@ fn repair_symbols_are_those_of_raptor_code() {
 fn short_blocks_are_padded() {
     for k in 1..4_u32 {
         let (padding, size) = (4 - k, 5);
-        let source = Block::full(k, size, octets(9, k as usize * size));
+        let source = Block::new_complete(k, size, octets(9, k as usize * size));
         let mut padded = source.bytes().to_vec();
         padded.resize(4 * size, 0);
-        let padded = Block::full(4, size, padded);
+        let padded = Block::new_complete(4, size, padded);
         let (mut encoder, mut of_four) = (encoder(k, size), encoder(4, size));
         let (mut found, mut expected) = (vec![0; size], vec![0; size]);
         for esi in (k..k + 30).chain([symbol_limit(k) - 1]) {
-            encoder.repair(&source, esi, &mut found);
-            of_four.repair(&padded, esi + padding, &mut expected);
+            encoder.write_repair(&source, esi, &mut found);
+            of_four.write_repair(&padded, esi + padding, &mut expected);
             assert_eq!(found, expected, "k {k}, esi {esi}");
         }
         assert_eq!(symbol_limit(k) + padding, 1 << 16);
@@ -57,14 +57,14 @@ fn short_blocks_are_padded() {
 fn the_smallest_and_the_largest_block_decode() {
     for k in [1, 2, 3, 4, 5, 8191, MAX_SOURCE_SYMBOLS] {
         let size = 3;
-        let source = Block::full(k, size, octets(u64::from(k), k as usize * size));
+        let source = Block::new_complete(k, size, octets(u64::from(k), k as usize * size));
         let (mut encoder, mut decoder) = (encoder(k, size), decoder(k, size));
-        let mut block = Block::empty(k, size, vec![0x77; k as usize * size]);
+        let mut block = Block::new_missing(k, size, vec![0x77; k as usize * size]);
         let mut symbol = vec![0; size];
         let mut esi = symbol_limit(k);
         while let Progress::Need(_) = decoder.recover(&mut block) {
             esi -= 1;
-            encoder.repair(&source, esi, &mut symbol);
+            encoder.write_repair(&source, esi, &mut symbol);
             decoder.push(&block, esi, &symbol);
         }
         assert_eq!(block, source, "k {k}");

@@ -15,7 +15,7 @@ pub(crate) mod tables;
 pub use self::parameters::padded;
 pub(crate) use self::parameters::{MAX_SOURCE_SYMBOLS, is_prime};
 use self::syndrome::Syndrome;
-pub(crate) use self::system::System;
+pub(crate) use self::system::RaptorqSystem;
 pub use self::system::forget_plans;
 use crate::inactivation::Inactivation;
 use crate::repairs::Repairs;
@@ -25,11 +25,11 @@ use crate::{Block, Progress, systematic};
 pub(crate) const SYMBOL_LIMIT: u32 = 1 << 24;
 
 /// The encoder.
-pub(crate) type Encoder = systematic::Encoder<System>;
+pub(crate) type Encoder = systematic::Encoder<RaptorqSystem>;
 
 /// Creates an encoder of blocks of `k` source symbols.
 pub(crate) fn encoder(k: u32, symbol_size: usize) -> Encoder {
-    Encoder::new(System::new(k), symbol_size)
+    Encoder::new(RaptorqSystem::new(k), symbol_size)
 }
 
 /// How a decoder solves for the missing symbols.
@@ -55,7 +55,7 @@ enum Attempt {
 /// Holds repair symbols until the missing source symbols can be computed.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    system: System,
+    system: RaptorqSystem,
     repairs: Repairs,
     solver: Solver,
     attempt: Option<Attempt>,
@@ -68,7 +68,7 @@ impl Decoder {
 
     fn with_solver(k: u32, symbol_size: usize, solver: Solver) -> Self {
         let repairs = Repairs::new(k, symbol_size, SYMBOL_LIMIT);
-        Self { system: System::new(k), repairs, solver, attempt: None }
+        Self { system: RaptorqSystem::new(k), repairs, solver, attempt: None }
     }
 
     fn begin(&self, block: &Block) -> Attempt {

@@ -7,7 +7,7 @@
 //! from a block whose symbols are the rows of the identity over the missing symbols, the syndromes `r - b` from the
 //! block itself, once there are `l` independent rows.
 
-use super::system::System;
+use super::system::RaptorqSystem;
 use crate::inactivation::System as _;
 use crate::linear::Solved;
 use crate::matrix::RowEchelon;
@@ -19,7 +19,7 @@ use crate::{Block, kernel};
 /// number of missing symbols, that of inactivation to `k`; they are equal at about 5 `k` (measured at 1280 bytes a
 /// symbol, `k` from 100 to 10,000).
 pub(super) fn is_faster(block: &Block) -> bool {
-    let missing = u64::from(block.k() - block.present());
+    let missing = u64::from(block.k() - block.present_count());
     missing * missing <= 5 * u64::from(block.k())
 }
 
@@ -49,7 +49,7 @@ enum Equation {
 }
 
 impl Syndrome {
-    pub(super) fn new(system: &System, block: &Block) -> Self {
+    pub(super) fn new(system: &RaptorqSystem, block: &Block) -> Self {
         let columns: Vec<u32> = block.missing().collect();
         let count = columns.len();
         let mut identity = vec![0; count * count];
@@ -70,7 +70,7 @@ impl Syndrome {
 
     /// Adds the symbols that arrived since the last call; returns the least number of further symbols needed. Linearly
     /// dependent repair symbols are dropped, so that no peer can make this hold more than one for each missing symbol.
-    pub(super) fn add_symbols(&mut self, system: &System, repairs: &mut Repairs, block: &Block) -> u32 {
+    pub(super) fn add_symbols(&mut self, system: &RaptorqSystem, repairs: &mut Repairs, block: &Block) -> u32 {
         let count = self.columns.len();
         for column in 0..count {
             if block.is_present(self.columns[column]) && !self.came[column] {
@@ -86,7 +86,7 @@ impl Syndrome {
         (count - self.equations.len()) as u32
     }
 
-    fn add_repairs(&mut self, system: &System, repairs: &mut Repairs) {
+    fn add_repairs(&mut self, system: &RaptorqSystem, repairs: &mut Repairs) {
         let count = self.columns.len();
         let esis: Vec<u32> = repairs.iter().skip(self.used).map(|(esi, _)| esi).collect();
         let mut rows = vec![0; esis.len() * count];
@@ -116,7 +116,7 @@ impl Syndrome {
     }
 
     /// Writes the missing symbols into the block, when none is lacking.
-    pub(super) fn fill(&self, system: &System, repairs: &Repairs, block: &mut Block) {
+    pub(super) fn fill(&self, system: &RaptorqSystem, repairs: &Repairs, block: &mut Block) {
         let size = block.symbol_size();
         // The repair symbols of the block with zeros for all columns, then their difference from those received.
         let esis = self.equations.iter().filter_map(|equation| match equation {

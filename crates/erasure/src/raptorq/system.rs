@@ -17,13 +17,13 @@ const TERMS: usize = 11;
 
 /// The equations of blocks of `k` source symbols. Their inputs are the source symbols, then any that a caller adds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct System {
+pub(crate) struct RaptorqSystem {
     /// Source symbols without padding.
     pub(super) k: u32,
     pub(super) parameters: Parameters,
 }
 
-impl System {
+impl RaptorqSystem {
     pub(super) fn new(k: u32) -> Self {
         Self { k, parameters: Parameters::new(k) }
     }
@@ -35,7 +35,7 @@ impl System {
     }
 }
 
-impl crate::inactivation::System for System {
+impl crate::inactivation::System for RaptorqSystem {
     fn k(&self) -> u32 {
         self.k
     }
@@ -78,7 +78,7 @@ impl crate::inactivation::System for System {
     }
 }
 
-impl Systematic for System {
+impl Systematic for RaptorqSystem {
     fn symbol_limit(&self) -> u32 {
         SYMBOL_LIMIT
     }

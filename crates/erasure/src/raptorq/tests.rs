@@ -19,12 +19,12 @@ fn repair_symbols_are_those_of_rfc_6330() {
         (10_000, 0x3673_8f0e_d734_18fe),
     ];
     for (k, expected) in vectors {
-        let block = Block::full(k, 1280, octets(12345, k as usize * 1280));
+        let block = Block::new_complete(k, 1280, octets(12345, k as usize * 1280));
         let mut encoder = encoder(k, 1280);
         let mut symbol = vec![0; 1280];
         let mut hash = 0xcbf2_9ce4_8422_2325;
         for esi in k..k + 50 {
-            encoder.repair(&block, esi, &mut symbol);
+            encoder.write_repair(&block, esi, &mut symbol);
             hash = fnv1a64(hash, &symbol);
         }
         assert_eq!(hash, expected, "k {k}: {hash:016x}");
@@ -34,17 +34,17 @@ fn repair_symbols_are_those_of_rfc_6330() {
 /// Runs a decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; returns what it
 /// recovers and the symbols it took.
 fn decode(solver: Solver, k: u32, symbol_size: usize, lost: &[u32]) -> (Block, u32) {
-    let source = Block::full(k, symbol_size, octets(u64::from(k) + 1, k as usize * symbol_size));
+    let source = Block::new_complete(k, symbol_size, octets(u64::from(k) + 1, k as usize * symbol_size));
     let mut encoder = encoder(k, symbol_size);
     let mut decoder = Decoder::with_solver(k, symbol_size, solver);
-    let mut block = Block::empty(k, symbol_size, vec![0xbb; k as usize * symbol_size]);
+    let mut block = Block::new_missing(k, symbol_size, vec![0xbb; k as usize * symbol_size]);
     for esi in (0..k).filter(|esi| !lost.contains(esi)) {
         block.insert(esi, source.symbol(esi).unwrap());
     }
     let mut symbol = vec![0; symbol_size];
     let mut esi = k;
     while let Progress::Need(_) = decoder.recover(&mut block) {
-        encoder.repair(&source, esi, &mut symbol);
+        encoder.write_repair(&source, esi, &mut symbol);
         decoder.push(&block, esi, &symbol);
         esi += 1;
     }
@@ -71,18 +71,18 @@ fn both_solvers_recover_the_same() {
 #[test]
 fn elimination_goes_on_after_a_failure() {
     let (k, size) = (30, 9);
-    let source = Block::full(k, size, octets(7, k as usize * size));
+    let source = Block::new_complete(k, size, octets(7, k as usize * size));
     let mut failed = 0;
     for first in 0..3000 {
         let mut encoder = encoder(k, size);
         let mut decoder = Decoder::with_solver(k, size, Solver::Syndrome);
-        let mut block = Block::empty(k, size, Vec::new());
+        let mut block = Block::new_missing(k, size, Vec::new());
         for esi in 4..k {
             block.insert(esi, source.symbol(esi).unwrap());
         }
         let mut symbol = vec![0; size];
         for esi in k + first * 4..k + first * 4 + 4 {
-            encoder.repair(&source, esi, &mut symbol);
+            encoder.write_repair(&source, esi, &mut symbol);
             decoder.push(&block, esi, &symbol);
         }
         let Progress::Need(more) = decoder.recover(&mut block) else {
@@ -97,7 +97,7 @@ fn elimination_goes_on_after_a_failure() {
         }
         let mut esi = 200_000;
         while let Progress::Need(_) = decoder.recover(&mut block) {
-            encoder.repair(&source, esi, &mut symbol);
+            encoder.write_repair(&source, esi, &mut symbol);
             decoder.push(&block, esi, &symbol);
             esi += 1;
         }
@@ -112,7 +112,7 @@ fn elimination_goes_on_after_a_failure() {
 #[test]
 fn plans_are_short() {
     for (k, most_inactive, most_additions) in [(101, 26, 7.9), (1002, 68, 9.3), (10_017, 205, 9.1)] {
-        let (inactive, additions) = System::new(k).encoding_plan().cost();
+        let (inactive, additions) = RaptorqSystem::new(k).encoding_plan().cost();
         let additions = additions as f64 / f64::from(k);
         assert!(inactive <= most_inactive && additions <= most_additions, "k {k}: {inactive}, {additions}");
         assert!(inactive > most_inactive / 2 && additions > most_additions / 2.0, "k {k}: {inactive}, {additions}");
@@ -122,12 +122,12 @@ fn plans_are_short() {
 /// A peer that sends linearly dependent symbols does not make a decoder hold more of them.
 #[test]
 fn symbols_that_say_nothing_new_are_dropped() {
-    let unit = Block::full(1, 1, vec![1]);
+    let unit = Block::new_complete(1, 1, vec![1]);
     let mut encoder = encoder(1, 1);
     let mut symbol = [1];
     let nothing: Vec<u32> = (1..200_000)
         .filter(|&esi| {
-            encoder.repair(&unit, esi, &mut symbol);
+            encoder.write_repair(&unit, esi, &mut symbol);
             symbol == [0]
         })
         .collect();
@@ -135,7 +135,7 @@ fn symbols_that_say_nothing_new_are_dropped() {
     // Over the whole block a symbol may be about other unknowns, of which there are 27.
     for (solver, most) in [(Solver::Syndrome, 1), (Solver::Inactivation, 28)] {
         let mut decoder = Decoder::with_solver(1, 1, solver);
-        let mut block = Block::empty(1, 1, Vec::new());
+        let mut block = Block::new_missing(1, 1, Vec::new());
         for &esi in &nothing {
             assert_eq!(decoder.push(&block, esi, &[0]), Progress::Ready);
             assert_eq!(decoder.recover(&mut block), Progress::Need(1));
@@ -149,23 +149,23 @@ fn symbols_that_say_nothing_new_are_dropped() {
 #[test]
 fn entangled_symbols_are_dropped() {
     let (k, size) = (3000, 1);
-    let system = System::new(k);
-    let source = Block::full(k, size, octets(3, k as usize));
+    let system = RaptorqSystem::new(k);
+    let source = Block::new_complete(k, size, octets(3, k as usize));
     let mut encoder = encoder(k, size);
     let mut decoder = Decoder::with_solver(k, size, Solver::Inactivation);
-    let mut block = Block::empty(k, size, Vec::new());
+    let mut block = Block::new_missing(k, size, Vec::new());
     let dense = (k..SYMBOL_LIMIT).filter(|&esi| terms_of(&system, esi).len() > 25);
     let mut symbol = [0];
     for esi in dense.take(k as usize) {
-        encoder.repair(&source, esi, &mut symbol);
-        assert_ne!(decoder.push(&block, esi, &symbol), Progress::Useless);
+        encoder.write_repair(&source, esi, &mut symbol);
+        assert_ne!(decoder.push(&block, esi, &symbol), Progress::Redundant);
     }
     assert_eq!(decoder.recover(&mut block), Progress::Need(k));
     assert_eq!(decoder.repairs.count(), 0);
     let mut esi = k;
     while let Progress::Need(more) = decoder.recover(&mut block) {
         for esi in esi..esi + more {
-            encoder.repair(&source, esi, &mut symbol);
+            encoder.write_repair(&source, esi, &mut symbol);
             decoder.push(&block, esi, &symbol);
         }
         esi += more;

@@ -42,7 +42,7 @@ impl crate::Encoder for Encoder {
         SYMBOL_LIMIT
     }
 
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
+    fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
         assert_eq!(out.len(), self.symbol_size, "room for one symbol");
         self.repairs(source, esi, out);
     }
@@ -128,11 +128,11 @@ mod tests {
     /// Computed independently of this program, from the definition alone.
     #[test]
     fn known_symbols() {
-        let source = Block::full(3, 1, vec![0x01, 0x20, 0xff]);
+        let source = Block::new_complete(3, 1, vec![0x01, 0x20, 0xff]);
         let mut encoder = Encoder::new(3, 1);
         for (esi, symbol) in [(3, 0x1b), (4, 0xba), (255, 0x64)] {
             let mut out = [0];
-            encoder.repair(&source, esi, &mut out);
+            encoder.write_repair(&source, esi, &mut out);
             assert_eq!(out, [symbol], "repair symbol {esi}");
         }
     }
@@ -142,9 +142,9 @@ mod tests {
     fn any_number_of_losses_is_made_good_where_it_was() {
         for (k, symbol_size) in [(1, 3), (2, 1), (32, 129), (128, 17)] {
             let bytes = (0..k as usize * symbol_size).map(|i| (i as u32).wrapping_mul(0x9e37_79b1).to_le_bytes()[3]);
-            let source = Block::full(k, symbol_size, bytes.collect());
+            let source = Block::new_complete(k, symbol_size, bytes.collect());
             for lost in 1..=k {
-                let mut received = Block::empty(k, symbol_size, vec![0xee; source.bytes().len()]);
+                let mut received = Block::new_missing(k, symbol_size, vec![0xee; source.bytes().len()]);
                 // Steps of 37 reach every id of the block once: k is a power of two.
                 let order = (0..k).map(|i| i * 37 % k);
                 for esi in order.skip(lost as usize) {

@@ -80,7 +80,7 @@ impl crate::Encoder for Encoder {
         symbol_limit(self.k)
     }
 
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
+    fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
         assert!(
             source.is_complete() && source.k() == self.k && source.symbol_size() == self.symbol_size,
             "not the block of this encoder"
@@ -123,7 +123,7 @@ impl Decoder {
         let (k, size) = (block.k(), block.symbol_size());
         let mut used: Vec<_> = self.repairs.iter().collect();
         used.sort_unstable_by_key(|&(esi, _)| esi);
-        used.truncate((k - block.present()) as usize);
+        used.truncate((k - block.present_count()) as usize);
         let count = used.last().map_or(1, |&(esi, _)| esi - k + 1);
         let mut code = LowRateDecoder::new(k as usize, count as usize, size, DefaultEngine::new(), None)
             .expect("counts and size were checked");

@@ -1,7 +1,7 @@
 //! The receiver's half: Gaussian elimination as symbols arrive (RFC 8681, section 6.2).
 
 use super::coefficients::{Field, coefficients};
-use super::{MAX_WINDOW, Repair};
+use super::{MAX_WINDOW, RepairId};
 use crate::Progress;
 use crate::kernel::{add_scaled, scale};
 use crate::matrix::{Row, RowEchelon};
@@ -43,7 +43,7 @@ impl Row for Equation {
 /// equations, each a symbol and a coefficient for every symbol kept. One packet costs at most one pass over its window
 /// and two over the equations. Older symbols are dropped. No input makes it panic.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct WindowDecoder {
     field: Field,
     symbol_size: usize,
     window: u32,
@@ -56,7 +56,7 @@ pub struct Decoder {
     spare: Vec<Vec<u8>>,
 }
 
-impl Decoder {
+impl WindowDecoder {
     /// Creates a decoder for repair symbols over at most `window` symbols of `symbol_size` bytes.
     ///
     /// # Panics
@@ -78,15 +78,15 @@ impl Decoder {
     }
 
     /// Handles an arrived source symbol. Known ones, those that are too old and those of another size are
-    /// [`Progress::Useless`]; otherwise as [`Decoder::repair`].
+    /// [`Progress::Redundant`]; otherwise as [`Decoder::repair`].
     pub fn source(&mut self, id: u64, symbol: &[u8]) -> Progress {
         if symbol.len() != self.symbol_size || id < self.low || id == u64::MAX {
-            return Progress::Useless;
+            return Progress::Redundant;
         }
         self.reach(id);
         let at = (id - self.low) as usize;
         if self.symbols[at].is_some() {
-            return Progress::Useless;
+            return Progress::Redundant;
         }
         self.symbols[at] = Some(copy_of(symbol, &mut self.spare));
         self.settle(id, symbol);
@@ -95,23 +95,23 @@ impl Decoder {
 
     /// Handles an arrived repair symbol. [`Progress::Ready`]: [`Decoder::next_recovered`] may return a symbol.
     ///
-    /// [`Progress::Useless`] are symbols that are linearly dependent or of another size, whose window is empty, larger
+    /// [`Progress::Redundant`] are symbols that are linearly dependent or of another size, whose window is empty, larger
     /// than the decoder's, or begins with a dropped symbol, and those for which there is no room.
-    pub fn repair(&mut self, repair: Repair, symbol: &[u8]) -> Progress {
+    pub fn repair(&mut self, repair: RepairId, symbol: &[u8]) -> Progress {
         let symbols = u32::from(repair.symbols);
         let shaped = symbol.len() == self.symbol_size && (1..=self.window).contains(&symbols);
         let Some(end) = repair.first.checked_add(symbols.into()).filter(|_| shaped && repair.first >= self.low) else {
-            return Progress::Useless;
+            return Progress::Redundant;
         };
         self.reach(end - 1);
         let from = (repair.first - self.low) as usize;
         let missing = (from..from + symbols as usize).any(|at| self.symbols[at].is_none());
         if !missing || self.equations.rank() >= self.most_equations() {
-            return Progress::Useless;
+            return Progress::Redundant;
         }
         let sum = copy_of(symbol, &mut self.spare);
         let equation = self.equation(repair, sum);
-        if self.insert(equation) { self.gather() } else { Progress::Useless }
+        if self.insert(equation) { self.gather() } else { Progress::Redundant }
     }
 
     /// Returns a recovered source symbol and its id; each once, while it is kept.
@@ -177,7 +177,7 @@ impl Decoder {
     }
 
     /// Returns a repair symbol's equation of the missing symbols.
-    fn equation(&self, repair: Repair, mut sum: Vec<u8>) -> Equation {
+    fn equation(&self, repair: RepairId, mut sum: Vec<u8>) -> Equation {
         let mut factors = vec![0; usize::from(repair.symbols)];
         coefficients(self.field, repair.density, repair.key, &mut factors);
         let mut coefficients = vec![0; self.kept() as usize];

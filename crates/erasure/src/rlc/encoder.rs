@@ -1,13 +1,13 @@
 //! The sender's half: the last source symbols, and repair made from them.
 
 use super::coefficients::{Density, Field, coefficients};
-use super::{MAX_WINDOW, Repair};
+use super::{MAX_WINDOW, RepairId};
 use crate::kernel::add_scaled;
 use std::ops::Range;
 
 /// The window of the source symbols sent last, in a ring buffer that grows as they are added.
 #[derive(Clone, Debug)]
-pub struct Encoder {
+pub struct WindowEncoder {
     field: Field,
     symbol_size: usize,
     window: u32,
@@ -15,7 +15,7 @@ pub struct Encoder {
     present: Range<u64>,
 }
 
-impl Encoder {
+impl WindowEncoder {
     /// Creates an encoder whose window holds at most `window` symbols of `symbol_size` bytes.
     ///
     /// # Panics
@@ -68,7 +68,7 @@ impl Encoder {
     /// # Panics
     ///
     /// When `out` is not one symbol long.
-    pub fn repair(&self, key: u16, density: Density, out: &mut [u8]) -> Option<Repair> {
+    pub fn repair(&self, key: u16, density: Density, out: &mut [u8]) -> Option<RepairId> {
         assert_eq!(out.len(), self.symbol_size, "a symbol of another size");
         let symbols = u16::try_from(self.present.end - self.present.start).ok().filter(|symbols| *symbols > 0)?;
         let mut factors = vec![0; usize::from(symbols)];
@@ -79,7 +79,7 @@ impl Encoder {
                 add_scaled(out, &self.ring[self.place(id)], factor);
             }
         }
-        Some(Repair { key, density, first: self.present.start, symbols })
+        Some(RepairId { key, density, first: self.present.start, symbols })
     }
 
     fn place(&self, id: u64) -> Range<usize> {

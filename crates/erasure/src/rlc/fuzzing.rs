@@ -1,6 +1,6 @@
 //! Fuzz target: any bytes become source symbols, losses and repair.
 
-use super::{Decoder, Density, Encoder, Field, Repair};
+use super::{Density, Field, RepairId, WindowDecoder, WindowEncoder};
 use crate::Progress;
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ pub fn fuzz_window(data: &[u8]) {
 }
 
 struct Case {
-    encoder: Encoder,
-    decoder: Decoder,
+    encoder: WindowEncoder,
+    decoder: WindowDecoder,
     density: Density,
     window: u32,
     symbol_size: usize,
@@ -44,8 +44,8 @@ impl Case {
         let window = 1 + u32::from(head[1]) % MAX_WINDOW;
         let symbol_size = 1 + usize::from(head[2]) % 20;
         Self {
-            encoder: Encoder::new(field, symbol_size, window),
-            decoder: Decoder::new(field, symbol_size, window),
+            encoder: WindowEncoder::new(field, symbol_size, window),
+            decoder: WindowDecoder::new(field, symbol_size, window),
             density: Density::new(head[0] & 15).expect("four bits"),
             window,
             symbol_size,
@@ -89,7 +89,7 @@ impl Case {
             return;
         }
         let progress = self.decoder.source(id, &self.symbol(id));
-        assert!(progress == Progress::Useless || self.known.insert(id), "symbol {id} taken twice");
+        assert!(progress == Progress::Redundant || self.known.insert(id), "symbol {id} taken twice");
     }
 
     fn repair(&mut self, key: u16) {
@@ -111,14 +111,14 @@ impl Case {
             2 => (u64::MAX - u64::from(number), wide),
             _ => (u64::MAX, 1),
         };
-        let repair = Repair { key: number.into(), density: self.density, first, symbols };
-        assert_eq!(self.decoder.repair(repair, &symbol), Progress::Useless, "{repair:?}");
+        let repair = RepairId { key: number.into(), density: self.density, first, symbols };
+        assert_eq!(self.decoder.repair(repair, &symbol), Progress::Redundant, "{repair:?}");
     }
 
     fn refuse_source(&mut self, count: u8, number: u8) {
         let symbol = vec![number; self.symbol_size + 1 + usize::from(count)];
-        assert_eq!(self.decoder.source(self.sent, &symbol), Progress::Useless);
-        assert_eq!(self.decoder.source(u64::MAX, &symbol[..self.symbol_size]), Progress::Useless);
+        assert_eq!(self.decoder.source(self.sent, &symbol), Progress::Redundant);
+        assert_eq!(self.decoder.source(u64::MAX, &symbol[..self.symbol_size]), Progress::Redundant);
     }
 
     /// Checks that recovered symbols are right and the memory is within its bounds.

@@ -4,14 +4,14 @@
 //! There are no blocks. Source symbols are numbered from 0 on (the RFC's ESI) and sent as they are; between them,
 //! repair symbols are sent over a *window* of the preceding ones. A lost symbol is recovered as soon as the received
 //! windows have as many repair symbols as missing symbols, without waiting for the end of a block. Given the window and
-//! the key of a repair symbol from the [`Encoder`], both ends draw the same coefficients from TinyMT32 (RFC 8682).
+//! the key of a repair symbol from the [`WindowEncoder`], both ends draw the same coefficients from TinyMT32 (RFC 8682).
 //!
 //! ```
-//! use erasure::rlc::{Decoder, Density, Encoder, Field};
+//! use erasure::rlc::{WindowDecoder, Density, WindowEncoder, Field};
 //!
 //! let (symbol_size, window) = (4, 16);
-//! let mut encoder = Encoder::new(Field::Gf256, symbol_size, window);
-//! let mut decoder = Decoder::new(Field::Gf256, symbol_size, window);
+//! let mut encoder = WindowEncoder::new(Field::Gf256, symbol_size, window);
+//! let mut decoder = WindowDecoder::new(Field::Gf256, symbol_size, window);
 //! for (id, symbol) in [b"slid", b"ing ", b"wind", b"ows!"].into_iter().enumerate() {
 //!     assert_eq!(encoder.push(symbol), id as u64);
 //!     if id != 2 {
@@ -39,15 +39,15 @@ mod tinymt32;
 mod tests;
 
 pub use coefficients::{Density, Field};
-pub use decoder::Decoder;
-pub use encoder::Encoder;
+pub use decoder::WindowDecoder;
+pub use encoder::WindowEncoder;
 
 /// Largest window, in symbols: the 12 bits of NSS (RFC 8681, section 4.1.3).
 pub const MAX_WINDOW: u32 = 4_095;
 
 /// The parameters of a repair symbol: the fields of the RFC's Repair FEC Payload ID (section 4.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repair {
+pub struct RepairId {
     /// The seed of its coefficients. In GF(2) with the full density it has no effect.
     pub key: u16,
     /// DT.

@@ -1,7 +1,7 @@
 //! RLC against values derived elsewhere, against elimination all at once, and under loss.
 
 use super::coefficients::coefficients;
-use super::{Decoder, Density, Encoder, Field, Repair};
+use super::{Density, Field, RepairId, WindowDecoder, WindowEncoder};
 use crate::Progress;
 use crate::kernel::{add_scaled, scale};
 use proptest::prelude::*;
@@ -51,13 +51,13 @@ fn repair_symbols_are_those_of_others() {
         (Field::Gf2, 7, 9, [134, 190, 106, 74, 94, 102]),
         (Field::Gf2, 15, 4, [128, 212, 0, 84, 128, 204]),
     ] {
-        let mut encoder = Encoder::new(field, 6, 12);
+        let mut encoder = WindowEncoder::new(field, 6, 12);
         for id in 0..19 {
             assert_eq!(encoder.push(&vector_symbol(id)), id);
         }
         let (density, mut symbol) = (Density::new(threshold).unwrap(), [0; 6]);
         let repair = encoder.repair(key, density, &mut symbol);
-        assert_eq!(repair, Some(Repair { key, density, first: 7, symbols: 12 }));
+        assert_eq!(repair, Some(RepairId { key, density, first: 7, symbols: 12 }));
         assert_eq!(symbol, expected, "{field:?}, DT {threshold}, key {key}");
     }
 }
@@ -82,7 +82,7 @@ fn rows_are_multiplied_octet_by_octet() {
 
 #[test]
 fn windows_slide_and_shrink() {
-    let mut encoder = Encoder::new(Field::Gf256, 1, 4);
+    let mut encoder = WindowEncoder::new(Field::Gf256, 1, 4);
     let mut out = [9];
     assert_eq!(encoder.repair(0, Density::FULL, &mut out), None);
     (0..6).for_each(|octet| assert_eq!(encoder.push(&[octet]), octet.into()));
@@ -100,9 +100,9 @@ fn windows_slide_and_shrink() {
 /// A later symbol repairs an earlier loss: two losses wait for the second repair, and are recovered with it.
 #[test]
 fn two_losses_follow_from_two_repair_symbols() {
-    let mut encoder = Encoder::new(Field::Gf256, 2, 8);
-    let mut decoder = Decoder::new(Field::Gf256, 2, 8);
-    let repair = |encoder: &Encoder, decoder: &mut Decoder, key| {
+    let mut encoder = WindowEncoder::new(Field::Gf256, 2, 8);
+    let mut decoder = WindowDecoder::new(Field::Gf256, 2, 8);
+    let repair = |encoder: &WindowEncoder, decoder: &mut WindowDecoder, key| {
         let mut symbol = [0; 2];
         let repair = encoder.repair(key, Density::FULL, &mut symbol).expect("not empty");
         decoder.repair(repair, &symbol)
@@ -114,7 +114,7 @@ fn two_losses_follow_from_two_repair_symbols() {
         }
     }
     assert_eq!(repair(&encoder, &mut decoder, 1), Progress::Need(1));
-    assert_eq!(repair(&encoder, &mut decoder, 1), Progress::Useless, "the same again");
+    assert_eq!(repair(&encoder, &mut decoder, 1), Progress::Redundant, "the same again");
     assert_eq!(decoder.next_recovered(), None);
     assert_eq!(repair(&encoder, &mut decoder, 2), Progress::Ready);
     let mut found = BTreeMap::new();
@@ -122,14 +122,14 @@ fn two_losses_follow_from_two_repair_symbols() {
         found.insert(id, symbol.to_vec());
     }
     assert_eq!(found, BTreeMap::from([(1, vec![1, 7]), (3, vec![3, 7])]));
-    assert_eq!(decoder.source(1, &[1, 7]), Progress::Useless, "known");
-    assert_eq!(repair(&encoder, &mut decoder, 3), Progress::Useless, "nothing is missing");
+    assert_eq!(decoder.source(1, &[1, 7]), Progress::Redundant, "known");
+    assert_eq!(repair(&encoder, &mut decoder, 3), Progress::Redundant, "nothing is missing");
 }
 
 /// A symbol that is too old to be kept is lost for good, and costs one equation. It is eliminated from the others.
 #[test]
 fn a_forgotten_symbol_costs_one_equation() {
-    let (mut encoder, mut decoder) = (Encoder::new(Field::Gf256, 1, 8), Decoder::new(Field::Gf256, 1, 8));
+    let (mut encoder, mut decoder) = (WindowEncoder::new(Field::Gf256, 1, 8), WindowDecoder::new(Field::Gf256, 1, 8));
     let mut old = None;
     for id in 0..24u8 {
         encoder.push(&[id]);
@@ -150,7 +150,7 @@ fn a_forgotten_symbol_costs_one_equation() {
         assert_eq!(decoder.buffers().1, [0, 2, 1][usize::from(id >= 9) + usize::from(id >= 19)], "{id}");
     }
     let (repair, symbol) = old.expect("made above");
-    assert_eq!(decoder.repair(repair, &symbol), Progress::Useless, "its window begins with a forgotten symbol");
+    assert_eq!(decoder.repair(repair, &symbol), Progress::Redundant, "its window begins with a forgotten symbol");
     assert_eq!(decoder.source(9, &[9]), Progress::Ready);
     assert_eq!(decoder.next_recovered(), Some((8, &[8][..])));
     assert_eq!(decoder.next_recovered(), None);
@@ -170,7 +170,7 @@ fn fates() -> impl Strategy<Value = Vec<(bool, u8, u8)>> {
 #[derive(Clone, Debug)]
 enum Arrival {
     Source(u64),
-    Repair(Repair, Vec<u8>),
+    Repair(RepairId, Vec<u8>),
 }
 
 fn octets(id: u64) -> Vec<u8> {
@@ -178,7 +178,7 @@ fn octets(id: u64) -> Vec<u8> {
 }
 
 fn arrivals(field: Field, density: Density, window: u32, fates: &[(bool, u8, u8)]) -> Vec<Arrival> {
-    let mut encoder = Encoder::new(field, 5, window);
+    let mut encoder = WindowEncoder::new(field, 5, window);
     let (mut arrivals, mut key) = (BTreeMap::new(), 0);
     for (at, (arrives, late, repairs)) in fates.iter().enumerate() {
         let id = encoder.push(&octets(at as u64));
@@ -242,12 +242,12 @@ proptest! {
     /// Whatever is lost, late or duplicated, nothing wrong is recovered; and if nothing is dropped, everything that
     /// follows is.
     #[test]
-    fn what_follows_is_found_and_nothing_else(
+    fn rlc_any_loss_recovers_nothing_wrong(
         gf2 in any::<bool>(), threshold in prop_oneof![2 => Just(15u8), 1 => 2..15u8], window in 1..80u32, fates in fates(), again in 0..7usize,
     ) {
         let (field, density) = (if gf2 { Field::Gf2 } else { Field::Gf256 }, Density::new(threshold).unwrap());
         let arrivals = arrivals(field, density, window, &fates);
-        let mut decoder = Decoder::new(field, 5, window);
+        let mut decoder = WindowDecoder::new(field, 5, window);
         let mut found = Vec::new();
         let mut repairs = 0;
         for (at, arrival) in arrivals.iter().enumerate() {
@@ -280,9 +280,9 @@ proptest! {
     fn lies_cost_no_more_than_the_window(
         window in 1..20u32, lies in prop::collection::vec((any::<u16>(), 0..200u64, 0..30u16, any::<bool>()), 1..200),
     ) {
-        let mut decoder = Decoder::new(Field::Gf256, 3, window);
+        let mut decoder = WindowDecoder::new(Field::Gf256, 3, window);
         for (key, first, symbols, source) in lies {
-            let repair = Repair { key, density: Density::FULL, first, symbols };
+            let repair = RepairId { key, density: Density::FULL, first, symbols };
             let _ = if source { decoder.source(first, &key.to_be_bytes().repeat(2)[..3]) } else { decoder.repair(repair, &[1, 2, 3]) };
             let (buffers, equations) = decoder.buffers();
             prop_assert!(equations <= decoder.most_equations());
@@ -305,8 +305,8 @@ fn the_corpus_passes() {
 /// Ids end with 64 bits: a window up to the last is accepted, one beyond it is refused.
 #[test]
 fn the_last_ids_there_are() {
-    let mut decoder = Decoder::new(Field::Gf256, 4, 3);
-    let last = Repair { key: 1, density: Density::FULL, first: u64::MAX - 3, symbols: 3 };
-    assert_ne!(decoder.repair(last, &[0; 4]), Progress::Useless);
-    assert_eq!(decoder.repair(Repair { first: u64::MAX - 1, ..last }, &[0; 4]), Progress::Useless);
+    let mut decoder = WindowDecoder::new(Field::Gf256, 4, 3);
+    let last = RepairId { key: 1, density: Density::FULL, first: u64::MAX - 3, symbols: 3 };
+    assert_ne!(decoder.repair(last, &[0; 4]), Progress::Redundant);
+    assert_eq!(decoder.repair(RepairId { first: u64::MAX - 1, ..last }, &[0; 4]), Progress::Redundant);
 }

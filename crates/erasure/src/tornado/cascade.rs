@@ -3,7 +3,7 @@
 use std::iter::successors;
 use std::ops::Range;
 
-use super::Rate;
+use super::CheckShare;
 
 /// A level of at most this many symbols is the end: then the MDS code stays within the 256 symbols of GF(2^8) at every
 /// rate.
@@ -29,7 +29,7 @@ pub(super) struct Cascade {
 }
 
 /// Returns the check symbols of a level with these left symbols; `None` if the lefts are few enough to be the end.
-fn checks(lefts: &Range<u32>, rate: Rate) -> Option<Range<u32>> {
+fn checks(lefts: &Range<u32>, rate: CheckShare) -> Option<Range<u32>> {
     let count = lefts.len() as u32;
     // Departs: 1997 has beta times the lefts. The smaller a level, the more its losses vary, by their square root.
     let checks = (count * u32::from(rate.of_128())).div_ceil(128) + count.isqrt() / 2;
@@ -37,13 +37,13 @@ fn checks(lefts: &Range<u32>, rate: Rate) -> Option<Range<u32>> {
 }
 
 /// Iterates over the left symbols of each level and, last, of the end.
-fn sides(k: u32, rate: Rate) -> impl Iterator<Item = Range<u32>> {
+fn sides(k: u32, rate: CheckShare) -> impl Iterator<Item = Range<u32>> {
     successors(Some(0..k), move |lefts| checks(lefts, rate))
 }
 
 /// Returns the source and repair symbols of the MDS code. Allocates nothing: the probability of failure is computed
 /// very often.
-pub(super) fn end(k: u32, rate: Rate) -> (Range<u32>, Range<u32>) {
+pub(super) fn end(k: u32, rate: CheckShare) -> (Range<u32>, Range<u32>) {
     let end = sides(k, rate).last().expect("a side at least, the source symbols");
     // A code of rate 1 - beta has beta / (1 - beta) repair symbols for each source symbol.
     let (lefts, rate) = (end.len() as u32, u32::from(rate.of_128()));
@@ -53,7 +53,7 @@ pub(super) fn end(k: u32, rate: Rate) -> (Range<u32>, Range<u32>) {
 }
 
 impl Cascade {
-    pub(super) fn new(k: u32, rate: Rate) -> Self {
+    pub(super) fn new(k: u32, rate: CheckShare) -> Self {
         let level = |lefts| checks(&lefts, rate).map(|checks| Level { lefts, checks });
         let (end, repairs) = end(k, rate);
         Self { levels: sides(k, rate).filter_map(level).collect(), end, repairs }

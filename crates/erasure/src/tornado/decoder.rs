@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use super::Design;
+use super::TornadoCode;
 use super::graph::Graph;
-use super::peeling::{Peeling, Step};
+use super::peeling::{PeelStep, Peeling};
 use crate::kernel::add_many;
 use crate::repairs::Repairs;
 use crate::{Block, BlockCode, Progress};
@@ -18,7 +18,7 @@ const PART_OF_REPAIRS: u32 = 256;
 /// Peels as symbols arrive.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    design: Design,
+    design: TornadoCode,
     repairs: Repairs,
     peeling: Option<Peeling>,
     /// The source symbols that were absent at the last peeling.
@@ -28,7 +28,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(design: Design, k: u32, symbol_size: usize) -> Self {
+    pub(super) fn new(design: TornadoCode, k: u32, symbol_size: usize) -> Self {
         let repairs = Repairs::new(k, symbol_size, design.symbol_limit(k));
         Self { design, repairs, peeling: None, absent: Vec::new(), learnt: 0 }
     }
@@ -73,7 +73,7 @@ impl crate::Decoder for Decoder {
             let all = self.design.symbol_limit(block.k()) - block.k();
             return self.repairs.wait_for(block, missing.div_ceil(PART_OF_MISSING).max(all / PART_OF_REPAIRS));
         }
-        let Some(peeling) = self.peeling.take() else { return Progress::Useless };
+        let Some(peeling) = self.peeling.take() else { return Progress::Redundant };
         if Values::new(&peeling.graph, &self.repairs).run(&peeling, block) {
             self.repairs.clear();
             return Progress::Ready;
@@ -122,7 +122,7 @@ impl<'a> Values<'a> {
         let mut sum = vec![0; self.symbol_size];
         for step in steps {
             match step {
-                Step::Equation { equation, symbol } => {
+                PeelStep::Equation { equation, symbol } => {
                     let others = self.graph.lefts(equation).iter().copied().chain([self.graph.k + equation]);
                     let others: Vec<&[u8]> =
                         others.filter(|&other| other != symbol).filter_map(|other| self.get(block, other)).collect();
@@ -130,14 +130,14 @@ impl<'a> Values<'a> {
                     add_many(&mut sum, &others);
                     self.set(block, symbol, &sum);
                 }
-                Step::End => self.solve_end(peeling, block),
+                PeelStep::End => self.solve_end(peeling, block),
             }
         }
         block.is_complete()
     }
 
     /// Returns the steps without which a missing source symbol does not follow, found from the last to the first.
-    fn needed(&self, peeling: &Peeling, block: &Block) -> Option<Vec<Step>> {
+    fn needed(&self, peeling: &Peeling, block: &Block) -> Option<Vec<PeelStep>> {
         let mut wanted = Wanted { marks: vec![false; self.graph.cascade.symbol_limit() as usize], count: 0 };
         for symbol in block.missing() {
             wanted.mark(symbol);
@@ -145,8 +145,8 @@ impl<'a> Values<'a> {
         let mut steps = Vec::new();
         for &step in peeling.steps().iter().rev() {
             let used = match step {
-                Step::Equation { symbol, .. } => wanted.take(symbol),
-                Step::End => peeling.by_end().iter().filter(|&&symbol| wanted.take(symbol)).count() > 0,
+                PeelStep::Equation { symbol, .. } => wanted.take(symbol),
+                PeelStep::End => peeling.by_end().iter().filter(|&&symbol| wanted.take(symbol)).count() > 0,
             };
             if !used {
                 continue;
@@ -158,12 +158,12 @@ impl<'a> Values<'a> {
                 }
             };
             match step {
-                Step::Equation { equation, symbol } => {
+                PeelStep::Equation { equation, symbol } => {
                     let members = self.graph.lefts(equation).iter().copied().chain([self.graph.k + equation]);
                     members.filter(|&member| member != symbol).for_each(&mut mark);
                 }
                 // Ascending, as the end's source symbols are.
-                Step::End => {
+                PeelStep::End => {
                     let known = |symbol: &u32| peeling.by_end().binary_search(symbol).is_err();
                     self.graph.cascade.end.clone().filter(known).for_each(&mut mark);
                 }
@@ -177,7 +177,7 @@ impl<'a> Values<'a> {
     fn solve_end(&mut self, peeling: &Peeling, block: &mut Block) {
         let cascade = &self.graph.cascade;
         let count = cascade.end.len() as u32;
-        let mut end = Block::empty(count, self.symbol_size, Vec::new());
+        let mut end = Block::new_missing(count, self.symbol_size, Vec::new());
         for (index, symbol) in (0..).zip(cascade.end.clone()) {
             if let Some(bytes) = self.get(block, symbol) {
                 end.insert(index, bytes);

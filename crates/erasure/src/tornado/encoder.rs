@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Design;
+use super::TornadoCode;
 use super::graph::Graph;
 use crate::kernel::add_many;
 use crate::{Block, BlockCode};
 
 /// The MDS code of the end.
-struct End {
+struct FinalCode {
     encoder: Box<dyn crate::Encoder>,
     /// Its source symbols; none where the whole block is the end.
     block: Option<Block>,
@@ -17,7 +17,7 @@ struct End {
 
 /// Makes a check symbol of the first level by itself, others with all of the levels before, and keeps them.
 pub(super) struct Encoder {
-    design: Design,
+    design: TornadoCode,
     k: u32,
     symbol_size: usize,
     symbol_limit: u32,
@@ -27,11 +27,11 @@ pub(super) struct Encoder {
     made: Vec<bool>,
     /// Levels of which all check symbols are made.
     complete: usize,
-    end: Option<End>,
+    end: Option<FinalCode>,
 }
 
 impl Encoder {
-    pub(super) fn new(design: Design, k: u32, symbol_size: usize) -> Self {
+    pub(super) fn new(design: TornadoCode, k: u32, symbol_size: usize) -> Self {
         Self {
             design,
             k,
@@ -94,12 +94,12 @@ impl Encoder {
             let encoder = BlockCode::ReedSolomon.encoder(count, self.symbol_size).expect("checked when this was made");
             let block = (!cascade.levels.is_empty()).then(|| {
                 let first = (cascade.end.start - self.k) as usize * self.symbol_size;
-                Block::full(count, self.symbol_size, self.checks[first..].to_vec())
+                Block::new_complete(count, self.symbol_size, self.checks[first..].to_vec())
             });
-            self.end = Some(End { encoder, block });
+            self.end = Some(FinalCode { encoder, block });
         }
-        if let Some(End { encoder, block }) = &mut self.end {
-            encoder.repair(block.as_ref().unwrap_or(source), count + (esi - cascade.repairs.start), out);
+        if let Some(FinalCode { encoder, block }) = &mut self.end {
+            encoder.write_repair(block.as_ref().unwrap_or(source), count + (esi - cascade.repairs.start), out);
         }
     }
 }
@@ -109,7 +109,7 @@ impl crate::Encoder for Encoder {
         self.symbol_limit
     }
 
-    fn repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
+    fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]) {
         assert!(
             source.is_complete() && source.k() == self.k && source.symbol_size() == self.symbol_size,
             "not the block of this encoder"

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Design;
+use super::TornadoCode;
 use super::cascade::{Cascade, Level};
 use crate::splitmix::SplitMix64;
 
@@ -17,7 +17,7 @@ const CACHED_SYMBOLS: u32 = 1 << 17;
 
 /// Graphs are deterministic, so the cache belongs to the process; it changes the time a call takes,
 /// never its result.
-static CACHE: Mutex<Vec<(Design, u32, Arc<Graph>)>> = Mutex::new(Vec::new());
+static CACHE: Mutex<Vec<(TornadoCode, u32, Arc<Graph>)>> = Mutex::new(Vec::new());
 
 /// Lists of numbers, one after another.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ pub(super) struct Graph {
 
 impl Graph {
     /// Returns the graphs of a design for blocks of `k` symbols.
-    pub(super) fn of(design: Design, k: u32) -> Arc<Self> {
-        let cached = |cache: &mut Vec<(Design, u32, Arc<Self>)>| {
+    pub(super) fn of(design: TornadoCode, k: u32) -> Arc<Self> {
+        let cached = |cache: &mut Vec<(TornadoCode, u32, Arc<Self>)>| {
             let at = cache.iter().position(|&(other, other_k, _)| (other, other_k) == (design, k))?;
             cache[at..].rotate_left(1);
             cache.last().map(|(_, _, graph)| Arc::clone(graph))
@@ -94,7 +94,7 @@ impl Graph {
         graph
     }
 
-    fn new(design: Design, k: u32) -> Self {
+    fn new(design: TornadoCode, k: u32) -> Self {
         let cascade = Cascade::new(k, design.rate);
         let mut checks = Lists { starts: vec![0], items: Vec::new() };
         for level in &cascade.levels {

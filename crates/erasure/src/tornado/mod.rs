@@ -23,24 +23,24 @@ use crate::{BlockCode, CodeError, Decoder, Encoder};
 
 use self::graph::Graph;
 use self::peeling::Peeling;
-pub use self::rate::Rate;
+pub use self::rate::CheckShare;
 
 /// Largest block: the analysis favours large ones, but a decoder's graph takes some 50 bytes for each symbol.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 16;
 
 /// Returns the source symbols of the MDS code that ends the cascade.
-pub(crate) fn symbols_of_end(k: u32, rate: Rate) -> u32 {
+pub(crate) fn symbols_of_end(k: u32, rate: CheckShare) -> u32 {
     cascade::end(k, rate).0.len() as u32
 }
 
 /// A Tornado code: how many check symbols it has, and how heavy the tail of its left degrees is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Design {
-    rate: Rate,
+pub struct TornadoCode {
+    rate: CheckShare,
     longest_tail: u32,
 }
 
-impl Design {
+impl TornadoCode {
     /// `D` of the code on the wire. With 20, edges cost 4.7 exclusive ors for each left symbol, and the asymptotic
     /// overhead over a code that needs `k` symbols is 1 / 20 of the check symbols; beyond, blocks of up to 10,000
     /// symbols gain nothing (measured).
@@ -48,7 +48,7 @@ impl Design {
 
     /// Returns the code of [`BlockCode::Tornado`].
     #[must_use]
-    pub const fn new(rate: Rate) -> Self {
+    pub const fn new(rate: CheckShare) -> Self {
         Self { rate, longest_tail: Self::LONGEST_TAIL }
     }
 
@@ -78,7 +78,7 @@ impl Design {
     ///
     /// # Errors
     ///
-    /// As [`Design::check`].
+    /// As [`TornadoCode::check`].
     pub fn encoder(self, k: u32, symbol_size: usize) -> Result<Box<dyn Encoder>, CodeError> {
         self.check(k, symbol_size)?;
         Ok(Box::new(encoder::Encoder::new(self, k, symbol_size)))
@@ -88,7 +88,7 @@ impl Design {
     ///
     /// # Errors
     ///
-    /// As [`Design::check`].
+    /// As [`TornadoCode::check`].
     pub fn decoder(self, k: u32, symbol_size: usize) -> Result<Box<dyn Decoder>, CodeError> {
         self.check(k, symbol_size)?;
         Ok(Box::new(decoder::Decoder::new(self, k, symbol_size)))

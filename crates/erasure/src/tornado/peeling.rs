@@ -6,7 +6,7 @@ use super::graph::Graph;
 
 /// How a lost symbol became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PeelStep {
     /// It is the only unknown of an equation.
     Equation { equation: u32, symbol: u32 },
     /// The end has enough symbols: all its source symbols that were unknown, [`Peeling::by_end`].
@@ -28,7 +28,7 @@ pub(super) struct Peeling {
     end_known: u32,
     by_end: Vec<u32>,
     missing: u32,
-    steps: Vec<Step>,
+    steps: Vec<PeelStep>,
 }
 
 impl Peeling {
@@ -52,11 +52,11 @@ impl Peeling {
     }
 
     /// Returns the steps, in an order in which each uses only what is known by then.
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(super) fn steps(&self) -> &[PeelStep] {
         &self.steps
     }
 
-    /// Returns the symbols that [`Step::End`] gives.
+    /// Returns the symbols that [`PeelStep::End`] gives.
     pub(super) fn by_end(&self) -> &[u32] {
         &self.by_end
     }
@@ -66,7 +66,7 @@ impl Peeling {
         self.mark(symbol);
         while let Some(equation) = self.ready.pop() {
             if let (1, symbol) = self.unknown[equation as usize] {
-                self.steps.push(Step::Equation { equation, symbol });
+                self.steps.push(PeelStep::Equation { equation, symbol });
                 self.mark(symbol);
             }
         }
@@ -100,7 +100,7 @@ impl Peeling {
     fn solve_end(&mut self) {
         self.by_end = self.graph.cascade.end.clone().filter(|&symbol| !self.known[symbol as usize]).collect();
         if !self.by_end.is_empty() {
-            self.steps.push(Step::End);
+            self.steps.push(PeelStep::End);
         }
         for at in 0..self.by_end.len() {
             self.count(self.by_end[at]);

@@ -2,15 +2,15 @@
 
 use std::f64::consts::PI;
 
-use super::Design;
+use super::TornadoCode;
 use super::cascade::MOST_IN_END;
 
 /// The check symbols' share of all symbols, in 128ths: 1 to 64. The actual share of a code is slightly larger, see
-/// [`Design::symbol_limit`](super::Design::symbol_limit).
+/// [`TornadoCode::symbol_limit`](super::Design::symbol_limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rate(u8);
+pub struct CheckShare(u8);
 
-impl Rate {
+impl CheckShare {
     /// A quarter of all symbols are check symbols.
     pub const QUARTER: Self = Self(32);
 
@@ -40,7 +40,7 @@ impl Rate {
     #[must_use]
     pub fn for_loss(k: u32, loss: f64, overhead: f64) -> Option<Self> {
         Self::all().find(|&rate| {
-            let limit = Design::new(rate).symbol_limit(k);
+            let limit = TornadoCode::new(rate).symbol_limit(k);
             let (all, needed) = (f64::from(limit), Overhead::new(k, limit - k));
             let median = needed.median.max(overhead * f64::from(k));
             // The numbers of symbols that arrive and that are needed vary independently.
@@ -54,7 +54,7 @@ impl Rate {
     /// as it has checks are too many.
     #[must_use]
     pub fn failure(self, k: u32, extra: u32) -> f64 {
-        let checks = Design::new(self).symbol_limit(k) - k;
+        let checks = TornadoCode::new(self).symbol_limit(k) - k;
         if extra >= checks {
             return 0.0;
         }

@@ -18,20 +18,24 @@ impl Dice {
     }
 }
 
-fn rate(of_128: u8) -> Rate {
-    Rate::new(of_128).expect("1 to 64")
+fn rate(of_128: u8) -> CheckShare {
+    CheckShare::new(of_128).expect("1 to 64")
 }
 
 fn source(k: u32, symbol_size: usize) -> Block {
-    Block::full(k, symbol_size, (0..k as usize * symbol_size).map(|j| (j * 167 + (j >> 8) * 59) as u8).collect())
+    Block::new_complete(
+        k,
+        symbol_size,
+        (0..k as usize * symbol_size).map(|j| (j * 167 + (j >> 8) * 59) as u8).collect(),
+    )
 }
 
 /// Returns every repair symbol of a block, one after another.
-fn repairs(design: Design, source: &Block) -> Vec<Vec<u8>> {
+fn repairs(design: TornadoCode, source: &Block) -> Vec<Vec<u8>> {
     let mut encoder = design.encoder(source.k(), source.symbol_size()).unwrap();
     let make = |esi| {
         let mut symbol = vec![0xcc; source.symbol_size()];
-        encoder.repair(source, esi, &mut symbol);
+        encoder.write_repair(source, esi, &mut symbol);
         symbol
     };
     (source.k()..design.symbol_limit(source.k())).map(make).collect()
@@ -39,7 +43,7 @@ fn repairs(design: Design, source: &Block) -> Vec<Vec<u8>> {
 
 #[test]
 fn cascades_shrink_to_an_end_that_fits_its_code() {
-    for rate in Rate::all() {
+    for rate in CheckShare::all() {
         for k in (1..2000).chain([9999, 10_000, 50_000, MAX_SOURCE_SYMBOLS]) {
             let cascade = Cascade::new(k, rate);
             let mut lefts = 0..k;
@@ -76,7 +80,7 @@ fn left_degrees_have_a_heavy_tail() {
 #[test]
 fn edges_are_single_and_small_cycles_avoided() {
     for (k, of_128) in [(1000, 32), (10_000, 8), (50_000, 64), (300, 48)] {
-        let graph = Graph::of(Design::new(rate(of_128)), k);
+        let graph = Graph::of(TornadoCode::new(rate(of_128)), k);
         for level in &graph.cascade.levels {
             let first_guard = level.checks.end - k - level.checks.len().isqrt() as u32;
             let mut pairs = std::collections::BTreeSet::new();
@@ -108,7 +112,7 @@ fn edges_are_single_and_small_cycles_avoided() {
 /// As docs/PROTOCOL.md, section 6.4, specifies for other implementations.
 #[test]
 fn graphs_are_those_of_the_protocol() {
-    let design = Design::new(rate(32));
+    let design = TornadoCode::new(rate(32));
     let graph = Graph::of(design, 1000);
     let checks: Vec<_> = graph.cascade.levels.iter().map(|level| level.checks.clone()).collect();
     assert_eq!((checks, graph.cascade.repairs.clone()), (vec![1000..1265, 1265..1340], 1340..1369));
@@ -127,7 +131,7 @@ fn graphs_are_those_of_the_protocol() {
 #[test]
 fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
     for (k, of_128) in [(50, 20), (121, 1), (700, 40), (1500, 64)] {
-        let design = Design::new(rate(of_128));
+        let design = TornadoCode::new(rate(of_128));
         let (source, graph) = (source(k, 6), Graph::of(design, k));
         let repairs = repairs(design, &source);
         let symbol = |esi: u32| source.symbol(esi).unwrap_or_else(|| &repairs[(esi - k) as usize]);
@@ -138,11 +142,11 @@ fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
         }
         let cascade = &graph.cascade;
         let count = cascade.end.len() as u32;
-        let end = Block::full(count, 6, cascade.end.clone().flat_map(|esi| symbol(esi).to_vec()).collect());
+        let end = Block::new_complete(count, 6, cascade.end.clone().flat_map(|esi| symbol(esi).to_vec()).collect());
         let mut code = BlockCode::ReedSolomon.encoder(count, 6).unwrap();
         for (index, esi) in cascade.repairs.clone().enumerate() {
             let mut repair = [0; 6];
-            code.repair(&end, count + index as u32, &mut repair);
+            code.write_repair(&end, count + index as u32, &mut repair);
             assert_eq!(symbol(esi), repair, "k {k}, repair symbol {index} of the end");
         }
     }
@@ -152,14 +156,14 @@ fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
 #[test]
 fn check_symbols_come_in_any_order() {
     for (k, of_128) in [(50, 20), (1500, 40)] {
-        let design = Design::new(rate(of_128));
+        let design = TornadoCode::new(rate(of_128));
         let (source, mut symbol) = (source(k, 2), [0; 2]);
         let expected = repairs(design, &source);
         // The first level has 488 checks, the second 163.
         for first in [1499, 500, 1] {
             let mut encoder = design.encoder(k, 2).unwrap();
             for (index, expected) in expected.iter().enumerate().take(first + 1).rev() {
-                encoder.repair(&source, k + index as u32, &mut symbol);
+                encoder.write_repair(&source, k + index as u32, &mut symbol);
                 assert_eq!(symbol[..], expected[..], "k {k}, repair symbol {index} after {first}");
             }
         }
@@ -172,13 +176,13 @@ fn check_symbols_come_in_any_order() {
 fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
     let mut dice = Dice(SplitMix64::new(0x5eed_0001));
     for (k, of_128) in [(130, 64), (400, 16), (1000, 32), (2500, 64), (60, 32)] {
-        let design = Design::new(rate(of_128));
+        let design = TornadoCode::new(rate(of_128));
         let sent = source(k, 4);
         let repairs = repairs(design, &sent);
         for round in 0..20 {
             let order = dice.shuffled(design.symbol_limit(k));
             let needed = design.needed(k, order.iter().copied()).unwrap();
-            let mut received = Block::empty(k, 4, vec![0xee; sent.bytes().len()]);
+            let mut received = Block::new_missing(k, 4, vec![0xee; sent.bytes().len()]);
             let mut decoder = design.decoder(k, 4).unwrap();
             let mut arrived = 0;
             let mut useful = 0;
@@ -187,7 +191,7 @@ fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
                 arrived += 1;
                 useful += u32::from(match sent.symbol(esi) {
                     Some(symbol) => received.insert(esi, symbol),
-                    None => decoder.push(&received, esi, &repairs[(esi - k) as usize]) != Progress::Useless,
+                    None => decoder.push(&received, esi, &repairs[(esi - k) as usize]) != Progress::Redundant,
                 });
                 let progress = decoder.recover(&mut received);
                 assert_eq!(progress == Progress::Ready, received.is_complete(), "k {k}, round {round}");
@@ -204,10 +208,10 @@ fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
 /// arrives.
 #[test]
 fn late_symbols_of_both_kinds_are_used() {
-    let design = Design::new(rate(32));
+    let design = TornadoCode::new(rate(32));
     let sent = source(1000, 2);
     let repairs = repairs(design, &sent);
-    let mut received = Block::empty(1000, 2, Vec::new());
+    let mut received = Block::new_missing(1000, 2, Vec::new());
     let mut decoder = design.decoder(1000, 2).unwrap();
     for esi in (0..1000).filter(|esi| esi % 4 != 0) {
         received.insert(esi, sent.symbol(esi).unwrap());
@@ -229,10 +233,10 @@ fn late_symbols_of_both_kinds_are_used() {
 /// symbols are used.
 #[test]
 fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
-    let design = Design::new(rate(64));
+    let design = TornadoCode::new(rate(64));
     let sent = source(500, 2);
     let repairs = repairs(design, &sent);
-    let mut received = Block::empty(500, 2, Vec::new());
+    let mut received = Block::new_missing(500, 2, Vec::new());
     let mut decoder = design.decoder(500, 2).unwrap();
     for esi in 250..500 {
         received.insert(esi, sent.symbol(esi).unwrap());
@@ -242,7 +246,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
     }
     assert!(matches!(decoder.recover(&mut received), Progress::Need(_)));
     // With what the decoder has seen, all is known; but half of it is no longer here.
-    let mut other = Block::empty(500, 2, vec![0xee; 1000]);
+    let mut other = Block::new_missing(500, 2, vec![0xee; 1000]);
     for esi in 0..245 {
         other.insert(esi, sent.symbol(esi).unwrap());
     }
@@ -262,7 +266,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
 #[test]
 fn failure_is_as_seldom_as_told() {
     for (k, of_128, trials) in [(100, 32, 50), (200, 64, 400), (1000, 8, 400), (1000, 32, 400), (5000, 32, 100)] {
-        let design = Design::new(rate(of_128));
+        let design = TornadoCode::new(rate(of_128));
         let mut dice = Dice(SplitMix64::new(u64::from(k) << 8 | u64::from(of_128)));
         let limit = design.symbol_limit(k);
         let mut extras: Vec<u32> =
@@ -278,7 +282,7 @@ fn failure_is_as_seldom_as_told() {
         }
     }
     assert_eq!(
-        Rate::HALF.failure(1000, Design::new(Rate::HALF).symbol_limit(1000) - 1000),
+        CheckShare::HALF.failure(1000, TornadoCode::new(CheckShare::HALF).symbol_limit(1000) - 1000),
         0.0,
         "all symbols are here"
     );
@@ -289,10 +293,10 @@ fn failure_is_as_seldom_as_told() {
 #[test]
 fn a_rate_for_a_loss_bears_it() {
     for (k, loss) in [(1000, 0.02), (1000, 0.1), (300, 0.2), (5000, 0.1)] {
-        let chosen = Rate::for_loss(k, loss, 0.0).unwrap();
+        let chosen = CheckShare::for_loss(k, loss, 0.0).unwrap();
         let mut dice = Dice(SplitMix64::new(u64::from(k)));
-        let mut failures = |rate: Rate| {
-            let design = Design::new(rate);
+        let mut failures = |rate: CheckShare| {
+            let design = TornadoCode::new(rate);
             let limit = design.symbol_limit(k);
             let lost = |dice: &mut Dice| f64::from(dice.0.below_u32(1 << 20)) < loss * f64::from(1 << 20);
             (0..300)
@@ -305,23 +309,23 @@ fn a_rate_for_a_loss_bears_it() {
         let (with, without) = (failures(chosen), failures(rate(chosen.of_128() / 2)));
         assert!(with < 12, "k {k}, loss {loss}: {with} of 300 fail at {chosen:?}");
         assert!(without > 100, "k {k}, loss {loss}: only {without} of 300 fail at half of {chosen:?}");
-        let careful = Rate::for_loss(k, loss, 0.25).unwrap();
-        assert!(f64::from(Design::new(careful).symbol_limit(k)) * (1.0 - loss) >= 1.25 * f64::from(k));
+        let careful = CheckShare::for_loss(k, loss, 0.25).unwrap();
+        assert!(f64::from(TornadoCode::new(careful).symbol_limit(k)) * (1.0 - loss) >= 1.25 * f64::from(k));
     }
-    assert_eq!(Rate::for_loss(1000, 0.6, 0.0), None, "half of the symbols cannot stand for 60 %");
-    assert_eq!((Rate::new(0), Rate::new(65)), (None, None));
+    assert_eq!(CheckShare::for_loss(1000, 0.6, 0.0), None, "half of the symbols cannot stand for 60 %");
+    assert_eq!((CheckShare::new(0), CheckShare::new(65)), (None, None));
 }
 
 /// A tail as long as the left symbols allow reduces the asymptotic overhead, and is another code.
 #[test]
 fn other_tails_are_other_codes() {
-    let short = Design::new(rate(32)).with_longest_tail(3);
+    let short = TornadoCode::new(rate(32)).with_longest_tail(3);
     assert_eq!((short.longest_tail, short.with_longest_tail(0).longest_tail), (3, 1));
     let mut dice = Dice(SplitMix64::new(77));
-    let mut mean = |design: Design| {
+    let mut mean = |design: TornadoCode| {
         (0..20).map(|_| design.needed(5000, dice.shuffled(design.symbol_limit(5000))).unwrap()).sum::<usize>() / 20
             - 5000
     };
-    let (short, standard) = (mean(short), mean(Design::new(rate(32))));
+    let (short, standard) = (mean(short), mean(TornadoCode::new(rate(32))));
     assert!(short > 2 * standard, "{short} with D = 3, {standard} with D = 20");
 }

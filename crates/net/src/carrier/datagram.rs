@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use transport::recovery::EcnCodepoint;
-use transport::{Answer, Batch, ReceivedEcn};
+use transport::{Batch, ReceivedEcn, Transmit};
 
 use crate::error::NetError;
 
@@ -42,8 +42,8 @@ impl<'a> From<&'a Batch> for Outgoing<'a> {
     }
 }
 
-impl<'a> From<&'a Answer> for Outgoing<'a> {
-    fn from(answer: &'a Answer) -> Self {
+impl<'a> From<&'a Transmit> for Outgoing<'a> {
+    fn from(answer: &'a Transmit) -> Self {
         Self {
             destination: answer.destination,
             source: answer.source,
@@ -65,7 +65,7 @@ pub(crate) enum Sent {
 
 /// The reason why a carrier has failed.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum CarrierError {
     /// The other end of a pipe is closed.
     Gone,
     /// The bytes from a pipe are not a sequence of datagrams.
@@ -74,12 +74,12 @@ pub(crate) enum Broken {
     System(io::Error),
 }
 
-impl From<Broken> for NetError {
-    fn from(broken: Broken) -> Self {
+impl From<CarrierError> for NetError {
+    fn from(broken: CarrierError) -> Self {
         match broken {
-            Broken::Gone => Self::PipeEnded,
-            Broken::Malformed(what) => Self::ProtocolViolation { reason: what },
-            Broken::System(error) => Self::system(error),
+            CarrierError::Gone => Self::PipeEnded,
+            CarrierError::Malformed(what) => Self::ProtocolViolation { reason: what },
+            CarrierError::System(error) => Self::system(error),
         }
     }
 }

@@ -1,18 +1,18 @@
 //! The carrier of datagrams for the network thread: a UDP socket, or a pair of descriptors such as ssh's pipes.
 
 mod datagram;
-mod overflow;
+mod error_queue;
 mod pipe;
 mod refused;
 mod socket;
-mod unreachable;
+mod socket_drops;
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 pub use datagram::PIPE_PEER;
-pub(crate) use datagram::{Broken, Outgoing, Received, Sent};
+pub(crate) use datagram::{CarrierError, Outgoing, Received, Sent};
 pub(crate) use pipe::Pipe;
 pub(crate) use refused::CarrierRefused;
 pub(crate) use socket::{KERNEL_BUFFER, Socket};
@@ -28,9 +28,11 @@ impl Carrier {
     ///
     /// # Errors
     /// Only if nothing can be received any more.
-    pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
+    pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, CarrierError> {
         match self {
-            Self::Socket(socket) => socket.receive(each).map(|count| count == Socket::BATCH).map_err(Broken::System),
+            Self::Socket(socket) => {
+                socket.receive(each).map(|count| count == Socket::BATCH).map_err(CarrierError::System)
+            }
             Self::Pipe(pipe) => pipe.receive(each),
         }
     }
@@ -79,7 +81,7 @@ impl Carrier {
     }
 
     /// Whether the peer has stopped reading for good.
-    pub(crate) const fn is_unheard(&self) -> bool {
+    pub(crate) const fn is_peer_gone(&self) -> bool {
         match self {
             Self::Socket(_) => false,
             Self::Pipe(pipe) => pipe.is_unheard(),
@@ -105,7 +107,7 @@ impl Carrier {
     /// Asks the kernel how many datagrams it has dropped, unless that was done just before.
     pub(crate) fn look_for_overflow(&mut self) {
         match self {
-            Self::Socket(socket) => socket.look_for_overflow(),
+            Self::Socket(socket) => socket.update_socket_drops(),
             // A full pipe blocks its writer.
             Self::Pipe(_) => {}
         }

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use transport::ReceivedEcn;
 
-use super::datagram::{Broken, Outgoing, PIPE_PEER, Received, Sent};
+use super::datagram::{CarrierError, Outgoing, PIPE_PEER, Received, Sent};
 
 /// Size in bytes of the length before each datagram.
 const HEADER: usize = 2;
@@ -83,15 +83,15 @@ impl Pipe {
     /// Passes the datagrams completed by one read to `each`; returns whether more are probably available.
     ///
     /// # Errors
-    /// [`Broken::Gone`] at the end of file, [`Broken::Malformed`] after a length of 0; preceding datagrams are passed
+    /// [`CarrierError::Gone`] at the end of file, [`CarrierError::Malformed`] after a length of 0; preceding datagrams are passed
     /// on first.
-    pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, Broken> {
-        if ready(self.read.as_fd(), PollFlags::IN).map_err(Broken::System)?.is_empty() {
+    pub(crate) fn receive(&mut self, each: impl FnMut(Received<'_>)) -> Result<bool, CarrierError> {
+        if ready(self.read.as_fd(), PollFlags::IN).map_err(CarrierError::System)?.is_empty() {
             return Ok(false);
         }
         let room = self.buffer.len() - self.filled;
         match rustix::io::read(&self.read, &mut self.buffer[self.filled..]) {
-            Ok(0) | Err(Errno::CONNRESET) => Err(Broken::Gone),
+            Ok(0) | Err(Errno::CONNRESET) => Err(CarrierError::Gone),
             Ok(count) => {
                 self.filled += count;
                 self.hand_out(each)?;
@@ -99,18 +99,18 @@ impl Pipe {
             }
             Err(Errno::INTR) => Ok(true),
             Err(Errno::AGAIN) => Ok(false),
-            Err(error) => Err(Broken::System(error.into())),
+            Err(error) => Err(CarrierError::System(error.into())),
         }
     }
 
     /// Passes on the received datagrams. Datagrams of equal size are moved together, over the lengths between them, so
     /// that the engine gets them in one call.
-    fn hand_out(&mut self, mut each: impl FnMut(Received<'_>)) -> Result<(), Broken> {
+    fn hand_out(&mut self, mut each: impl FnMut(Received<'_>)) -> Result<(), CarrierError> {
         let mut at = 0;
         while let Some(stride) = self.length_at(at) {
             if stride == 0 {
                 self.refused += 1;
-                return Err(Broken::Malformed("it sends a datagram of no bytes through the pipe"));
+                return Err(CarrierError::Malformed("it sends a datagram of no bytes through the pipe"));
             }
             let start = at + HEADER;
             let mut end = start + stride;
@@ -225,7 +225,7 @@ mod tests {
     type Datagrams = (Vec<u8>, usize);
 
     /// Returns the datagrams of one read, call by call.
-    fn received(pipe: &mut Pipe) -> (Vec<Datagrams>, Result<bool, Broken>) {
+    fn received(pipe: &mut Pipe) -> (Vec<Datagrams>, Result<bool, CarrierError>) {
         let mut calls = Vec::new();
         let result = pipe.receive(|received| calls.push((received.bytes.to_vec(), received.stride)));
         (calls, result)
@@ -338,11 +338,11 @@ mod tests {
         to.write_all(&[0, 1, 5, 0, 1, 6, 0, 0, 0, 1, 7]).unwrap();
         let (calls, result) = received(&mut pipe);
         assert_eq!(calls, [(vec![5, 6], 1)]);
-        assert!(matches!(result, Err(Broken::Malformed(_))), "{result:?}");
+        assert!(matches!(result, Err(CarrierError::Malformed(_))), "{result:?}");
         assert_eq!(pipe.refused(), 1);
         drop((to, from));
         let (calls, result) = received(&mut pipe);
-        assert!(calls.is_empty() && matches!(result, Err(Broken::Gone)), "{result:?}");
+        assert!(calls.is_empty() && matches!(result, Err(CarrierError::Gone)), "{result:?}");
         assert!(!pipe.is_unheard());
         let mut sent = 0;
         assert_eq!((pipe.send(outgoing(&[1, 2, 3], 3), &mut sent), sent), (Sent::All, 3), "lost");

@@ -12,9 +12,9 @@ use transport::ReceivedEcn;
 use transport::recovery::EcnCodepoint;
 
 use super::datagram::{Outgoing, Received, Sent};
-use super::overflow::Overflow;
+use super::error_queue::{self, SocketError, is_of_an_earlier_datagram};
 use super::refused::CarrierRefused;
-use super::unreachable::{self, Told, is_of_an_earlier_datagram};
+use super::socket_drops::SocketDrops;
 
 /// Number of buffers filled by one system call.
 const BUFFERS: usize = 16;
@@ -48,7 +48,7 @@ pub(crate) struct Socket {
     in_error: bool,
     send_error: Option<io::Error>,
     refused: CarrierRefused,
-    overflow: Overflow,
+    overflow: SocketDrops,
 }
 
 impl Socket {
@@ -60,11 +60,11 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
-        if let Err(error) = unreachable::ask(&socket) {
+        if let Err(error) = error_queue::ask(&socket) {
             tracing::debug!(%error, "no error queue: an absent peer shows only by its silence");
         }
         Ok(Self {
-            overflow: Overflow::of(&socket),
+            overflow: SocketDrops::of(&socket),
             socket,
             state,
             dual_stack,
@@ -98,7 +98,7 @@ impl Socket {
     }
 
     /// Asks the kernel how many datagrams it has dropped, unless that was done just before.
-    pub(crate) fn look_for_overflow(&mut self) {
+    pub(crate) fn update_socket_drops(&mut self) {
         self.overflow.look();
     }
 
@@ -171,10 +171,10 @@ impl Socket {
             if !self.in_error {
                 return false;
             }
-            match unreachable::next(&self.socket) {
-                Some(Told::Unreachable(address)) => self.refused.icmp += u64::from(!each(canonical(address))),
-                Some(Told::Other) => self.refused.icmp += 1,
-                Some(Told::Local) => {}
+            match error_queue::next(&self.socket) {
+                Some(SocketError::Unreachable(address)) => self.refused.icmp += u64::from(!each(canonical(address))),
+                Some(SocketError::Other) => self.refused.icmp += 1,
+                Some(SocketError::Local) => {}
                 None => self.in_error = false,
             }
         }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_this_host_has_lost_is_not_insisted_on() {
+    fn socket_lost_source_address_unpinned() {
         for from in ["0.0.0.0:0", "[::]:0"] {
             let mut sender = bound(Some(from));
             let mut receiver = bound(Some("127.0.0.1:0"));

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transport::{
-    Connection, ConnectionHandle, Direction, Event as EngineEvent, FlowId, FlowKey, ObjectOptions, Reply, Request, Time,
+    Connection, ConnectionHandle, Direction, Event as EngineEvent, FlowId, FlowKey, ObjectOptions, Time, WorkReply,
+    WorkRequest,
 };
 
-use super::streams::{Opened, Streams};
+use super::streams::{IncomingStream, Streams};
 use crate::error::NetError;
-use crate::facts::ThreadTime;
-use crate::messages::{Command, Controls, Event, EventHandler, IncomingObject, Name};
+use crate::messages::{Command, CommandSender, Event, EventHandler, IncomingObject, Name};
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
-use crate::stats::{Elsewhere, Stats};
+use crate::socket_info::ThreadTime;
+use crate::stats::{RemoteCounters, Stats};
 use crate::stream::{RecvStream, SendStream};
 use crate::workers::{Data, Finished, Job};
 
@@ -59,18 +60,18 @@ pub(super) fn call(events: &mut EventHandler, event: Event) -> bool {
 }
 
 /// A sink for the blocks of objects that the program has dropped.
-struct Nowhere;
+struct NullSink;
 
-impl Sink for Nowhere {
+impl Sink for NullSink {
     fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// A connection as the network thread sees it.
-pub(super) struct Link {
+pub(super) struct ConnectionDriver {
     pub(super) handle: ConnectionHandle,
-    controls: Controls,
+    controls: CommandSender,
     shared: Arc<Shared>,
     events: EventHandler,
     objects: BTreeMap<FlowKey, Object>,
@@ -93,7 +94,7 @@ pub(super) struct Link {
     faulty: bool,
 }
 
-impl Drop for Link {
+impl Drop for ConnectionDriver {
     /// Reports the end of the connection if the network thread panics, so that no task waits for ever.
     fn drop(&mut self) {
         if !self.closed {
@@ -105,14 +106,14 @@ impl Drop for Link {
     }
 }
 
-impl Link {
+impl ConnectionDriver {
     pub(super) fn new(
         handle: ConnectionHandle,
-        controls: Controls,
+        controls: CommandSender,
         shared: Arc<Shared>,
         events: EventHandler,
         trace: bool,
-        elsewhere: Elsewhere,
+        elsewhere: RemoteCounters,
     ) -> Self {
         Self {
             handle,
@@ -148,7 +149,7 @@ impl Link {
 
     /// Closes the connection if its event handler panicked: the program no longer knows the state of this connection.
     /// Others are not affected.
-    fn end_if_faulty(&mut self, connection: &mut Connection, elsewhere: Elsewhere, now: Time) {
+    fn end_if_faulty(&mut self, connection: &mut Connection, elsewhere: RemoteCounters, now: Time) {
         if self.faulty && !self.closed {
             connection.close(now, FAULT, "a fault in the program");
             self.close(connection, NetError::Panicked("an event handler"), elsewhere, now);
@@ -161,7 +162,7 @@ impl Link {
         &mut self,
         connection: &mut Connection,
         why: &NetError,
-        elsewhere: Elsewhere,
+        elsewhere: RemoteCounters,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) {
@@ -170,13 +171,13 @@ impl Link {
             return;
         }
         let why = match why {
-            NetError::PipeEnded if self.connected => NetError::PeerLost,
+            NetError::PipeEnded if self.connected => NetError::ConnectionLost,
             other => other.clone(),
         };
         self.close(connection, why, elsewhere, now);
     }
 
-    fn close(&mut self, connection: &mut Connection, why: NetError, elsewhere: Elsewhere, now: Time) {
+    fn close(&mut self, connection: &mut Connection, why: NetError, elsewhere: RemoteCounters, now: Time) {
         self.hand_on_trace(connection, now, 1);
         self.streams.end(connection, now, &why);
         self.objects.clear();
@@ -184,7 +185,13 @@ impl Link {
         self.tell(Event::Closed(why));
     }
 
-    pub(super) fn command(&mut self, connection: &mut Connection, command: Command, elsewhere: Elsewhere, now: Time) {
+    pub(super) fn command(
+        &mut self,
+        connection: &mut Connection,
+        command: Command,
+        elsewhere: RemoteCounters,
+        now: Time,
+    ) {
         // A reply fails only if the program no longer waits for it.
         match command {
             Command::WriteControl(bytes) => {
@@ -201,7 +208,7 @@ impl Link {
                         self.objects
                             .insert(sending(flow), Object { tag, data: Some(Data::Source(source)), unwanted: false });
                     }
-                    Err(error) => self.tell(Event::Failed(NetError::Flow(error))),
+                    Err(error) => self.tell(Event::ObjectFailed(NetError::Flow(error))),
                 }
             }
             Command::AcceptObject { flow, sink } => {
@@ -213,7 +220,7 @@ impl Link {
             // Otherwise the peer would wait for ever with this object, and with every object after it.
             Command::DropObject(flow) => {
                 if let Some(object) = self.objects.get_mut(&receiving(flow)) {
-                    object.data = Some(Data::Sink(Arc::new(Nowhere)));
+                    object.data = Some(Data::Sink(Arc::new(NullSink)));
                     object.unwanted = true;
                     connection.accept_flow(now, flow, false);
                 }
@@ -242,7 +249,7 @@ impl Link {
             Command::Reset { stream, code } => self.streams.reset(connection, now, stream, code),
             Command::Read(stream) => self.streams.read(connection, now, stream),
             Command::Stop { stream, code } => self.streams.stop(connection, now, stream, code),
-            Command::Recall(memory) => connection.recall(&memory),
+            Command::Recall(memory) => connection.restore_path(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
             Command::Stats(asked) => drop(asked.send(self.stats(connection, elsewhere))),
@@ -265,7 +272,7 @@ impl Link {
                     (Some((FlowKey { direction: Direction::Receiving, flow }, digest)), _) => {
                         self.half((flow, digest.block), Half::Digested(digest));
                     }
-                    (None, Reply::Written { flow, block }) => {
+                    (None, WorkReply::Written { flow, block }) => {
                         if self.objects.get(&receiving(*flow)).is_none_or(|object| !object.unwanted) {
                             self.half((*flow, *block), Half::Written);
                         }
@@ -274,7 +281,7 @@ impl Link {
                 }
                 connection.handle_reply(now, reply);
             }
-            Err(error) => self.tell(Event::Failed(error)),
+            Err(error) => self.tell(Event::ObjectFailed(error)),
         }
     }
 
@@ -294,10 +301,10 @@ impl Link {
     pub(super) fn requests(&self, connection: &mut Connection, jobs: &mut Vec<Job>) {
         while let Some(request) = connection.poll_request() {
             let key = match &request {
-                Request::Read { flow, .. } => Some(sending(*flow)),
-                Request::Write { flow, .. } => Some(receiving(*flow)),
-                Request::Digest { key, .. } => Some(*key),
-                Request::Encode(_) | Request::Decode(_) => None,
+                WorkRequest::Read { flow, .. } => Some(sending(*flow)),
+                WorkRequest::Write { flow, .. } => Some(receiving(*flow)),
+                WorkRequest::Digest { key, .. } => Some(*key),
+                WorkRequest::Encode(_) | WorkRequest::Decode(_) => None,
             };
             let object = key.and_then(|key| self.objects.get(&key));
             let object = object.and_then(|object| Some((object.tag, object.data.clone()?)));
@@ -310,7 +317,7 @@ impl Link {
     pub(super) fn events(
         &mut self,
         connection: &mut Connection,
-        elsewhere: Elsewhere,
+        elsewhere: RemoteCounters,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) -> bool {
@@ -319,7 +326,7 @@ impl Link {
             told = true;
             match self.streams.event(connection, now, event) {
                 Ok(None) => {}
-                Ok(Some(Opened { flow, tag, half })) => {
+                Ok(Some(IncomingStream { flow, tag, half })) => {
                     if self.shared.add_stream(flow, tag, half) {
                         self.tell(Event::StreamOpened);
                     } else {
@@ -360,17 +367,17 @@ impl Link {
                 self.tell(Event::Connected { remote: connection.remote(), application });
             }
             EngineEvent::ControlReadable => self.read_control(connection),
-            EngineEvent::Announced { flow, length, tag } => {
+            EngineEvent::ObjectAnnounced { flow, length, tag } => {
                 self.objects.insert(receiving(flow), Object { tag, data: None, unwanted: false });
                 let controls = self.controls.clone();
                 self.tell(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length, accepted: false }));
             }
-            EngineEvent::Received { flow } => {
+            EngineEvent::ObjectReceived { flow } => {
                 if let Some(Object { tag, unwanted: false, .. }) = self.objects.remove(&receiving(flow)) {
                     self.tell(Event::ObjectReceived { tag });
                 }
             }
-            EngineEvent::Sent { flow } => {
+            EngineEvent::ObjectDelivered { flow } => {
                 if let Some(Object { tag, .. }) = self.objects.remove(&sending(flow)) {
                     self.tell(Event::ObjectSent { tag });
                 }
@@ -381,14 +388,14 @@ impl Link {
     }
 
     /// Returns the statistics.
-    fn stats(&self, connection: &Connection, elsewhere: Elsewhere) -> Stats {
-        let Elsewhere { mut refused, overflowed } = elsewhere;
+    fn stats(&self, connection: &Connection, elsewhere: RemoteCounters) -> Stats {
+        let RemoteCounters { mut refused, overflowed } = elsewhere;
         refused.engine.merge(connection.refused());
         let overflowed = overflowed.map(|count| count.saturating_sub(self.overflowed_before));
         Stats {
             connection: connection.stats(),
             refused,
-            overflowed,
+            socket_drops: overflowed,
             unexpected_answers: self.streams.unexpected_answers(),
             network_thread: ThreadTime::of_this_thread(),
         }
@@ -434,7 +441,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::Inbox;
-    use crate::messages::Door;
+    use crate::messages::PunchTarget;
     use crate::shared::MAX_WAITING_STREAMS;
     use crate::{PIPE_PEER, Source};
 
@@ -457,17 +464,17 @@ mod tests {
         }
     }
 
-    fn overflowed(count: u64) -> Elsewhere {
-        Elsewhere { overflowed: Some(count), ..Elsewhere::default() }
+    fn overflowed(count: u64) -> RemoteCounters {
+        RemoteCounters { overflowed: Some(count), ..RemoteCounters::default() }
     }
 
     /// Creates a link whose events are sent to the channel.
-    fn link(handle: ConnectionHandle) -> (Link, Receiver<Event>) {
+    fn link(handle: ConnectionHandle) -> (ConnectionDriver, Receiver<Event>) {
         let (sender, events) = channel();
         // Fails if the test has ended.
         let told = Box::new(move |event| sender.send(event).unwrap_or_default());
-        let controls = Door::new(Inbox::new().unwrap()).new_controls();
-        (Link::new(handle, controls, Arc::default(), told, false, overflowed(3)), events)
+        let controls = PunchTarget::new(Inbox::new().unwrap()).new_controls();
+        (ConnectionDriver::new(handle, controls, Arc::default(), told, false, overflowed(3)), events)
     }
 
     /// Delivers to `to` what `from` has to send.
@@ -493,7 +500,7 @@ mod tests {
         here: ConnectionHandle,
         b: Endpoint,
         there: ConnectionHandle,
-        link: Link,
+        link: ConnectionDriver,
         events: Receiver<Event>,
     }
 
@@ -519,13 +526,13 @@ mod tests {
         /// Lets each endpoint send once, and passes events to the program of the second.
         fn exchange(&mut self, now: Time) {
             carry(&mut self.a, &mut self.b, now);
-            self.link.events(self.b.connection(self.there).unwrap(), Elsewhere::default(), now, &mut None);
+            self.link.events(self.b.connection(self.there).unwrap(), RemoteCounters::default(), now, &mut None);
             carry(&mut self.b, &mut self.a, now);
         }
 
         /// Gives the link a command of its program.
         fn command(&mut self, command: Command) {
-            self.link.command(self.b.connection(self.there).unwrap(), command, Elsewhere::default(), Time::ZERO);
+            self.link.command(self.b.connection(self.there).unwrap(), command, RemoteCounters::default(), Time::ZERO);
         }
     }
 
@@ -533,8 +540,8 @@ mod tests {
     fn what_a_socket_has_dropped_counts_from_the_beginning_of_the_connection() {
         let Joined { mut b, there, link, .. } = joined();
         let connection = b.connection(there).unwrap();
-        let counts = [overflowed(3), overflowed(10), Elsewhere::default()];
-        assert_eq!(counts.map(|count| link.stats(connection, count).overflowed), [Some(0), Some(7), None]);
+        let counts = [overflowed(3), overflowed(10), RemoteCounters::default()];
+        assert_eq!(counts.map(|count| link.stats(connection, count).socket_drops), [Some(0), Some(7), None]);
     }
 
     #[test]
@@ -580,10 +587,10 @@ mod tests {
         joined.command(Command::DropObject(flows[0]));
         assert!(joined.link.objects[&receiving(flows[0])].data.is_some());
         assert!(joined.link.objects[&receiving(flows[1])].data.is_none(), "the program may still accept it");
-        let written = Reply::Written { flow: flows[0], block: 0 };
+        let written = WorkReply::Written { flow: flows[0], block: 0 };
         let finished = Finished { connection: joined.there, result: Ok(written), digest: None };
         joined.link.finished(joined.b.connection(joined.there).unwrap(), finished, Time::ZERO);
-        joined.link.event(joined.b.connection(joined.there).unwrap(), EngineEvent::Received { flow: flows[0] });
+        joined.link.event(joined.b.connection(joined.there).unwrap(), EngineEvent::ObjectReceived { flow: flows[0] });
         assert_eq!((joined.link.halves.len(), joined.events.try_iter().count()), (0, 0));
     }
 
@@ -593,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_after_the_end() {
+    fn closed_connection_emits_no_event() {
         let mut joined = joined();
         joined.command(Command::SendObject { tag: 1, length: 10, source: Arc::new(Nothing) });
         joined.a.connection(joined.here).unwrap().close(Time::ZERO, 7, "enough");
@@ -614,12 +621,12 @@ mod tests {
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, Elsewhere::default(), now, &mut None);
+                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, RemoteCounters::default(), now, &mut None);
             }
             let ends: Vec<Event> = events.try_iter().collect();
             match &ends[..] {
                 [Event::Closed(NetError::ClosedByPeer { code: 7, reason })] if closes => assert_eq!(reason, "enough"),
-                [Event::Closed(NetError::PeerLost)] if !closes => {}
+                [Event::Closed(NetError::ConnectionLost)] if !closes => {}
                 _ => panic!("{ends:?}"),
             }
         }
@@ -636,10 +643,10 @@ mod tests {
             link.finished(connection, Finished { connection: handle, result: Ok(reply), digest }, Time::ZERO);
             events.try_iter().map(|event| if let Event::Digest(told) = event { told.block } else { 0 }).collect()
         };
-        let written = |block| (Reply::Written { flow, block }, None);
+        let written = |block| (WorkReply::Written { flow, block }, None);
         let digested = |block, key| {
             let digest = BlockDigest { tag: 1, block, range: 0..10, digest: [3; 32] };
-            (Reply::Digested { key, block }, Some((key, digest)))
+            (WorkReply::Digested { key, block }, Some((key, digest)))
         };
         let steps = [
             (digested(1, receiving(flow)), vec![]),

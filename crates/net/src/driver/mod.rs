@@ -19,19 +19,21 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::secure::with_clean_stack;
 use transport::{
-    Answer, Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyHandle, Time,
+    Batch, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, KeyHandle, Time, Transmit,
 };
 
-use crate::carrier::{Broken, Carrier, Outgoing, Sent};
+use crate::carrier::{Carrier, CarrierError, Outgoing, Sent};
 use crate::error::NetError;
-use crate::facts::Thread;
 use crate::inbox::Inbox;
-use crate::messages::{Accept, Command, ConnectionId, Controls, Door, Event, EventHandler, Message, NOT_ACCEPTED};
+use crate::messages::{
+    Accept, Command, CommandSender, ConnectionId, Event, EventHandler, Message, NOT_ACCEPTED, PunchTarget,
+};
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
-use crate::stats::{Elsewhere, Refused, Stats};
+use crate::socket_info::ThreadClock;
+use crate::stats::{RejectedDatagrams, RemoteCounters, Stats};
 use crate::workers::{Job, Workers};
-use link::{Link, call};
+use link::{ConnectionDriver, call};
 pub(crate) use streams::ANSWERS;
 
 /// Maximum number of receive calls before sending.
@@ -51,15 +53,15 @@ const LINGER: Duration = Duration::from_secs(1);
 const BLOCKED_NAP: Duration = Duration::from_millis(10);
 
 /// How long to keep receiving after the peer has stopped reading: its reason may still be on its way through ssh.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The engine's clock: monotonic, from the endpoint's start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct EngineClock {
     origin: Instant,
 }
 
-impl Clock {
+impl EngineClock {
     pub(crate) fn start() -> Self {
         Self { origin: Instant::now() }
     }
@@ -75,12 +77,12 @@ impl Clock {
 /// [`NetError::System`].
 pub(crate) fn start(
     carrier: Carrier,
-    clock: Clock,
+    clock: EngineClock,
     options: &EndpointOptions,
-    own: Thread,
+    own: ThreadClock,
     until_end: impl Any + Send,
-) -> Result<Door, NetError> {
-    let door = Door::new(Inbox::new().map_err(NetError::system)?);
+) -> Result<PunchTarget, NetError> {
+    let door = PunchTarget::new(Inbox::new().map_err(NetError::system)?);
     let workers = Workers::start({
         let door = door.clone();
         move |finished| door.push(Message::Finished(finished))
@@ -89,7 +91,7 @@ pub(crate) fn start(
     let config = EndpointConfig { limits: options.limits(), ..EndpointConfig::default() };
     // Every key is derived from the seed, so no copy of it may remain on the stack.
     let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
-    let running = Running::new(endpoint, carrier, clock, door.clone(), workers);
+    let running = Driver::new(endpoint, carrier, clock, door.clone(), workers);
     let inbox = Arc::clone(&door.inbox);
     let run = move || {
         own.begin();
@@ -114,9 +116,9 @@ fn seed() -> Result<[u8; 32], NetError> {
 /// Data that the kernel did not take yet.
 enum Unsent {
     Nothing,
-    /// The rest of `Running::batch`, from this byte on.
+    /// The rest of `Driver::batch`, from this byte on.
     Batch(usize),
-    Answer(Answer),
+    Answer(Transmit),
 }
 
 /// A key, its expiry, and the acceptor of peers that were answered with it.
@@ -128,15 +130,15 @@ struct Listening {
 }
 
 /// The state of the thread.
-struct Running {
+struct Driver {
     endpoint: Endpoint,
     carrier: Carrier,
-    clock: Clock,
-    door: Door,
+    clock: EngineClock,
+    door: PunchTarget,
     messages: Vec<Message>,
     workers: Workers,
     jobs: Vec<Job>,
-    links: BTreeMap<ConnectionId, Link>,
+    links: BTreeMap<ConnectionId, ConnectionDriver>,
     by_handle: BTreeMap<ConnectionHandle, ConnectionId>,
     /// The key to answer.
     listening: Option<Listening>,
@@ -152,8 +154,8 @@ struct Running {
     give_up_at: Option<Time>,
 }
 
-impl Running {
-    fn new(endpoint: Endpoint, carrier: Carrier, clock: Clock, door: Door, workers: Workers) -> Self {
+impl Driver {
+    fn new(endpoint: Endpoint, carrier: Carrier, clock: EngineClock, door: PunchTarget, workers: Workers) -> Self {
         Self {
             endpoint,
             carrier,
@@ -183,7 +185,7 @@ impl Running {
             tracing::debug!(%error, "cannot reduce the timer slack");
         }
         loop {
-            match self.turn() {
+            match self.run_once() {
                 Ok(busy) => {
                     let now = self.clock.now();
                     if self.may_end(now) {
@@ -208,19 +210,19 @@ impl Running {
     }
 
     /// Does one round of everything; returns whether there is more to do.
-    fn turn(&mut self) -> Result<bool, Broken> {
+    fn run_once(&mut self) -> Result<bool, CarrierError> {
         self.read_messages();
         self.retire(self.clock.now());
         self.send_unsent();
         let mut busy = self.receive()?;
-        busy |= self.hear_errors();
+        busy |= self.read_socket_errors();
         self.accept();
-        busy |= self.serve_and_send();
+        busy |= self.poll_connections();
         self.workers.submit(&mut self.jobs);
-        if self.carrier.is_unheard() {
+        if self.carrier.is_peer_gone() {
             let now = self.clock.now();
-            if now >= *self.give_up_at.get_or_insert(now + LAST_WORDS) {
-                return Err(Broken::Gone);
+            if now >= *self.give_up_at.get_or_insert(now + DRAIN_TIMEOUT) {
+                return Err(CarrierError::Gone);
             }
         }
         Ok(busy)
@@ -310,15 +312,15 @@ impl Running {
     }
 
     /// Returns what belongs to no connection.
-    fn elsewhere(&self) -> Elsewhere {
-        let refused = Refused { engine: *self.endpoint.refused(), carrier: self.carrier.refused() };
-        Elsewhere { refused, overflowed: self.carrier.overflowed() }
+    fn elsewhere(&self) -> RemoteCounters {
+        let refused = RejectedDatagrams { engine: *self.endpoint.refused(), carrier: self.carrier.refused() };
+        RemoteCounters { refused, overflowed: self.carrier.overflowed() }
     }
 
     fn add_link(
         &mut self,
         handle: ConnectionHandle,
-        controls: Controls,
+        controls: CommandSender,
         shared: Arc<Shared>,
         events: EventHandler,
         trace: bool,
@@ -326,11 +328,11 @@ impl Running {
         self.carrier.look_for_overflow();
         let id = controls.id;
         self.by_handle.insert(handle, id);
-        self.links.insert(id, Link::new(handle, controls, shared, events, trace, self.elsewhere()));
+        self.links.insert(id, ConnectionDriver::new(handle, controls, shared, events, trace, self.elsewhere()));
     }
 
     /// Passes received datagrams to the engine; returns whether there are more.
-    fn receive(&mut self) -> Result<bool, Broken> {
+    fn receive(&mut self) -> Result<bool, CarrierError> {
         if !self.readable {
             return Ok(false);
         }
@@ -356,7 +358,7 @@ impl Running {
 
     /// Passes on which peers the network reports as unreachable, after the datagrams received from them; returns
     /// whether there are more.
-    fn hear_errors(&mut self) -> bool {
+    fn read_socket_errors(&mut self) -> bool {
         let (endpoint, clock) = (&mut self.endpoint, self.clock);
         self.carrier.unreachable(|remote| endpoint.hint_unreachable(clock.now(), remote))
     }
@@ -383,7 +385,7 @@ impl Running {
     }
 
     /// Serves timers, events, requests and packets of every connection; returns whether one has more to send.
-    fn serve_and_send(&mut self) -> bool {
+    fn poll_connections(&mut self) -> bool {
         let mut busy = false;
         let elsewhere = self.elsewhere();
         let mut drained = Vec::new();
@@ -413,7 +415,7 @@ impl Running {
             };
             let mut more = transmit(connection);
             if mem::take(&mut link.leaves) {
-                connection.leave(self.clock.now());
+                connection.close_unconfirmed(self.clock.now());
             }
             link.requests(connection, &mut self.jobs);
             // Reading gives the peer credit, which must not wait for the next wake-up.
@@ -484,7 +486,7 @@ impl Running {
             Some(at) => Timespec::try_from(at.since(now)).ok(),
             None => None,
         };
-        if !self.door.inbox.fall_asleep() {
+        if !self.door.inbox.begin_wait() {
             return;
         }
         let mut waiting = [
@@ -504,7 +506,7 @@ impl Running {
     }
 
     /// Ends every connection because the carrier is broken.
-    fn give_up(mut self, broken: Broken) {
+    fn give_up(mut self, broken: CarrierError) {
         let (elsewhere, error) = (self.elsewhere(), NetError::from(broken));
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
@@ -543,7 +545,7 @@ fn refuse(inbox: &Inbox<Message>, error: &NetError) {
                 _ => {}
             }
         }
-        if inbox.fall_asleep() {
+        if inbox.begin_wait() {
             let mut waiting = [PollFd::new(inbox.descriptor(), PollFlags::IN)];
             let woken = poll(&mut waiting, None).is_ok();
             inbox.awake(woken);
@@ -562,16 +564,16 @@ mod tests {
     use crate::carrier::{PIPE_PEER, Pipe};
 
     /// Creates a network thread's state without the thread, over a pipe whose other end is closed.
-    fn running() -> Running {
+    fn running() -> Driver {
         let (socket, _) = UnixStream::pair().unwrap();
         let carrier = Carrier::Pipe(Pipe::new(socket.try_clone().unwrap().into(), socket.into()));
         let workers = Workers::start(|_| ()).unwrap();
         let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-        Running::new(endpoint, carrier, Clock::start(), Door::new(Inbox::new().unwrap()), workers)
+        Driver::new(endpoint, carrier, EngineClock::start(), PunchTarget::new(Inbox::new().unwrap()), workers)
     }
 
     /// Listens with `key`. The channel is closed when the acceptor is dropped.
-    fn listen(running: &mut Running, key: [u8; 32], expires: Time) -> Receiver<()> {
+    fn listen(running: &mut Driver, key: [u8; 32], expires: Time) -> Receiver<()> {
         let (held, dropped) = channel();
         let options = Box::new(AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
         let acceptor: Accept = Box::new(move |_, _| {
@@ -596,7 +598,7 @@ mod tests {
         }
 
         /// Sends what it has to send.
-        fn send(&mut self, running: &mut Running) {
+        fn send(&mut self, running: &mut Driver) {
             let mut batch = Batch::new();
             let now = running.clock.now();
             while self.endpoint.connection(self.handle).unwrap().poll_transmit(Time::ZERO, &mut batch) {
@@ -608,15 +610,15 @@ mod tests {
         }
 
         /// Takes the answer to its first message; returns whether there is one.
-        fn hear(&mut self, running: &mut Running) -> bool {
-            let Some(Answer { mut bytes, .. }) = running.endpoint.poll_answer() else { return false };
+        fn hear(&mut self, running: &mut Driver) -> bool {
+            let Some(Transmit { mut bytes, .. }) = running.endpoint.poll_answer() else { return false };
             let stride = bytes.len();
             self.endpoint.handle_datagrams(Time::ZERO, PIPE_PEER, None, ReceivedEcn::NotEct, &mut bytes, stride);
             true
         }
 
         /// Shakes hands with a side that listens, but for the first packet under the agreed keys.
-        fn answered(seed: u8, running: &mut Running) -> Self {
+        fn answered(seed: u8, running: &mut Driver) -> Self {
             let mut guest = Self::new(seed, [7; 32]);
             guest.send(running);
             assert!(guest.hear(running));
@@ -625,7 +627,7 @@ mod tests {
     }
 
     /// Whether a peer that shows `key` is answered.
-    fn is_answered(running: &mut Running, key: [u8; 32]) -> bool {
+    fn is_answered(running: &mut Driver, key: [u8; 32]) -> bool {
         let mut guest = Guest::new(2, key);
         guest.send(running);
         guest.hear(running)
@@ -638,10 +640,10 @@ mod tests {
         let mut running = running();
         let acceptor = listen(&mut running, [7; 32], LATER);
         assert_eq!(running.deadline(), Some(LATER));
-        drop(running.turn());
+        drop(running.run_once());
         assert_eq!(acceptor.try_recv(), Err(TryRecvError::Empty));
         let acceptor = listen(&mut running, [7; 32], Time::ZERO);
-        drop(running.turn());
+        drop(running.run_once());
         assert_eq!(acceptor.try_recv(), Err(TryRecvError::Disconnected));
         assert_eq!(running.deadline(), None);
     }
@@ -704,7 +706,7 @@ mod tests {
         let connection = guest.endpoint.connection(guest.handle).unwrap();
         let events: Vec<_> = std::iter::from_fn(|| connection.poll_event()).collect();
         let reason = "connections are not accepted".to_owned();
-        let closed = transport::Event::Closed(transport::Closed::ByPeer { code: NOT_ACCEPTED, reason });
+        let closed = transport::Event::Closed(transport::ConnectionError::ClosedByPeer { code: NOT_ACCEPTED, reason });
         assert_eq!(events, [transport::Event::Connected, closed]);
     }
 }

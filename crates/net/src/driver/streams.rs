@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use transport::StreamOptions as Engine;
-use transport::{Class, Connection, Event, FlowId, Time};
+use transport::{Connection, Event, FlowId, Priority, Time};
 
 use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
@@ -29,7 +29,7 @@ struct Incoming {
 
 /// The answer to a stream that this side has opened.
 #[derive(Debug)]
-enum Answer {
+enum ReplyState {
     /// The peer has not opened it yet.
     Awaited(Arc<ReadHalf>),
     Given(FlowId),
@@ -50,7 +50,7 @@ struct Outgoing {
 }
 
 /// A stream that the peer has opened.
-pub(super) struct Opened {
+pub(super) struct IncomingStream {
     pub(super) flow: FlowId,
     pub(super) tag: u64,
     pub(super) half: Arc<ReadHalf>,
@@ -62,7 +62,7 @@ pub(super) struct Streams {
     outgoing: BTreeMap<FlowId, Outgoing>,
     incoming: BTreeMap<FlowId, Incoming>,
     /// The answers of the peer, by the streams of this side.
-    answers: BTreeMap<FlowId, Answer>,
+    answers: BTreeMap<FlowId, ReplyState>,
     /// The answers of this side.
     answered: BTreeMap<u64, FlowId>,
     unexpected_answers: u64,
@@ -85,7 +85,7 @@ impl Streams {
     /// Waits for the peer's answer to a stream that was opened just now.
     pub(super) fn await_answer(&mut self, flow: FlowId) -> Arc<ReadHalf> {
         let half = Arc::<ReadHalf>::default();
-        self.answers.insert(flow, Answer::Awaited(Arc::clone(&half)));
+        self.answers.insert(flow, ReplyState::Awaited(Arc::clone(&half)));
         half
     }
 
@@ -94,7 +94,7 @@ impl Streams {
         &mut self,
         connection: &mut Connection,
         now: Time,
-        (number, to, class): (u64, FlowId, Class),
+        (number, to, class): (u64, FlowId, Priority),
         half: &Arc<WriteHalf>,
     ) -> Result<(), NetError> {
         let options = Engine { tag: ANSWERS | u64::from(to.0), class, is_awaited: true };
@@ -135,8 +135,8 @@ impl Streams {
         match stream {
             Name::Flow(flow) => Some(flow),
             Name::AnswerTo(own) => match self.answers.get(&own)? {
-                Answer::Awaited(_) => None,
-                Answer::Given(flow) => Some(*flow),
+                ReplyState::Awaited(_) => None,
+                ReplyState::Given(flow) => Some(*flow),
             },
             Name::Answer(_) => None,
         }
@@ -145,7 +145,7 @@ impl Streams {
     /// Turns a stream of the peer away, which may wait for an answer.
     pub(super) fn refuse(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
         self.stop(connection, now, Name::Flow(flow), NOT_ACCEPTED);
-        let options = Engine { tag: ANSWERS | u64::from(flow.0), class: Class::Auto, is_awaited: true };
+        let options = Engine { tag: ANSWERS | u64::from(flow.0), class: Priority::Auto, is_awaited: true };
         if let Ok(answer) = connection.open_stream(now, options) {
             connection.reset_stream(now, answer, NOT_ACCEPTED);
         }
@@ -207,8 +207,8 @@ impl Streams {
     fn on_answer(&mut self, connection: &mut Connection, now: Time, flow: FlowId, to: u64) {
         let own = u16::try_from(to).ok().map(FlowId);
         match own.and_then(|own| self.answers.get_mut(&own)) {
-            Some(answer @ Answer::Awaited(_)) => {
-                let Answer::Awaited(half) = std::mem::replace(answer, Answer::Given(flow)) else { return };
+            Some(answer @ ReplyState::Awaited(_)) => {
+                let ReplyState::Awaited(half) = std::mem::replace(answer, ReplyState::Given(flow)) else { return };
                 self.incoming.insert(flow, Incoming { half, accepted: true, answers: own });
             }
             _ => {
@@ -227,7 +227,7 @@ impl Streams {
         connection: &mut Connection,
         now: Time,
         event: Event,
-    ) -> Result<Option<Opened>, Event> {
+    ) -> Result<Option<IncomingStream>, Event> {
         match event {
             Event::StreamAnnounced { flow, tag } if tag & ANSWERS != 0 => {
                 self.on_answer(connection, now, flow, tag & !ANSWERS);
@@ -235,13 +235,13 @@ impl Streams {
             Event::StreamAnnounced { flow, tag } => {
                 let half = Arc::<ReadHalf>::default();
                 self.incoming.insert(flow, Incoming { half: Arc::clone(&half), accepted: false, answers: None });
-                return Ok(Some(Opened { flow, tag, half }));
+                return Ok(Some(IncomingStream { flow, tag, half }));
             }
             Event::StreamReadable { flow } => self.on_readable(connection, now, flow),
             Event::StreamFinished { flow } => self.end_incoming(flow, Ok(())),
             Event::StreamReset { flow, code } => self.end_incoming(flow, Err(NetError::StreamReset { code })),
             Event::StreamWritable { flow } => self.write(connection, now, Name::Flow(flow)),
-            Event::StreamSent { flow } => self.end_outgoing(flow, Ok(())),
+            Event::StreamDelivered { flow } => self.end_outgoing(flow, Ok(())),
             Event::StreamStopped { flow, code } => self.end_outgoing(flow, Err(NetError::StreamStopped { code })),
             other => return Err(other),
         }
@@ -268,7 +268,7 @@ impl Streams {
             stream.half.end(Err(error.clone()));
         }
         for answer in std::mem::take(&mut self.answers).into_values() {
-            if let Answer::Awaited(half) = answer {
+            if let ReplyState::Awaited(half) = answer {
                 half.end(|_| Err(error.clone()));
             }
         }

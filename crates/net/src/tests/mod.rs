@@ -86,7 +86,7 @@ impl End {
     fn closed(&self) -> (NetError, Stats) {
         let error = self.wait(|event| match event {
             Event::Closed(error) => Some(error),
-            Event::Failed(error) => panic!("failed: {error}"),
+            Event::ObjectFailed(error) => panic!("failed: {error}"),
             _ => None,
         });
         (error, self.stats())

@@ -119,7 +119,7 @@ fn a_peer_that_is_killed_is_missed_at_once() {
         let before = Instant::now();
         cats[killed].kill().unwrap();
         for end in [&sending, &receiving] {
-            assert!(matches!(end.closed().0, NetError::PeerLost), "{killed} was killed");
+            assert!(matches!(end.closed().0, NetError::ConnectionLost), "{killed} was killed");
         }
         assert!(before.elapsed() < DEAD_AFTER / 3, "{killed} was killed, and missed after {:?}", before.elapsed());
         for cat in &mut cats {

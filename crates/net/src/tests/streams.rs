@@ -242,8 +242,8 @@ fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
 #[test]
 fn settings_change_while_a_connection_runs() {
     let (_here, a, _there, _b) = connections();
-    block_on(a.connection.set("congestion", "reno")).unwrap();
-    assert!(matches!(block_on(a.connection.set("congestion", "none-such")), Err(NetError::Set(_))));
+    block_on(a.connection.set_profile_key("congestion", "reno")).unwrap();
+    assert!(matches!(block_on(a.connection.set_profile_key("congestion", "none-such")), Err(NetError::Set(_))));
 }
 
 #[test]
@@ -369,12 +369,12 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     assert!(matches!(stopped, NetError::StreamStopped { .. }), "{stopped}");
     // Nobody has opened such a stream in both directions.
     let (_one_way, recv) = open(&a, &b, 3);
-    let mut unasked = b.connection.answer(&recv, Class::Auto);
+    let mut unasked = b.connection.open_reply(&recv, Priority::Auto);
     assert!(matches!(block_on(unasked.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
     // One answer is enough, and the second is no harm to the first.
     let opened = block_on(a.connection.open(4)).unwrap();
     let asked = block_on(b.connection.accept_stream()).unwrap();
-    let [mut first, mut second] = [0, 1].map(|_| b.connection.answer(&asked, Class::Auto));
+    let [mut first, mut second] = [0, 1].map(|_| b.connection.open_reply(&asked, Priority::Auto));
     assert!(matches!(block_on(second.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
     drop(second);
     write(&mut first, b"one").unwrap();
@@ -382,7 +382,7 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     assert_eq!(read(&mut recv, 10).unwrap(), b"one");
     assert_eq!(a.stats().unexpected_answers, 3);
     // An answer has none.
-    let mut no_answer = a.connection.answer(&recv, Class::Auto);
+    let mut no_answer = a.connection.open_reply(&recv, Priority::Auto);
     assert!(matches!(block_on(no_answer.sent()), Err(NetError::StreamClosed)));
     assert!(matches!(block_on(a.connection.open(1 << 63)), Err(NetError::Tag)));
     assert!(matches!(block_on(a.connection.open_stream(u64::MAX)), Err(NetError::Tag)));
@@ -392,7 +392,7 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     a.connection.close(5, "enough");
     assert!(matches!(read_all(&mut recv).1, Some(NetError::ClosedLocally)));
     drop(block_on(b.connection.closed()));
-    let mut late = b.connection.answer(&waiting, Class::Auto);
+    let mut late = b.connection.open_reply(&waiting, Priority::Auto);
     assert!(matches!(block_on(late.sent()), Err(NetError::ClosedByPeer { code: 5, .. })));
 }
 

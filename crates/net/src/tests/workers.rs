@@ -23,7 +23,7 @@ fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
     for tag in 0..8 {
         faulty.connection.send_object(tag, 1000, Arc::new(Faulty));
         faulty.wait(|event| match event {
-            Event::Failed(NetError::Panicked("a worker")) => Some(()),
+            Event::ObjectFailed(NetError::Panicked("a worker")) => Some(()),
             Event::Closed(error) => panic!("closed: {error}"),
             _ => None,
         });

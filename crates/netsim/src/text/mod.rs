@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::{
-    Codel, DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder, Scatter,
-    TraceFile,
+    Codel, DelayStep, Duplex, LinkConfig, LinkError, Loss, LossStep, Outage, Police, Rate, RateStep, Reorder,
+    ReorderingDelay, TraceFile,
 };
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
@@ -63,7 +63,7 @@ impl FromStr for LinkConfig {
     /// Parses and checks. `perfect` is the default. A queue in `bdp` is what the rate carries in a round trip of twice
     /// the delay.
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let written = Written::read(text)?;
+        let written = ParsedLink::read(text)?;
         let rtt = written.config.delay.saturating_mul(2);
         written.resolve(rtt)
     }
@@ -71,13 +71,13 @@ impl FromStr for LinkConfig {
 
 /// One direction as written. The size of its queue may depend on the way back.
 #[derive(Clone)]
-struct Written {
+struct ParsedLink {
     config: LinkConfig,
     /// The queue in millionths of the bandwidth-delay product.
     queue_bdps: Option<u64>,
 }
 
-impl Written {
+impl ParsedLink {
     fn read(text: &str) -> Result<Self, TextError> {
         let mut written = Self { config: LinkConfig::default(), queue_bdps: None };
         let text = text.trim();
@@ -186,7 +186,8 @@ fn read_part(config: &mut LinkConfig, key: &str, value: &str) -> Result<(), Text
             const EXAMPLE: &str = "5ms (each packet by up to so much), or exponential:5ms (on average)";
             let (is_exponential, text) = value.strip_prefix("exponential:").map_or((false, value), |mean| (true, mean));
             let time = time(key, text).map_err(|_| bad(key, value, EXAMPLE))?;
-            config.scatter = if is_exponential { Scatter::Exponential(time) } else { Scatter::Uniform(time) };
+            config.scatter =
+                if is_exponential { ReorderingDelay::Exponential(time) } else { ReorderingDelay::Uniform(time) };
         }
         "queue-packets" => config.queue_packets = Some(value.parse().map_err(|_| bad(key, value, "10"))?),
         "codel" => config.codel = Some(read_codel(key, value)?),
@@ -260,9 +261,9 @@ impl fmt::Display for LinkConfig {
             }
         }
         match self.scatter {
-            Scatter::Uniform(most) if most.is_zero() => {}
-            Scatter::Uniform(most) => parts.push(format!("scatter={}", print_time(most))),
-            Scatter::Exponential(mean) => parts.push(format!("scatter=exponential:{}", print_time(mean))),
+            ReorderingDelay::Uniform(most) if most.is_zero() => {}
+            ReorderingDelay::Uniform(most) => parts.push(format!("scatter={}", print_time(most))),
+            ReorderingDelay::Exponential(mean) => parts.push(format!("scatter=exponential:{}", print_time(mean))),
         }
         let print_delay = |step: &DelayStep| format!("{}:{}", print_time(step.at), print_time(step.delay));
         parts.extend(print_all("delay-step", &self.delay_steps, print_delay));
@@ -309,7 +310,7 @@ impl FromStr for Duplex {
 
     /// Parses and checks. A queue in `bdp` is what its rate carries in a round trip of both delays.
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let mut directions = text.split(" / ").map(Written::read);
+        let mut directions = text.split(" / ").map(ParsedLink::read);
         let forward = directions.next().ok_or_else(|| TextError::NotAPart(text.to_owned()))??;
         let backward = directions.next().transpose()?.unwrap_or_else(|| forward.clone());
         if directions.next().is_some() {

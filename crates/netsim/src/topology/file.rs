@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::{Graph, Links};
+use super::{Graph, LinkPair};
 use crate::routes::Routes;
 use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, TextError, TraceFileError};
 
@@ -354,7 +354,7 @@ impl Topology {
     pub fn build_network<N: Node>(
         &self,
         mut make_node: impl FnMut(NodeId, &str) -> N,
-    ) -> Result<(Network<N>, Vec<Links>), NetworkError> {
+    ) -> Result<(Network<N>, Vec<LinkPair>), NetworkError> {
         let mut network = Network::new();
         for (id, name) in (0..).map(NodeId::from_index).zip(&self.hosts) {
             network.add_node(make_node(id, name));
@@ -370,7 +370,7 @@ impl Topology {
     ///
     /// # Errors
     /// A trace that is not loaded.
-    pub fn build_fabric<T>(&self) -> Result<(Fabric<T>, Vec<Links>), NetworkError> {
+    pub fn build_fabric<T>(&self) -> Result<(Fabric<T>, Vec<LinkPair>), NetworkError> {
         let mut fabric = Fabric::new();
         for _ in &self.hosts {
             fabric.add_host();
@@ -385,10 +385,10 @@ impl Topology {
     fn join(
         &self,
         mut add: impl FnMut(NodeId, NodeId, LinkConfig) -> Result<LinkId, NetworkError>,
-    ) -> Result<Vec<Links>, NetworkError> {
+    ) -> Result<Vec<LinkPair>, NetworkError> {
         let both = |PlannedLink { from, to, link }: &PlannedLink| {
             let forward = add(*from, *to, link.forward.clone())?;
-            Ok(Links { forward, backward: add(*to, *from, link.backward.clone())? })
+            Ok(LinkPair { forward, backward: add(*to, *from, link.backward.clone())? })
         };
         self.links.iter().map(both).collect()
     }

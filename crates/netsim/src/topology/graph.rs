@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_said() {
+    fn graph_impossible_error() {
         for (nodes, links, said) in [
             (1, 0, "a random graph has from 2 to 1000 nodes"),
             (1_001, 5_000, "a random graph has from 2 to 1000 nodes"),

@@ -10,7 +10,7 @@ pub use graph::{Graph, GraphError};
 
 /// The two links between two vertices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Links {
+pub struct LinkPair {
     /// From the first to the second.
     pub forward: LinkId,
     /// From the second to the first.
@@ -25,7 +25,7 @@ pub struct Pair {
     /// The second node: `NodeId::from_index(1)`.
     pub b: NodeId,
     /// From `a` to `b` and back.
-    pub links: Links,
+    pub links: LinkPair,
 }
 
 /// The network that [`dumbbell`] builds.
@@ -36,7 +36,7 @@ pub struct Dumbbell {
     /// Nodes of the right side: the indices after those.
     pub right: Vec<NodeId>,
     /// From the left router to the right one and back.
-    pub bottleneck: Links,
+    pub bottleneck: LinkPair,
 }
 
 /// Builds two nodes and a link between them.
@@ -80,8 +80,8 @@ pub fn dumbbell<N: Node>(
 ///
 /// # Errors
 /// A node that does not exist, or an invalid link.
-pub fn join<N: Node>(network: &mut Network<N>, a: NodeId, b: NodeId, link: &Duplex) -> Result<Links, NetworkError> {
-    Ok(Links {
+pub fn join<N: Node>(network: &mut Network<N>, a: NodeId, b: NodeId, link: &Duplex) -> Result<LinkPair, NetworkError> {
+    Ok(LinkPair {
         forward: network.add_link(a, b, link.forward.clone())?,
         backward: network.add_link(b, a, link.backward.clone())?,
     })

@@ -6,7 +6,7 @@ mod samples;
 mod varied;
 
 use super::fuzz_connection;
-use erasure::{BlockCode, Code, WindowCode};
+use erasure::{AnyCode, BlockCode, WindowCode};
 use fastrand::Rng;
 use samples::frames;
 use transport::wire::{
@@ -106,7 +106,7 @@ fn stream_announcement(random: &mut Rng, careful: bool, flow: FlowId) -> StreamA
         tag: 0,
         // The victim accepts windows of 3 symbols.
         k: if windows { alike.u32(1..4) } else { [1, 2, 10, 200][alike.usize(..4)] },
-        code: if windows { Code::Window(WindowCode::Rlc) } else { block.into() },
+        code: if windows { AnyCode::Window(WindowCode::Rlc) } else { block.into() },
         short_code: if windows { BlockCode::Uncoded } else { block },
     }
 }

@@ -9,8 +9,8 @@ use netsim::NodeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use transport::congestion::{ControllerState, PathMemory};
-use transport::{Closed, ConnectionStats, EndpointConfig, FlowId, Profile, Rate};
+use transport::congestion::{ControllerState, SavedPath};
+use transport::{ConnectionError, ConnectionStats, EndpointConfig, FlowId, Profile, Rate};
 
 /// How a host behaves.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct HostConfig {
     /// How it sends.
     pub profile: Profile,
     /// What an earlier connection has learned of the path, for those that it begins.
-    pub memory: Option<PathMemory>,
+    pub memory: Option<SavedPath>,
     /// The engine's limits.
     pub endpoint: EndpointConfig,
     /// Hosts to connect to.
@@ -146,7 +146,7 @@ pub struct Tally {
     /// Requests to recover blocks.
     pub decodes: u64,
     /// How it ended.
-    pub closed: Option<Closed>,
+    pub closed: Option<ConnectionError>,
     /// For how long before its end fewer than four packets arrived.
     pub silence: Duration,
     /// The engine's statistics when the connection ended.

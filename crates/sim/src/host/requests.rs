@@ -1,14 +1,14 @@
 //! The engine's requests: computed, read and written, at once or after a modelled delay.
 
 use super::Host;
-use transport::{ConnectionHandle, Reply, Request, Time};
+use transport::{ConnectionHandle, Time, WorkReply, WorkRequest};
 
 impl Host {
     /// Runs a request now, or when the modelled workers complete it.
-    pub(super) fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
+    pub(super) fn dispatch(&mut self, now: Time, handle: ConnectionHandle, request: WorkRequest) {
         let sequential = match &request {
-            Request::Read { length, .. } => self.config.read_rate.map(|rate| (rate, *length)),
-            Request::Write { length, .. } => self.config.write_rate.map(|rate| (rate, *length)),
+            WorkRequest::Read { length, .. } => self.config.read_rate.map(|rate| (rate, *length)),
+            WorkRequest::Write { length, .. } => self.config.write_rate.map(|rate| (rate, *length)),
             _ => None,
         };
         let delay = match sequential {
@@ -19,12 +19,12 @@ impl Host {
             None => self.workers.take(now, handle, &request).unwrap_or(self.config.storage_delay),
         };
         match (&request, self.tallies.get_mut(&handle)) {
-            (Request::Write { length, .. }, Some(tally)) => {
+            (WorkRequest::Write { length, .. }, Some(tally)) => {
                 tally.storing += *length as u64;
                 tally.storing_peak = tally.storing_peak.max(tally.storing);
             }
-            (Request::Encode(_), Some(tally)) => tally.encodes += 1,
-            (Request::Decode(_), Some(tally)) => tally.decodes += 1,
+            (WorkRequest::Encode(_), Some(tally)) => tally.encodes += 1,
+            (WorkRequest::Decode(_), Some(tally)) => tally.decodes += 1,
             _ => {}
         }
         if delay.is_zero() {
@@ -34,18 +34,18 @@ impl Host {
         self.working.insert((now + delay, self.requests), (handle, request));
     }
 
-    fn answer(&mut self, now: Time, handle: ConnectionHandle, request: Request) {
+    fn answer(&mut self, now: Time, handle: ConnectionHandle, request: WorkRequest) {
         let reply = match request.run_pure() {
             Ok(reply) => reply,
-            Err(Request::Read { flow, block, offset, length, mut buffer }) => {
+            Err(WorkRequest::Read { flow, block, offset, length, mut buffer }) => {
                 buffer.resize(length, 0);
                 self.object(flow).fill(offset, &mut buffer);
                 if let Some(tally) = self.tallies.get_mut(&handle) {
                     tally.repeated += u64::from(tally.read.insert((flow, block), offset).is_some());
                 }
-                Reply::Read { flow, block, buffer }
+                WorkReply::Read { flow, block, buffer }
             }
-            Err(Request::Write { flow, block, offset, length, data }) => {
+            Err(WorkRequest::Write { flow, block, offset, length, data }) => {
                 let (object, bytes) = (self.object(flow), &data.bytes()[..length]);
                 self.see_written(block, offset, data.symbol_size(), bytes);
                 if let Some(tally) = self.tallies.get_mut(&handle) {
@@ -54,10 +54,10 @@ impl Host {
                     let received = tally.received.entry(flow).or_default();
                     received.write(&object, offset, bytes);
                 }
-                Reply::Written { flow, block }
+                WorkReply::Written { flow, block }
             }
-            Err(Request::Digest { key, block, .. }) => Reply::Digested { key, block },
-            Err(Request::Encode(_) | Request::Decode(_)) => return,
+            Err(WorkRequest::Digest { key, block, .. }) => WorkReply::Digested { key, block },
+            Err(WorkRequest::Encode(_) | WorkRequest::Decode(_)) => return,
         };
         if let Some(connection) = self.endpoint.connection(handle) {
             connection.handle_reply(now, reply);

@@ -5,7 +5,7 @@ use transport::{ConnectionHandle, FlowId, PartialBlock, SymbolPacket};
 
 /// Something that happened to symbols at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SymbolEvent {
     /// A packet with symbols was sent, or has arrived.
     Symbols(SymbolPacket),
     /// A block of an object of the peer was written.
@@ -42,20 +42,20 @@ impl Host {
             }
             true
         });
-        self.seen.extend(packets.into_iter().map(Seen::Symbols));
+        self.seen.extend(packets.into_iter().map(SymbolEvent::Symbols));
     }
 
     /// Notes that a block is written.
     pub(super) fn see_written(&mut self, block: u32, offset: u64, symbol_size: usize, bytes: &[u8]) {
         if self.config.watches {
-            self.seen.push(Seen::Written { block, offset, symbol_size, bytes: bytes.to_vec() });
+            self.seen.push(SymbolEvent::Written { block, offset, symbol_size, bytes: bytes.to_vec() });
         }
     }
 
     /// Returns what happened to symbols since the last call, in order; nothing unless [`HostConfig::watches`] is set.
     ///
     /// [`HostConfig::watches`]: super::HostConfig::watches
-    pub fn take_seen(&mut self) -> Vec<Seen> {
+    pub fn take_seen(&mut self) -> Vec<SymbolEvent> {
         self.see_symbols();
         std::mem::take(&mut self.seen)
     }

@@ -9,7 +9,7 @@ use netsim::{Duplex, LinkConfig, Loss, Mark, NodeId, Reorder};
 use std::fmt;
 use std::time::Duration;
 use transport::flow::{StreamCoding, WindowCoding};
-use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
+use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::Credit};
 
 /// An interruption of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl Scenario {
     /// Returns roughly how long the transfer takes if each block waits until the one before is acknowledged.
     fn turns(&self) -> Duration {
         const SMALLEST_SYMBOL: u16 = 1_024;
-        let block = u64::from(SMALLEST_SYMBOL) * u64::from(self.profile.blocks.largest(SMALLEST_SYMBOL));
+        let block = u64::from(SMALLEST_SYMBOL) * u64::from(self.profile.blocks.max_source_symbols(SMALLEST_SYMBOL));
         let blocks: u64 = self.objects.iter().flatten().map(|length| length.div_ceil(block)).sum();
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let queues = queueing(&self.link.forward) + queueing(&self.link.backward);
@@ -205,7 +205,7 @@ impl Scenario {
     pub(super) fn host_config(&self, side: usize, peer: NodeId) -> HostConfig {
         let other = 1 - side;
         let most_symbols = self.credit.symbols;
-        let limits = Limits { credit: self.credit, most_symbols, ..Limits::default() };
+        let limits = ConnectionConfig { credit: self.credit, most_symbols, ..ConnectionConfig::default() };
         HostConfig {
             endpoint: EndpointConfig { limits, ..EndpointConfig::default() },
             connect_to: if self.connects == side { vec![peer] } else { Vec::new() },
@@ -414,7 +414,7 @@ fn choices(random: &mut Rng, link: &Duplex) -> Profile {
 /// megabyte.
 fn objects(random: &mut Rng, profile: &Profile) -> Vec<u64> {
     let symbol = [1_408u64, 1_152][random.usize(..2)];
-    let block = symbol * u64::from(profile.blocks.largest(1_408));
+    let block = symbol * u64::from(profile.blocks.max_source_symbols(1_408));
     let count = if random.u8(..4) == 0 { 1 + up_to(random, 20) } else { 1 };
     let most = if random.u8(..8) == 0 { 1_000_000 } else { 120_000 };
     let length = |random: &mut Rng| match random.u8(..8) {

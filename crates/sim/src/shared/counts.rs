@@ -2,21 +2,21 @@
 
 use super::Flow;
 use super::machine::Machine;
-use netsim::topology::Links;
-use netsim::{Network, Time, Waits};
+use netsim::topology::LinkPair;
+use netsim::{Network, QueueDelays, Time};
 
 /// The counts at one moment of a run.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct NetworkCounters {
     at: Time,
     /// IP bytes that have arrived at the receiver of each flow.
     arrived: Vec<u64>,
     /// How long packets have waited at each link: forward and backward.
-    waits: Vec<[Waits; 2]>,
+    waits: Vec<[QueueDelays; 2]>,
 }
 
-impl Counts {
-    pub(super) fn of(flows: &[Flow], network: &Network<Machine>, links: &[Links]) -> Self {
+impl NetworkCounters {
+    pub(super) fn of(flows: &[Flow], network: &Network<Machine>, links: &[LinkPair]) -> Self {
         let arrived = |flow: &Flow| {
             let host = network.node(flow.pair.to).and_then(Machine::as_host);
             host.map_or(0, |host| host.arrived().iter().sum())
@@ -37,8 +37,10 @@ impl Counts {
     }
 
     /// Returns how long the packets have waited that came to each link since then.
-    pub(super) fn waits_since(&self, before: &Self) -> Vec<[Waits; 2]> {
-        let since = |(now, before): (&[Waits; 2], &[Waits; 2])| [now[0].since(&before[0]), now[1].since(&before[1])];
+    pub(super) fn waits_since(&self, before: &Self) -> Vec<[QueueDelays; 2]> {
+        let since = |(now, before): (&[QueueDelays; 2], &[QueueDelays; 2])| {
+            [now[0].since(&before[0]), now[1].since(&before[1])]
+        };
         self.waits.iter().zip(&before.waits).map(since).collect()
     }
 }

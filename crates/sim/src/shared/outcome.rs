@@ -6,10 +6,10 @@ use crate::case::Ending;
 use crate::host::Moment;
 use crate::storage::Received;
 use netsim::topology::HostPair;
-use netsim::{LinkStats, Network, Waits};
+use netsim::{LinkStats, Network, QueueDelays};
 use std::time::Duration;
-use transport::congestion::PathMemory;
-use transport::{Closed, ConnectionStats};
+use transport::congestion::SavedPath;
+use transport::{ConnectionError, ConnectionStats};
 
 /// The outcome of a run of a [`super::SharedCase`].
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct SharedOutcome {
     /// The counts of each link of the topology at the end, in order: forward and backward.
     pub links: Vec<[LinkStats; 2]>,
     /// How long packets waited at each link after [`super::SharedCase::warm_up`]: forward and backward.
-    pub waits: Vec<[Waits; 2]>,
+    pub waits: Vec<[QueueDelays; 2]>,
     /// Packets that all nodes sent.
     pub packets: u64,
 }
@@ -66,7 +66,7 @@ pub struct FlowOutcome {
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
     /// What the sender has learned of the path.
-    pub memory: Option<PathMemory>,
+    pub memory: Option<SavedPath>,
     /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] is set.
     pub qlog: Vec<u8>,
 }
@@ -113,8 +113,8 @@ impl FlowOutcome {
 }
 
 /// Returns whether a connection did not end because one of its sides was done.
-const fn is_failure(closed: &Closed) -> bool {
-    !matches!(closed, Closed::ByUs | Closed::ByPeer { code: 0, .. })
+const fn is_failure(closed: &ConnectionError) -> bool {
+    !matches!(closed, ConnectionError::LocallyClosed | ConnectionError::ClosedByPeer { code: 0, .. })
 }
 
 fn symbol_bytes(stats: &ConnectionStats) -> u64 {

@@ -52,7 +52,7 @@ fn a_failed_transfer_ends_at_once() {
     let mut network = plan.network([vec![], vec![]]);
     assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true));
     let closed = network.nodes()[0].host.tallies().next().and_then(|tally| tally.closed.clone());
-    assert_eq!(closed, Some(transport::Closed::Undecodable));
+    assert_eq!(closed, Some(transport::ConnectionError::Undecodable));
     // The first object is 430 packets, the second 14,000.
     assert!(network.nodes()[0].sent < 2_000, "{} packets", network.nodes()[0].sent);
 }

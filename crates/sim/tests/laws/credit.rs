@@ -3,7 +3,7 @@
 
 use crate::support::{Plan, at_seconds, is_done};
 use std::time::Duration;
-use transport::{Connector, LimitedBy, Profile, Rate};
+use transport::{ConnectingSide, Profile, Rate, SendLimit};
 
 const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -41,7 +41,7 @@ fn run(link: &str, rate: u64, size: u64, change: impl Fn(&mut Plan)) -> Run {
     let tally = network.nodes()[1].host.tallies().next().expect("they met");
     let config: netsim::Duplex = plan.link.parse().expect("a link");
     let rtt = config.forward.delay + config.backward.delay;
-    let floor = transport::floor(size, mbit(rate), rtt, config.forward.loss.mean(), Connector::Sender);
+    let floor = transport::transfer_floor(size, mbit(rate), rtt, config.forward.loss.mean(), ConnectingSide::Sender);
     let took = tally.complete_at.expect("complete").as_secs_f64() / floor.as_secs_f64();
     // In full symbols, the unit of credit.
     Run { took, peak: tally.storing_peak / 1_408, settled: settled / 1_408 }
@@ -141,8 +141,8 @@ fn watch(plan: Plan) -> Seen {
     for (sender, receiver) in settled {
         seen.ticks += 1;
         seen.lost = sender.packets.lost - before;
-        seen.by_receiver += u32::from(sender.limited_by == LimitedBy::Receiver);
-        seen.by_source += u32::from(sender.limited_by == LimitedBy::Source);
+        seen.by_receiver += u32::from(sender.limited_by == SendLimit::Receiver);
+        seen.by_source += u32::from(sender.limited_by == SendLimit::Source);
         seen.bound[0] += u32::from(sender.memory_binds);
         seen.bound[1] += u32::from(receiver.memory_binds);
         seen.in_flight = seen.in_flight.max(sender.congestion.in_flight / 1_448);

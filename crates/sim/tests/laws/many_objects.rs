@@ -2,7 +2,7 @@
 //! flows.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
-use transport::{Closed, Profile, Rate};
+use transport::{ConnectionError, Profile, Rate};
 
 fn all_arrive(plan: &Plan) {
     let mut network = plan.network([Vec::new(), Vec::new()]);
@@ -12,7 +12,7 @@ fn all_arrive(plan: &Plan) {
     assert_eq!(whole, plan.objects.len(), "objects after {:?}: {done:?}, {:?}", network.now(), tally.closed);
     network.run_while(|nodes| !is_over(nodes), at_seconds(200)).expect("time passes");
     let closed = network.nodes()[1].host.tallies().next().and_then(|tally| tally.closed.clone());
-    assert!(matches!(closed, Some(Closed::ByPeer { code: 0, .. })), "{closed:?}");
+    assert!(matches!(closed, Some(ConnectionError::ClosedByPeer { code: 0, .. })), "{closed:?}");
 }
 
 fn told() -> Profile {

@@ -2,7 +2,7 @@
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use std::time::Duration;
-use transport::{EndpointConfig, Limits, Profile, Rate, wire::Credit};
+use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::Credit};
 
 const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
 const RTT: Duration = Duration::from_millis(40);
@@ -101,7 +101,7 @@ fn no_single_loss_stalls_while_coding_takes_time() {
 fn no_single_loss_stalls_while_credit_is_awaited() {
     let mut plan = Plan::new(LINK, told(), vec![100_000]);
     plan.profile.set("blocks.k", "16").expect("blocks of one size");
-    let limits = Limits { credit: Credit { symbols: 16, control: 1_000 }, ..Limits::default() };
+    let limits = ConnectionConfig { credit: Credit { symbols: 16, control: 1_000 }, ..ConnectionConfig::default() };
     plan.endpoint = EndpointConfig { limits, ..EndpointConfig::default() };
     let plan = Plan { storage_delay: Duration::from_millis(200), receiver_closes: true, ..plan };
     each_loss_costs_at_most(15 * RTT, &plan);

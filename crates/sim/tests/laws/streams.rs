@@ -3,9 +3,9 @@
 use crate::support::{Censored, Plan, at_seconds, is_done, is_over};
 use erasure::WindowCode;
 use netsim::{Network, NodeId};
-use sim::{ReadScript, Reading, StreamEnd, StreamScript, Writing};
+use sim::{ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use std::time::Duration;
-use transport::{EndpointConfig, Limits, Profile, Rate, wire::StreamsAllowed};
+use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::StreamLimits};
 
 fn told(mbit: u64) -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(mbit * 1_000_000))
@@ -24,19 +24,19 @@ fn finish(plan: &Plan) -> Network<Censored> {
     network
 }
 
-fn reading(network: &Network<Censored>) -> Vec<Reading> {
+fn reading(network: &Network<Censored>) -> Vec<StreamReader> {
     let tally = network.nodes()[1].host.tallies().next().expect("they met");
-    let readings: Vec<Reading> = tally.streams.reading.values().cloned().collect();
+    let readings: Vec<StreamReader> = tally.streams.reading.values().cloned().collect();
     assert!(readings.iter().all(|reading| reading.wrong == 0));
     readings
 }
 
-fn writing(network: &Network<Censored>) -> Vec<Writing> {
+fn writing(network: &Network<Censored>) -> Vec<StreamWriter> {
     let tally = network.nodes()[0].host.tallies().next().expect("they met");
     tally.streams.writing.values().cloned().collect()
 }
 
-fn read_at(reading: &Reading) -> f64 {
+fn read_at(reading: &StreamReader) -> f64 {
     reading.log.last().expect("something was read").1.as_nanos() as f64 / 1e9
 }
 
@@ -80,7 +80,7 @@ fn a_bulk_stream_is_as_quick_as_an_object() {
 }
 
 /// Returns the seconds from each write to the read that completed it.
-fn latencies(writing: &Writing, reading: &Reading) -> Vec<f64> {
+fn latencies(writing: &StreamWriter, reading: &StreamReader) -> Vec<f64> {
     let read = |until: u64| reading.log.iter().find(|(read, _)| *read >= until).expect("read at last").1;
     writing.log.iter().map(|(until, at)| read(*until).since(*at).as_secs_f64()).collect()
 }
@@ -147,8 +147,8 @@ fn objects_and_streams_share_the_path() {
 /// More streams than the peer accepts at once, each reset, stopped or read, one after the other: the peer's credit must
 /// be returned completely, or the last stream could not be sent.
 #[test]
-fn what_streams_borrow_comes_back() {
-    let streams_allowed = StreamsAllowed { count: 4, window: 64, shared: 100 };
+fn stream_credit_read_returned() {
+    let streams_allowed = StreamLimits { count: 4, window: 64, shared: 100 };
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut script = || {
@@ -159,7 +159,7 @@ fn what_streams_borrow_comes_back() {
         let mut streams: Vec<StreamScript> = std::iter::repeat_with(&mut script).take(60).collect();
         streams.push(StreamScript::bulk(1_000_000));
         let mut plan = Plan::new(path(5, 3, seed), told(100), vec![]);
-        let limits = Limits { streams: streams_allowed, ..Limits::default() };
+        let limits = ConnectionConfig { streams: streams_allowed, ..ConnectionConfig::default() };
         plan.endpoint = EndpointConfig { limits, ..EndpointConfig::default() };
         plan.streams = streams;
         let network = finish(&plan);

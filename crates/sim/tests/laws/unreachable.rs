@@ -5,17 +5,17 @@ use crate::support::{Censored, Plan, at_seconds, is_over, with_sender};
 use netsim::{Network, NodeId, Time};
 use sim::{StreamEnd, StreamScript};
 use std::time::Duration;
-use transport::{Closed, EndpointConfig, Profile};
+use transport::{ConnectionError, EndpointConfig, Profile};
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
 fn hint(network: &mut Network<Censored>) {
-    with_sender(network, |now, connection| _ = connection.hint_unreachable(now, connection.remote()));
+    with_sender(network, |now, connection| _ = connection.on_port_unreachable(now, connection.remote()));
 }
 
-fn closed(network: &Network<Censored>, side: usize) -> Option<Closed> {
+fn closed(network: &Network<Censored>, side: usize) -> Option<ConnectionError> {
     network.nodes()[side].host.tallies().next().and_then(|tally| tally.closed.clone())
 }
 
@@ -50,7 +50,7 @@ fn forged_hints_change_nothing_where_the_peer_is_heard() {
             network
         };
         let (quiet, lied_to) = (network(None), network(Some(millis(10))));
-        assert_eq!(closed(&lied_to, 0), Some(Closed::ByUs), "{name}");
+        assert_eq!(closed(&lied_to, 0), Some(ConnectionError::LocallyClosed), "{name}");
         let [quiet, lied_to] = [quiet, lied_to].map(|network| network.nodes()[0].log.clone());
         if name == "ttp" {
             // Its receiver sends less feedback the cleaner the path is, and each silence of four round trips causes one
@@ -72,7 +72,7 @@ fn hints_during_the_handshake_are_ignored() {
         network.run_while(|nodes| !nodes[0].host.is_over(), until).expect("time passes");
         hint(&mut network);
     }
-    assert_eq!(closed(&network, 0), Some(Closed::HandshakeTimeout));
+    assert_eq!(closed(&network, 0), Some(ConnectionError::HandshakeTimeout));
     assert!(network.now() >= at_seconds(30), "{:?}", network.now());
 }
 
@@ -94,7 +94,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
             let sent = network.nodes()[0].sent - before;
             // A peer taken for vanished would have been given up by now.
             network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
-            assert_eq!(closed(&network, 0), Some(Closed::ByUs), "{name}");
+            assert_eq!(closed(&network, 0), Some(ConnectionError::LocallyClosed), "{name}");
             let read: Vec<_> =
                 network.nodes()[1].host.tallies().flat_map(|tally| tally.streams.reading.values()).collect();
             assert_eq!((read[0].read, read[0].end, read[0].wrong), (2_000, StreamEnd::Whole, 0), "{name}");
@@ -128,7 +128,7 @@ fn a_peer_that_is_gone_is_given_up_soon_after_the_first_hint() {
             }
             assert_eq!(closed(&network, 0), None, "{name}: a hint alone ends nothing");
             network.run_while(|nodes| !nodes[0].host.is_over(), at_seconds(60)).expect("time passes");
-            assert_eq!(closed(&network, 0), Some(Closed::Dead), "{name}");
+            assert_eq!(closed(&network, 0), Some(ConnectionError::TimedOut), "{name}");
             let took = network.now().checked_since(silent).expect("later");
             // The measured round trip includes the queue.
             let longest = if delay == 25 { wait } else { wait * 5 / 4 };
@@ -139,7 +139,7 @@ fn a_peer_that_is_gone_is_given_up_soon_after_the_first_hint() {
 
 /// The peer was unreachable for a while, and a router reported it.
 #[test]
-fn whoever_is_heard_after_the_hint_is_not_given_up() {
+fn port_unreachable_live_peer_kept() {
     for name in Profile::NAMES {
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.dead_after = Duration::from_secs(100);
@@ -149,7 +149,7 @@ fn whoever_is_heard_after_the_hint_is_not_given_up() {
         network.run_until(Time::ZERO + millis(1_500)).expect("time passes");
         hint(&mut network);
         network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
-        assert_eq!(closed(&network, 0), Some(Closed::ByUs), "{name}");
+        assert_eq!(closed(&network, 0), Some(ConnectionError::LocallyClosed), "{name}");
         let complete = network.nodes()[1].host.tallies().next().and_then(|tally| tally.complete_at);
         assert!(complete.is_some_and(|at| at > at_seconds(3)), "{name}: {complete:?}");
     }

@@ -96,7 +96,7 @@ fn runs(what: &str, window: bool, loss: &str, script: StreamScript) -> Together 
 /// Comparison with the block code on the same seeds. One-way delay is 100 ms. A loss delays the blocks by a round trip,
 /// and everything behind them too. Measured: 5 % at 15 Mbit/s, 99 % of the writes within 113 ms and 491 ms.
 #[test]
-fn what_is_lost_is_there_again_without_a_round_trip() {
+fn window_code_loss_repaired_within_rtt() {
     let busy = ("15 Mbit/s", writes(6_000, 1_400, 747));
     let half = ("10 Mbit/s", writes(4_500, 1_400, 1_120));
     for ((what, script), loss, most, most_repair) in

@@ -5,9 +5,9 @@
 mod scenes;
 
 use scenes::{Scene, millis};
-use sim::property::moving;
-use sim::roaming::Roaming;
-use transport::Closed;
+use sim::addresses::Roaming;
+use sim::property::migration;
+use transport::ConnectionError;
 
 /// Number of seeds in every run of the tests.
 const SEEDS: u64 = 1_000;
@@ -16,11 +16,11 @@ const SEEDS: u64 = 1_000;
 fn seeds() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     if let Some(seed) = number("SEED") {
-        println!("{:?}", moving::check(seed).expect("as it should be"));
+        println!("{:?}", migration::check(seed).expect("as it should be"));
         return;
     }
     let seeds = number("SEEDS").unwrap_or(SEEDS);
-    let failures: Vec<String> = (0..seeds).filter_map(|seed| moving::check(seed).err()).collect();
+    let failures: Vec<String> = (0..seeds).filter_map(|seed| migration::check(seed).err()).collect();
     let shown = failures.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
 }
@@ -31,7 +31,7 @@ fn seeds() {
 #[test]
 fn seeds_that_found_something() {
     for seed in [418_211, 49_284, 173_609, 222_078, 485_449, 344_233, 464_079, 624_375] {
-        moving::check(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
+        migration::check(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 
@@ -91,7 +91,7 @@ fn two_that_leave_at_once_for_good_find_the_connection_dead() {
     scene.roaming.move_to(1, 1, false);
     scene.until(millis(40_000));
     for side in [0, 1] {
-        assert_eq!(scene.tally(side).closed, Some(Closed::Dead), "host {side}");
+        assert_eq!(scene.tally(side).closed, Some(ConnectionError::TimedOut), "host {side}");
         assert_eq!(scene.tally(side).last_stats.congestion.in_flight, 0, "host {side}");
     }
 }

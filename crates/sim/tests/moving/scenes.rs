@@ -1,6 +1,6 @@
 //! Two hosts on a path of 100 Mbit/s and 50 ms.
 
-use sim::roaming::Roaming;
+use sim::addresses::Roaming;
 use sim::{HostConfig, Tally};
 use std::time::Duration;
 use transport::{Profile, Rate};

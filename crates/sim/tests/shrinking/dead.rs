@@ -3,7 +3,7 @@
 use crate::{host_config, millis};
 use netsim::{LinkConfig, NodeId, topology};
 use sim::{Host, HostConfig, StreamScript};
-use transport::{Closed, EndpointConfig};
+use transport::{ConnectionError, EndpointConfig};
 
 /// A path that only carries packets smaller than the smallest symbol is dead: the sender gives up although it hears
 /// from the receiver all the time, and then the receiver gives up too.
@@ -28,10 +28,10 @@ fn a_path_that_carries_no_symbols_is_given_up_although_it_answers() {
         let dead_after = EndpointConfig::default().limits.dead_after;
         network.run_while(|nodes| !nodes[0].is_over(), shrunk + dead_after + millis(3_000)).expect("time passes");
         let closed = |host: &Host| host.tallies().next().expect("they met").closed.clone();
-        assert_eq!(closed(&network.nodes()[0]), Some(Closed::Dead));
+        assert_eq!(closed(&network.nodes()[0]), Some(ConnectionError::TimedOut));
         assert!(network.now() + millis(1_000) > shrunk + dead_after, "{:?}", network.now());
         let last = network.now() + dead_after + millis(1_000);
         network.run_while(|nodes| !nodes[1].is_over(), last).expect("time passes");
-        assert_eq!(closed(&network.nodes()[1]), Some(Closed::Dead));
+        assert_eq!(closed(&network.nodes()[1]), Some(ConnectionError::TimedOut));
     }
 }

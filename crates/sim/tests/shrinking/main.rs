@@ -6,7 +6,7 @@ mod dead;
 mod streams;
 
 use netsim::{LinkConfig, NodeId, topology};
-use sim::property::shrinking;
+use sim::property::mtu;
 use sim::{Case, Host, HostConfig};
 use std::time::Duration;
 use transport::{Profile, Rate};
@@ -17,11 +17,11 @@ const SEEDS: u64 = 1_000;
 fn check_seeds(streams: bool) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     if let Some(seed) = number("SEED") {
-        println!("{:?}", shrinking::check(seed, streams).expect("as it should be"));
+        println!("{:?}", mtu::check(seed, streams).expect("as it should be"));
         return;
     }
     let seeds = number("SEEDS").unwrap_or(SEEDS);
-    let failures: Vec<String> = (0..seeds).filter_map(|seed| shrinking::check(seed, streams).err()).collect();
+    let failures: Vec<String> = (0..seeds).filter_map(|seed| mtu::check(seed, streams).err()).collect();
     let shown = failures.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
 }
@@ -42,7 +42,7 @@ fn seeds_with_streams() {
 fn seeds_that_found_something() {
     let objects = [7_887, 8_927, 119_682, 345_308, 530_272, 854_558].map(|seed| (seed, false));
     for (seed, streams) in objects.into_iter().chain([(1_030, true)]) {
-        shrinking::check(seed, streams).unwrap_or_else(|wrong| panic!("{wrong}"));
+        mtu::check(seed, streams).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{FOUND_WITHIN, FOUND_WITHIN_UNTOLD, host_config, millis};
 use netsim::{LinkConfig, NodeId, topology};
-use sim::{Host, HostConfig, ReadScript, Reading, StreamEnd, StreamScript, Writing};
+use sim::{Host, HostConfig, ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use std::time::Duration;
 
 /// The streams and the path of a run.
@@ -21,8 +21,8 @@ struct Case {
 
 /// The writes and reads of each host.
 struct Seen {
-    writing: [Vec<Writing>; 2],
-    reading: [Vec<Reading>; 2],
+    writing: [Vec<StreamWriter>; 2],
+    reading: [Vec<StreamReader>; 2],
     /// The larger symbol size T of both.
     size: u16,
 }
@@ -73,7 +73,7 @@ fn seconds(at: transport::Time) -> f64 {
 }
 
 /// Returns the longest time from a write to the read that completed it.
-fn longest(writing: &Writing, reading: &Reading) -> Duration {
+fn longest(writing: &StreamWriter, reading: &StreamReader) -> Duration {
     let read = |until: u64| reading.log.iter().find(|(read, _)| *read >= until).expect("read at last").1;
     writing.log.iter().map(|(until, at)| read(*until).since(*at)).max().expect("something was written")
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::held::{Held, Recorded, read};
+use super::contents::{JournalContents, Recorded, read};
 use super::record::{BootId, Item, RECORD, RangeDigest, Record, header};
 use crate::messages::SourceId;
 use crate::staged_id::StagedId;
@@ -82,17 +82,17 @@ fn record(draws: &mut &[u8]) -> Option<Record> {
 }
 
 /// Checks that what is held comes back from a journal to which it is written.
-fn check_rewritten(held: &Held) {
+fn check_rewritten(held: &JournalContents) {
     let again = read(&*journal(BOOT, held), SOURCE, BOOT).expect("memory can be read");
     assert_eq!(ranges(&again), ranges(held));
     assert_eq!(again.items, held.items);
     assert_eq!(again.bytes(), held.bytes());
-    let not_durable = |held: &Held| held.not_durable().collect::<HashSet<_>>();
+    let not_durable = |held: &JournalContents| held.not_durable().collect::<HashSet<_>>();
     assert_eq!(not_durable(&again), not_durable(held));
 }
 
 /// The bytes of a journal with everything that is held.
-fn journal(boot: BootId, held: &Held) -> Vec<u8> {
+fn journal(boot: BootId, held: &JournalContents) -> Vec<u8> {
     let mut bytes = header(SOURCE, boot).to_vec();
     for (number, record) in (0..).zip(held.records()) {
         bytes.extend(record.encode(number));
@@ -103,7 +103,7 @@ fn journal(boot: BootId, held: &Held) -> Vec<u8> {
 /// Ranges with their digests, by file and start.
 type Ranges = BTreeMap<StagedId, Vec<(Range<u64>, RangeDigest)>>;
 
-fn ranges(held: &Held) -> Ranges {
+fn ranges(held: &JournalContents) -> Ranges {
     let of = |id: StagedId| Some((id, held.recorded(id)?));
     let files = held.files().filter_map(of);
     files.map(|(id, recorded): (_, &Recorded)| (id, recorded.ranges().collect())).collect()

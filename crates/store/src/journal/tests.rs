@@ -12,11 +12,11 @@ fn dir(path: &Path) -> OwnedFd {
     openat(rustix::fs::CWD, path, FOLDER, Mode::empty()).unwrap()
 }
 
-fn open(path: &Path) -> (Journal, Held) {
+fn open(path: &Path) -> (Journal, JournalContents) {
     Journal::open(&dir(path), SOURCE, |_| Ok(())).unwrap()
 }
 
-fn is_empty(held: &Held) -> bool {
+fn is_empty(held: &JournalContents) -> bool {
     held.bytes() == 0 && held.items.is_empty()
 }
 
@@ -24,7 +24,7 @@ fn id(number: u8) -> StagedId {
     StagedId([number; 16])
 }
 
-fn ranges(held: &Held, number: u8) -> Vec<(u64, u64)> {
+fn ranges(held: &JournalContents, number: u8) -> Vec<(u64, u64)> {
     let mut merged: Vec<(u64, u64)> = Vec::new();
     for (range, digest) in held.recorded(id(number)).into_iter().flat_map(Recorded::ranges) {
         assert_eq!(digest, of(&range));
@@ -107,7 +107,7 @@ fn once_the_disk_has_failed_only_what_was_durable_before_counts() {
     let (journal, held) = open(temp.path());
     assert_eq!(ranges(&held, 1), [(0, 20)]);
     journal.append(&[verified(2, 0..9)]).unwrap();
-    journal.distrust().unwrap();
+    journal.invalidate().unwrap();
     assert!(journal.append(&[Record::Synced(journal.records())]).is_err());
     let (_, held) = open(temp.path());
     assert!(!held.same_boot);

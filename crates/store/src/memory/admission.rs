@@ -7,7 +7,7 @@ use super::disk::{Content, Node, Seen};
 use super::target::MemoryTarget;
 use crate::error::FilesError;
 use crate::lock::lock;
-use crate::messages::{Entry, Kind, ManifestPart, NoticeKind};
+use crate::messages::{Entry, EntryKind, ManifestPart, NoticeKind};
 use crate::sink::batch::{FileState, ReceivedFile};
 use crate::sink::manifest::{Building, Intake};
 use crate::staged_id::{StagedId, path_hash};
@@ -46,7 +46,7 @@ impl MemoryTarget {
         for entry in &part.entries {
             self.check_stopped()?;
             if let Some(sent) = &mut intake.sent {
-                sent.add(&entry.path, matches!(entry.kind, Kind::Directory));
+                sent.add(&entry.path, matches!(entry.kind, EntryKind::Directory));
             }
             let is_due = !part.again || intake.repeat(part.batch, entry)?;
             if part.again && is_due {
@@ -111,23 +111,23 @@ impl MemoryTarget {
                 }
                 None
             }
-            (Kind::File { .. }, _) => return self.receive(building, entry, mode),
-            (Kind::Symlink { target }, _) => Some(Node::symlink(target.clone(), entry.mtime)),
-            (Kind::Directory, _) => Some(Node::directory(mode, entry.mtime)),
+            (EntryKind::File { .. }, _) => return self.receive(building, entry, mode),
+            (EntryKind::Symlink { target }, _) => Some(Node::symlink(target.clone(), entry.mtime)),
+            (EntryKind::Directory, _) => Some(Node::directory(mode, entry.mtime)),
             // Refused before.
-            (Kind::HardLink { .. } | Kind::Special(_), _) => None,
+            (EntryKind::HardLink { .. } | EntryKind::Special(_), _) => None,
         };
         if let Some(node) = &published {
             self.publish(&entry.path, node.clone())?;
         }
-        self.report.count(entry, matches!(entry.kind, Kind::File { .. }));
+        self.report.count(entry, matches!(entry.kind, EntryKind::File { .. }));
         leave_out(building, entry);
         self.note_entry(number, entry, published.as_ref())
     }
 
     /// Notes an entry that stands, unless it is a directory or was to be left alone.
     fn note_entry(&self, number: (u32, u32), entry: &Entry, published: Option<&Node>) -> Result<(), FilesError> {
-        if matches!(entry.kind, Kind::Directory) || self.spec.existing == Existing::Skip {
+        if matches!(entry.kind, EntryKind::Directory) || self.spec.existing == Existing::Skip {
             return Ok(());
         }
         self.note_placed(number, &entry.path, published)
@@ -147,21 +147,21 @@ impl MemoryTarget {
 
     fn fate(&self, batch: u32, entry: &Entry) -> Result<Fate, FilesError> {
         match &entry.kind {
-            Kind::HardLink { .. } => return Ok(Fate::Refused(NoticeKind::NoLinks)),
-            Kind::Special(_) => {
+            EntryKind::HardLink { .. } => return Ok(Fate::Refused(NoticeKind::NoLinks)),
+            EntryKind::Special(_) => {
                 return Err(FilesError::Protocol { batch, reason: "it has a special file, which was not asked for" });
             }
-            Kind::Symlink { target } if self.spec.safe_links && link_leads_out(&entry.path, target) => {
+            EntryKind::Symlink { target } if self.spec.safe_links && link_leads_out(&entry.path, target) => {
                 return Ok(Fate::Refused(NoticeKind::UnsafeLink));
             }
-            Kind::File { .. } | Kind::Directory | Kind::Symlink { .. } => {}
+            EntryKind::File { .. } | EntryKind::Directory | EntryKind::Symlink { .. } => {}
         }
         if let Some(fate) = self.fate_above(&entry.path)? {
             return Ok(fate);
         }
         let Some(found) = lock(&self.disk).look(&self.place(&entry.path))? else { return Ok(self.absent()) };
         let is_file = matches!(found.node.content, Content::File(_));
-        let comes_as_file = matches!(entry.kind, Kind::File { .. });
+        let comes_as_file = matches!(entry.kind, EntryKind::File { .. });
         let is_newer = found.node.mtime > entry.mtime;
         if self.spec.existing == Existing::KeepNewer && comes_as_file && is_file && is_newer {
             return Ok(Fate::Kept);
@@ -170,7 +170,7 @@ impl MemoryTarget {
         if self.is_same(entry, &found) {
             let mode = found.node.mode;
             let wrong_mode = self.spec.modes == Modes::Exact
-                && !matches!(entry.kind, Kind::Symlink { .. })
+                && !matches!(entry.kind, EntryKind::Symlink { .. })
                 && mode != entry.mode & EXACT;
             return Ok(Fate::Same { mode, attributes: !skips && (wrong_mode || found.node.mtime != entry.mtime) });
         }
@@ -182,7 +182,7 @@ impl MemoryTarget {
             return Ok(Fate::Refused(NoticeKind::Exists));
         }
         if found.node.is_directory() && !lock(&self.disk).list(&self.place(&entry.path))?.is_empty() {
-            return Ok(Fate::Refused(NoticeKind::FolderInTheWay));
+            return Ok(Fate::Refused(NoticeKind::DirectoryNotEmpty));
         }
         Ok(Fate::Replace { file: (comes_as_file && is_file).then_some(found.node.mode & EXACT) })
     }
@@ -195,23 +195,23 @@ impl MemoryTarget {
             Some(found) if found.node.is_directory() => None,
             // It would be made.
             _ if self.spec.dry_run => Some(self.absent()),
-            _ if matches!(self.spec.existing, Existing::Skip | Existing::Only) => Some(Fate::Kept),
+            _ if matches!(self.spec.existing, Existing::Skip | Existing::UpdateOnly) => Some(Fate::Kept),
             _ => Some(Fate::Refused(NoticeKind::NoDirectory)),
         })
     }
 
     fn absent(&self) -> Fate {
         match self.spec.existing {
-            Existing::Only => Fate::Kept,
+            Existing::UpdateOnly => Fate::Kept,
             Existing::Refuse | Existing::Replace | Existing::Skip | Existing::KeepNewer => Fate::New,
         }
     }
 
     fn is_same(&self, entry: &Entry, found: &Seen) -> bool {
         match (&entry.kind, &found.node.content) {
-            (Kind::Directory, Content::Directory) => true,
-            (Kind::Symlink { target }, Content::Symlink(own)) => target == own,
-            (Kind::File { size, hash, .. }, Content::File(bytes)) => {
+            (EntryKind::Directory, Content::Directory) => true,
+            (EntryKind::Symlink { target }, Content::Symlink(own)) => target == own,
+            (EntryKind::File { size, hash, .. }, Content::File(bytes)) => {
                 let is_equal = match self.spec.compare {
                     Compare::SizeAndTime => found.node.mtime == entry.mtime,
                     Compare::Size => true,
@@ -221,7 +221,11 @@ impl MemoryTarget {
                 bytes.len() as u64 == *size && is_equal
             }
             (
-                Kind::Directory | Kind::Symlink { .. } | Kind::File { .. } | Kind::HardLink { .. } | Kind::Special(_),
+                EntryKind::Directory
+                | EntryKind::Symlink { .. }
+                | EntryKind::File { .. }
+                | EntryKind::HardLink { .. }
+                | EntryKind::Special(_),
                 Content::Directory | Content::Symlink(_) | Content::File(_),
             ) => false,
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::disk::Seen;
 use super::join;
-use crate::messages::{Entry, Extra, Kind};
+use crate::messages::{Entry, EntryKind, Extra};
 
 /// Where the items are, by the names under which they are sent.
 #[derive(Debug)]
@@ -30,6 +30,6 @@ impl Items {
 }
 
 /// Returns the entry of what was seen.
-pub(super) fn entry(path: Vec<u8>, kind: Kind, seen: &Seen) -> Entry {
+pub(super) fn entry(path: Vec<u8>, kind: EntryKind, seen: &Seen) -> Entry {
     Entry { path, kind, mode: seen.node.mode & 0o7777, mtime: seen.node.mtime, extra: Extra::default() }
 }

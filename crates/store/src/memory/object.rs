@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use super::disk::{Content, Disk, ReadError};
 use super::items::{Items, entry};
-use crate::batch::{Batch, Voided};
+use crate::batch::{Batch, InvalidatedFile};
 use crate::batch_layout::{BatchLayout, FilePart};
 use crate::lock::lock;
-use crate::messages::{Chunk, Entry, Kind, ListState, VoidReason, Wanted};
-use crate::object::{Ends, TreeObject};
+use crate::messages::{Chunk, Entry, EntryKind, ListState, VoidReason, Wanted};
+use crate::object::{EndsDigest, TreeObject};
 
 /// The object of one batch. A file that has another version than in the batch is voided.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct MemoryObject {
 struct Voids {
     all: HashSet<u32>,
     /// Those not yet taken.
-    news: Vec<Voided>,
+    news: Vec<InvalidatedFile>,
 }
 
 impl MemoryObject {
@@ -41,7 +41,7 @@ impl MemoryObject {
     /// Fills `out` from one file.
     fn read_part(&self, index: u32, start: u64, out: &mut [u8]) -> Result<(), VoidReason> {
         let entry = &self.layout.batch.entries[index as usize];
-        let Kind::File { version, .. } = entry.kind else { return Err(VoidReason::Changed) };
+        let EntryKind::File { version, .. } = entry.kind else { return Err(VoidReason::Changed) };
         let place = self.items.place(&entry.path);
         let mut filled = 0;
         while filled < out.len() {
@@ -72,7 +72,7 @@ impl TreeObject for MemoryObject {
                 part.fill(0);
                 let mut voided = lock(&self.voided);
                 if voided.all.insert(index) {
-                    voided.news.push(Voided { entry: index, reason });
+                    voided.news.push(InvalidatedFile { entry: index, reason });
                 }
             }
             rest = after;
@@ -81,7 +81,7 @@ impl TreeObject for MemoryObject {
         self.read_to.fetch_max(offset, Ordering::Relaxed);
     }
 
-    fn take_voided(&self) -> Vec<Voided> {
+    fn take_voided(&self) -> Vec<InvalidatedFile> {
         std::mem::take(&mut lock(&self.voided).news)
     }
 
@@ -93,11 +93,11 @@ impl TreeObject for MemoryObject {
         self.layout.files_within(bytes)
     }
 
-    fn entry_again(&self, index: u32) -> Option<(Entry, Ends)> {
+    fn entry_again(&self, index: u32) -> Option<(Entry, EndsDigest)> {
         let path = &self.layout.batch.entries.get(index as usize)?.path;
         let seen = lock(&self.disk).look(&self.items.place(path)).ok()??;
         let Content::File(bytes) = &seen.node.content else { return None };
-        let kind = Kind::File { size: bytes.len() as u64, version: seen.version, hash: None };
+        let kind = EntryKind::File { size: bytes.len() as u64, version: seen.version, hash: None };
         let ends = *blake3::hash(bytes).as_bytes();
         Some((entry(path.clone(), kind, &seen), ends))
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use request::{Filter, Links, Outputs, ScanOptions};
+use request::{Filter, LinkPolicy, Outputs, SourceOptions};
 
 use super::disk::{Content, Disk, ReadError, Seen};
 use super::items::{Items, entry};
@@ -15,10 +15,10 @@ use super::{join, key, unsupported};
 use crate::batch::Batch;
 use crate::error::FilesError;
 use crate::lock::lock;
-use crate::messages::{Attributes, Entry, Extra, IdName, Kind, NoticeKind, SkipReason, Skipped, SourceId, Wanted};
-use crate::object::{Ends, TreeObject};
+use crate::messages::{Attributes, Entry, EntryKind, Extra, IdName, NoticeKind, SkipReason, Skipped, SourceId, Wanted};
+use crate::object::{EndsDigest, TreeObject};
 use crate::removal::{SourceOutcome, Versions};
-use crate::root::Root;
+use crate::root::SourceItem;
 use crate::seam::TreeSource;
 
 /// A batch ends with this many entries, few enough that even the tree of a test has several...
@@ -59,8 +59,8 @@ struct Walk {
 impl MemorySource {
     pub(super) fn new(
         disk: Arc<Mutex<Disk>>,
-        roots: Vec<Root>,
-        options: &ScanOptions,
+        roots: Vec<SourceItem>,
+        options: &SourceOptions,
         dry_run: bool,
     ) -> Result<Self, FilesError> {
         let options = Options::new(options)?;
@@ -95,15 +95,15 @@ impl MemorySource {
             return;
         }
         let kind = match &seen.node.content {
-            Content::Directory => Kind::Directory,
+            Content::Directory => EntryKind::Directory,
             Content::Symlink(_) if self.options.skips_links => return skip(&sent, SkipReason::Link),
-            Content::Symlink(target) => Kind::Symlink { target: target.clone() },
+            Content::Symlink(target) => EntryKind::Symlink { target: target.clone() },
             Content::File(bytes) => match self.hash(&place, &seen) {
-                Ok(hash) => Kind::File { size: bytes.len() as u64, version: seen.version, hash },
+                Ok(hash) => EntryKind::File { size: bytes.len() as u64, version: seen.version, hash },
                 Err(_) => return skip(&sent, SkipReason::Unreadable),
             },
         };
-        if kind == Kind::Directory && self.options.recursive {
+        if kind == EntryKind::Directory && self.options.recursive {
             match lock(&self.disk).list(&place) {
                 Ok(names) => left.extend(names.iter().rev().map(|name| join(&sent, name))),
                 Err(_) => skip(&sent, SkipReason::Unreadable),
@@ -167,7 +167,7 @@ impl TreeSource for MemorySource {
     }
 
     /// A file in memory comes again as it is then, so that the ends do not matter.
-    fn object(&self, batch: Arc<Batch>, wanted: Wanted, _: HashMap<u32, Ends>) -> Arc<dyn TreeObject> {
+    fn object(&self, batch: Arc<Batch>, wanted: Wanted, _: HashMap<u32, EndsDigest>) -> Arc<dyn TreeObject> {
         Arc::new(MemoryObject::new(Arc::clone(&self.disk), Arc::clone(&self.items), batch, wanted))
     }
 
@@ -198,8 +198,8 @@ impl TreeSource for MemorySource {
 
 impl Options {
     /// Takes what there is in memory, and refuses all but what is named here.
-    fn new(options: &ScanOptions) -> Result<Self, FilesError> {
-        let known = ScanOptions {
+    fn new(options: &SourceOptions) -> Result<Self, FilesError> {
+        let known = SourceOptions {
             recursive: options.recursive,
             hash: options.hash,
             filter: Arc::clone(&options.filter),
@@ -207,13 +207,16 @@ impl Options {
             // They make no difference here.
             hard_links: options.hard_links,
             one_file_system: options.one_file_system,
-            follow_ways: options.follow_ways,
+            follow_parent_links: options.follow_parent_links,
             links: options.links,
             preserve: options.preserve,
-            ..ScanOptions::default()
+            ..SourceOptions::default()
         };
         let refused = [
-            (!matches!(options.links, Links::Copy | Links::Skip) || options.follow_items, "links are to be followed"),
+            (
+                !matches!(options.links, LinkPolicy::Copy | LinkPolicy::Skip) || options.follow_items,
+                "links are to be followed",
+            ),
             (!options.preserve.is_nothing(), "owners and further attributes are to be preserved"),
             (options.files_from.is_some(), "a list of names"),
             (options.outputs != Outputs::default(), "something is written about the transfer"),
@@ -224,7 +227,7 @@ impl Options {
         }
         Ok(Self {
             recursive: options.recursive,
-            skips_links: options.links == Links::Skip,
+            skips_links: options.links == LinkPolicy::Skip,
             hashes: options.hash,
             keeps_versions: options.remove_sources,
             filter: Arc::clone(&options.filter),
@@ -251,7 +254,7 @@ fn contents(disk: &mut Disk, path: &std::path::Path, options: &Options) -> Resul
 }
 
 /// Begins with items by their names.
-fn named(disk: &mut Disk, roots: Vec<Root>, options: &Options) -> Result<Begun, FilesError> {
+fn named(disk: &mut Disk, roots: Vec<SourceItem>, options: &Options) -> Result<Begun, FilesError> {
     let (mut items, mut names) = (HashMap::new(), Vec::new());
     for root in roots {
         if root.is_contents() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use request::{Destination, Existing, Outputs, ReceiveSpec, check_path};
+use request::{Existing, Outputs, ReceiveRequest, TargetPath, check_path};
 
 use super::disk::{Disk, Node};
 use super::placed::Placed;
@@ -14,14 +14,14 @@ use super::{join, key, unsupported};
 use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::{
-    Attributes, Digest, End, Entry, IdName, ManifestPart, Mtime, Notice, SkipReason, Skipped, SourceId, StoredEntry,
-    Void,
+    Attributes, Digest, Entry, IdName, ManifestPart, Mtime, Notice, SkipReason, Skipped, SourceId, StoredEntry,
+    TransferEnd, Void,
 };
 use crate::seam::TreeTarget;
-use crate::sink::announced::Announced;
+use crate::sink::announcement_check::Announced;
 use crate::sink::batch::ReceivedFile;
-use crate::sink::manifest::{Built, Manifest};
-use crate::sink::report::Report;
+use crate::sink::manifest::{CompleteManifest, Manifest};
+use crate::sink::report::ReceiveLog;
 use crate::sink::verifier::Verifier;
 use crate::sink::{FailReason, ManifestState, ReceiveOutcome};
 use crate::staged_id::path_hash;
@@ -34,14 +34,14 @@ use crate::staged_id::path_hash;
 #[derive(Debug)]
 pub struct MemoryTarget {
     pub(super) disk: Arc<Mutex<Disk>>,
-    pub(super) spec: Arc<ReceiveSpec>,
-    destination: Destination,
+    pub(super) spec: Arc<ReceiveRequest>,
+    destination: TargetPath,
     /// Where that is in the tree.
     base: Vec<u8>,
     source: OnceLock<SourceId>,
     manifest: Manifest,
     verifier: Verifier,
-    pub(super) report: Report,
+    pub(super) report: ReceiveLog,
     pub(super) placed: Placed,
     /// Hashes of the paths of files that are being received.
     pub(super) claimed: Mutex<HashSet<u64>>,
@@ -56,7 +56,7 @@ pub struct MemoryTarget {
 impl MemoryTarget {
     pub(super) fn new(
         disk: Arc<Mutex<Disk>>,
-        spec: Arc<ReceiveSpec>,
+        spec: Arc<ReceiveRequest>,
         target_is_directory: bool,
     ) -> Result<Self, FilesError> {
         check_supported(&spec)?;
@@ -78,7 +78,7 @@ impl MemoryTarget {
             manifest: Manifest::new(&spec),
             spec,
             verifier: Verifier::default(),
-            report: Report::default(),
+            report: ReceiveLog::default(),
             placed: Placed::default(),
             claimed: Mutex::default(),
             staged: Mutex::default(),
@@ -159,7 +159,7 @@ impl MemoryTarget {
         path: &[u8],
         published: Option<&Node>,
     ) -> Result<(), FilesError> {
-        if !self.spec.confirms {
+        if !self.spec.report_stored {
             return Ok(());
         }
         let seen = lock(&self.disk).look(&self.place(path))?;
@@ -172,11 +172,11 @@ impl MemoryTarget {
 }
 
 impl TreeTarget for MemoryTarget {
-    fn spec(&self) -> &ReceiveSpec {
+    fn spec(&self) -> &ReceiveRequest {
         &self.spec
     }
 
-    fn destination(&self) -> &Destination {
+    fn destination(&self) -> &TargetPath {
         &self.destination
     }
 
@@ -225,7 +225,7 @@ impl TreeTarget for MemoryTarget {
         }
         intake.batches.building(part);
         self.take_entries(&mut intake, part)?;
-        let Some(Built { batch, wanted, whole, .. }) = intake.batches.done(part, false)? else {
+        let Some(CompleteManifest { batch, wanted, whole, .. }) = intake.batches.done(part, false)? else {
             return Ok(ManifestState::More);
         };
         if batch.files.is_empty() {
@@ -305,12 +305,18 @@ impl TreeTarget for MemoryTarget {
         self.verifier.trust(batch, range)
     }
 
-    fn found_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<bool, FilesError> {
+    fn add_local_digest(
+        &self,
+        batch: u32,
+        block: u32,
+        range: Range<u64>,
+        digest: [u8; 32],
+    ) -> Result<bool, FilesError> {
         self.check_going()?;
         self.verifier.found(batch, block, range, digest)
     }
 
-    fn settle(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
+    fn publish_ready(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError> {
         while let (Some((batch, at)), _) = self.verifier.take() {
             let file = &batch.files[at];
             if !batch.state(at).dropped {
@@ -327,7 +333,7 @@ impl TreeTarget for MemoryTarget {
     }
 
     fn flush(&self) -> Result<(), FilesError> {
-        self.settle(&mut |_, _| {})
+        self.publish_ready(&mut |_, _| {})
     }
 
     fn stop(&self) {
@@ -338,11 +344,11 @@ impl TreeTarget for MemoryTarget {
         u64::from(self.manifest.intake().batches.is_building()) + self.verifier.open_batches() as u64
     }
 
-    fn check_end(&self, end: &End) -> Result<(), FilesError> {
+    fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError> {
         self.manifest.intake().check_end(end)
     }
 
-    fn finish(&self, end: &End) -> Result<ReceiveOutcome, FilesError> {
+    fn finish(&self, end: &TransferEnd) -> Result<ReceiveOutcome, FilesError> {
         self.check_going()?;
         self.check_stopped()?;
         let unverified = self.unverified();
@@ -374,7 +380,7 @@ impl TreeTarget for MemoryTarget {
     }
 
     fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
-        if self.spec.confirms { self.placed.take() } else { Vec::new() }
+        if self.spec.report_stored { self.placed.take() } else { Vec::new() }
     }
 
     fn current(&self) -> Option<Vec<u8>> {
@@ -391,8 +397,8 @@ impl TreeTarget for MemoryTarget {
 }
 
 /// Refuses what there is not in memory, which is all but what is named here.
-fn check_supported(spec: &ReceiveSpec) -> Result<(), FilesError> {
-    let known = ReceiveSpec {
+fn check_supported(spec: &ReceiveRequest) -> Result<(), FilesError> {
+    let known = ReceiveRequest {
         requested: spec.requested.clone(),
         existing: spec.existing,
         compare: spec.compare,
@@ -401,14 +407,14 @@ fn check_supported(spec: &ReceiveSpec) -> Result<(), FilesError> {
         force_empty: spec.force_empty,
         safe_links: spec.safe_links,
         dry_run: spec.dry_run,
-        confirms: spec.confirms,
+        report_stored: spec.report_stored,
         permitted: spec.permitted.clone(),
         preserve: spec.preserve,
         // They make no difference here: differences are asked for by the target.
         one_file_system: spec.one_file_system,
         trust_staging: spec.trust_staging,
         differences: spec.differences,
-        ..ReceiveSpec::to_target(&spec.target)
+        ..ReceiveRequest::to_target(&spec.target)
     };
     let refused = [
         (spec.modify_window > 0, "times may differ"),
@@ -418,7 +424,7 @@ fn check_supported(spec: &ReceiveSpec) -> Result<(), FilesError> {
         (spec.make_path, "directories on the way to the target are to be made"),
         (!spec.preserve.is_nothing(), "owners and further attributes are to be preserved"),
         (spec.max_delete.is_some(), "deletion has a limit"),
-        (spec.compared, "two places are compared"),
+        (spec.compare_trees, "two places are compared"),
         (!spec.link_dest.is_empty(), "files are to be names of others"),
         (spec.backup.is_some(), "what is replaced is to be kept"),
         (spec.within.is_some(), "the target is to be in a certain directory"),

@@ -18,7 +18,7 @@ pub struct Entry {
     /// without its own. Any bytes but NUL.
     pub path: Vec<u8>,
     /// What the name stands for.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Permission bits, `st_mode & 0o7777`.
     pub mode: u32,
     /// Time of last modification.
@@ -29,7 +29,7 @@ pub struct Entry {
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file; its bytes are part of the batch.
     File {
         /// Length in bytes.
@@ -104,8 +104,8 @@ impl Entry {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self.kind {
-            Kind::File { size, .. } => size,
-            Kind::Directory | Kind::Symlink { .. } | Kind::HardLink { .. } | Kind::Special(_) => 0,
+            EntryKind::File { size, .. } => size,
+            EntryKind::Directory | EntryKind::Symlink { .. } | EntryKind::HardLink { .. } | EntryKind::Special(_) => 0,
         }
     }
 
@@ -115,8 +115,8 @@ impl Entry {
         self.path.len()
             + self.extra.size()
             + match &self.kind {
-                Kind::Symlink { target } | Kind::HardLink { target } => target.len(),
-                Kind::File { .. } | Kind::Directory | Kind::Special(_) => 0,
+                EntryKind::Symlink { target } | EntryKind::HardLink { target } => target.len(),
+                EntryKind::File { .. } | EntryKind::Directory | EntryKind::Special(_) => 0,
             }
     }
 }

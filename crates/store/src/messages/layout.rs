@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 use request::MAX_PATH;
 
 use super::{
-    Attributes, Chunk, Chunks, Complete, DeviceNumber, Digest, End, Entry, Extra, IdKind, IdName, Kind, ListChunks,
-    ListState, MAX_ID_NAME, MAX_MESSAGE, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError, Mtime,
-    Notice, NoticeKind, Owner, Root, SkipReason, Skipped, SourceId, Special, Stored, StoredEntry, Strain, Untouched,
-    Void, VoidReason, Wants, Xattr,
+    Attributes, Chunk, Chunks, Complete, DeviceNumber, Digest, Entry, EntryKind, Extra, HostPressure, IdKind, IdName,
+    ListChunks, ListState, MAX_ID_NAME, MAX_MESSAGE, MAX_XATTR_NAME, MAX_XATTRS, ManifestPart, Message, MessageError,
+    Mtime, Notice, NoticeKind, Owner, RootHash, SkipReason, Skipped, SourceId, Special, Stored, StoredEntry,
+    TransferEnd, UnverifiedFiles, Void, VoidReason, WantedPart, Xattr,
 };
 
 const MANIFEST: u8 = 1;
@@ -135,12 +135,12 @@ impl Message {
                 let reason = SkipReason::from_code(body.u8()?).ok_or(MessageError::Field(kind, "reason"))?;
                 Self::Skipped(Skipped { reason, path: body.name()? })
             }
-            END => Self::End(End {
+            END => Self::End(TransferEnd {
                 batches: body.u32()?,
                 entries: body.u64()?,
                 bytes: body.u64()?,
                 skipped: body.u64()?,
-                root: Root(body.array()?),
+                root: RootHash(body.array()?),
             }),
             BEGIN => Self::Begin(SourceId(body.array()?)),
             TOP => {
@@ -152,7 +152,7 @@ impl Message {
                 top => Self::Top(top),
             },
             ID_NAME => Self::IdName(IdName::decode(&mut body)?),
-            WANTS => Self::Wants(Wants::decode(&mut body)?),
+            WANTS => Self::Wants(WantedPart::decode(&mut body)?),
             CHUNKS => Self::Chunks(Chunks::decode(&mut body)?),
             LIST_CHUNKS => Self::ListChunks(ListChunks::decode(&mut body)?),
             NOTICE => {
@@ -162,7 +162,7 @@ impl Message {
             LIMIT => Self::Limit(NonZeroU64::new(body.u64()?)),
             SCANNED => Self::Scanned,
             ACCEPTED => Self::Accepted,
-            UNTOUCHED => Self::Untouched(Untouched { unchanged: body.u64()?, kept: body.u64()? }),
+            UNTOUCHED => Self::Untouched(UnverifiedFiles { unchanged: body.u64()?, kept: body.u64()? }),
             COMPLETE => Self::Complete(Complete {
                 files: body.u64()?,
                 bytes: body.u64()?,
@@ -179,7 +179,7 @@ impl Message {
             }
             ALL_STORED => Self::AllStored,
             REMOVED => Self::Removed(body.u64()?),
-            STRAIN => Self::Strain(Strain { memory: body.flag()?, overflowed: body.u64()? }),
+            STRAIN => Self::Strain(HostPressure { memory: body.flag()?, overflowed: body.u64()? }),
             unknown => return Err(MessageError::UnknownType(unknown)),
         };
         if body.rest.is_empty() { Ok(message) } else { Err(MessageError::Truncated(kind)) }
@@ -337,7 +337,7 @@ impl Extra {
     }
 }
 
-impl Wants {
+impl WantedPart {
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(WANTS, out, |out| {
             out.extend(self.batch.to_be_bytes());
@@ -466,36 +466,36 @@ pub(super) fn entry_length(entry: &Entry) -> usize {
     FIXED
         + entry.path.len()
         + match &entry.kind {
-            Kind::File { hash: None, .. } => 16,
-            Kind::File { hash: Some(_), .. } => 48,
-            Kind::Directory => 0,
-            Kind::Special(_) => 9,
-            Kind::Symlink { target } | Kind::HardLink { target } => 2 + target.len(),
+            EntryKind::File { hash: None, .. } => 16,
+            EntryKind::File { hash: Some(_), .. } => 48,
+            EntryKind::Directory => 0,
+            EntryKind::Special(_) => 9,
+            EntryKind::Symlink { target } | EntryKind::HardLink { target } => 2 + target.len(),
         }
         + entry.extra.length()
 }
 
 fn put_entry(entry: &Entry, out: &mut Vec<u8>) -> Result<(), MessageError> {
     let kind = match entry.kind {
-        Kind::File { hash: None, .. } => KIND_FILE,
-        Kind::File { hash: Some(_), .. } => KIND_HASHED_FILE,
-        Kind::Directory => KIND_DIRECTORY,
-        Kind::Symlink { .. } => KIND_SYMLINK,
-        Kind::HardLink { .. } => KIND_HARD_LINK,
-        Kind::Special(_) => KIND_SPECIAL,
+        EntryKind::File { hash: None, .. } => KIND_FILE,
+        EntryKind::File { hash: Some(_), .. } => KIND_HASHED_FILE,
+        EntryKind::Directory => KIND_DIRECTORY,
+        EntryKind::Symlink { .. } => KIND_SYMLINK,
+        EntryKind::HardLink { .. } => KIND_HARD_LINK,
+        EntryKind::Special(_) => KIND_SPECIAL,
     };
     out.push(if entry.extra.is_empty() { kind } else { kind | HAS_EXTRA });
     put_attributes(MANIFEST, entry.mode, entry.mtime, out)?;
     put_name(MANIFEST, &entry.path, out)?;
     match &entry.kind {
-        Kind::File { size, version, hash } => {
+        EntryKind::File { size, version, hash } => {
             out.extend(size.to_be_bytes());
             out.extend(version.to_be_bytes());
             out.extend(hash.iter().flatten());
         }
-        Kind::Directory => {}
-        Kind::Symlink { target } | Kind::HardLink { target } => put_name(MANIFEST, target, out)?,
-        Kind::Special(special) => {
+        EntryKind::Directory => {}
+        EntryKind::Symlink { target } | EntryKind::HardLink { target } => put_name(MANIFEST, target, out)?,
+        EntryKind::Special(special) => {
             let (number, DeviceNumber { major, minor }) = special_code(*special);
             out.push(number);
             out.extend(major.to_be_bytes());
@@ -540,12 +540,12 @@ fn take_entry(body: &mut Body<'_>) -> Result<Entry, MessageError> {
     let (mode, mtime) = take_attributes(body)?;
     let path = body.name()?;
     let kind = match number & !HAS_EXTRA {
-        KIND_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: None },
-        KIND_HASHED_FILE => Kind::File { size: body.u64()?, version: body.u64()?, hash: Some(body.array()?) },
-        KIND_HARD_LINK => Kind::HardLink { target: body.name()? },
-        KIND_DIRECTORY => Kind::Directory,
-        KIND_SYMLINK => Kind::Symlink { target: body.name()? },
-        KIND_SPECIAL => Kind::Special(take_special(body)?),
+        KIND_FILE => EntryKind::File { size: body.u64()?, version: body.u64()?, hash: None },
+        KIND_HASHED_FILE => EntryKind::File { size: body.u64()?, version: body.u64()?, hash: Some(body.array()?) },
+        KIND_HARD_LINK => EntryKind::HardLink { target: body.name()? },
+        KIND_DIRECTORY => EntryKind::Directory,
+        KIND_SYMLINK => EntryKind::Symlink { target: body.name()? },
+        KIND_SPECIAL => EntryKind::Special(take_special(body)?),
         _ => return Err(MessageError::Field(MANIFEST, "kind")),
     };
     let extra = if number & HAS_EXTRA == 0 { Extra::default() } else { Extra::decode(body)? };

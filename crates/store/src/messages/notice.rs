@@ -57,11 +57,11 @@ pub enum NoticeKind: Nature {
     /// The name is too long for the file system, or contains characters that it does not accept.
     BadName = 18, Failure, "the receiver's file system does not take this name";
     /// A folder that is not empty is in the way.
-    FolderInTheWay = 19, Failure, "a folder that is not empty is in the way";
+    DirectoryNotEmpty = 19, Failure, "a folder that is not empty is in the way";
     /// Any other refusal by the receiver's system.
     Other = 20, Failure, "the receiver's system refuses it";
     /// It is a hard link to a file that did not arrive, or that is not part of the transfer.
-    NoFirstName = 21, Failure, "its first name did not come";
+    MissingLinkTarget = 21, Failure, "its first name did not come";
     /// A pipe, socket or device is in the way.
     SpecialInTheWay = 22, Failure, "something that is no file stands there";
     /// It has the name of a staging folder.
@@ -77,7 +77,7 @@ pub enum NoticeKind: Nature {
     /// Of the whole target: more would be deleted than is permitted.
     DeleteLimit = 28, Failure, "more would be deleted than is permitted; the rest is kept";
     /// The receiver's file system treats it as equal to another name of the transfer.
-    Folded = 29, Failure, "the receiver's file system takes it for another name of this transfer";
+    NameCollision = 29, Failure, "the receiver's file system takes it for another name of this transfer";
     /// Owner, group or extended attributes could not be set as they are at the sender; everything else is right.
     AttributesLost = 30, Failure, "owner, group, ACLs or extended attributes could not be set at the receiver";
     /// Of the whole target: more is wanted than its disk has room for. Holes need none, so that it may fit.
@@ -92,7 +92,7 @@ pub enum NoticeKind: Nature {
     NoBackup = 35, Failure, "what stands there is kept, since it cannot get the name of its backup";
     /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there, or this one could
     /// not remove its own.
-    Abandoned = 36, Remark, "a staging directory that stays";
+    StaleStaging = 36, Remark, "a staging directory that stays";
     /// The name is longer than the file system permits.
     NameTooLong = 37, Failure, "the name is too long for the receiver's file system";
     /// The name contains characters that the file system does not take.
@@ -130,12 +130,12 @@ impl NoticeKind {
     #[must_use]
     pub const fn for_older_sender(self) -> Option<Self> {
         Some(match self.known_to_all() {
-            Self::LowSpace | Self::Abandoned => return None,
+            Self::LowSpace | Self::StaleStaging => return None,
             Self::EmptySource => Self::NotDeleted,
             Self::Exists
             | Self::UnsafeLink
             | Self::DeleteLimit
-            | Self::Folded
+            | Self::NameCollision
             | Self::AttributesLost
             | Self::NoBackup => Self::Other,
             // Only senders say these.

@@ -7,15 +7,15 @@ const CONTEXT: &str = "downpour 2026 transfer root v1";
 
 /// A BLAKE3 hash in key derivation mode, 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Root(pub [u8; 32]);
+pub struct RootHash(pub [u8; 32]);
 
-impl fmt::Debug for Root {
+impl fmt::Debug for RootHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Display for Root {
+impl fmt::Display for RootHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -47,7 +47,7 @@ impl RootHasher {
 
     /// Returns the root over the messages added so far.
     #[must_use]
-    pub fn root(&self) -> Root {
-        Root(*self.0.finalize().as_bytes())
+    pub fn root(&self) -> RootHash {
+        RootHash(*self.0.finalize().as_bytes())
     }
 }

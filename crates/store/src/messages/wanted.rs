@@ -7,11 +7,11 @@ use std::ops::Range;
 ///
 /// Both sides map offsets of the object through the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wanted(Option<Vec<Piece>>);
+pub struct Wanted(Option<Vec<RangePosition>>);
 
 /// One wanted range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
+struct RangePosition {
     /// Start in the object.
     object: u64,
     /// Start in the batch.
@@ -48,7 +48,7 @@ impl Wanted {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => {
                 let object = pieces.last().map_or(0, |last| last.object + (last.end - last.start));
-                pieces.push(Piece { object, start: range.start, end: range.end });
+                pieces.push(RangePosition { object, start: range.start, end: range.end });
             }
         }
     }
@@ -123,7 +123,7 @@ impl Wanted {
     #[must_use]
     pub fn in_at_most(&self, most: usize) -> Option<Self> {
         let pieces = self.0.as_deref().filter(|pieces| pieces.len() > most)?;
-        let gap = |pair: &[Piece]| pair[1].start - pair[0].end;
+        let gap = |pair: &[RangePosition]| pair[1].start - pair[0].end;
         let mut is_among = shortest(pieces.windows(2).map(gap).collect(), pieces.len() - most);
         let mut merged = Self::none();
         merged.push(pieces[0].start..pieces[0].end);

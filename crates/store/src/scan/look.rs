@@ -6,20 +6,20 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use request::{Filter, Links, MAX_COMPONENT, MAX_PATH, Preserve, ScanOptions};
+use request::{Filter, LinkPolicy, MAX_COMPONENT, MAX_PATH, Preserve, SourceOptions};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, fstat, fstatvfs, openat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::super::attributes::ExtraRule;
 use super::super::cursor::{Purpose, open_way};
-use super::super::extras::ExtraRule;
-use super::super::held::Held;
 use super::super::ids::NamesOfIds;
 use super::super::metadata::Status;
 use super::super::outputs::SourceOutputs;
+use super::super::path_handle::PathHandle;
 use super::candidate::{Candidate, Provenance, reason_of, skip_reason};
 use super::hard_links::HardLinks;
-use crate::messages::{Extra, Kind, SkipReason};
+use crate::messages::{EntryKind, Extra, SkipReason};
 
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
@@ -28,8 +28,8 @@ const HASH_BUFFER: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Looker {
     filter: Arc<Filter>,
-    links: Links,
-    /// See [`ScanOptions::follow_ways`].
+    links: LinkPolicy,
+    /// See [`SourceOptions::follow_ways`].
     follow_ways: bool,
     /// `None` unless hard links are sent as such.
     hard_links: Option<HardLinks>,
@@ -53,17 +53,17 @@ pub(super) struct Looker {
 #[derive(Debug)]
 pub(super) enum Looked {
     /// Something to send.
-    Something(Kind, Status, Extra),
+    Something(EntryKind, Status, Extra),
     /// Excluded by the user.
     LeftOut,
 }
 
 impl Looker {
-    pub(super) fn new(options: &ScanOptions) -> Self {
+    pub(super) fn new(options: &SourceOptions) -> Self {
         Self {
             filter: Arc::clone(&options.filter),
             links: options.links,
-            follow_ways: options.follow_ways && options.files_from.is_some(),
+            follow_ways: options.follow_parent_links && options.files_from.is_some(),
             hard_links: options.hard_links.then(HardLinks::default),
             buffer: Vec::new(),
             hash: options.hash,
@@ -109,24 +109,24 @@ impl Looker {
             return Ok(Looked::LeftOut);
         }
         let kind = match seen.file_type {
-            FileType::Directory => Kind::Directory,
+            FileType::Directory => EntryKind::Directory,
             _ if *provenance == Provenance::Way => return Err(SkipReason::Absent),
             FileType::RegularFile if self.outputs.has(folder, name, seen.identity) => return Err(SkipReason::Output),
             FileType::RegularFile => {
                 let (kind, seen) = self.file(folder, name, seen)?;
-                let is_first = matches!(kind, Kind::File { .. });
+                let is_first = matches!(kind, EntryKind::File { .. });
                 let looked = self.with_extra(kind, seen, folder, name)?;
                 if let Some(links) = self.hard_links.as_mut().filter(|_| is_first) {
                     links.keep(&seen, sent);
                 }
                 return Ok(looked);
             }
-            FileType::Symlink if self.links == Links::Skip => return Err(SkipReason::Link),
+            FileType::Symlink if self.links == LinkPolicy::Skip => return Err(SkipReason::Link),
             FileType::Symlink => {
                 let target = readlinkat(folder, name, Vec::new()).map_err(|e| skip_reason(&e.into()))?;
-                Kind::Symlink { target: target.into_bytes() }
+                EntryKind::Symlink { target: target.into_bytes() }
             }
-            _ => Kind::Special(seen.special().filter(|_| self.preserve.specials).ok_or(SkipReason::SpecialFile)?),
+            _ => EntryKind::Special(seen.special().filter(|_| self.preserve.specials).ok_or(SkipReason::SpecialFile)?),
         };
         self.with_extra(kind, seen, folder, name)
     }
@@ -134,21 +134,21 @@ impl Looker {
     /// Adds owner, group and extended attributes, if they are to be sent. Another name of a file has none of its own.
     fn with_extra(
         &mut self,
-        kind: Kind,
+        kind: EntryKind,
         seen: Status,
         folder: BorrowedFd<'_>,
         name: &[u8],
     ) -> Result<Looked, SkipReason> {
-        if self.preserve.is_nothing() || matches!(kind, Kind::HardLink { .. }) {
+        if self.preserve.is_nothing() || matches!(kind, EntryKind::HardLink { .. }) {
             return Ok(Looked::Something(kind, seen, Extra::default()));
         }
-        let follows = self.links == Links::Follow;
-        let is_way = self.follow_ways && kind == Kind::Directory;
+        let follows = self.links == LinkPolicy::Follow;
+        let is_way = self.follow_ways && kind == EntryKind::Directory;
         let hold = || match () {
-            () if follows => Held::follow(folder, name),
+            () if follows => PathHandle::follow(folder, name),
             // It may be a link that was followed.
-            () if is_way => open_way(folder, name, Purpose::Way).map(Held::from),
-            () => Held::open(folder, name),
+            () if is_way => open_way(folder, name, Purpose::Way).map(PathHandle::from),
+            () => PathHandle::open(folder, name),
         };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
         Ok(Looked::Something(kind, seen, extra))
@@ -160,7 +160,7 @@ impl Looker {
     }
 
     /// Returns the attributes to be sent, and keeps the names of their users and groups.
-    pub(super) fn extra(&mut self, seen: &Status, hold: impl FnOnce() -> io::Result<Held>) -> io::Result<Extra> {
+    pub(super) fn extra(&mut self, seen: &Status, hold: impl FnOnce() -> io::Result<PathHandle>) -> io::Result<Extra> {
         let mut extra = self.extras.read(seen, hold)?;
         if !self.preserve.numeric_ids {
             self.names.look_up(&mut extra);
@@ -190,7 +190,7 @@ impl Looker {
 
     /// Returns the status of a name, or of a link's target if links are followed.
     fn see(&self, folder: BorrowedFd<'_>, name: &[u8], provenance: Provenance) -> Result<Status, SkipReason> {
-        let flags = if self.links == Links::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let flags = if self.links == LinkPolicy::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let error = match statat(folder, name, flags) {
             Ok(stat) => return Ok(stat.into()),
             Err(error) => error,
@@ -201,16 +201,16 @@ impl Looker {
         };
         Err(match error {
             Errno::LOOP => SkipReason::Loop,
-            Errno::NOENT | Errno::NOTDIR if self.links == Links::Follow && is_link() => SkipReason::Dangling,
+            Errno::NOENT | Errno::NOTDIR if self.links == LinkPolicy::Follow && is_link() => SkipReason::Dangling,
             _ => reason_of(provenance, &error.into()),
         })
     }
 
-    fn file(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: Status) -> Result<(Kind, Status), SkipReason> {
+    fn file(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: Status) -> Result<(EntryKind, Status), SkipReason> {
         if seen.links > 1
             && let Some(target) = self.hard_links.as_mut().and_then(|links| links.find(&seen))
         {
-            return Ok((Kind::HardLink { target }, seen));
+            return Ok((EntryKind::HardLink { target }, seen));
         }
         if seen.size == 0 && self.is_unsized(folder, name, &seen).map_err(|error| skip_reason(&error))? {
             return Err(SkipReason::Unsized);
@@ -222,7 +222,7 @@ impl Looker {
             self.check_readable(folder, name, &seen).map_err(|error| skip_reason(&error))?;
             (seen, None)
         };
-        Ok((Kind::File { size: seen.size, version: seen.version(), hash }, seen))
+        Ok((EntryKind::File { size: seen.size, version: seen.version(), hash }, seen))
     }
 
     /// Whether a file of size 0 has content, as on file systems that store nothing (such as `/proc`). Devices with
@@ -275,9 +275,9 @@ impl Looker {
     }
 }
 
-fn open(folder: BorrowedFd<'_>, name: &[u8], links: Links) -> io::Result<File> {
+fn open(folder: BorrowedFd<'_>, name: &[u8], links: LinkPolicy) -> io::Result<File> {
     // Non-blocking: the file may have been replaced by a pipe.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let flags = if links == Links::Follow { flags } else { flags | OFlags::NOFOLLOW };
+    let flags = if links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
     Ok(File::from(openat(folder, name, flags, Mode::empty())?))
 }

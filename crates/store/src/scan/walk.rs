@@ -6,14 +6,14 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use request::ScanOptions;
+use request::SourceOptions;
 use rustix::fs::{Dir, DirEntry, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
 
 use super::super::cursor::{DirectoryCursor, Purpose};
-use super::super::listing::Listing;
 use super::super::metadata::{Identity, Status};
 use super::super::root::Roots;
+use super::super::sorted_names::Listing;
 use super::candidate::{Candidate, Provenance, join, skip_reason};
 use super::listed::Listed;
 use crate::messages::{SkipReason, Skipped};
@@ -43,7 +43,7 @@ struct Folder {
 }
 
 impl Walk {
-    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>, options: &ScanOptions) -> Self {
+    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>, options: &SourceOptions) -> Self {
         let next_item = if listed.is_some() { roots.items().len() } else { 0 };
         let cursor = DirectoryCursor::new(Arc::clone(&roots));
         Self { cursor, roots, next_item, one_file_system: options.one_file_system, listed, stack: Vec::new() }

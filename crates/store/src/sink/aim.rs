@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use request::{Destination, ReceiveSpec, check_path};
+use request::{ReceiveRequest, TargetPath, check_path};
 
 use crate::error::FilesError;
 use crate::outputs::TargetOutput;
@@ -12,7 +12,7 @@ use crate::outputs::TargetOutput;
 pub(super) struct Aim {
     /// Whether the target was a directory when the transfer started.
     pub(super) target_is_directory: bool,
-    destination: OnceLock<Destination>,
+    destination: OnceLock<TargetPath>,
     /// What is written about the transfer beneath the destination.
     outputs: OnceLock<Vec<TargetOutput>>,
     /// The sender's name of an item that has another name here.
@@ -26,7 +26,7 @@ impl Aim {
     }
 
     /// Decides it, the first time.
-    pub(super) fn set(&self, destination: Destination) {
+    pub(super) fn set(&self, destination: TargetPath) {
         self.destination.get_or_init(|| destination);
     }
 
@@ -36,12 +36,12 @@ impl Aim {
     }
 
     /// Returns where the items go, if that is decided.
-    pub(super) fn decided(&self) -> Option<&Destination> {
+    pub(super) fn decided(&self) -> Option<&TargetPath> {
         self.destination.get()
     }
 
     /// Returns where the items go; decides it, if it is not, as without further evidence.
-    pub(super) fn destination(&self, spec: &ReceiveSpec) -> &Destination {
+    pub(super) fn destination(&self, spec: &ReceiveRequest) -> &TargetPath {
         self.destination.get_or_init(|| match spec.named() {
             Some(named) if !self.target_is_directory => named,
             _ => spec.in_target(),
@@ -49,7 +49,7 @@ impl Aim {
     }
 
     /// Returns what is written about the transfer beneath the destination, relative to it.
-    pub(super) fn outputs(&self, spec: &ReceiveSpec) -> &[TargetOutput] {
+    pub(super) fn outputs(&self, spec: &ReceiveRequest) -> &[TargetOutput] {
         self.outputs.get_or_init(|| TargetOutput::beneath(&spec.outputs, &self.destination(spec).directory))
     }
 
@@ -57,7 +57,7 @@ impl Aim {
     ///
     /// # Errors
     /// [`FilesError::BadName`], [`FilesError::Protocol`] for a second item where one has another name here.
-    pub(super) fn goes_to(&self, spec: &ReceiveSpec, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
+    pub(super) fn goes_to(&self, spec: &ReceiveRequest, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
         let Some(name) = &self.destination(spec).rename else { return Ok(path.to_vec()) };
         let top = check_path(path).map_err(|reason| FilesError::bad_name(path, reason))?;
         if self.renamed.get_or_init(|| top.to_vec()) != top {
@@ -67,7 +67,7 @@ impl Aim {
     }
 
     /// Returns the item's names here and at the sender, if they differ.
-    pub(super) fn renaming(&self, spec: &ReceiveSpec) -> Option<(&[u8], &[u8])> {
+    pub(super) fn renaming(&self, spec: &ReceiveRequest) -> Option<(&[u8], &[u8])> {
         self.destination(spec).rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
     }
 }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn one_item_may_have_another_name_here() {
-        let spec = ReceiveSpec::into_directory("/target");
+        let spec = ReceiveRequest::into_directory("/target");
         let aim = Aim::new(true);
         assert!(!aim.is_decided());
-        aim.set(Destination { directory: "/target".into(), rename: Some(b"here".to_vec()) });
+        aim.set(TargetPath { directory: "/target".into(), rename: Some(b"here".to_vec()) });
         assert!(aim.is_decided() && aim.renaming(&spec).is_none());
         assert_eq!(aim.goes_to(&spec, b"there/a", 0).unwrap(), b"here/a");
         assert_eq!(aim.renaming(&spec), Some((&b"here"[..], &b"there"[..])));

@@ -93,11 +93,11 @@ pub(crate) struct OpenBatch {
     entries: u32,
     /// Files that need bytes or other work, in the order of the batch.
     pub(crate) files: Vec<ReceivedFile>,
-    progress: Mutex<Progress>,
+    progress: Mutex<BatchProgress>,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct BatchProgress {
     /// Digests waiting for their block.
     expected: HashMap<u32, [u8; 32]>,
     /// Blocks waiting for their digest.
@@ -113,7 +113,7 @@ struct Progress {
 }
 
 /// A part of a range that lies in one file.
-pub(crate) struct Piece {
+pub(crate) struct FileRange {
     /// Index in the batch's files.
     pub(crate) file: usize,
     /// Offset in the file.
@@ -122,7 +122,7 @@ pub(crate) struct Piece {
     pub(crate) bytes: Range<usize>,
 }
 
-impl Piece {
+impl FileRange {
     /// Returns its range in the file.
     fn range(&self) -> Range<u64> {
         self.inside..self.inside + self.bytes.len() as u64
@@ -147,7 +147,7 @@ impl OpenBatch {
         files: Vec<(ReceivedFile, FileState)>,
     ) -> Self {
         let (files, states): (Vec<_>, Vec<_>) = files.into_iter().unzip();
-        let progress = Progress {
+        let progress = BatchProgress {
             expected: HashMap::new(),
             found: HashMap::new(),
             parts: HashMap::new(),
@@ -191,7 +191,7 @@ impl OpenBatch {
     }
 
     /// Splits a range of the object by file. Bytes beyond the end of the object belong to none.
-    pub(crate) fn pieces(&self, offset: u64, length: usize) -> impl Iterator<Item = Piece> + '_ {
+    pub(crate) fn pieces(&self, offset: u64, length: usize) -> impl Iterator<Item = FileRange> + '_ {
         let mut before = 0;
         self.wanted.locate(offset, length as u64, self.full).flat_map(move |range| {
             let at = before;
@@ -201,13 +201,13 @@ impl OpenBatch {
     }
 
     /// Splits a range of the batch by file; its bytes start at `at` in the received range.
-    fn pieces_of(&self, range: Range<u64>, at: usize) -> impl Iterator<Item = Piece> + '_ {
+    fn pieces_of(&self, range: Range<u64>, at: usize) -> impl Iterator<Item = FileRange> + '_ {
         let first = self.files.partition_point(|file| file.start + file.size <= range.start);
         let overlapping = self.files[first..].iter().zip(first..).take_while(move |(file, _)| file.start < range.end);
         overlapping.filter(|(file, _)| file.size > 0).map(move |(file, index)| {
             let (from, to) = (range.start.max(file.start), range.end.min(file.start + file.size));
             let slice = |position: u64| at + usize::try_from(position - range.start).expect("inside a slice");
-            Piece { file: index, inside: from - file.start, bytes: slice(from)..slice(to) }
+            FileRange { file: index, inside: from - file.start, bytes: slice(from)..slice(to) }
         })
     }
 
@@ -221,7 +221,7 @@ impl OpenBatch {
 
     /// Notes the digest of a written piece, if the journal needs one that is not the block's: the piece is only a part
     /// of the block that `block` is the bytes of.
-    pub(super) fn note_part(&self, piece: &Piece, block: &[u8]) {
+    pub(super) fn note_part(&self, piece: &FileRange, block: &[u8]) {
         if piece.bytes.len() < block.len() && self.files[piece.file].size > SMALL_FILE {
             let digest = *blake3::hash(&block[piece.bytes.clone()]).as_bytes();
             self.lock().parts.insert((piece.file, piece.range()), digest);
@@ -291,7 +291,7 @@ impl OpenBatch {
 
     fn compare(
         &self,
-        progress: &mut Progress,
+        progress: &mut BatchProgress,
         block: u32,
         range: Range<u64>,
         expected: [u8; 32],
@@ -307,7 +307,7 @@ impl OpenBatch {
     /// Counts a range as verified: a block with this digest, which goes on record, or bytes that have none.
     fn count(
         &self,
-        progress: &mut Progress,
+        progress: &mut BatchProgress,
         range: Range<u64>,
         found: Option<RangeDigest>,
     ) -> Result<Verified, VerifyError> {
@@ -338,7 +338,7 @@ impl OpenBatch {
         Ok(verified)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
+    fn lock(&self) -> MutexGuard<'_, BatchProgress> {
         lock(&self.progress)
     }
 }

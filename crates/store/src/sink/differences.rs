@@ -16,8 +16,8 @@ use super::super::chunks::{Cuts, digest};
 use super::super::error::FilesError;
 use super::super::journal::Record;
 use super::batch::{OpenBatch, ReceivedFile, SMALL_FILE};
-use super::place::Place;
 use super::shared::Shared;
+use super::target::TargetDirectory;
 use super::writer::Writer;
 use crate::lock::lock;
 use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted, shortest};
@@ -210,7 +210,7 @@ impl Comparison {
     }
 
     /// The list of a file has ended.
-    fn complete(&mut self, place: &Place, at: usize) -> Result<(), FilesError> {
+    fn complete(&mut self, place: &TargetDirectory, at: usize) -> Result<(), FilesError> {
         if let Some(listing) = self.listing.take() {
             self.records.extend(listing.record(&self.batch.files[at]));
         }
@@ -218,7 +218,7 @@ impl Comparison {
     }
 
     /// Nothing of a file that was copied counts.
-    fn forget(&mut self, place: &Place, at: usize) -> Result<(), FilesError> {
+    fn forget(&mut self, place: &TargetDirectory, at: usize) -> Result<(), FilesError> {
         let Some(ListedFile { recorded, .. }) = self.listing.take() else { return Ok(()) };
         let ReceivedFile { start, id, size, .. } = self.batch.files[at];
         while let Some(last) = self.copied.last_mut().filter(|last| last.end > start) {
@@ -252,7 +252,7 @@ impl Comparison {
 }
 
 /// Puts what was copied into the journal.
-fn put_on_record(place: &Place, records: &mut Vec<Record>) -> Result<(), FilesError> {
+fn put_on_record(place: &TargetDirectory, records: &mut Vec<Record>) -> Result<(), FilesError> {
     let put = place.staging.journal.append(records);
     records.clear();
     put.map_err(|error| FilesError::system(place.staging.path(), error))
@@ -269,7 +269,7 @@ impl ListedFile {
 
 impl Basis {
     /// Reads the file that stands at `path`, and looks for the chunks that a file of `size` bytes would be cut into.
-    fn read(place: &Place, path: &[u8], size: u64, stopped: &AtomicBool) -> io::Result<Self> {
+    fn read(place: &TargetDirectory, path: &[u8], size: u64, stopped: &AtomicBool) -> io::Result<Self> {
         let (file, cuts) = (place.target.open(path)?, Cuts::of(size));
         let found = file.metadata()?;
         let cuts = cuts.filter(|_| found.is_file()).ok_or(io::ErrorKind::InvalidInput)?;

@@ -13,15 +13,15 @@ use super::super::ranges::RangeSet;
 use super::super::staged_id::{StagedId, path_hash};
 use super::batch::{FileState, ReceivedFile};
 use super::differences;
-use super::fate::{Fate, Judge, Replaced, absent, is_left_out};
+use super::entry_action::{EntryAction, Judge, Replaced, absent, is_left_out};
 use super::links::link_bytes;
 use super::manifest::{Building, Intake};
-use super::place::{Clearing, FILLABLE, Place};
 use super::shared::Shared;
+use super::target::{Clearing, FILLABLE, TargetDirectory};
 use super::writer::WRITABLE;
-use crate::extras::Applied;
+use crate::attributes::Applied;
 use crate::lock::lock;
-use crate::messages::{Attributes, Entry, Kind, ManifestPart, NoticeKind, Special};
+use crate::messages::{Attributes, Entry, EntryKind, ManifestPart, NoticeKind, Special};
 use crate::refusal::refusal_of;
 use crate::sandbox::{DirectorySandbox, errno};
 
@@ -51,18 +51,18 @@ impl Admission<'_> {
             self.shared.phase.check_stopped()?;
             let path = self.shared.goes_to(&entry.path, part.batch)?;
             let target = match &entry.kind {
-                Kind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
+                EntryKind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
                 _ => None,
             };
             let folding = self.shared.staged().map_or_else(Folding::default, |place| place.staging.folding);
             if let Some(sent) = &mut intake.sent {
                 sent.fold(folding);
-                sent.add(&path, matches!(entry.kind, Kind::Directory));
+                sent.add(&path, matches!(entry.kind, EntryKind::Directory));
             }
             if let Some(place) = self.shared.staged().filter(|_| self.shared.spec.backup.is_some()) {
                 let mut sent = lock(&place.sent);
                 sent.fold(folding);
-                sent.add(&path, matches!(entry.kind, Kind::Directory));
+                sent.add(&path, matches!(entry.kind, EntryKind::Directory));
             }
             let is_other = intake.spellings.admit(&path, folding, |one, other| self.shared.equates(one, other));
             if part.again {
@@ -70,7 +70,7 @@ impl Admission<'_> {
                     self.shared.report.forgive(&entry.path);
                 } else {
                     let building = intake.batches.building(part);
-                    self.leave_out(building, &path, entry);
+                    self.skip_entry(building, &path, entry);
                     building.count(entry.size(), entry.name_bytes());
                     continue;
                 }
@@ -78,13 +78,13 @@ impl Admission<'_> {
             let local;
             let mut entry = entry;
             if !entry.extra.is_empty() || self.shared.spec.chmod.is_some() {
-                let mode = self.shared.changed_mode(entry.mode, matches!(entry.kind, Kind::Directory));
+                let mode = self.shared.changed_mode(entry.mode, matches!(entry.kind, EntryKind::Directory));
                 local = Entry { extra: intake.ids.localize(&entry.extra), mode, ..entry.clone() };
                 entry = &local;
             }
             let building = intake.batches.building(part);
             let number = (part.batch, building.entries);
-            if matches!(entry.kind, Kind::Special(_)) && !self.shared.spec.preserve.specials {
+            if matches!(entry.kind, EntryKind::Special(_)) && !self.shared.spec.preserve.specials {
                 let reason = "it has a special file, which was not asked for";
                 return Err(FilesError::Protocol { batch: part.batch, reason });
             }
@@ -92,7 +92,7 @@ impl Admission<'_> {
             if path.split(|byte| *byte == b'/').any(is_staging_name) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
             } else if !is_other {
-                self.refuse(building, &path, entry, NoticeKind::Folded);
+                self.refuse(building, &path, entry, NoticeKind::NameCollision);
             } else if self.shared.spec.safe_links && leads_out(entry) {
                 self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
             } else if self.shared.spec.dry_run {
@@ -130,22 +130,26 @@ impl Admission<'_> {
         };
         // The result is meaningless if hashing was stopped early.
         self.shared.phase.check_stopped()?;
-        let stands = matches!(fate, Ok(Fate::Same { .. }));
+        let stands = matches!(fate, Ok(EntryAction::Same { .. }));
         let is_stored = self.is_stored(&entry.kind, &fate);
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
-            (Ok(Fate::Refused(kind)), _) => {
+            (Ok(EntryAction::Refused(kind)), _) => {
                 self.refuse(building, path, entry, kind);
                 return Ok(());
             }
-            (Ok(Fate::Kept), _) => {
+            (Ok(EntryAction::Kept), _) => {
                 self.keep(path, entry);
                 Ok(None)
             }
-            (Ok(fate), Kind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
-            (Ok(fate), Kind::Symlink { target }) => self.take_symlink(place, path, entry, target, fate).map(|()| None),
-            (Ok(fate), Kind::Special(special)) => self.take_special(place, path, entry, *special, fate).map(|()| None),
-            (Ok(Fate::Same { attributes, identity }), _) => {
+            (Ok(fate), EntryKind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
+            (Ok(fate), EntryKind::Symlink { target }) => {
+                self.take_symlink(place, path, entry, target, fate).map(|()| None)
+            }
+            (Ok(fate), EntryKind::Special(special)) => {
+                self.take_special(place, path, entry, *special, fate).map(|()| None)
+            }
+            (Ok(EntryAction::Same { attributes, identity }), _) => {
                 self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
             }
             (Ok(fate), _) => match place.target.may_write(path) {
@@ -168,15 +172,15 @@ impl Admission<'_> {
                     let noted = self.shared.note_stored(place, number, path);
                     noted.map_err(|error| FilesError::system(place.shown(path), error))?;
                 }
-                self.leave_out(building, path, entry);
+                self.skip_entry(building, path, entry);
             }
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
                     // Linux returns these on a file system without links, such as FAT.
-                    (Kind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !stands => {
+                    (EntryKind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !stands => {
                         NoticeKind::NoLinks
                     }
-                    (Kind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !stands => {
+                    (EntryKind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !stands => {
                         NoticeKind::NoSpecials
                     }
                     _ => place.refusal(path, error)?,
@@ -209,28 +213,30 @@ impl Admission<'_> {
                 absent(&self.shared.spec, entry)
             }
             Err(error) => match refusal_of(&error) {
-                Some(kind) => Fate::Refused(kind),
+                Some(kind) => EntryAction::Refused(kind),
                 None => return Err(FilesError::system(&self.shared.destination().directory, error)),
             },
             Ok(fate) => fate,
         };
         let fate = match &entry.kind {
-            Kind::HardLink { target } if self.shared.claims.is_left_out(&self.shared.goes_to(target, number.0)?) => {
-                Fate::Kept
+            EntryKind::HardLink { target }
+                if self.shared.claims.is_left_out(&self.shared.goes_to(target, number.0)?) =>
+            {
+                EntryAction::Kept
             }
             _ if stands => fate,
             _ => without_first_name(fate, self.shared.spec.existing),
         };
         let kind = match fate {
-            Fate::Same { attributes: false, .. } => None,
-            Fate::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
-            Fate::New => Some(NoticeKind::Create),
-            Fate::Replace { .. } => Some(NoticeKind::Replace),
-            Fate::Kept => {
+            EntryAction::Same { attributes: false, .. } => None,
+            EntryAction::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
+            EntryAction::New => Some(NoticeKind::Create),
+            EntryAction::Replace { .. } => Some(NoticeKind::Replace),
+            EntryAction::Kept => {
                 self.keep(path, entry);
                 return Ok(None);
             }
-            Fate::Refused(kind) => {
+            EntryAction::Refused(kind) => {
                 self.shared.refused(&entry.path, kind);
                 return Ok(None);
             }
@@ -241,12 +247,12 @@ impl Admission<'_> {
         if self.is_stored(&entry.kind, &Ok(fate)) {
             self.shared.note_foreseen(number, path);
         }
-        let is_there = matches!(fate, Fate::Same { .. }) || self.has_reference(path, entry)?;
+        let is_there = matches!(fate, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
         if !is_there {
             building.wanted.push(building.length..building.length + entry.size());
         }
         self.shared.report.count(entry, is_there);
-        Ok(matches!(entry.kind, Kind::File { .. }).then_some(is_there))
+        Ok(matches!(entry.kind, EntryKind::File { .. }).then_some(is_there))
     }
 
     /// Decides about an entry, and reports the deletion of a folder that it would replace.
@@ -257,15 +263,15 @@ impl Admission<'_> {
         entry: &Entry,
         target: Option<&[u8]>,
         stands: bool,
-    ) -> io::Result<Fate> {
+    ) -> io::Result<EntryAction> {
         let fate = self.judge(seen).fate(path, entry, target)?;
-        if !matches!(fate, Fate::Replace { .. }) || matches!(entry.kind, Kind::Directory) || !stands {
+        if !matches!(fate, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !stands {
             return Ok(fate);
         }
         let Shared { spec, report, .. } = self.shared;
         let renamed = self.shared.renaming();
         let clearing = Clearing { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
-        Ok(if clearing.foresee(path)? { fate } else { Fate::Refused(NoticeKind::FolderInTheWay) })
+        Ok(if clearing.foresee(path)? { fate } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
     }
 
     /// Leaves an entry as it is at the target.
@@ -278,13 +284,13 @@ impl Admission<'_> {
 
     /// Whether an entry with this fate is in place as it was sent, if all goes well. With [`Existing::Skip`], what
     /// exists does not count: nothing is said about it.
-    fn is_stored(&self, kind: &Kind, fate: &io::Result<Fate>) -> bool {
+    fn is_stored(&self, kind: &EntryKind, fate: &io::Result<EntryAction>) -> bool {
         let is_placed = match fate {
-            Ok(Fate::Same { .. }) => self.shared.spec.existing != Existing::Skip,
-            Ok(Fate::New | Fate::Replace { .. }) => true,
-            Ok(Fate::Kept | Fate::Refused(_)) | Err(_) => false,
+            Ok(EntryAction::Same { .. }) => self.shared.spec.existing != Existing::Skip,
+            Ok(EntryAction::New | EntryAction::Replace { .. }) => true,
+            Ok(EntryAction::Kept | EntryAction::Refused(_)) | Err(_) => false,
         };
-        is_placed && !matches!(kind, Kind::Directory)
+        is_placed && !matches!(kind, EntryKind::Directory)
     }
 
     pub(super) fn judge<'a>(&'a self, target: &'a DirectorySandbox) -> Judge<'a> {
@@ -297,12 +303,12 @@ impl Admission<'_> {
         }
     }
 
-    fn take_folder(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate) -> io::Result<()> {
+    fn take_folder(&self, place: &TargetDirectory, path: &[u8], entry: &Entry, fate: EntryAction) -> io::Result<()> {
         let inherited = place.target.inherited(path)?;
         let mut mode = self.shared.modes.apply_in(entry.mode, &inherited);
         let made = (mode | FILLABLE) & 0o777;
         let skips = self.shared.spec.existing == Existing::Skip;
-        if let Fate::Same { identity, .. } = fate {
+        if let EntryAction::Same { identity, .. } = fate {
             let found = look_again(place, path, identity)?;
             // A folder with the mode with which an interrupted run creates folders is that run's, and has not got its
             // final mode yet.
@@ -314,7 +320,7 @@ impl Admission<'_> {
                 place.target.set_attributes(path, identity, Some(mode | FILLABLE), None)?;
             }
         } else {
-            if matches!(fate, Fate::Replace { .. }) {
+            if matches!(fate, EntryAction::Replace { .. }) {
                 place.remove_name(path)?;
             }
             let found = if place.is_remembered(path) {
@@ -329,7 +335,7 @@ impl Admission<'_> {
                 place.target.set_attributes(path, found.identity, Some(found.mode | FILLABLE), None)?;
             }
         }
-        if !(skips && matches!(fate, Fate::Same { .. })) {
+        if !(skips && matches!(fate, EntryAction::Same { .. })) {
             let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
             let bytes = attributes.to_bytes().map_err(io::Error::other)?;
             lock(&place.staging.folders).push(path, &bytes)?;
@@ -338,15 +344,22 @@ impl Admission<'_> {
         Ok(())
     }
 
-    fn take_symlink(&self, place: &Place, path: &[u8], entry: &Entry, target: &[u8], fate: Fate) -> io::Result<()> {
+    fn take_symlink(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        entry: &Entry,
+        target: &[u8],
+        fate: EntryAction,
+    ) -> io::Result<()> {
         match fate {
-            Fate::Same { attributes, identity } => {
+            EntryAction::Same { attributes, identity } => {
                 if attributes {
                     self.set(place, path, (identity, entry), None)?;
                 }
             }
             // One that is to get an owner or other attributes gets them before anybody can exchange it.
-            Fate::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
+            EntryAction::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
                 place.target.create_symlink(path, target)?;
                 self.shared.phase.note_change();
                 self.set_link_time(place, path, entry)?;
@@ -366,7 +379,7 @@ impl Admission<'_> {
     }
 
     /// Sets the time of a link that was made. The link is there without it too, and says the same.
-    fn set_link_time(&self, place: &Place, path: &[u8], entry: &Entry) -> io::Result<()> {
+    fn set_link_time(&self, place: &TargetDirectory, path: &[u8], entry: &Entry) -> io::Result<()> {
         let set = place.target.set_link_time(path, entry.mtime);
         match set.map_err(|error| (refusal_of(&error), error)) {
             Ok(()) => {}
@@ -376,8 +389,15 @@ impl Admission<'_> {
         Ok(())
     }
 
-    fn take_special(&self, place: &Place, path: &[u8], entry: &Entry, special: Special, fate: Fate) -> io::Result<()> {
-        if let Fate::Same { attributes, identity } = fate {
+    fn take_special(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        entry: &Entry,
+        special: Special,
+        fate: EntryAction,
+    ) -> io::Result<()> {
+        if let EntryAction::Same { attributes, identity } = fate {
             if attributes {
                 let found = look_again(place, path, identity)?;
                 self.set(place, path, (identity, entry), Some(self.shared.modes.apply_over(entry.mode, &found)))?;
@@ -393,14 +413,14 @@ impl Admission<'_> {
             place.put_made(made, path)?;
             self.shared.phase.note_change();
         }
-        self.shared.report.count(entry, matches!(fate, Fate::Same { .. }));
+        self.shared.report.count(entry, matches!(fate, EntryAction::Same { .. }));
         Ok(())
     }
 
     /// Sets the attributes of what stands at the target and was compared.
     fn set(
         &self,
-        place: &Place,
+        place: &TargetDirectory,
         path: &[u8],
         (compared, entry): (Identity, &Entry),
         mode: Option<u32>,
@@ -424,7 +444,7 @@ impl Admission<'_> {
     }
 
     /// Sets the attributes, if there are any but mode and time, of a link or special file before it gets its name.
-    fn set_made(&self, place: &Place, name: &str, mode: Option<u32>, entry: &Entry) -> io::Result<()> {
+    fn set_made(&self, place: &TargetDirectory, name: &str, mode: Option<u32>, entry: &Entry) -> io::Result<()> {
         if self.shared.extras.is_active() {
             let held = place.staging.hold(name)?;
             let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
@@ -440,7 +460,13 @@ impl Admission<'_> {
     }
 
     /// Takes a file that exists; `outdated` has other attributes.
-    fn take_same(&self, place: &Place, path: &[u8], entry: &Entry, outdated: Option<Identity>) -> io::Result<()> {
+    fn take_same(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        entry: &Entry,
+        outdated: Option<Identity>,
+    ) -> io::Result<()> {
         if let Some(identity) = outdated {
             let found = look_again(place, path, identity)?;
             let mode = self.shared.modes.is_exact().then(|| self.shared.modes.apply_over(entry.mode, &found));
@@ -457,13 +483,20 @@ impl Admission<'_> {
     }
 
     /// Determines what is staged of a file. `waits` says whether the sender waits to hear what is wanted of it.
-    fn stage(&self, place: &Place, path: &[u8], entry: &Entry, fate: Fate, waits: bool) -> Result<Staged, FilesError> {
+    fn stage(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        entry: &Entry,
+        fate: EntryAction,
+        waits: bool,
+    ) -> Result<Staged, FilesError> {
         let id = StagedId::new(path, entry);
         if !self.shared.claims.claim(id.path()) {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
         }
         let fresh = FileState::fresh(entry.size());
-        let replaced = if let Fate::Replace { file } = fate { file } else { None };
+        let replaced = if let EntryAction::Replace { file } = fate { file } else { None };
         let new_mode = || {
             let inherited = place.target.inherited(path).unwrap_or_default();
             self.shared.modes.apply_in(entry.mode, &inherited)
@@ -483,7 +516,7 @@ impl Admission<'_> {
     }
 
     /// Takes over the part of what an earlier run has staged of a file that is still as it was recorded.
-    fn resume(&self, place: &Place, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
+    fn resume(&self, place: &TargetDirectory, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
         let (size, id, staging) = (entry.size(), new.id, &place.staging);
         let failed = |error| FilesError::system(staging.path(), error);
         let recorded = staging.held().take(id);
@@ -504,7 +537,7 @@ impl Admission<'_> {
     /// Adds a file to those that are to be received.
     fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
         let base = building.length;
-        // Too much if the file fails later; corrected in `Report::outcome`.
+        // Too much if the file fails later; corrected in `ReceiveLog::outcome`.
         let held = entry.size() - staged.state.left;
         self.shared.report.update(|outcome| outcome.present += held);
         if staged.state.left > 0 {
@@ -520,7 +553,7 @@ impl Admission<'_> {
     }
 
     /// Adds the bytes of a file that is not to be received: they arrive anyway if the sender does not wait for wants.
-    fn leave_out(&self, building: &mut Building, path: &[u8], entry: &Entry) {
+    fn skip_entry(&self, building: &mut Building, path: &[u8], entry: &Entry) {
         if self.waits(building) || entry.size() == 0 {
             return;
         }
@@ -547,7 +580,7 @@ impl Admission<'_> {
 
     fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
         self.shared.refused(&entry.path, kind);
-        self.leave_out(building, path, entry);
+        self.skip_entry(building, path, entry);
     }
 }
 
@@ -555,20 +588,22 @@ impl Admission<'_> {
 ///
 /// # Errors
 /// `ESTALE` if something else has its name by now: whoever can write its folder may have put it there.
-fn look_again(place: &Place, path: &[u8], compared: Identity) -> io::Result<Status> {
+fn look_again(place: &TargetDirectory, path: &[u8], compared: Identity) -> io::Result<Status> {
     let found = place.target.look(path)?.filter(|found| found.identity == compared);
     found.ok_or_else(|| Errno::STALE.into())
 }
 
 /// What happens to a hard link whose file would not exist.
-fn without_first_name(fate: Fate, existing: Existing) -> Fate {
+fn without_first_name(fate: EntryAction, existing: Existing) -> EntryAction {
     match fate {
-        Fate::Same { .. } if existing == Existing::Skip => Fate::Kept,
-        Fate::Same { .. } | Fate::Replace { .. } if existing == Existing::KeepNewer => Fate::Kept,
-        Fate::Same { .. } | Fate::New | Fate::Replace { .. } => Fate::Refused(NoticeKind::NoFirstName),
+        EntryAction::Same { .. } if existing == Existing::Skip => EntryAction::Kept,
+        EntryAction::Same { .. } | EntryAction::Replace { .. } if existing == Existing::KeepNewer => EntryAction::Kept,
+        EntryAction::Same { .. } | EntryAction::New | EntryAction::Replace { .. } => {
+            EntryAction::Refused(NoticeKind::MissingLinkTarget)
+        }
         // Judged later than the file, by the run too.
-        Fate::Refused(NoticeKind::FolderInTheWay | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
-            Fate::Refused(NoticeKind::NoFirstName)
+        EntryAction::Refused(NoticeKind::DirectoryNotEmpty | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
+            EntryAction::Refused(NoticeKind::MissingLinkTarget)
         }
         fate => fate,
     }
@@ -577,7 +612,7 @@ fn without_first_name(fate: Fate, existing: Existing) -> Fate {
 /// Whether an entry is a symbolic link that points out of the copied tree.
 fn leads_out(entry: &Entry) -> bool {
     match &entry.kind {
-        Kind::Symlink { target } => link_leads_out(&entry.path, target),
+        EntryKind::Symlink { target } => link_leads_out(&entry.path, target),
         _ => false,
     }
 }

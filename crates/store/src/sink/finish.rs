@@ -5,22 +5,22 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 
-use request::{Destination, Existing, ReceiveSpec, is_staging_name};
+use request::{Existing, ReceiveRequest, TargetPath, is_staging_name};
 use rustix::fs::{fstat, fsync};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::super::attributes::Applied;
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
-use super::super::extras::Applied;
-use super::super::held::Held;
 use super::super::metadata::Status;
+use super::super::path_handle::PathHandle;
 use super::super::staging::{abandoned, sync_at_once};
 use super::manifest::Intake;
-use super::place::Place;
+use super::name_collisions::{Answers, are_same};
 use super::report::TOP;
 use super::shared::Shared;
-use super::spellings::{Answers, are_same};
+use super::target::TargetDirectory;
 use crate::lock::lock;
 use crate::messages::{Attributes, NoticeKind};
 use crate::refusal::refusal_of;
@@ -44,7 +44,7 @@ impl Shared {
             let left = place.staging.remove().err();
             if let Some(left) = &left {
                 // Why it stays is told where the receiver has a user.
-                self.report.notice(NoticeKind::Abandoned, left.path.as_os_str().as_bytes());
+                self.report.notice(NoticeKind::StaleStaging, left.path.as_os_str().as_bytes());
             }
             self.report.update(|outcome| outcome.staging_left = left);
             self.tell_abandoned(place);
@@ -59,19 +59,19 @@ impl Shared {
     }
 
     /// Tells of what other transfers to this target have left in it.
-    fn tell_abandoned(&self, place: &Place) {
+    fn tell_abandoned(&self, place: &TargetDirectory) {
         // Only a service to the user: a target that cannot be listed is none of the failures of this transfer.
         let names = abandoned(place.target.root()).unwrap_or_default();
         for name in names.into_iter().filter(|name| name != place.staging.name()) {
             let shown = place.shown(name.as_bytes());
-            self.report.notice(NoticeKind::Abandoned, shown.as_os_str().as_bytes());
+            self.report.notice(NoticeKind::StaleStaging, shown.as_os_str().as_bytes());
         }
     }
 
     fn delete(&self, announced: &Intake, target: &crate::sandbox::DirectorySandbox) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.spec.delete, &announced.sent) else { return Ok(()) };
         // A comparison deletes nothing, and does not enter folders that the sender could not read.
-        if announced.incomplete && !self.spec.compared {
+        if announced.incomplete && !self.spec.compare_trees {
             self.report.update(|outcome| outcome.delete_left_out = true);
             self.refused(TOP, NoticeKind::NotDeleted);
             return Ok(());
@@ -113,7 +113,7 @@ impl Shared {
         };
         let empty = |folder: &[u8]| {
             // A comparison only reports what the other side lacks.
-            if self.spec.compared || self.spec.force_empty {
+            if self.spec.compare_trees || self.spec.force_empty {
                 return true;
             }
             self.report.update(|outcome| outcome.delete_left_out = true);
@@ -131,13 +131,13 @@ impl Shared {
     /// does not show that it names a directory at the sender; the sender's announcement does. Only a comparison, which
     /// touches nothing, relies on that.
     fn is_contents(&self, announced: &Intake) -> bool {
-        self.spec.requested.contents || (self.spec.compared && announced.top.is_some())
+        self.spec.requested.contents || (self.spec.compare_trees && announced.top.is_some())
     }
 
     /// Sets the attributes of the target to those of the folder that it stands for.
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
-        let ReceiveSpec { existing, dry_run, .. } = &*self.spec;
-        let Destination { directory, rename } = self.destination();
+        let ReceiveRequest { existing, dry_run, .. } = &*self.spec;
+        let TargetPath { directory, rename } = self.destination();
         let applies = self.is_contents(announced) && rename.is_none() && *existing != Existing::Skip;
         let Some(top) = announced.top.as_ref().filter(|_| applies) else { return Ok(()) };
         let failed = |error: io::Error| FilesError::system(directory, error);
@@ -147,7 +147,7 @@ impl Shared {
             false => found.mode,
         };
         let extra = announced.ids.localize(&top.extra);
-        let open = || Ok(Held::from(target.try_clone()?));
+        let open = || Ok(PathHandle::from(target.try_clone()?));
         // Without exact modes it may be a directory that is only copied into, such as /tmp.
         let is_own = self.modes.is_exact() || found.owner == geteuid().as_raw() || geteuid().is_root();
         let mtime = Some(top.mtime).filter(|_| is_own && !self.spec.omit_directory_times);
@@ -175,7 +175,7 @@ impl Shared {
     }
 
     /// Sets the attributes of all folders, the deepest first, and makes everything that was created durable.
-    fn seal_folders(&self, place: &Place) -> Result<(), FilesError> {
+    fn seal_folders(&self, place: &TargetDirectory) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.phase.is_changed();
         let mut folders = lock(&place.staging.folders);
@@ -214,7 +214,13 @@ impl Shared {
         Ok(())
     }
 
-    fn seal_folder(&self, place: &Place, path: &[u8], sealed: &Attributes, syncs: bool) -> io::Result<Sealed> {
+    fn seal_folder(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        sealed: &Attributes,
+        syncs: bool,
+    ) -> io::Result<Sealed> {
         let Attributes { mode, mtime, extra } = sealed;
         let Some(found) = place.target.look(path)? else {
             return Ok(Sealed { applied: Applied::All, is_synced: true });
@@ -258,21 +264,21 @@ mod tests {
     use super::*;
     use crate::FileSink;
     use crate::SourceId;
-    use crate::messages::{End, RootHasher};
+    use crate::messages::{RootHasher, TransferEnd};
     use crate::staging::{LeftReason, staging_name};
 
     fn begin(dir: &std::path::Path) -> FileSink {
-        let receiving = FileSink::new(ReceiveSpec::into_directory(dir)).unwrap();
+        let receiving = FileSink::new(ReceiveRequest::into_directory(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
         receiving
     }
 
     /// Creates the end of an empty transfer.
-    fn end(source: SourceId) -> End {
+    fn end(source: SourceId) -> TransferEnd {
         let (mut root, mut bytes) = (RootHasher::new(), Vec::new());
         crate::messages::Message::Begin(source).encode(&mut bytes).unwrap();
         root.add(&bytes);
-        End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() }
+        TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() }
     }
 
     #[test]

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::io;
 
-use request::{Existing, ReceiveSpec};
+use request::{Existing, ReceiveRequest};
 use rustix::io::Errno;
 
+use super::super::disk_stack::Backwards;
 use super::super::error::FilesError;
-use super::super::list::Backwards;
 use super::super::metadata::Status;
 use super::super::staged_id::path_hash;
-use super::fate::{keeps_above, look};
-use super::place::Place;
+use super::entry_action::{keeps_above, look};
 use super::shared::Shared;
+use super::target::TargetDirectory;
 use crate::lock::lock;
 use crate::messages::NoticeKind;
 use crate::sandbox::errno;
@@ -21,7 +21,7 @@ use crate::sandbox::errno;
 const GROUP_BYTES: usize = 16 << 20;
 
 /// A link that is to be made.
-struct Link {
+struct PendingHardLink {
     path: Vec<u8>,
     /// Path of the file that it links to.
     target: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) fn link_bytes((batch, entry): (u32, u32), target: &[u8]) -> Vec<u8> {
     [&batch.to_be_bytes(), &entry.to_be_bytes(), target].concat()
 }
 
-impl Link {
+impl PendingHardLink {
     fn from_bytes(path: Vec<u8>, rest: &[u8]) -> Option<Self> {
         let (batch, rest) = rest.split_first_chunk()?;
         let (entry, target) = rest.split_first_chunk()?;
@@ -45,7 +45,7 @@ impl Link {
 
 impl Shared {
     /// Creates the hard links.
-    pub(super) fn make_links(&self, place: &Place) -> Result<(), FilesError> {
+    pub(super) fn make_links(&self, place: &TargetDirectory) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let mut links = lock(&place.staging.links);
         let mut links = links.backwards().map_err(failed)?;
@@ -77,7 +77,7 @@ impl Shared {
     }
 
     /// Returns the 64-bit hashes of the link targets in `group` that are in place as they were sent.
-    fn standing(&self, place: &Place, group: &[Link]) -> Result<HashSet<u64>, FilesError> {
+    fn standing(&self, place: &TargetDirectory, group: &[PendingHardLink]) -> Result<HashSet<u64>, FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let asked: HashSet<_> = group.iter().map(|link| path_hash(&link.target).to_be_bytes()).collect();
         let mut standing = HashSet::new();
@@ -95,8 +95,13 @@ impl Shared {
     }
 
     /// Creates one link; `stands` says whether its file is in place. Returns the reason if it cannot be created.
-    fn make_link(&self, place: &Place, link: &Link, stands: bool) -> io::Result<Option<NoticeKind>> {
-        let Link { path, target, number } = link;
+    fn make_link(
+        &self,
+        place: &TargetDirectory,
+        link: &PendingHardLink,
+        stands: bool,
+    ) -> io::Result<Option<NoticeKind>> {
+        let PendingHardLink { path, target, number } = link;
         // A file that was in place may have been removed in the meantime.
         let file = if stands { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
@@ -115,7 +120,7 @@ impl Shared {
                 return Ok(None);
             }
             if file.is_none() {
-                return Ok(Some(NoticeKind::NoFirstName));
+                return Ok(Some(NoticeKind::MissingLinkTarget));
             }
             if there.is_some_and(|there| there.is_special()) && !self.spec.preserve.specials {
                 return Ok(Some(NoticeKind::SpecialInTheWay));
@@ -137,20 +142,20 @@ impl Shared {
 }
 
 /// Returns the next group of links; empty at the end.
-fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<Link>> {
+fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<PendingHardLink>> {
     let (mut group, mut bytes) = (Vec::new(), 0);
     while bytes < GROUP_BYTES
         && let Some((path, rest)) = links.next()?
     {
         bytes += path.len() + rest.len();
-        group.push(Link::from_bytes(path, &rest).ok_or(io::ErrorKind::InvalidData)?);
+        group.push(PendingHardLink::from_bytes(path, &rest).ok_or(io::ErrorKind::InvalidData)?);
     }
     Ok(group)
 }
 
 /// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if
 /// that is in place as it was sent; the time of one is that of all.
-fn keeps(spec: &ReceiveSpec, file: Option<&Status>, there: Option<&Status>) -> bool {
+fn keeps(spec: &ReceiveRequest, file: Option<&Status>, there: Option<&Status>) -> bool {
     match spec.existing {
         Existing::Refuse | Existing::Replace => false,
         Existing::Skip => there.is_some(),
@@ -160,6 +165,6 @@ fn keeps(spec: &ReceiveSpec, file: Option<&Status>, there: Option<&Status>) -> b
             (Some(_), None) => false,
             (None, there) => there.is_some(),
         },
-        Existing::Only => there.is_none(),
+        Existing::UpdateOnly => there.is_none(),
     }
 }

@@ -4,19 +4,19 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-use request::{Permitted, ReceiveSpec, check_path, check_target};
+use request::{AllowedNames, ReceiveRequest, check_path, check_target};
 
 use super::super::delete::SentPaths;
 use super::super::error::FilesError;
 use super::super::ids::LocalIds;
 use super::super::staged_id::path_hash;
-use super::announced::Announced;
+use super::announcement_check::Announced;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
-use super::spellings::Spellings;
+use super::name_collisions::Spellings;
 use crate::lock::lock;
 use crate::messages::{
-    Attributes, End, Entry, IdName, Kind, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_OPEN_BATCHES, ManifestPart,
-    MessageError, RootHasher, SkipReason, Skipped, SourceId, Wanted,
+    Attributes, Entry, EntryKind, IdName, MAX_BATCH_ENTRIES, MAX_BATCH_NAMES, MAX_OPEN_BATCHES, ManifestPart,
+    MessageError, RootHasher, SkipReason, Skipped, SourceId, TransferEnd, Wanted,
 };
 
 /// The announcements of one sender.
@@ -56,7 +56,7 @@ pub(crate) struct Intake {
 
 impl Manifest {
     /// Creates the state before the first message.
-    pub(crate) fn new(spec: &ReceiveSpec) -> Self {
+    pub(crate) fn new(spec: &ReceiveRequest) -> Self {
         let (announced, sent) = (Announced::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
         let ids = LocalIds::new(spec.preserve);
         Self { intake: Mutex::new(Intake { announced, sent, ids, ..Intake::default() }) }
@@ -101,7 +101,7 @@ impl Intake {
     /// # Errors
     /// [`FilesError::Protocol`] for one that has not changed before, or that comes a third time.
     pub(crate) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
-        let is_file = matches!(entry.kind, Kind::File { .. });
+        let is_file = matches!(entry.kind, EntryKind::File { .. });
         let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
         let was = was.map(|(was_due, _)| was_due);
         was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
@@ -115,7 +115,7 @@ impl Intake {
     pub(crate) fn check(
         &mut self,
         part: &ManifestPart,
-        permitted: &Permitted,
+        permitted: &AllowedNames,
         open: usize,
     ) -> Result<SourceId, FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
@@ -160,7 +160,7 @@ impl Intake {
     }
 
     /// Compares the sender's last message with what was received.
-    pub(crate) fn check_end(&self, end: &End) -> Result<(), FilesError> {
+    pub(crate) fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError> {
         let Batches { count, entries, bytes, .. } = self.batches;
         if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
             return Err(FilesError::Protocol { batch: count, reason: "the end counts other than what came" });
@@ -207,7 +207,7 @@ pub(crate) struct Building {
 
 /// A batch whose manifest is complete.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct CompleteManifest {
     pub(crate) batch: OpenBatch,
     /// What of its object is needed.
     pub(crate) wanted: Wanted,
@@ -239,13 +239,13 @@ impl Batches {
         for entry in &part.entries {
             check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
             match &entry.kind {
-                Kind::Symlink { target } => {
+                EntryKind::Symlink { target } => {
                     check_target(target).map_err(|reason| FilesError::bad_name(target, reason))?
                 }
-                Kind::HardLink { target } => {
+                EntryKind::HardLink { target } => {
                     check_path(target).map_err(|reason| FilesError::bad_name(target, reason))?;
                 }
-                Kind::File { .. } | Kind::Directory | Kind::Special(_) => {}
+                EntryKind::File { .. } | EntryKind::Directory | EntryKind::Special(_) => {}
             }
             length = length.checked_add(entry.size()).ok_or(broken("its files are longer than any object"))?;
             name_bytes += entry.name_bytes();
@@ -280,7 +280,7 @@ impl Batches {
 
     /// Counts a part whose entries were processed; for the last part returns the batch. `all` says that the sender does
     /// not wait for wants.
-    pub(crate) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<Built>, FilesError> {
+    pub(crate) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<CompleteManifest>, FilesError> {
         self.entries += part.entries.len() as u64;
         if !part.last {
             return Ok(None);
@@ -297,7 +297,7 @@ impl Batches {
         let mut batch = OpenBatch::new((part.batch, again), full, object, entries, files);
         // Where all comes, what is needed is only told.
         let wanted = if all || whole { wanted } else { batch.bound_wanted() };
-        Ok(Some(Built { batch, wanted, whole, compared }))
+        Ok(Some(CompleteManifest { batch, wanted, whole, compared }))
     }
 }
 
@@ -313,11 +313,11 @@ impl Building {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::{Message, Root};
+    use crate::messages::{Message, RootHash};
     use crate::{Entry, Extra, Mtime};
 
     fn file(path: &str, size: u64) -> Entry {
-        let kind = Kind::File { size, version: 0, hash: None };
+        let kind = EntryKind::File { size, version: 0, hash: None };
         Entry { path: path.into(), kind, mode: 0o644, mtime: Mtime::default(), extra: Extra::default() }
     }
 
@@ -353,24 +353,24 @@ mod tests {
         let last = part(0, 5, true, vec![file("b", 2)]);
         batches.check(&last).unwrap();
         assert!(batches.done(&first, true).unwrap().is_none());
-        let Built { wanted, .. } = batches.done(&last, true).unwrap().unwrap();
+        let CompleteManifest { wanted, .. } = batches.done(&last, true).unwrap().unwrap();
         assert!(wanted.is_all() && !batches.is_building());
         assert_eq!((batches.count, batches.entries, batches.bytes), (1, 2, 5));
     }
 
     #[test]
     fn the_end_has_to_match_what_came() {
-        let manifest = Manifest::new(&ReceiveSpec::into_directory("to"));
+        let manifest = Manifest::new(&ReceiveRequest::into_directory("to"));
         let (source, mut root) = (SourceId([1; 16]), RootHasher::new());
         let mut bytes = Vec::new();
         Message::Begin(source).encode(&mut bytes).unwrap();
         root.add(&bytes);
         manifest.intake().begin(source).unwrap();
-        let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
+        let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
         manifest.intake().check_end(&end).unwrap();
-        let counts = End { skipped: 1, ..end };
+        let counts = TransferEnd { skipped: 1, ..end };
         assert_eq!(reason(manifest.intake().check_end(&counts)), "the end counts other than what came");
-        let other = End { root: Root([0; 32]), ..end };
+        let other = TransferEnd { root: RootHash([0; 32]), ..end };
         assert!(matches!(manifest.intake().check_end(&other), Err(FilesError::Root)));
     }
 }

@@ -15,8 +15,8 @@ use super::super::journal::{Item, Record};
 use super::super::metadata::birth;
 use super::super::staged_id::StagedId;
 use super::batch::OpenBatch;
-use super::place::Place;
 use super::shared::Shared;
+use super::target::TargetDirectory;
 use super::verifier::Verifier;
 use super::writer::Writer;
 use crate::lock::lock;
@@ -109,7 +109,7 @@ pub(super) struct Pipeline<'a> {
 
 impl Publisher {
     /// Adds ranges that an earlier run recorded and that are not known to be durable: the next sync has to cover them.
-    pub(super) fn continue_from(&self, place: &Place) {
+    pub(super) fn continue_from(&self, place: &TargetDirectory) {
         lock(&self.group).expect_of_disk(place.staging.held().not_durable());
     }
 
@@ -244,13 +244,13 @@ impl Pipeline<'_> {
     fn distrust(&self, error: FilesError) -> FilesError {
         if let Some(place) = self.shared.staged() {
             // If even this cannot be written, at least this process confirms nothing any more.
-            let _ = place.staging.journal.distrust();
+            let _ = place.staging.journal.invalidate();
         }
         error
     }
 
     /// Syncs everything in the group, and confirms it in the journal, whose first `until` records are then durable.
-    fn make_durable(&self, place: &Place, group: &Group, until: u64) -> Result<(), FilesError> {
+    fn make_durable(&self, place: &TargetDirectory, group: &Group, until: u64) -> Result<(), FilesError> {
         let staging = &place.staging;
         let failed = |error| FilesError::system(staging.path(), error);
         // An earlier failure to sync the whole file system may have hit these files too, and is reported only once.
@@ -306,14 +306,14 @@ impl Pipeline<'_> {
 
     fn place_file(
         &self,
-        place: &Place,
+        place: &TargetDirectory,
         batch: &OpenBatch,
         at: usize,
         placed: &mut dyn FnMut(&[u8], u64),
     ) -> Result<(), FilesError> {
         let file = &batch.files[at];
         self.shared.claims.release(file.id.path());
-        match place.put(&file.id.place(), &file.path) {
+        match place.publish(&file.id.place(), &file.path) {
             Ok(()) => {
                 let noted = place.note_file(&file.path);
                 noted.map_err(|error| FilesError::system(place.staging.path(), error))?;
@@ -334,7 +334,13 @@ impl Pipeline<'_> {
     }
 
     /// Reports a complete file as failed because it cannot be put in place.
-    fn give_up(&self, place: &Place, batch: &OpenBatch, at: usize, error: io::Error) -> Result<(), FilesError> {
+    fn give_up(
+        &self,
+        place: &TargetDirectory,
+        batch: &OpenBatch,
+        at: usize,
+        error: io::Error,
+    ) -> Result<(), FilesError> {
         let file = &batch.files[at];
         let kind = place.refusal(&file.path, error)?;
         place.staging.remove_file(file.id).map_err(|error| FilesError::system(place.staging.path(), error))?;
@@ -350,7 +356,7 @@ mod tests {
     use super::*;
     use crate::FileSink;
     use crate::messages::{Digest, ManifestPart};
-    use crate::{Entry, Extra, Kind, Mtime, ReceiveSpec, SourceId};
+    use crate::{Entry, EntryKind, Extra, Mtime, ReceiveRequest, SourceId};
 
     const SIZE: usize = 3000;
     const TIME: i64 = 1_000_000_000;
@@ -359,7 +365,7 @@ mod tests {
     fn announce(receiving: &FileSink, batch: u32, name: &str) {
         let entry = Entry {
             path: name.into(),
-            kind: Kind::File { size: SIZE as u64, version: 1, hash: None },
+            kind: EntryKind::File { size: SIZE as u64, version: 1, hash: None },
             mode: 0o644,
             mtime: Mtime { seconds: TIME, nanoseconds: 0 },
             extra: Extra::default(),
@@ -391,7 +397,7 @@ mod tests {
 
     /// Starts a receiver of a transfer into `dir`.
     fn begin(dir: &Path) -> FileSink {
-        let receiving = FileSink::new(ReceiveSpec::into_directory(dir)).unwrap();
+        let receiving = FileSink::new(ReceiveRequest::into_directory(dir)).unwrap();
         receiving.begin(SourceId([1; 16])).unwrap();
         receiving
     }

@@ -1,18 +1,18 @@
-//! Files that another tree has unchanged: they become names of the files there ([`ReceiveSpec::link_dest`](request::ReceiveSpec::link_dest)).
+//! Files that another tree has unchanged: they become names of the files there ([`ReceiveRequest::link_dest`](request::ReceiveSpec::link_dest)).
 
 use std::io;
 
 use rustix::io::Errno;
 
 use super::entries::Admission;
-use super::place::Place;
+use super::target::TargetDirectory;
 use crate::error::FilesError;
-use crate::messages::{Entry, Kind};
+use crate::messages::{Entry, EntryKind};
 use crate::sandbox::errno;
 
 impl Admission<'_> {
     /// Makes a file a name of one that another tree has unchanged; returns whether there was one.
-    pub(super) fn link_reference(&self, place: &Place, path: &[u8], entry: &Entry) -> io::Result<bool> {
+    pub(super) fn link_reference(&self, place: &TargetDirectory, path: &[u8], entry: &Entry) -> io::Result<bool> {
         for reference in self.shared.references().map_err(io::Error::other)? {
             let unchanged = match self.judge(reference).unchanged(path, entry) {
                 // What cannot be looked at is not known to be unchanged.
@@ -42,7 +42,7 @@ impl Admission<'_> {
     /// Whether a file would become such a name.
     pub(super) fn has_reference(&self, path: &[u8], entry: &Entry) -> Result<bool, FilesError> {
         let is_unchanged = |reference| matches!(self.judge(reference).unchanged(path, entry), Ok(Some(_)));
-        let is_file = matches!(entry.kind, Kind::File { .. });
+        let is_file = matches!(entry.kind, EntryKind::File { .. });
         Ok(is_file && self.shared.references()?.iter().any(is_unchanged))
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::super::staged_id::path_hash;
 use super::super::staging::StagingLeft;
 use crate::lock::lock;
-use crate::messages::{Entry, Kind, Notice, NoticeKind, SkipReason, VoidReason};
+use crate::messages::{Entry, EntryKind, Notice, NoticeKind, SkipReason, VoidReason};
 
 /// Name of the target itself in notices.
 pub(crate) const TOP: &[u8] = b".";
@@ -31,7 +31,7 @@ pub struct ReceiveOutcome {
     pub unchanged: u64,
     /// Bytes among `bytes` that were present before, in whole or partial files.
     pub present: u64,
-    /// Bytes kept from an earlier run without a check ([`ReceiveSpec::trust_staging`](crate::ReceiveSpec)).
+    /// Bytes kept from an earlier run without a check ([`ReceiveRequest::trust_staging`](crate::ReceiveSpec)).
     pub unchecked: u64,
     /// Bytes kept from an earlier run that had changed since, and were received again.
     pub altered: u64,
@@ -54,7 +54,7 @@ pub struct ReceiveOutcome {
     /// Symbolic links that the sender skipped because its user wanted it so.
     pub links_left_out: u64,
     /// Symbolic links that were left out because they point out of the copied tree
-    /// ([`ReceiveSpec::safe_links`](crate::ReceiveSpec)).
+    /// ([`ReceiveRequest::safe_links`](crate::ReceiveSpec)).
     pub unsafe_links: u64,
     /// The staging directory, if it could not be removed.
     pub staging_left: Option<StagingLeft>,
@@ -132,14 +132,14 @@ impl ReceiveOutcome {
 
 /// Collects the outcome during the transfer, and the notices for the sender.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct ReceiveLog {
     outcome: Mutex<ReceiveOutcome>,
     notices: Mutex<Vec<Notice>>,
     /// Hashes of the sender's names of what is in place without all of its attributes.
     lossy: Mutex<HashSet<u64>>,
 }
 
-impl Report {
+impl ReceiveLog {
     /// Updates the counters.
     pub(crate) fn update(&self, update: impl FnOnce(&mut ReceiveOutcome)) {
         update(&mut lock(&self.outcome));
@@ -167,7 +167,7 @@ impl Report {
     /// Counts an entry that is in place, or would be.
     pub(crate) fn count(&self, entry: &Entry, unchanged: bool) {
         self.update(|outcome| match entry.kind {
-            Kind::File { .. } | Kind::HardLink { .. } | Kind::Special(_) => {
+            EntryKind::File { .. } | EntryKind::HardLink { .. } | EntryKind::Special(_) => {
                 outcome.files += 1;
                 outcome.bytes += entry.size();
                 if unchanged {
@@ -175,8 +175,8 @@ impl Report {
                     outcome.present += entry.size();
                 }
             }
-            Kind::Directory => outcome.directories += 1,
-            Kind::Symlink { .. } => outcome.symlinks += 1,
+            EntryKind::Directory => outcome.directories += 1,
+            EntryKind::Symlink { .. } => outcome.symlinks += 1,
         });
     }
 

@@ -3,37 +3,37 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use request::{Destination, Evidence, First, ReceiveSpec};
+use request::{FirstItem, ReceiveRequest, TargetFacts, TargetPath};
 
+use super::super::attributes::ExtraRule;
 use super::super::error::FilesError;
-use super::super::extras::ExtraRule;
 use super::super::mode_rule::ModeRule;
 use super::super::outputs::TargetOutput;
 use super::super::sandbox::DirectorySandbox;
 use super::aim::Aim;
 use super::claims::Claims;
 use super::phase::Phase;
-use super::place::{Place, open_references, open_target, sent_as};
-use super::report::Report;
+use super::report::ReceiveLog;
 use super::report::TOP;
 use super::room::Room;
 use super::stored_entries::StoredEntries;
+use super::target::{TargetDirectory, open_references, open_target, sent_as};
 use super::usable::{check_usable, holds_staging};
-use crate::messages::{Entry, Kind, NoticeKind, SourceId};
+use crate::messages::{Entry, EntryKind, NoticeKind, SourceId};
 
 /// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) spec: Arc<ReceiveSpec>,
+    pub(super) spec: Arc<ReceiveRequest>,
     pub(super) modes: ModeRule,
     pub(super) extras: ExtraRule,
     /// See [`FileSink::may_hold_some`](super::FileSink::may_hold_some).
     pub(super) may_hold_some: bool,
-    pub(super) report: Arc<Report>,
+    pub(super) report: Arc<ReceiveLog>,
     /// What is in place and not told yet.
     pub(super) stored: StoredEntries,
     pub(super) aim: Aim,
-    place: OnceLock<Place>,
+    place: OnceLock<TargetDirectory>,
     /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
     /// Trees whose unchanged files get names here.
@@ -61,9 +61,9 @@ impl Shared {
     ///
     /// # Errors
     /// The same as for [`FileSink::new`](super::FileSink::new).
-    pub(super) fn new(spec: Arc<ReceiveSpec>, target_is_directory: bool) -> Result<Self, FilesError> {
+    pub(super) fn new(spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<Self, FilesError> {
         let aim = Aim::new(target_is_directory);
-        let may_hold_some = match (spec.destination(&Evidence::before(target_is_directory)), spec.named()) {
+        let may_hold_some = match (spec.destination(&TargetFacts::before(target_is_directory)), spec.named()) {
             (Some(decided), _) => {
                 let may_hold_some = check_usable(&spec, &decided)?;
                 aim.set(decided);
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// See [`FileSink::destination`](super::FileSink::destination).
-    pub(super) fn destination(&self) -> &Destination {
+    pub(super) fn destination(&self) -> &TargetPath {
         self.aim.destination(&self.spec)
     }
 
@@ -113,7 +113,7 @@ impl Shared {
     pub(super) fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         if self.aim.target_is_directory && !self.aim.is_decided() {
             let is_own = Some(self.is_own_target(source));
-            let evidence = Evidence { is_own, ..Evidence::before(true) };
+            let evidence = TargetFacts { is_own, ..TargetFacts::before(true) };
             if let Some(decided) = self.spec.destination(&evidence) {
                 self.aim.set(decided);
             }
@@ -130,11 +130,11 @@ impl Shared {
         if self.aim.is_decided() {
             return Ok(false);
         }
-        let first = first.map_or(First::Nothing, |entry| First::Item {
+        let first = first.map_or(FirstItem::Nothing, |entry| FirstItem::Item {
             path: &entry.path,
-            is_directory: matches!(entry.kind, Kind::Directory),
+            is_directory: matches!(entry.kind, EntryKind::Directory),
         });
-        let evidence = Evidence { is_directory: self.aim.target_is_directory, is_own: Some(false), first };
+        let evidence = TargetFacts { is_directory: self.aim.target_is_directory, is_own: Some(false), first };
         let Some(decided) = self.spec.destination(&evidence) else { return Ok(false) };
         check_usable(&self.spec, &decided)?;
         if let Some(source) = source {
@@ -144,9 +144,10 @@ impl Shared {
         Ok(true)
     }
 
-    fn open_staging(&self, destination: &Destination, source: SourceId) -> Result<(), FilesError> {
+    fn open_staging(&self, destination: &TargetPath, source: SourceId) -> Result<(), FilesError> {
         if !self.spec.dry_run
-            && let Some(place) = Place::open(&self.spec, destination, &self.aim.renamed, &self.report, source, false)?
+            && let Some(place) =
+                TargetDirectory::open(&self.spec, destination, &self.aim.renamed, &self.report, source, false)?
         {
             // Files moved by the earlier run must be durable at the end of this one.
             self.phase.note_change();
@@ -160,8 +161,9 @@ impl Shared {
         if self.place.get().is_none() {
             // A wrong one is refused before anything is made.
             self.references()?;
-            let place = Place::open(&self.spec, self.destination(), &self.aim.renamed, &self.report, source, true)?
-                .ok_or(FilesError::Over)?;
+            let place =
+                TargetDirectory::open(&self.spec, self.destination(), &self.aim.renamed, &self.report, source, true)?
+                    .ok_or(FilesError::Over)?;
             self.place.get_or_init(|| place);
         }
         Ok(())
@@ -170,7 +172,7 @@ impl Shared {
     /// Tells once that more is wanted than there is room for: `wanted` bytes of all files so far. They are written all
     /// the same, since holes need no room, and since others may make some.
     pub(super) fn check_room(&self, wanted: u64) {
-        if !self.spec.compared && self.room.is_exceeded(&self.destination().directory, wanted) {
+        if !self.spec.compare_trees && self.room.is_exceeded(&self.destination().directory, wanted) {
             self.report.notice(NoticeKind::LowSpace, TOP);
         }
     }
@@ -182,12 +184,12 @@ impl Shared {
 
     /// Whether the target is to be a directory even if nothing comes.
     pub(super) fn wants_target(&self) -> bool {
-        let Destination { directory, rename } = self.destination();
+        let TargetPath { directory, rename } = self.destination();
         self.spec.requested.contents || (rename.is_none() && !directory.is_dir())
     }
 
     /// Returns the target and its staging folder, if that exists yet.
-    pub(super) fn staged(&self) -> Option<&Place> {
+    pub(super) fn staged(&self) -> Option<&TargetDirectory> {
         self.place.get()
     }
 
@@ -195,7 +197,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`FilesError::Over`] if there is none yet.
-    pub(super) fn place(&self) -> Result<&Place, FilesError> {
+    pub(super) fn place(&self) -> Result<&TargetDirectory, FilesError> {
         self.place.get().ok_or(FilesError::Over)
     }
 

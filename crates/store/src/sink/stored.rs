@@ -6,8 +6,8 @@ use std::mem;
 use rustix::fs::{AtFlags, fstat, statat};
 use rustix::io::Errno;
 
-use super::place::Place;
 use super::shared::Shared;
+use super::target::TargetDirectory;
 use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::StoredEntry;
@@ -16,8 +16,13 @@ use crate::sandbox::Folder;
 
 impl Shared {
     /// Notes that an entry stands at `path` as it was sent, unless it has gone meanwhile or lacks some of its attributes.
-    pub(super) fn note_stored(&self, place: &Place, (batch, entry): (u32, u32), path: &[u8]) -> std::io::Result<()> {
-        if !self.spec.confirms || self.report.is_lossy(&self.sent_as(path)) {
+    pub(super) fn note_stored(
+        &self,
+        place: &TargetDirectory,
+        (batch, entry): (u32, u32),
+        path: &[u8],
+    ) -> std::io::Result<()> {
+        if !self.spec.report_stored || self.report.is_lossy(&self.sent_as(path)) {
             return Ok(());
         }
         let (folder, name) = place.target.parent(path)?;
@@ -34,7 +39,7 @@ impl Shared {
 
     /// Notes that an entry would stand in a dry run, with the version of what stands now.
     pub(super) fn note_foreseen(&self, (batch, entry): (u32, u32), path: &[u8]) {
-        if !self.spec.confirms {
+        if !self.spec.report_stored {
             return;
         }
         let seen = self.seen().ok().flatten();
@@ -45,7 +50,7 @@ impl Shared {
 
     /// Notes that nothing more of a batch is put in place, except hard links.
     pub(super) fn batch_stored(&self, batch: u32) {
-        if self.spec.confirms {
+        if self.spec.report_stored {
             self.stored.complete(batch);
         }
     }
@@ -88,7 +93,7 @@ impl Shared {
 }
 
 /// Makes everything on a folder's file system durable.
-fn sync_everything(place: &Place, folder: &Folder) -> std::io::Result<()> {
+fn sync_everything(place: &TargetDirectory, folder: &Folder) -> std::io::Result<()> {
     // Elsewhere only this call is about more than one file.
     #[cfg(not(target_os = "linux"))]
     rustix::fs::sync();

@@ -10,22 +10,22 @@ use crate::sandbox::Folder;
 /// The entries of each batch until they are told; stays empty unless they are asked for.
 #[derive(Debug, Default)]
 pub(super) struct StoredEntries {
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<PendingStored>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct PendingStored {
     /// Batches of which something is still to be put in place.
-    pub(super) open: BTreeMap<u32, Placed>,
+    pub(super) open: BTreeMap<u32, StoredBatch>,
     /// The others, not yet durable.
-    pub(super) complete: BTreeMap<u32, Placed>,
+    pub(super) complete: BTreeMap<u32, StoredBatch>,
     /// Those that are, not yet told.
     pub(super) durable: Vec<(u32, Vec<StoredEntry>)>,
 }
 
 /// Entries that are in place.
 #[derive(Debug, Default)]
-pub(super) struct Placed {
+pub(super) struct StoredBatch {
     pub(super) entries: Vec<StoredEntry>,
     /// A folder on each file system that they are on, by its device.
     pub(super) on: BTreeMap<u64, Arc<Folder>>,

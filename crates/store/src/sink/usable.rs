@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use request::{Destination, Existing, NameError, ReceiveSpec, check_path, is_staging_name};
+use request::{Existing, NameError, ReceiveRequest, TargetPath, check_path, is_staging_name};
 
 use crate::directory::parent_of;
 use crate::error::FilesError;
@@ -17,7 +17,7 @@ use crate::staging::may_hold_elsewhere;
 ///
 /// # Errors
 /// [`FilesError::TargetNotAFolder`], a name that is refused, or a parent that is missing or inaccessible.
-pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Result<bool, FilesError> {
+pub(super) fn check_usable(spec: &ReceiveRequest, destination: &TargetPath) -> Result<bool, FilesError> {
     let into = destination.directory.as_path();
     if let Some(name) = &destination.rename {
         check_path(name).map_err(|reason| FilesError::bad_name(name, reason))?;
@@ -47,7 +47,7 @@ pub(super) fn check_usable(spec: &ReceiveSpec, destination: &Destination) -> Res
                 return Err(FilesError::TargetNotAFolder { path: parent.to_owned() });
             }
             // Nothing in it exists, and it is not to be created.
-            if spec.existing == Existing::Only { Err(failed(into, error)) } else { Ok(may_leave_out(spec)) }
+            if spec.existing == Existing::UpdateOnly { Err(failed(into, error)) } else { Ok(may_leave_out(spec)) }
         }
         Err(error) => Err(failed(into, error)),
     }
@@ -60,14 +60,17 @@ fn nearest(path: &Path) -> &Path {
 }
 
 /// Whether files may be left out though nothing exists under their names, so that the sender has to hear what is wanted.
-fn may_leave_out(spec: &ReceiveSpec) -> bool {
-    spec.dry_run || spec.existing == Existing::Only || !spec.eligible.is_everything() || !spec.link_dest.is_empty()
+fn may_leave_out(spec: &ReceiveRequest) -> bool {
+    spec.dry_run
+        || spec.existing == Existing::UpdateOnly
+        || !spec.eligible.is_everything()
+        || !spec.link_dest.is_empty()
 }
 
 /// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
 /// replace for all that use it, also while it leads to a file. What fails to be looked at is left to what opens it.
-fn check_named(spec: &ReceiveSpec, path: &Path) -> Result<(), FilesError> {
-    if spec.compared {
+fn check_named(spec: &ReceiveRequest, path: &Path) -> Result<(), FilesError> {
+    if spec.compare_trees {
         return Ok(());
     }
     let is_link = path.is_symlink();
@@ -101,7 +104,7 @@ fn leads_to_descriptor(path: &Path) -> bool {
 const MAX_LINKS: usize = 40;
 
 /// Whether an existing directory may already hold some of the items.
-fn may_hold_some(spec: &ReceiveSpec, destination: &Destination) -> io::Result<bool> {
+fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<bool> {
     let directory = &destination.directory;
     if may_leave_out(spec) || holds_staging(directory)? {
         return Ok(true);

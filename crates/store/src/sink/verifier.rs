@@ -13,12 +13,12 @@ use crate::lock::lock;
 #[derive(Debug, Default)]
 pub(crate) struct Verifier {
     open: Mutex<BTreeMap<u32, Arc<OpenBatch>>>,
-    queue: Mutex<Queue>,
+    queue: Mutex<VerifiedQueue>,
 }
 
 /// Verified data.
 #[derive(Debug, Default)]
-struct Queue {
+struct VerifiedQueue {
     /// Complete files, by their index in the batch.
     files: VecDeque<(Arc<OpenBatch>, usize)>,
     /// Verified ranges to be recorded in the journal.
@@ -127,7 +127,7 @@ mod tests {
     use super::super::super::staged_id::StagedId;
     use super::super::batch::{FileState, ReceivedFile, SMALL_FILE};
     use super::*;
-    use crate::messages::{Entry, Extra, Kind, Mtime, Wanted};
+    use crate::messages::{Entry, EntryKind, Extra, Mtime, Wanted};
 
     const BLOCK: u64 = 1000;
 
@@ -136,7 +136,7 @@ mod tests {
         let file = |path: &str, start, size| {
             let entry = Entry {
                 path: path.into(),
-                kind: Kind::File { size, version: 0, hash: None },
+                kind: EntryKind::File { size, version: 0, hash: None },
                 mode: 0o644,
                 mtime: Mtime::default(),
                 extra: Extra::default(),

@@ -8,14 +8,14 @@ use std::sync::Mutex;
 
 use rustix::fs::fstat;
 
+use super::super::attributes::{Applied, ExtraRule};
 use super::super::error::FilesError;
-use super::super::extras::{Applied, ExtraRule};
 use super::super::metadata::Status;
 use super::super::mode_rule::ModeRule;
-use super::super::open::OpenFiles;
+use super::super::open_files::OpenFiles;
 use super::super::staging::Staging;
-use super::batch::{OpenBatch, Piece, ReceivedFile, SMALL_FILE};
-use super::place::Place;
+use super::batch::{FileRange, OpenBatch, ReceivedFile, SMALL_FILE};
+use super::target::TargetDirectory;
 use crate::lock::lock;
 use crate::object::{COPIED_AT_ONCE, TreeObject};
 use crate::refusal::refusal_of;
@@ -38,7 +38,7 @@ pub(super) struct WriteError {
 
 impl WriteError {
     /// Converts it to an error of a batch at `place`.
-    pub(super) fn of(self, batch: &OpenBatch, place: &Place) -> FilesError {
+    pub(super) fn of(self, batch: &OpenBatch, place: &TargetDirectory) -> FilesError {
         FilesError::system(place.shown(&batch.files[self.file].path), self.source)
     }
 }
@@ -62,7 +62,13 @@ impl Writer {
 
     /// Writes a range of a batch's object. Bytes beyond the end of the object are padding and dropped; windows of zeros
     /// become holes.
-    pub(super) fn write(&self, place: &Place, batch: &OpenBatch, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
+    pub(super) fn write(
+        &self,
+        place: &TargetDirectory,
+        batch: &OpenBatch,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
         for piece in batch.pieces(offset, bytes.len()) {
             let file = piece.file;
             if batch.state(file).dropped {
@@ -82,7 +88,7 @@ impl Writer {
     /// read, since that follows a file that changes.
     pub(super) fn copy(
         &self,
-        place: &Place,
+        place: &TargetDirectory,
         batch: &OpenBatch,
         range: Range<u64>,
         from: &dyn TreeObject,
@@ -92,7 +98,7 @@ impl Writer {
         while offset < range.end {
             let length = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
             let first = batch.pieces(offset, length).next();
-            let is_large = |piece: &Piece| batch.files[piece.file].size > SMALL_FILE && piece.bytes.start == 0;
+            let is_large = |piece: &FileRange| batch.files[piece.file].size > SMALL_FILE && piece.bytes.start == 0;
             if let Some(piece) = first.filter(|piece| is_large(piece) && !batch.again) {
                 let copied = self.copy_piece(place, batch, offset, &piece, from);
                 let file = piece.file;
@@ -113,10 +119,10 @@ impl Writer {
     /// Has the kernel copy a piece of one file; returns the number of bytes, or `None` if it does not.
     fn copy_piece(
         &self,
-        place: &Place,
+        place: &TargetDirectory,
         batch: &OpenBatch,
         offset: u64,
-        piece: &Piece,
+        piece: &FileRange,
         from: &dyn TreeObject,
     ) -> io::Result<Option<u64>> {
         let (file, state) = (&batch.files[piece.file], batch.state(piece.file));
@@ -143,18 +149,18 @@ impl Writer {
     /// Writes bytes of one file of a batch that were not received.
     pub(super) fn write_at(
         &self,
-        place: &Place,
+        place: &TargetDirectory,
         batch: &OpenBatch,
         file: usize,
         inside: u64,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
-        let piece = Piece { file, inside, bytes: 0..bytes.len() };
+        let piece = FileRange { file, inside, bytes: 0..bytes.len() };
         self.write_piece(place, batch, &piece, bytes).map_err(|source| WriteError { file, source })
     }
 
     /// Removes the staged part of a voided file; returns whether it was to be received until now.
-    pub(super) fn discard(&self, place: &Place, batch: &OpenBatch, file: usize) -> io::Result<bool> {
+    pub(super) fn discard(&self, place: &TargetDirectory, batch: &OpenBatch, file: usize) -> io::Result<bool> {
         // Prevents others from creating it meanwhile.
         let _making = lock(&self.making);
         if batch.state(file).dropped {
@@ -172,7 +178,12 @@ impl Writer {
     }
 
     /// Sets length and attributes of a file whose bytes are all verified. Returns `None` if it was voided.
-    pub(super) fn complete(&self, place: &Place, batch: &OpenBatch, at: usize) -> io::Result<Option<Applied>> {
+    pub(super) fn complete(
+        &self,
+        place: &TargetDirectory,
+        batch: &OpenBatch,
+        at: usize,
+    ) -> io::Result<Option<Applied>> {
         let (file, state) = (&batch.files[at], batch.state(at));
         self.open.forget((batch.number, at));
         if state.dropped {
@@ -217,7 +228,13 @@ impl Writer {
         }
     }
 
-    fn write_piece(&self, place: &Place, batch: &OpenBatch, piece: &Piece, bytes: &[u8]) -> io::Result<()> {
+    fn write_piece(
+        &self,
+        place: &TargetDirectory,
+        batch: &OpenBatch,
+        piece: &FileRange,
+        bytes: &[u8],
+    ) -> io::Result<()> {
         let file = &batch.files[piece.file];
         if bytes.len() as u64 == file.size && file.size <= SMALL_FILE && !batch.state(piece.file).made {
             // The whole file at once, the usual case: opened once, by this thread only.
@@ -242,7 +259,7 @@ impl Writer {
     }
 
     /// Creates a staged file; `None` if it exists already, or is dropped.
-    fn make(&self, place: &Place, batch: &OpenBatch, at: usize, whole: bool) -> io::Result<Option<File>> {
+    fn make(&self, place: &TargetDirectory, batch: &OpenBatch, at: usize, whole: bool) -> io::Result<Option<File>> {
         if batch.state(at).made {
             return Ok(None);
         }
@@ -315,16 +332,17 @@ mod tests {
     use super::super::super::staged_id::StagedId;
     use super::super::batch::{FileState, ReceivedFile};
     use super::*;
-    use crate::{Entry, Extra, Kind, Modes, Mtime, Preserve, ReceiveSpec, SourceId, Wanted};
+    use crate::{Entry, EntryKind, Extra, Modes, Mtime, Preserve, ReceiveRequest, SourceId, Wanted};
 
     /// Creates a place in `dir`, and a batch of one file of `size` bytes.
-    fn staged(dir: &Path, size: u64) -> (Place, OpenBatch) {
-        let spec = Arc::new(ReceiveSpec::into_directory(dir));
-        let place = Place::open(&spec, &spec.in_target(), &Arc::default(), &Arc::default(), SourceId([1; 16]), true)
-            .unwrap()
-            .unwrap();
+    fn staged(dir: &Path, size: u64) -> (TargetDirectory, OpenBatch) {
+        let spec = Arc::new(ReceiveRequest::into_directory(dir));
+        let place =
+            TargetDirectory::open(&spec, &spec.in_target(), &Arc::default(), &Arc::default(), SourceId([1; 16]), true)
+                .unwrap()
+                .unwrap();
         let mtime = Mtime { seconds: 77, nanoseconds: 0 };
-        let kind = Kind::File { size, version: 0, hash: None };
+        let kind = EntryKind::File { size, version: 0, hash: None };
         let entry = Entry { path: b"file".to_vec(), kind, mode: 0o444, mtime, extra: Extra::default() };
         let id = StagedId::new(&entry.path, &entry);
         let path = entry.path.as_slice().into();

@@ -27,7 +27,7 @@ const MAX_CANDIDATES: usize = 1000;
 const MAX_ATTEMPTS: usize = 16;
 
 /// An open staging folder.
-pub(super) struct Found {
+pub(super) struct StagingHandle {
     /// Its name in the target.
     pub(super) name: String,
     pub(super) dir: OwnedFd,
@@ -51,7 +51,7 @@ impl<'a> Finder<'a> {
 
     /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if
     /// somebody else had taken that.
-    pub(super) fn find(&self, source: SourceId) -> io::Result<Option<Found>> {
+    pub(super) fn find(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         match self.open_for(staging_name(source), source)? {
             Some(found) => Ok(Some(found)),
             None => self.search(source),
@@ -62,7 +62,7 @@ impl<'a> Finder<'a> {
     ///
     /// # Errors
     /// I/O errors, also if other users keep replacing what is created.
-    pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<Found> {
+    pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<StagingHandle> {
         // A folder with a random name may hold what an earlier run has received, although the first name is free now.
         if let Some(found) = self.find(source)? {
             return Ok(found);
@@ -89,18 +89,18 @@ impl<'a> Finder<'a> {
     }
 
     /// Creates a staging folder.
-    fn create(&self, name: &str) -> Result<Found, Errno> {
+    fn create(&self, name: &str) -> Result<StagingHandle, Errno> {
         mkdirat(self.target, name, Mode::RWXU)?;
         let dir = openat(self.target, name, FOLDER, Mode::empty())?;
         if !self.is_ours(&dir)? {
             return Err(Errno::EXIST);
         }
         close(&dir)?;
-        Ok(Found { name: name.to_owned(), dir, is_new: true })
+        Ok(StagingHandle { name: name.to_owned(), dir, is_new: true })
     }
 
     /// Opens an existing staging folder; `None` if there is none of this name, or if it must not be used for `source`.
-    fn open_for(&self, name: String, source: SourceId) -> io::Result<Option<Found>> {
+    fn open_for(&self, name: String, source: SourceId) -> io::Result<Option<StagingHandle>> {
         let Some(found) = self.open(name)? else { return Ok(None) };
         if matches!(journal::source(&found.dir), Ok(Some(other)) if other != source) {
             return Ok(None);
@@ -113,7 +113,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Opens an existing staging folder of this user's; `None` if there is none of this name.
-    pub(super) fn open(&self, name: String) -> io::Result<Option<Found>> {
+    pub(super) fn open(&self, name: String) -> io::Result<Option<StagingHandle>> {
         let dir = match openat(self.target, &name, FOLDER, Mode::empty()) {
             Ok(dir) => dir,
             // Missing, a link, a file, or a folder that we cannot enter.
@@ -124,11 +124,11 @@ impl<'a> Finder<'a> {
         if !self.is_ours(&dir)? || !holds_only_parts(&dir)? {
             return Ok(None);
         }
-        Ok(Some(Found { name, dir, is_new: false }))
+        Ok(Some(StagingHandle { name, dir, is_new: false }))
     }
 
     /// Returns the staging folder with a random name whose journal is that of `source`.
-    fn search(&self, source: SourceId) -> io::Result<Option<Found>> {
+    fn search(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         let names = match entries(self.target) {
             Ok(names) => names,
             Err(error) if errno(&error) == Errno::ACCESS => return self.try_further(source),
@@ -152,7 +152,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The same where names cannot be listed: tries those that such a folder may have.
-    fn try_further(&self, source: SourceId) -> io::Result<Option<Found>> {
+    fn try_further(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         for attempt in 0..MAX_ATTEMPTS {
             if let Some(found) = self.open_for(further_name(source, attempt), source)?
                 && matches!(journal::source(&found.dir), Ok(Some(of)) if of == source)

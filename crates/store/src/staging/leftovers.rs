@@ -12,7 +12,7 @@ use request::is_staging_name;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, open, openat, statat};
 use rustix::io::Errno;
 
-use super::find::{Finder, Found};
+use super::find::{Finder, StagingHandle};
 use super::layout::{LOCK, is_folder_name, lock_directory, staged_files};
 use super::remove::clear;
 use crate::directory::entries;
@@ -24,7 +24,7 @@ use crate::staged_id::StagedId;
 
 /// A staging folder of this user's that an interrupted transfer has left, or that one uses now.
 #[derive(Debug, Clone)]
-pub struct Leftover {
+pub struct StaleStaging {
     /// Its path, which begins with that of the folder that was searched.
     pub path: PathBuf,
     /// When it was last used.
@@ -39,7 +39,7 @@ pub struct Leftover {
     target: Arc<OwnedFd>,
 }
 
-impl Leftover {
+impl StaleStaging {
     /// Removes it, and what has been received into it. The files that the transfer has put under their final names
     /// stay.
     ///
@@ -70,7 +70,7 @@ impl Leftover {
 pub fn leftovers(
     folder: &Path,
     recursive: bool,
-    mut found: impl FnMut(Leftover),
+    mut found: impl FnMut(StaleStaging),
     mut unread: impl FnMut(&Path, &io::Error),
 ) -> io::Result<()> {
     let top = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -117,7 +117,7 @@ fn search(
     path: &Path,
     recursive: bool,
     below: &mut Vec<(Arc<OwnedFd>, PathBuf)>,
-    found: &mut impl FnMut(Leftover),
+    found: &mut impl FnMut(StaleStaging),
     unread: &mut impl FnMut(&Path, &io::Error),
 ) -> io::Result<()> {
     for item in Dir::read_from(folder)? {
@@ -152,7 +152,7 @@ fn is_folder(folder: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
 
 /// Opens a staging folder of this user's. Where others can rename, they could give its name to any folder of this
 /// user's: one that has no journal and is not empty is something else.
-fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<Found>> {
+fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<StagingHandle>> {
     let Some(name) = name.to_str() else { return Ok(None) };
     let Some(found) = Finder::new(target, false).open(name.to_owned())? else { return Ok(None) };
     let has_journal = matches!(journal::source(&found.dir), Ok(Some(_)));
@@ -189,7 +189,7 @@ fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
 }
 
 /// Looks at what has the name of a staging folder.
-fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<Leftover>> {
+fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<StaleStaging>> {
     let Some(found) = find(target, name)? else { return Ok(None) };
     let (mut files, mut bytes) = (0, 0);
     for id in staged_files(&found.dir)? {
@@ -203,7 +203,7 @@ fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option
     let used = Status::from(journal.or_else(|_| fstat(&found.dir))?).mtime;
     let used = SystemTime::UNIX_EPOCH + Duration::new(used.seconds.max(0).cast_unsigned(), used.nanoseconds);
     let (is_in_use, target) = (is_locked(&found.dir), Arc::clone(target));
-    Ok(Some(Leftover { path, used, files, bytes, is_in_use, target }))
+    Ok(Some(StaleStaging { path, used, files, bytes, is_in_use, target }))
 }
 
 /// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while

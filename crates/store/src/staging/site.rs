@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::directory::{NAMED_WAY, entries, is_append_only};
 use crate::messages::SourceId;
-use crate::own_folder::{cache_home, own_folder};
+use crate::private_directory::{cache_home, own_folder};
 use crate::sandbox::FOLDER;
 
 /// The folder that contains a staging folder.
@@ -28,7 +28,7 @@ impl Site {
     /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere if the target is
     /// append-only and that is on the same file system, or if it cannot be written and has folders, since no name could
     /// be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With `within`
-    /// ([`ReceiveSpec::within`](crate::ReceiveSpec::within)), nothing is staged elsewhere, and the transfer fails
+    /// ([`ReceiveRequest::within`](crate::ReceiveSpec::within)), nothing is staged elsewhere, and the transfer fails
     /// as it does in any directory that cannot be written.
     ///
     /// # Errors

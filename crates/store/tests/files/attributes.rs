@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat};
 use store::{
-    Batch, Entry, Existing, Extra, FileSink, FilesError, IdKind, IdName, Kind, Modes, Mtime, NoticeKind, Owner,
-    Preserve, ReceiveSpec, Special, Xattr,
+    Batch, Entry, EntryKind, Existing, Extra, FileSink, FilesError, IdKind, IdName, Modes, Mtime, NoticeKind, Owner,
+    Preserve, ReceiveRequest, Special, Xattr,
 };
 use tempfile::tempdir;
 
@@ -17,9 +17,9 @@ use crate::users::{OTHER, RECEIVER, as_receiver, as_root, child_folder};
 const IDS: Preserve = Preserve { owner: true, group: true, ..Preserve::NOTHING };
 const XATTRS: Preserve = Preserve { owner: false, group: false, xattrs: true, acls: true, ..IDS };
 
-fn spec(into: &Path, preserve: Preserve) -> ReceiveSpec {
-    let base = ReceiveSpec::into_directory(into);
-    ReceiveSpec { preserve, existing: Existing::Replace, modes: Modes::Exact, ..base }
+fn spec(into: &Path, preserve: Preserve) -> ReceiveRequest {
+    let base = ReceiveRequest::into_directory(into);
+    ReceiveRequest { preserve, existing: Existing::Replace, modes: Modes::Exact, ..base }
 }
 
 fn sync(from: &Path, into: &Path, preserve: Preserve) -> Done {
@@ -28,7 +28,7 @@ fn sync(from: &Path, into: &Path, preserve: Preserve) -> Done {
 
 /// Returns what a dry run says would be done.
 fn planned(from: &Path, into: &Path, preserve: Preserve) -> Vec<(NoticeKind, String)> {
-    let spec = ReceiveSpec { dry_run: true, ..spec(into, preserve) };
+    let spec = ReceiveRequest { dry_run: true, ..spec(into, preserve) };
     let notices = transfer_as(&[from.to_owned()], spec, 1, &mut |_| {}).unwrap().notices;
     notices.into_iter().map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
 }
@@ -192,7 +192,7 @@ fn child_meets_a_trap() {
             set_mode(&source, 0o4755);
             let mode = if preserve == IDS && modes == Modes::Exact { 0o4755 } else { 0o755 };
             set_trap(0o6755);
-            let spec = ReceiveSpec { modes, ..spec(&into, preserve) };
+            let spec = ReceiveRequest { modes, ..spec(&into, preserve) };
             transfer_as(std::slice::from_ref(&from), spec, 1, &mut |_| {}).unwrap();
             let found = owned(&trap);
             assert!(found.2 == mode || (found.0 == OTHER && found.2 & 0o2000 == 0), "{preserve:?} {modes:?} {found:?}");
@@ -261,7 +261,7 @@ fn received(into: &Path, preserve: Preserve, names: &[IdName], entries: Vec<Entr
 }
 
 fn empty(path: &str, extra: Extra) -> Entry {
-    let kind = Kind::File { size: 0, version: 0, hash: None };
+    let kind = EntryKind::File { size: 0, version: 0, hash: None };
     Entry { path: path.into(), kind, mode: 0o640, mtime: Mtime { seconds: 99, nanoseconds: 0 }, extra }
 }
 
@@ -393,7 +393,7 @@ fn what_cannot_be_set_is_told_and_the_file_stands() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_set() {
+fn preserve_unrequested_not_set() {
     let into = tempdir().unwrap();
     let note = Xattr { name: b"user.note".to_vec(), value: b"1".to_vec() };
     let extra = Extra { owner: Some(Owner { user: OTHER, group: OTHER }), xattrs: vec![note] };
@@ -403,7 +403,7 @@ fn what_was_not_asked_for_is_not_set() {
     assert_eq!(owned(&into.path().join("file")).0, own.uid());
     assert_eq!(xattr(&into.path().join("file"), "user.note"), None);
 
-    let pipe = Entry { kind: Kind::Special(Special::Pipe), ..empty("pipe", Extra::default()) };
+    let pipe = Entry { kind: EntryKind::Special(Special::Pipe), ..empty("pipe", Extra::default()) };
     let receiving = FileSink::new(spec(into.path(), IDS)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let batch = Batch {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use store::{Backup, Filter, NoticeKind, ReceiveSpec, Requested, Root, ScanOptions, Scanner};
+use store::{Backup, Filter, NoticeKind, ReceiveRequest, RequestedItems, Scanner, SourceItem, SourceOptions};
 use tempfile::{TempDir, tempdir};
 
 use super::common::{Done, transfer_from};
@@ -39,16 +39,16 @@ impl Trees {
     }
 
     fn sync(&self, backup: &Backup, delete: bool) -> Done {
-        let requested = Requested { many: true, contents: true, ..Requested::default() };
-        let spec = ReceiveSpec {
+        let requested = RequestedItems { many: true, contents: true, ..RequestedItems::default() };
+        let spec = ReceiveRequest {
             requested,
             existing: store::Existing::Replace,
             delete: delete.then(Filter::default),
             backup: Some(backup.clone()),
-            ..ReceiveSpec::into_directory(self.target(""))
+            ..ReceiveRequest::into_directory(self.target(""))
         };
-        let options = ScanOptions { hard_links: true, ..ScanOptions::default() };
-        let scanner = Scanner::new(vec![Root::contents(self.source(""))], options).unwrap();
+        let options = SourceOptions { hard_links: true, ..SourceOptions::default() };
+        let scanner = Scanner::new(vec![SourceItem::contents(self.source(""))], options).unwrap();
         transfer_from(scanner, spec, 1, &mut |_| {}).unwrap()
     }
 
@@ -91,7 +91,7 @@ fn below(directory: &str) -> Backup {
 }
 
 #[test]
-fn what_is_replaced_or_deleted_stays_beside() {
+fn backup_suffix_keeps_replaced_and_deleted() {
     let trees = Trees::new();
     trees.replace(&["a", "in/b"]);
     write(&trees.target("a~"), "older");
@@ -179,7 +179,7 @@ fn no_backup_takes_a_name_of_the_transfer() {
 }
 
 #[test]
-fn what_can_have_no_backup_stays() {
+fn backup_impossible_keeps_original() {
     let trees = Trees::new();
     let outside = tempdir().unwrap();
     trees.replace(&["a", "b"]);

@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::messages::{Chunks, Digest, End, Message, MessageReader, RootHasher, Void, manifest_parts};
+use store::messages::{Chunks, Digest, Message, MessageReader, RootHasher, TransferEnd, Void, manifest_parts};
 use store::{
-    Batch, BatchSource, Entry, Extra, FileSink, FilesError, Kind, ManifestState, Modes, Mtime, Notice, ReceiveOutcome,
-    ReceiveSpec, Root, Roots, ScanOptions, Scanner, SourceId, Wanted, list_chunks,
+    Batch, BatchSource, Entry, EntryKind, Extra, FileSink, FilesError, ManifestState, Modes, Mtime, Notice,
+    ReceiveOutcome, ReceiveRequest, Roots, Scanner, SourceId, SourceItem, SourceOptions, Wanted, list_chunks,
 };
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ pub(crate) const SOURCE: SourceId = SourceId([1; 16]);
 pub(crate) const BLOCK: usize = 100_003;
 
 /// An entry of a manifest that no disk is read for.
-pub(crate) fn entry(path: &str, kind: Kind) -> Entry {
+pub(crate) fn entry(path: &str, kind: EntryKind) -> Entry {
     Entry {
         path: path.into(),
         kind,
@@ -133,9 +133,9 @@ impl<'a> Control<'a> {
         self.receiving.settle(|_, _| {})
     }
 
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> TransferEnd {
         let (batches, entries, bytes, skipped) = self.end;
-        End { batches, entries, bytes, skipped, root: self.root.root() }
+        TransferEnd { batches, entries, bytes, skipped, root: self.root.root() }
     }
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn transfer_with(
     seed: u64,
     mut before_read: impl FnMut(&Batch),
 ) -> Result<ReceiveOutcome, FilesError> {
-    let settings = ReceiveSpec { modes: Modes::Exact, ..ReceiveSpec::into_directory(into) };
+    let settings = ReceiveRequest { modes: Modes::Exact, ..ReceiveRequest::into_directory(into) };
     transfer_as(paths, settings, seed, &mut before_read).map(|done| done.outcome)
 }
 
@@ -206,18 +206,18 @@ pub(crate) struct Done {
 /// Same as [`transfer_with`], with any spec. If the target is to be a name, it is used as such even if it exists.
 pub(crate) fn transfer_as(
     paths: &[PathBuf],
-    settings: ReceiveSpec,
+    settings: ReceiveRequest,
     seed: u64,
     before_read: &mut dyn FnMut(&Batch),
 ) -> Result<Done, FilesError> {
-    let scan = ScanOptions { preserve: settings.preserve, ..ScanOptions::default() };
-    transfer_from(Scanner::new(paths.iter().map(Root::new).collect(), scan)?, settings, seed, before_read)
+    let scan = SourceOptions { preserve: settings.preserve, ..SourceOptions::default() };
+    transfer_from(Scanner::new(paths.iter().map(SourceItem::new).collect(), scan)?, settings, seed, before_read)
 }
 
 /// Same as [`transfer_as`], with any source.
 pub(crate) fn transfer_from(
     mut scanner: Scanner,
-    settings: ReceiveSpec,
+    settings: ReceiveRequest,
     seed: u64,
     before_read: &mut dyn FnMut(&Batch),
 ) -> Result<Done, FilesError> {
@@ -237,7 +237,7 @@ pub(crate) fn transfer_from(
         before_read(&batch);
         notices.extend(receiving.take_notices());
         wanted += control.wanted.length(batch.length);
-        assert!(receiving.may_hold_some() || control.wanted.is_all());
+        assert!(receiving.may_have_data() || control.wanted.is_all());
         if dry_run {
             continue;
         }

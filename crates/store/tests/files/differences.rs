@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use store::messages::{Chunk, Chunks, Digest, ListState, ManifestPart, Message};
 use store::{
-    Batch, BatchSource, Existing, FileSink, FilesError, Kind, Modes, ReceiveSpec, Root, Roots, ScanOptions, Scanner,
-    Wanted, list_chunks,
+    Batch, BatchSource, EntryKind, Existing, FileSink, FilesError, Modes, ReceiveRequest, Roots, Scanner, SourceItem,
+    SourceOptions, Wanted, list_chunks,
 };
 use tempfile::TempDir;
 
@@ -42,12 +42,12 @@ impl Versions {
         self.from.path().join("file")
     }
 
-    fn spec(&self) -> ReceiveSpec {
-        ReceiveSpec {
+    fn spec(&self) -> ReceiveRequest {
+        ReceiveRequest {
             existing: Existing::Replace,
             modes: Modes::Exact,
             differences: true,
-            ..ReceiveSpec::into_directory(self.into.path())
+            ..ReceiveRequest::into_directory(self.into.path())
         }
     }
 
@@ -60,7 +60,7 @@ impl Versions {
 
     /// Scans the file.
     fn scan(&self) -> (Arc<Batch>, Arc<Roots>) {
-        let mut scanner = Scanner::new(vec![Root::new(self.source())], ScanOptions::default()).unwrap();
+        let mut scanner = Scanner::new(vec![SourceItem::new(self.source())], SourceOptions::default()).unwrap();
         let roots = scanner.roots();
         (Arc::new(scanner.next().unwrap()), roots)
     }
@@ -183,7 +183,7 @@ fn nothing_is_compared_where_it_cannot_pay_or_was_not_asked_for() {
     let all = new.len() as u64;
     let whole = |here: &Versions, spec| transfer_as(&[here.source()], spec, 1, &mut |_| {}).unwrap().wanted;
     let here = Versions::new(&old, &new);
-    assert_eq!(whole(&here, ReceiveSpec { differences: false, ..here.spec() }), all);
+    assert_eq!(whole(&here, ReceiveRequest { differences: false, ..here.spec() }), all);
     // Neither with a link, which stands for nothing, nor with a file that is much shorter.
     let here = Versions::new(&old[..100_000], &new);
     assert_eq!(whole(&here, here.spec()), all);
@@ -305,11 +305,14 @@ fn of_scattered_differences_no_more_ranges_are_wanted_than_a_sender_takes() {
         digest: *blake3::hash(&vec![0; EACH]).as_bytes().first_chunk().unwrap(),
     };
     let other = Chunk { length: 1, digest: [7; 24] };
-    let file = entry("file", Kind::File { size, version: 1, hash: None });
+    let file = entry("file", EntryKind::File { size, version: 1, hash: None });
     let part = ManifestPart { batch: 0, last: true, whole: false, again: false, length: size, entries: vec![file] };
     for run in 0..2 {
-        let spec =
-            ReceiveSpec { existing: Existing::Replace, differences: true, ..ReceiveSpec::into_directory(into.path()) };
+        let spec = ReceiveRequest {
+            existing: Existing::Replace,
+            differences: true,
+            ..ReceiveRequest::into_directory(into.path())
+        };
         let sink = FileSink::new(spec).unwrap();
         sink.sender_lists();
         let mut control = Control::begin(&sink).unwrap();
@@ -393,11 +396,11 @@ fn many_files_of_a_batch_are_compared_one_after_another() {
             _ => least += size,
         }
     }
-    let spec = ReceiveSpec {
+    let spec = ReceiveRequest {
         existing: Existing::Replace,
         modes: Modes::Exact,
         differences: true,
-        ..ReceiveSpec::into_directory(into.path())
+        ..ReceiveRequest::into_directory(into.path())
     };
     let paths: Vec<_> = (0..30).map(|number| from.path().join(number.to_string())).collect();
     let done = transfer_as(&paths, spec, 1, &mut |_| {}).unwrap();

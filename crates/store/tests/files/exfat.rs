@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use store::{Existing, Filter, NoticeKind, ReceiveSpec};
+use store::{Existing, Filter, NoticeKind, ReceiveRequest};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{names, transfer_as};
@@ -66,12 +66,12 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
     // The Kelvin sign is no k there, and an i without a dot no i; both sigmas are one.
     let held = ["k", "\u{212a}", "i", "\u{131}", "\u{df}", "ss", "plain"];
     let refused = [
-        ("K", NoticeKind::Folded),
+        ("K", NoticeKind::NameCollision),
         ("a:b", NoticeKind::BadCharacters),
         ("d:e", NoticeKind::BadCharacters),
         ("d:e/f", NoticeKind::NoDirectory),
         ("what?", NoticeKind::BadCharacters),
-        ("\u{3c3}", NoticeKind::Folded),
+        ("\u{3c3}", NoticeKind::NameCollision),
         ("link", NoticeKind::NoLinks),
     ];
     for name in held.iter().chain(refused.iter().map(|(name, _)| name)).filter(|name| !["d:e", "link"].contains(name)) {
@@ -80,7 +80,7 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
     fs::write(tree.join("\u{3c2}"), "final").expect("a file");
     symlink("plain", tree.join("link")).expect("a link");
 
-    let spec = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(mounted.path()) };
+    let spec = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(mounted.path()) };
     for run in 0..2 {
         let done = transfer_as(std::slice::from_ref(&tree), spec.clone(), 1, &mut |_| {}).expect("a transfer");
         let shown = |path: &[u8]| String::from_utf8_lossy(path).trim_start_matches("tree/").to_owned();
@@ -110,7 +110,7 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
     for name in ["k", "K", "\u{131}", "\u{3c3}"] {
         fs::remove_file(tree.join(name)).expect("a file");
     }
-    let spec = ReceiveSpec { delete: Some(Filter::default()), ..spec };
+    let spec = ReceiveRequest { delete: Some(Filter::default()), ..spec };
     transfer_as(std::slice::from_ref(&tree), spec, 1, &mut |_| {}).expect("a transfer");
     let wanted = ["i", "plain", "ss", "\u{df}", "\u{3c2}", "\u{212a}"];
     assert_eq!(sorted(names(&mounted.path().join("tree"))), wanted);

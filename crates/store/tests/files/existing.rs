@@ -8,30 +8,31 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use store::messages::{ManifestPart, Message, manifest_parts};
 use store::{
-    Attributes, Batch, BatchSource, Compare, Entry, Existing, Extra, FileSink, FilesError, Filter, Kind, ManifestState,
-    Modes, Mtime, NoticeKind, Pattern, ReceiveSpec, Requested, Root, Rule, ScanOptions, Scanner, Wanted,
+    Attributes, Batch, BatchSource, Compare, Entry, EntryKind, Existing, Extra, FileSink, FilesError, Filter,
+    ManifestState, Modes, Mtime, NoticeKind, Pattern, ReceiveRequest, RequestedItems, Rule, Scanner, SourceItem,
+    SourceOptions, Wanted,
 };
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{Control, Done, SOURCE, entry, names, send_block, snapshot, transfer_as};
 
-fn replacing(into: &Path) -> ReceiveSpec {
-    ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::into_directory(into) }
+fn replacing(into: &Path) -> ReceiveRequest {
+    ReceiveRequest { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveRequest::into_directory(into) }
 }
 
 /// Returns a spec for a single item under this name, as if the name had been free at the start: see [`transfer_as`].
-fn renaming(target: &Path) -> ReceiveSpec {
-    ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::to_target(target) }
+fn renaming(target: &Path) -> ReceiveRequest {
+    ReceiveRequest { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveRequest::to_target(target) }
 }
 
 /// Returns a spec for the contents of a directory, received into `into`.
-fn contents_into(into: &Path) -> ReceiveSpec {
-    let requested = Requested { contents: true, ..replacing(into).requested };
-    ReceiveSpec { requested, ..replacing(into) }
+fn contents_into(into: &Path) -> ReceiveRequest {
+    let requested = RequestedItems { contents: true, ..replacing(into).requested };
+    ReceiveRequest { requested, ..replacing(into) }
 }
 
 /// Sends `tree` of `from`.
-fn send(from: &Path, settings: ReceiveSpec) -> Done {
+fn send(from: &Path, settings: ReceiveRequest) -> Done {
     transfer_as(&[from.join("tree")], settings, 1, &mut |_| {}).unwrap()
 }
 
@@ -134,20 +135,20 @@ fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
         write(&copy.join(name).join("deep/inside"), b"x");
     }
     let done = send(from.path(), replacing(to.path()));
-    let expected = ["tree/a", "tree/link"].map(|name| (NoticeKind::FolderInTheWay, name.to_owned()));
+    let expected = ["tree/a", "tree/link"].map(|name| (NoticeKind::DirectoryNotEmpty, name.to_owned()));
     assert_eq!(kinds(&done), expected);
     assert_eq!((done.outcome.failed_count, done.wanted), (2, 0));
     assert!(copy.join("a/deep/inside").exists());
     write(&copy.join("a/kept"), b"x");
     let delete = Some(Filter::new(vec![Rule::Exclude(Pattern::new(b"kept").unwrap())]));
-    let done = send(from.path(), ReceiveSpec { delete: delete.clone(), ..replacing(to.path()) });
-    assert!(kinds(&done).contains(&(NoticeKind::FolderInTheWay, "tree/a".to_owned())), "it holds a name to keep");
+    let done = send(from.path(), ReceiveRequest { delete: delete.clone(), ..replacing(to.path()) });
+    assert!(kinds(&done).contains(&(NoticeKind::DirectoryNotEmpty, "tree/a".to_owned())), "it holds a name to keep");
     assert!(copy.join("a/deep/inside").exists(), "nothing is deleted in a folder that stays");
     fs::remove_file(copy.join("a/kept")).unwrap();
     fs::remove_file(copy.join("link")).unwrap();
     write(&copy.join("link/deep/inside"), b"x");
     let delete = Some(Filter::default());
-    let done = send(from.path(), ReceiveSpec { delete, ..replacing(to.path()) });
+    let done = send(from.path(), ReceiveRequest { delete, ..replacing(to.path()) });
     same(&from, &to);
     let names = ["a", "link"].map(|name| ["", "/deep", "/deep/inside"].map(|rest| format!("tree/{name}{rest}")));
     let mut deleted = kinds(&done);
@@ -163,7 +164,7 @@ fn what_exists_is_skipped_if_so_wished() {
     fs::write(copy.join("a"), b"mine").unwrap();
     fs::remove_file(copy.join("d/b")).unwrap();
     set_mtime(&copy.join("d"), 5);
-    let skip = ReceiveSpec { existing: Existing::Skip, ..replacing(to.path()) };
+    let skip = ReceiveRequest { existing: Existing::Skip, ..replacing(to.path()) };
     let done = send(from.path(), skip);
     assert_eq!(kinds(&done), [(NoticeKind::Kept, "tree/a".to_owned())]);
     assert_eq!((done.wanted, done.outcome.kept, done.outcome.files), (3, 1, 3));
@@ -172,13 +173,13 @@ fn what_exists_is_skipped_if_so_wished() {
 }
 
 #[test]
-fn what_appears_meanwhile_stays_too_if_so_wished() {
+fn existing_skip_keeps_late_names() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["a", "big", "d/b"] {
         fs::remove_file(copy.join(name)).unwrap();
     }
-    let skip = ReceiveSpec { existing: Existing::Skip, ..replacing(to.path()) };
+    let skip = ReceiveRequest { existing: Existing::Skip, ..replacing(to.path()) };
     let done = transfer_as(&[from.path().join("tree")], skip, 1, &mut |_| {
         fs::write(copy.join("d/b"), b"mine").unwrap();
         fs::create_dir(copy.join("a")).unwrap();
@@ -206,8 +207,8 @@ fn what_exists_keeps_its_mode_unless_modes_are_exact() {
     }
     set_mtime(&copy.join("d"), 5);
     fs::write(tree.join("new"), b"new").unwrap();
-    let masked = || ReceiveSpec { modes: Modes::Masked, ..replacing(to.path()) };
-    let planned = send(from.path(), ReceiveSpec { dry_run: true, ..masked() });
+    let masked = || ReceiveRequest { modes: Modes::Masked, ..replacing(to.path()) };
+    let planned = send(from.path(), ReceiveRequest { dry_run: true, ..masked() });
     let mut expected = [
         ("tree", NoticeKind::Attributes),
         ("tree/a", NoticeKind::Replace),
@@ -238,7 +239,7 @@ fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
         write(&copy.join(&name), b"mine");
         fs::set_permissions(copy.join(&name), fs::Permissions::from_mode(mode)).unwrap();
     }
-    send(from.path(), ReceiveSpec { modes: Modes::Masked, ..replacing(to.path()) });
+    send(from.path(), ReceiveRequest { modes: Modes::Masked, ..replacing(to.path()) });
     for (mode, size) in files() {
         let found = copy.join(format!("{mode:o}-{size}")).metadata().unwrap();
         // Another content does not run with another's rights.
@@ -252,7 +253,7 @@ fn a_folder_does_not_take_the_place_of_a_file_that_the_user_names() {
     let file = to.path().join("file");
     fs::write(&file, b"mine").unwrap();
     for dry_run in [true, false] {
-        let named = ReceiveSpec { dry_run, ..renaming(&file) };
+        let named = ReceiveRequest { dry_run, ..renaming(&file) };
         let error = transfer_as(&[from.path().join("tree")], named, 1, &mut |_| {}).unwrap_err();
         assert!(matches!(&error, FilesError::TargetNotAFolder { path } if *path == file), "{error}");
     }
@@ -271,20 +272,20 @@ fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
     assert_eq!((done.outcome.failed_count, done.wanted), (1, 3));
     assert_eq!((done.outcome.bytes, done.outcome.present), (3 + 5 + big, 5 + big));
     fs::write(copy.join("d/b"), b"mine").unwrap();
-    let done = send(from.path(), ReceiveSpec { existing: Existing::Skip, ..replacing(to.path()) });
+    let done = send(from.path(), ReceiveRequest { existing: Existing::Skip, ..replacing(to.path()) });
     assert_eq!((done.outcome.kept, done.outcome.bytes, done.outcome.present), (2, 5 + big, 5 + big));
 }
 
 /// Receives the contents of a folder with mode 0750 and time 77 into the target. Returns the target's mode and time,
 /// and the notices.
-fn with_top(settings: ReceiveSpec) -> ((u32, i64), Vec<(NoticeKind, String)>) {
+fn with_top(settings: ReceiveRequest) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     let into = settings.target.clone();
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let top = Attributes { mode: 0o750, mtime: Mtime { seconds: 77, nanoseconds: 5 }, extra: Extra::default() };
     control.send(&Message::Top(top.clone())).unwrap();
     assert!(matches!(receiving.top(top), Err(FilesError::Protocol { .. })), "there is one");
-    let entries = vec![entry("file", Kind::File { size: 0, version: 0, hash: None })];
+    let entries = vec![entry("file", EntryKind::File { size: 0, version: 0, hash: None })];
     control.send_manifest(&without_bytes(entries)).unwrap();
     receiving.finish(&control.end()).unwrap();
     let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
@@ -300,12 +301,12 @@ fn a_target_that_stands_for_a_folder_gets_its_mode_and_time() {
     let contents = || contents_into(dir.path());
     let own = |settings| with_top(settings).0.0;
     assert_eq!(own(replacing(dir.path())), 0o700, "it is another folder");
-    assert_eq!(own(ReceiveSpec { modes: Modes::Masked, ..contents() }), 0o700);
-    assert_eq!(own(ReceiveSpec { existing: Existing::Skip, ..contents() }), 0o700);
-    let (before, told) = with_top(ReceiveSpec { dry_run: true, ..contents() });
+    assert_eq!(own(ReceiveRequest { modes: Modes::Masked, ..contents() }), 0o700);
+    assert_eq!(own(ReceiveRequest { existing: Existing::Skip, ..contents() }), 0o700);
+    let (before, told) = with_top(ReceiveRequest { dry_run: true, ..contents() });
     assert_eq!((before.0, told), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
     assert_eq!(with_top(contents()).0, (0o750, 77));
-    assert_eq!(with_top(ReceiveSpec { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
+    assert_eq!(with_top(ReceiveRequest { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
     assert_eq!(names(dir.path()), ["file"]);
 }
 
@@ -317,12 +318,12 @@ fn checksums_find_what_size_and_time_do_not_tell() {
         fs::write(dir.path().join(name), b"same").unwrap();
     }
     set_mtime(&dir.path().join("spoiled"), 77);
-    let settings = ReceiveSpec { compare: Compare::Checksum, ..replacing(dir.path()) };
+    let settings = ReceiveRequest { compare: Compare::Checksum, ..replacing(dir.path()) };
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let entry = |(name, content): (&str, &[u8])| Entry {
         path: name.into(),
-        kind: Kind::File { size: 4, version: 0, hash: Some(*blake3::hash(content).as_bytes()) },
+        kind: EntryKind::File { size: 4, version: 0, hash: Some(*blake3::hash(content).as_bytes()) },
         mode: 0o600,
         mtime: Mtime { seconds: 77, nanoseconds: 0 },
         extra: Extra::default(),
@@ -341,7 +342,7 @@ fn a_single_item_gets_another_name() {
     let (from, to) = copied();
     fs::remove_dir_all(to.path().join("tree")).unwrap();
     let named = renaming(&to.path().join("copy"));
-    assert!(!FileSink::new(named.clone()).unwrap().may_hold_some());
+    assert!(!FileSink::new(named.clone()).unwrap().may_have_data());
     send(from.path(), named.clone());
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("copy")));
     assert_eq!(send(from.path(), named.clone()).wanted, 0);
@@ -363,7 +364,7 @@ fn a_dry_run_names_what_stands_at_the_target() {
     fs::remove_file(to.path().join("copy/d/b")).unwrap();
     set_mtime(&to.path().join("copy/d"), 5);
     let kinds_of = |settings| {
-        let mut told = kinds(&send(from.path(), ReceiveSpec { dry_run: true, ..settings }));
+        let mut told = kinds(&send(from.path(), ReceiveRequest { dry_run: true, ..settings }));
         told.sort_by(|a, b| a.1.cmp(&b.1));
         told
     };
@@ -371,7 +372,7 @@ fn a_dry_run_names_what_stands_at_the_target() {
         [(NoticeKind::Replace, "copy/a"), (NoticeKind::Attributes, "copy/d"), (NoticeKind::Create, "copy/d/b")];
     assert_eq!(kinds_of(named()), expected.map(|(kind, name)| (kind, name.to_owned())));
     let expected = [(NoticeKind::Kept, "copy/a"), (NoticeKind::Create, "copy/d/b")];
-    let skip = ReceiveSpec { existing: Existing::Skip, ..named() };
+    let skip = ReceiveRequest { existing: Existing::Skip, ..named() };
     assert_eq!(kinds_of(skip), expected.map(|(kind, name)| (kind, name.to_owned())));
 }
 
@@ -382,8 +383,8 @@ fn a_dry_run_deletes_no_folder_in_which_something_stays() {
     for name in ["gone/one", "stays/in/this.keep", "stays/not/that", "stays/here"] {
         write(&copy.join(name), b"x");
     }
-    let deleting = || ReceiveSpec { delete: Some(Filter::parse(b"- *.keep\n").unwrap()), ..replacing(to.path()) };
-    let planned = send(from.path(), ReceiveSpec { dry_run: true, ..deleting() });
+    let deleting = || ReceiveRequest { delete: Some(Filter::parse(b"- *.keep\n").unwrap()), ..replacing(to.path()) };
+    let planned = send(from.path(), ReceiveRequest { dry_run: true, ..deleting() });
     let mut told = kinds(&planned);
     told.retain(|(kind, _)| *kind == NoticeKind::Delete);
     told.sort_by(|a, b| a.1.cmp(&b.1));
@@ -398,8 +399,8 @@ fn a_dry_run_deletes_no_folder_in_which_something_stays() {
 fn a_dry_run_foresees_links_without_a_first_name() {
     let dir = tempdir().unwrap();
     write(&dir.path().join("taken/inside"), b"x");
-    let link = |target: &str| Kind::HardLink { target: target.into() };
-    let empty = Kind::File { size: 0, version: 0, hash: None };
+    let link = |target: &str| EntryKind::HardLink { target: target.into() };
+    let empty = EntryKind::File { size: 0, version: 0, hash: None };
     let entries = || {
         vec![
             entry("first", empty.clone()),
@@ -409,7 +410,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
             entry("third", link("taken")),
         ]
     };
-    let foreseen = receive(entries(), ReceiveSpec { dry_run: true, ..replacing(dir.path()) });
+    let foreseen = receive(entries(), ReceiveRequest { dry_run: true, ..replacing(dir.path()) });
     assert_eq!(names(dir.path()), ["taken"]);
     let outcome = receive(entries(), replacing(dir.path()));
     let reasons = |outcome: &store::ReceiveOutcome| {
@@ -432,7 +433,7 @@ fn a_target_that_is_a_link_to_a_folder_is_followed() {
 }
 
 /// Receives entries without bytes.
-fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> store::ReceiveOutcome {
+fn receive(entries: Vec<Entry>, settings: ReceiveRequest) -> store::ReceiveOutcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&without_bytes(entries)).unwrap();
@@ -442,11 +443,11 @@ fn receive(entries: Vec<Entry>, settings: ReceiveSpec) -> store::ReceiveOutcome 
 #[test]
 fn hard_links_are_links_again() {
     let dir = tempdir().unwrap();
-    let empty = Kind::File { size: 0, version: 0, hash: None };
-    let link = |target: &str| Kind::HardLink { target: target.into() };
+    let empty = EntryKind::File { size: 0, version: 0, hash: None };
+    let link = |target: &str| EntryKind::HardLink { target: target.into() };
     let entries = || {
         vec![
-            entry("d", Kind::Directory),
+            entry("d", EntryKind::Directory),
             entry("d/first", empty.clone()),
             entry("d/second", link("d/first")),
             entry("third", link("d/first")),
@@ -493,9 +494,9 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     write(&to.path().join(".downpour-the2ther/file"), b"x");
     let deleting = |contents| {
         let spec = if contents { contents_into(to.path()) } else { replacing(to.path()) };
-        ReceiveSpec { delete: Some(Filter::default()), ..spec }
+        ReceiveRequest { delete: Some(Filter::default()), ..spec }
     };
-    let dry = ReceiveSpec { dry_run: true, ..deleting(true) };
+    let dry = ReceiveRequest { dry_run: true, ..deleting(true) };
     let before = snapshot(to.path());
     let done = send(from.path(), dry);
     let mut told = kinds(&done);
@@ -517,10 +518,11 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
 
 /// It may be less than it looks, since holes need no room: the transfer goes on.
 #[test]
-fn that_more_comes_than_there_is_room_for_is_told_once() {
+fn low_space_reported_once() {
     let into = tempdir().unwrap();
-    let spec = ReceiveSpec { dry_run: true, existing: Existing::Replace, ..ReceiveSpec::into_directory(into.path()) };
-    let file = |name: &str, size| entry(name, Kind::File { size, version: 0, hash: None });
+    let spec =
+        ReceiveRequest { dry_run: true, existing: Existing::Replace, ..ReceiveRequest::into_directory(into.path()) };
+    let file = |name: &str, size| entry(name, EntryKind::File { size, version: 0, hash: None });
     for (last, told) in [(1 << 20, 0), (1 << 60, 1)] {
         let receiving = FileSink::new(spec.clone()).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
@@ -545,7 +547,7 @@ fn that_more_comes_than_there_is_room_for_is_told_once() {
 }
 
 #[test]
-fn what_belongs_below_something_that_is_kept_is_kept_out() {
+fn existing_skip_kept_parent_skips_children() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
     let (source, target) = (from.path().join("tree"), into.path().join("tree"));
     fs::create_dir_all(source.join("dir/sub")).unwrap();
@@ -553,7 +555,7 @@ fn what_belongs_below_something_that_is_kept_is_kept_out() {
     fs::create_dir(&target).unwrap();
     fs::write(target.join("dir"), "a file").unwrap();
     for dry_run in [true, false] {
-        let spec = ReceiveSpec { existing: Existing::Skip, dry_run, ..ReceiveSpec::into_directory(into.path()) };
+        let spec = ReceiveRequest { existing: Existing::Skip, dry_run, ..ReceiveRequest::into_directory(into.path()) };
         let done = transfer_as(std::slice::from_ref(&source), spec, 1, &mut |_| {}).unwrap();
         assert_eq!((done.outcome.failed_count, done.outcome.kept), (0, 3), "{:?}", done.notices);
     }
@@ -575,10 +577,10 @@ fn what_appears_during_the_transfer_is_not_deleted() {
     // Replacing one of its names makes the other look new.
     fs::hard_link(target.join("file"), target.join("second")).unwrap();
     fs::hard_link(target.join("old"), target.join("dir/old/link")).unwrap();
-    let spec = ReceiveSpec {
+    let spec = ReceiveRequest {
         existing: Existing::Replace,
         delete: Some(Filter::default()),
-        ..ReceiveSpec::into_directory(into.path())
+        ..ReceiveRequest::into_directory(into.path())
     };
     let done = transfer_as(&[source], spec, 1, &mut |_| {
         fs::write(target.join("new"), "new").unwrap();
@@ -601,7 +603,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
 fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("precious"), b"x").unwrap();
-    let settings = ReceiveSpec { delete: Some(Filter::default()), ..contents_into(dir.path()) };
+    let settings = ReceiveRequest { delete: Some(Filter::default()), ..contents_into(dir.path()) };
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let skipped = vec![store::Skipped { path: b"closed".to_vec(), reason: store::SkipReason::Unreadable }];
@@ -632,7 +634,7 @@ fn a_dry_run_tells_and_touches_nothing() {
     fs::set_permissions(copy.join("big"), fs::Permissions::from_mode(0o600)).unwrap();
     set_mtime(&copy.join("d"), 5);
     let before = snapshot(to.path());
-    let done = send(from.path(), ReceiveSpec { dry_run: true, ..replacing(to.path()) });
+    let done = send(from.path(), ReceiveRequest { dry_run: true, ..replacing(to.path()) });
     let told = kinds(&done);
     let expected = [
         (NoticeKind::Replace, "tree/a"),
@@ -644,7 +646,7 @@ fn a_dry_run_tells_and_touches_nothing() {
     assert_eq!((done.wanted, done.outcome.unchanged), (4, 2));
     assert_eq!(snapshot(to.path()), before);
     let absent = to.path().join("absent");
-    send(from.path(), ReceiveSpec { dry_run: true, ..replacing(&absent) });
+    send(from.path(), ReceiveRequest { dry_run: true, ..replacing(&absent) });
     assert!(!absent.exists());
 }
 
@@ -674,8 +676,8 @@ fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
     for name in ["changed", "same", "new"] {
         fs::write(tree.join(name), "").unwrap();
     }
-    let spec = || ReceiveSpec::into_directory(to.path());
-    let first = Scanner::new(vec![Root::new(&tree)], ScanOptions::default()).unwrap().next().unwrap();
+    let spec = || ReceiveRequest::into_directory(to.path());
+    let first = Scanner::new(vec![SourceItem::new(&tree)], SourceOptions::default()).unwrap().next().unwrap();
     let sink = FileSink::new(spec()).unwrap();
     let mut control = Control::begin(&sink).unwrap();
     control.send_manifest(&first).unwrap();
@@ -704,8 +706,8 @@ fn a_newer_file_is_kept_and_everything_else_replaced() {
     // A link is no older or newer file.
     fs::remove_file(copy.join("link")).unwrap();
     symlink("elsewhere", copy.join("link")).unwrap();
-    let newer = || ReceiveSpec { existing: Existing::KeepNewer, ..replacing(to.path()) };
-    let dry = send(from.path(), ReceiveSpec { dry_run: true, ..newer() });
+    let newer = || ReceiveRequest { existing: Existing::KeepNewer, ..replacing(to.path()) };
+    let dry = send(from.path(), ReceiveRequest { dry_run: true, ..newer() });
     assert_eq!((dry.wanted, dry.outcome.kept), (8, 1));
     let done = send(from.path(), newer());
     assert_eq!((done.wanted, done.outcome.kept), (8, 1), "d/b and d/e/c");
@@ -723,8 +725,8 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
     write(&tree.join("new"), b"new");
     write(&tree.join("d/new/deep"), b"new");
     symlink("a", tree.join("newlink")).unwrap();
-    let only = |into: &Path| ReceiveSpec { existing: Existing::Only, ..replacing(into) };
-    let send = |settings: ReceiveSpec| {
+    let only = |into: &Path| ReceiveRequest { existing: Existing::UpdateOnly, ..replacing(into) };
+    let send = |settings: ReceiveRequest| {
         let (into, dry_run) = (settings.target.clone(), settings.dry_run);
         let before = snapshot(&into);
         let done = send(from.path(), settings);
@@ -732,7 +734,7 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
         (done.wanted, done.outcome.kept)
     };
     // new, newlink, d/new and what is in it.
-    assert_eq!(send(ReceiveSpec { dry_run: true, ..only(to.path()) }), (5, 4));
+    assert_eq!(send(ReceiveRequest { dry_run: true, ..only(to.path()) }), (5, 4));
     assert_eq!(send(only(to.path())), (5, 4));
     assert_eq!(fs::read(copy.join("a")).unwrap(), b"other");
     for absent in ["new", "newlink", "d/new"] {
@@ -747,7 +749,7 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
 
 /// A sender of little does not wait to hear what is wanted. What is not wanted comes all the same, and is dropped.
 #[test]
-fn what_comes_without_being_wanted_changes_nothing() {
+fn unwanted_data_changes_nothing() {
     for existing in [Existing::Replace, Existing::Skip, Existing::KeepNewer] {
         let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
         for (name, here) in [("changed", Some("old")), ("new", None), ("same", Some("same"))] {
@@ -760,11 +762,11 @@ fn what_comes_without_being_wanted_changes_nothing() {
         set("same", time).unwrap();
         set("changed", time + Duration::from_secs(9)).unwrap();
         let before = fs::metadata(into.path().join("same")).unwrap().ino();
-        let spec = ReceiveSpec { existing, ..ReceiveSpec::into_directory(into.path()) };
+        let spec = ReceiveRequest { existing, ..ReceiveRequest::into_directory(into.path()) };
         let sink = FileSink::new(spec).unwrap();
         let mut control = Control::begin(&sink).unwrap();
-        let names = ["changed", "new", "same"].map(|name| Root::new(from.path().join(name)));
-        let mut scanner = Scanner::new(names.into(), ScanOptions::default()).unwrap();
+        let names = ["changed", "new", "same"].map(|name| SourceItem::new(from.path().join(name)));
+        let mut scanner = Scanner::new(names.into(), SourceOptions::default()).unwrap();
         let roots = scanner.roots();
         let batch = Arc::new(scanner.next().unwrap());
         let part = manifest_parts(0, batch.length, &batch.entries).next().unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::geteuid;
-use store::{Existing, Filter, NoticeKind, ReceiveSpec};
+use store::{Existing, Filter, NoticeKind, ReceiveRequest};
 use tempfile::tempdir;
 
 use crate::common::{names, noise, transfer_as};
@@ -76,10 +76,10 @@ fn receive_into(into: &Path) {
     fs::write(into.join("tree/OTHER"), "old").unwrap();
     fs::write(into.join("tree/gone"), "old").unwrap();
     let delete = Some(Filter::default());
-    let spec = ReceiveSpec { existing: Existing::Replace, delete, ..ReceiveSpec::into_directory(into) };
+    let spec = ReceiveRequest { existing: Existing::Replace, delete, ..ReceiveRequest::into_directory(into) };
     for run in 0..2 {
         let done = transfer_as(std::slice::from_ref(&tree), spec.clone(), 1, &mut |_| {}).unwrap();
-        let refused = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Folded);
+        let refused = done.notices.iter().filter(|notice| notice.kind == NoticeKind::NameCollision);
         let refused: Vec<_> = refused.map(|notice| String::from_utf8_lossy(&notice.path).into_owned()).collect();
         assert_eq!(refused, ["tree/a", "tree/dir", "tree/dir/x", "tree/dir/y"], "run {run}");
         assert_eq!(done.outcome.failed_count, 4, "run {run}");

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use store::messages::{Digest, End, MAX_OPEN_BATCHES, ManifestPart, Root, Void};
+use store::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, RootHash, TransferEnd, Void};
 use store::{
-    Entry, Existing, Extra, FileSink, FilesError, Kind, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError, NoticeKind,
-    ReceiveSpec, SkipReason, Skipped, SourceId, VoidReason,
+    Entry, EntryKind, Existing, Extra, FileSink, FilesError, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError,
+    NoticeKind, ReceiveRequest, SkipReason, Skipped, SourceId, VoidReason,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -15,20 +15,20 @@ use crate::common::{Control, SOURCE, names, transfer_as};
 
 const PETABYTE: u64 = 1 << 50;
 
-fn entry(path: impl AsRef<[u8]>, kind: Kind) -> Entry {
+fn entry(path: impl AsRef<[u8]>, kind: EntryKind) -> Entry {
     Entry { path: path.as_ref().to_vec(), kind, mode: 0o644, mtime: Mtime::default(), extra: Extra::default() }
 }
 
 fn file(path: impl AsRef<[u8]>, size: u64) -> Entry {
-    entry(path, Kind::File { size, version: 0, hash: None })
+    entry(path, EntryKind::File { size, version: 0, hash: None })
 }
 
 fn folder(path: &str) -> Entry {
-    entry(path, Kind::Directory)
+    entry(path, EntryKind::Directory)
 }
 
 fn link(path: &str, target: &str) -> Entry {
-    entry(path, Kind::Symlink { target: target.into() })
+    entry(path, EntryKind::Symlink { target: target.into() })
 }
 
 fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
@@ -39,7 +39,7 @@ fn part(batch: u32, entries: Vec<Entry>) -> ManifestPart {
 fn receiving() -> (TempDir, FileSink) {
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join("into")).unwrap();
-    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path().join("into"))).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(dir.path().join("into"))).unwrap();
     receiving.begin(SOURCE).unwrap();
     (dir, receiving)
 }
@@ -118,7 +118,7 @@ fn nothing_is_ever_reached_through_a_link() {
             std::os::unix::fs::symlink(to, into.join(name)).unwrap();
         }
         let before = crate::common::snapshot(&outside);
-        let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(&into) }).unwrap();
+        let receiving = FileSink::new(ReceiveRequest { existing, ..ReceiveRequest::into_directory(&into) }).unwrap();
         receiving.begin(SOURCE).unwrap();
         let entries = vec![
             file("f", 0),
@@ -130,7 +130,7 @@ fn nothing_is_ever_reached_through_a_link() {
             folder("d/l"),
             file("d/l/victim", 0),
         ];
-        let hard = entry("hard", Kind::HardLink { target: b"a/victim".to_vec() });
+        let hard = entry("hard", EntryKind::HardLink { target: b"a/victim".to_vec() });
         receiving.add_manifest_part(&part(0, [entries, vec![hard]].concat())).unwrap();
         receiving.settle(|_, _| {}).unwrap();
         receiving.flush().unwrap();
@@ -213,7 +213,7 @@ fn a_claimed_petabyte_takes_no_space() {
     );
     receiving.write(0, 5, b"abcd").unwrap();
     assert!(!receiving.expect_digest(&Digest { batch: 0, block: u32::MAX, digest: [0; 32] }).unwrap());
-    let end = End { batches: 1, entries: 2, bytes: 2 * PETABYTE, skipped: 0, root: Root([0; 32]) };
+    let end = TransferEnd { batches: 1, entries: 2, bytes: 2 * PETABYTE, skipped: 0, root: RootHash([0; 32]) };
     let error = receiving.finish(&end).unwrap_err();
     assert!(matches!(error, FilesError::Incomplete { unverified: 1 }), "{error}");
     assert_eq!(receiving.abandon(false).unwrap(), None, "bytes of which nothing is on record help no later run");
@@ -281,8 +281,8 @@ fn voids_must_name_an_entry_of_an_open_batch() {
 }
 
 /// Receives one file of three bytes, up to the end message.
-fn ready(into: &Path) -> (FileSink, End) {
-    let receiving = FileSink::new(ReceiveSpec::into_directory(into)).unwrap();
+fn ready(into: &Path) -> (FileSink, TransferEnd) {
+    let receiving = FileSink::new(ReceiveRequest::into_directory(into)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let batch = store::Batch {
         versions: vec![],
@@ -305,7 +305,7 @@ fn ready(into: &Path) -> (FileSink, End) {
 
 #[test]
 fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
-    let spoil: [fn(&mut End); 5] =
+    let spoil: [fn(&mut TransferEnd); 5] =
         [|e| e.batches = 2, |e| e.entries = 0, |e| e.bytes = 4, |e| e.skipped = 1, |e| e.root.0[31] ^= 1];
     for (case, spoil) in spoil.iter().enumerate() {
         let dir = tempdir().unwrap();
@@ -338,7 +338,7 @@ fn listed_failures_are_bounded() {
     let skipped = Skipped { path: b"x".to_vec(), reason: SkipReason::Unreadable };
     store::messages::Message::Skipped(skipped).encode(&mut bytes).unwrap();
     (0..5000).for_each(|_| root.add(&bytes));
-    let end = End { batches: 0, entries: 0, bytes: 0, skipped: 5000, root: root.root() };
+    let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 5000, root: root.root() };
     let outcome = receiving.finish(&end).unwrap();
     assert_eq!((outcome.failed_count, outcome.listed.len()), (5000, 1000));
 }
@@ -348,7 +348,7 @@ fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
     std::fs::write(from.path().join("file"), "content").unwrap();
     let of = |source| {
-        let receiving = FileSink::new(ReceiveSpec::into_directory(into.path())).unwrap();
+        let receiving = FileSink::new(ReceiveRequest::into_directory(into.path())).unwrap();
         receiving.begin(SourceId([source; 16])).unwrap();
         receiving.add_manifest_part(&part(0, vec![file(format!("of {source}"), 9)])).unwrap();
         receiving.write(0, 0, b"abc").unwrap();
@@ -359,9 +359,9 @@ fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
     let left = killed.staging_path().unwrap();
     drop(killed);
     let done =
-        transfer_as(&[from.path().join("file")], ReceiveSpec::into_directory(into.path()), 1, &mut |_| {}).unwrap();
+        transfer_as(&[from.path().join("file")], ReceiveRequest::into_directory(into.path()), 1, &mut |_| {}).unwrap();
     assert!(!done.outcome.is_partial());
-    let told: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Abandoned).collect();
+    let told: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::StaleStaging).collect();
     assert_eq!(told.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
 }
 
@@ -369,17 +369,17 @@ fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
 fn abandoning_leaves_or_removes_what_was_made() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("new");
-    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "nothing was made before the first manifest");
-    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part(0, vec![file("f", 9)])).unwrap();
     receiving.write(0, 0, b"abc").unwrap();
     assert!(into.exists());
     assert_eq!(receiving.abandon(true).unwrap(), None);
     assert!(!into.exists(), "the target was made for this transfer only");
-    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path())).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(dir.path())).unwrap();
     receiving.begin(SOURCE).unwrap();
     receiving.add_manifest_part(&part(0, vec![])).unwrap();
     assert_eq!(receiving.abandon(false).unwrap(), None, "nothing in it helps a later run");

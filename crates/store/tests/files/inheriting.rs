@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 use rustix::io::Errno;
-use store::{Existing, Modes, ReceiveSpec};
+use store::{Existing, Modes, ReceiveRequest};
 use tempfile::tempdir;
 
 use crate::common::{noise, transfer_as};
@@ -116,7 +116,7 @@ fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
                 eprintln!("NOT RUN: {} has no ACLs", here.path().display());
                 return;
             }
-            let spec = ReceiveSpec { existing: Existing::Replace, modes, ..ReceiveSpec::into_directory(&ours) };
+            let spec = ReceiveRequest { existing: Existing::Replace, modes, ..ReceiveRequest::into_directory(&ours) };
             let done = transfer_as(&items, spec.clone(), 1, &mut |_| {}).expect("a transfer");
             assert_eq!(done.outcome.failed_count, 0);
             of_tree(|name, size, mode| {
@@ -153,7 +153,8 @@ fn a_replaced_file_whose_acl_goes_opens_to_no_group() {
         eprintln!("NOT RUN: {} has no ACLs", here.path().display());
         return;
     }
-    let spec = ReceiveSpec { existing: Existing::Replace, modes: Modes::Masked, ..ReceiveSpec::into_directory(&into) };
+    let spec =
+        ReceiveRequest { existing: Existing::Replace, modes: Modes::Masked, ..ReceiveRequest::into_directory(&into) };
     transfer_as(&[from.join("file")], spec, 1, &mut |_| {}).expect("a transfer");
     assert_eq!(fs::read(into.join("file")).expect("a file"), b"theirs");
     assert_eq!(fs::metadata(into.join("file")).expect("a file").permissions().mode() & 0o777, 0o600);

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use store::messages::ManifestPart;
-use store::{Entry, Extra, FileSink, FilesError, Kind, Mtime, ReceiveSpec, Root, ScanOptions, Scanner, SkipReason};
+use store::{
+    Entry, EntryKind, Extra, FileSink, FilesError, Mtime, ReceiveRequest, Scanner, SkipReason, SourceItem,
+    SourceOptions,
+};
 use tempfile::tempdir;
 
 use crate::common::{SOURCE, names, noise, transfer_as, transfer_with};
@@ -64,7 +67,7 @@ fn child_fills_a_disk() {
     assert!(!left.contains(&"big".to_owned()), "{left:?}");
     // Once there is space, the same transfer resumes.
     fs::remove_file(disk.join("filler")).unwrap();
-    let done = transfer_as(&[small, big.clone()], ReceiveSpec::into_directory(&into), 1, &mut |_| {}).unwrap();
+    let done = transfer_as(&[small, big.clone()], ReceiveRequest::into_directory(&into), 1, &mut |_| {}).unwrap();
     assert_eq!(names(&into), ["big", "small"]);
     assert!(fs::read(into.join("big")).unwrap() == fs::read(big).unwrap());
     assert!(done.wanted < 3 << 20, "{} bytes: some were here", done.wanted);
@@ -85,10 +88,10 @@ fn no_inode_left_is_a_full_disk_too() {
 #[ignore = "run by its parent test on a file system of 20 inodes"]
 fn child_uses_up_inodes() {
     let Some(disk) = child_folder() else { return };
-    let receiving = FileSink::new(ReceiveSpec::into_directory(&disk)).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(&disk)).unwrap();
     let entries = (0..100).map(|n| Entry {
         path: n.to_string().into_bytes(),
-        kind: Kind::File { size: 0, version: 0, hash: None },
+        kind: EntryKind::File { size: 0, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
         extra: Extra::default(),
@@ -162,7 +165,8 @@ fn child_lacks_permission() {
     chmod(&source.join("closed"), 0o000);
     chmod(&target, 0o555);
     refused_for_permission(&target);
-    let batches: Vec<_> = Scanner::new(vec![Root::new(source.clone())], ScanOptions::default()).unwrap().collect();
+    let batches: Vec<_> =
+        Scanner::new(vec![SourceItem::new(source.clone())], SourceOptions::default()).unwrap().collect();
     let skipped: Vec<_> = batches[0].skipped.iter().map(|s| (s.path.as_slice(), s.reason)).collect();
     assert_eq!(skipped, [(&b"source/closed"[..], SkipReason::Unreadable), (b"source/secret", SkipReason::Unreadable)]);
     let outcome = transfer_with(&[source], &dir.join("copy"), 1, |_| {}).unwrap();
@@ -202,10 +206,10 @@ fn a_receiver_killed_midway_leaves_nothing_under_a_final_name() {
 #[ignore = "run and killed by its parent test"]
 fn child_waits_to_be_killed() {
     let Some(into) = child_folder() else { return };
-    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();
     let entry = |path: &str| Entry {
         path: path.into(),
-        kind: Kind::File { size: 1000, version: 0, hash: None },
+        kind: EntryKind::File { size: 1000, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
         extra: Extra::default(),
@@ -230,7 +234,7 @@ fn child_waits_to_be_killed() {
 fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("into");
-    let receiving = FileSink::new(ReceiveSpec::into_directory(&into)).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();
     let entry = |path: &str, kind| Entry {
         path: path.into(),
         kind,
@@ -241,9 +245,9 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
     let part =
         |last, entry| ManifestPart { batch: 0, last, whole: false, again: false, length: 10, entries: vec![entry] };
     receiving.begin(SOURCE).unwrap();
-    receiving.add_manifest_part(&part(false, entry("folder", Kind::Directory))).unwrap();
+    receiving.add_manifest_part(&part(false, entry("folder", EntryKind::Directory))).unwrap();
     fs::remove_dir_all(&into).unwrap();
-    let file = entry("folder/file", Kind::File { size: 10, version: 0, hash: None });
+    let file = entry("folder/file", EntryKind::File { size: 10, version: 0, hash: None });
     receiving.add_manifest_part(&part(true, file)).unwrap();
     let error = receiving.write(0, 0, &[1; 10]).unwrap_err();
     assert!(matches!(error, FilesError::Io { .. }), "{error}");
@@ -256,9 +260,9 @@ fn a_target_that_is_no_folder_is_told_at_once() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("file"), b"").unwrap();
     for into in ["file", "file/below"] {
-        let error = FileSink::new(ReceiveSpec::into_directory(dir.path().join(into))).unwrap_err();
+        let error = FileSink::new(ReceiveRequest::into_directory(dir.path().join(into))).unwrap_err();
         assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{into}: {error}");
     }
-    let error = FileSink::new(ReceiveSpec::into_directory(dir.path().join("absent/below"))).unwrap_err();
+    let error = FileSink::new(ReceiveRequest::into_directory(dir.path().join("absent/below"))).unwrap_err();
     assert!(matches!(&error, FilesError::ParentAbsent { path } if path.ends_with("absent")), "{error}");
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use store::messages::{Digest, Message, Void};
 use store::{
-    Batch, Entry, Existing, Extra, FileSink, Kind, Mtime, NoticeKind, ReceiveOutcome, ReceiveSpec, VoidReason,
+    Batch, Entry, EntryKind, Existing, Extra, FileSink, Mtime, NoticeKind, ReceiveOutcome, ReceiveRequest, VoidReason,
 };
 use tempfile::tempdir;
 
 use crate::common::Control;
 
-fn entry(path: &str, kind: Kind) -> Entry {
+fn entry(path: &str, kind: EntryKind) -> Entry {
     Entry {
         path: path.into(),
         kind,
@@ -23,11 +23,11 @@ fn entry(path: &str, kind: Kind) -> Entry {
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    entry(path, Kind::File { size, version: 0, hash: None })
+    entry(path, EntryKind::File { size, version: 0, hash: None })
 }
 
 fn link(path: &str, target: &str) -> Entry {
-    entry(path, Kind::HardLink { target: target.into() })
+    entry(path, EntryKind::HardLink { target: target.into() })
 }
 
 /// Receives `entries`, whose bytes are all zeros, with the entry `void` voided. Returns the sorted notices of failures.
@@ -37,7 +37,7 @@ fn receive(
     entries: Vec<Entry>,
     void: Option<u32>,
 ) -> (ReceiveOutcome, Vec<(NoticeKind, String)>) {
-    let receiving = FileSink::new(ReceiveSpec { existing, ..ReceiveSpec::into_directory(into) }).unwrap();
+    let receiving = FileSink::new(ReceiveRequest { existing, ..ReceiveRequest::into_directory(into) }).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let length = entries.iter().map(Entry::size).sum();
     control
@@ -81,7 +81,7 @@ fn no_link_is_made_to_a_file_that_was_kept() {
     fs::write(dir.path().join("there"), b"mine too").unwrap();
     let entries = vec![file("first", 5), link("second", "first"), link("there", "first")];
     let (outcome, told) = receive(dir.path(), Existing::Skip, entries, None);
-    assert_eq!(told, [(NoticeKind::NoFirstName, "second".to_owned())]);
+    assert_eq!(told, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
     assert_eq!((outcome.files, outcome.kept, outcome.failed_count), (0, 2, 1));
     assert!(!dir.path().join("second").exists());
     assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine too");
@@ -96,7 +96,7 @@ fn no_link_is_made_to_a_file_that_was_voided() {
     }
     let entries = vec![file("first", 9), link("second", "first"), file("other", 7), link("third", "other")];
     let (outcome, told) = receive(dir.path(), Existing::Replace, entries, Some(0));
-    assert_eq!(told, [(NoticeKind::NoFirstName, "second".to_owned())]);
+    assert_eq!(told, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
     assert_eq!((outcome.files, outcome.failed_count), (2, 2));
     for name in ["first", "second"] {
         assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), name, "what stood there stays");
@@ -110,7 +110,7 @@ fn no_link_is_made_to_a_file_that_was_refused() {
     fs::create_dir_all(dir.path().join("first/inside")).unwrap();
     let entries = vec![file("first", 9), link("second", "first")];
     let (outcome, told) = receive(dir.path(), Existing::Replace, entries, None);
-    let expected = [(NoticeKind::FolderInTheWay, "first"), (NoticeKind::NoFirstName, "second")];
+    let expected = [(NoticeKind::DirectoryNotEmpty, "first"), (NoticeKind::MissingLinkTarget, "second")];
     assert_eq!(told, expected.map(|(kind, name)| (kind, name.to_owned())));
     assert_eq!((outcome.files, outcome.failed_count), (0, 2));
     assert!(!dir.path().join("second").exists());
@@ -124,14 +124,14 @@ fn a_link_to_a_file_of_the_user_is_never_made() {
     fs::write(dir.path().join("there"), b"mine").unwrap();
     // A missing entry, an entry that is not a file, and a link to a non-file.
     let entries = vec![
-        entry("private", Kind::Directory),
+        entry("private", EntryKind::Directory),
         link("public", "private/key"),
         link("there", "private/key"),
         link("folder", "private"),
         link("chain", "public"),
     ];
     let (outcome, told) = receive(dir.path(), Existing::Replace, entries, None);
-    let expected = ["chain", "folder", "public", "there"].map(|name| (NoticeKind::NoFirstName, name.to_owned()));
+    let expected = ["chain", "folder", "public", "there"].map(|name| (NoticeKind::MissingLinkTarget, name.to_owned()));
     assert_eq!(told, expected);
     assert_eq!((outcome.files, outcome.failed_count), (0, 4));
     assert_eq!(dir.path().join("private/key").metadata().unwrap().nlink(), 1);

@@ -6,18 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::process::geteuid;
-use store::{FilesError, Filter, Kind, Links, Root, ScanOptions, SkipReason};
+use store::{EntryKind, FilesError, Filter, LinkPolicy, SkipReason, SourceItem, SourceOptions};
 
 use crate::common::quick_dir;
 use crate::options::{paths, refused, scan, skipped, tree};
 
-fn list(names: &[&str]) -> ScanOptions {
+fn list(names: &[&str]) -> SourceOptions {
     let names = names.iter().map(|name| name.as_bytes().to_vec()).collect();
-    ScanOptions { files_from: Some(names), ..ScanOptions::default() }
+    SourceOptions { files_from: Some(names), ..SourceOptions::default() }
 }
 
-fn contents(dir: &Path) -> Vec<Root> {
-    vec![Root::contents(dir)]
+fn contents(dir: &Path) -> Vec<SourceItem> {
+    vec![SourceItem::contents(dir)]
 }
 
 const TREE: [&str; 9] = ["a/b/1", "a/b/2", "a/b!", "a/c/3", "a/4", "d/e/5", "d/e/6", "7", "8"];
@@ -28,7 +28,7 @@ fn each_name_follows_the_folders_on_its_way() {
     let options = list(&["d/e/6", "a/b/2", "8", "/a/b/1", "./a//b!", "a/b/1"]);
     let sent = ["8", "a", "a/b", "a/b/1", "a/b/2", "a/b!", "d", "d/e", "d/e/6"];
     assert_eq!(paths(&scan(contents(from.path()), &options)), sent);
-    let named = Root { path: from.path().to_owned(), name: Some(b"top".to_vec()) };
+    let named = SourceItem { path: from.path().to_owned(), name: Some(b"top".to_vec()) };
     let sent: Vec<_> = ["top".to_owned()].into_iter().chain(sent.iter().map(|path| format!("top/{path}"))).collect();
     assert_eq!(paths(&scan(vec![named], &options)), sent);
 }
@@ -58,10 +58,10 @@ fn the_folder_itself_may_be_listed() {
     let dir = from.path().join("d");
     let mut options = list(&["e/g", "."]);
     assert_eq!(paths(&scan(contents(&dir), &options)), ["e", "e/g", "f"]);
-    assert_eq!(paths(&scan(vec![Root::new(&dir)], &options)), ["d", "d/e", "d/e/g", "d/f"]);
+    assert_eq!(paths(&scan(vec![SourceItem::new(&dir)], &options)), ["d", "d/e", "d/e/g", "d/f"]);
     options.recursive = false;
     for (roots, sent, bare) in
-        [(contents(&dir), &["e", "e/g"][..], "."), (vec![Root::new(&dir)], &["d", "d/e", "d/e/g"], "d")]
+        [(contents(&dir), &["e", "e/g"][..], "."), (vec![SourceItem::new(&dir)], &["d", "d/e", "d/e/g"], "d")]
     {
         let batches = scan(roots, &options);
         assert_eq!(paths(&batches), sent);
@@ -70,7 +70,7 @@ fn the_folder_itself_may_be_listed() {
 }
 
 #[test]
-fn what_is_not_there_is_named_and_the_rest_is_sent() {
+fn files_from_missing_name_skipped() {
     let from = tree(&TREE);
     symlink("a", from.path().join("link")).unwrap();
     let mut options = list(&["a/x", "nothing/at/all", "nothing/here", "7/inside", "link/4", "8"]);
@@ -79,9 +79,9 @@ fn what_is_not_there_is_named_and_the_rest_is_sent() {
     let absent = ["7/inside", "a/x", "nothing/at/all", "nothing/here"];
     assert_eq!(skipped(&batches), absent.map(|path| (path.to_owned(), SkipReason::Absent)));
     assert!(SkipReason::Absent.is_failure());
-    options.links = Links::Follow;
+    options.links = LinkPolicy::Follow;
     assert_eq!(paths(&scan(contents(from.path()), &options)), ["8", "a", "link", "link/4"]);
-    options = ScanOptions { follow_ways: false, links: Links::Copy, ..options };
+    options = SourceOptions { follow_parent_links: false, links: LinkPolicy::Copy, ..options };
     let batches = scan(contents(from.path()), &options);
     assert_eq!(paths(&batches), ["8", "a"]);
     let absent = ["7/inside", "a/x", "link/4", "nothing/at/all", "nothing/here"];
@@ -100,14 +100,16 @@ fn a_link_on_the_way_to_a_listed_name_is_a_folder_if_it_is_ones_own() {
     let absent = ["dangling/x", "file/x"].map(|path| (path.to_owned(), SkipReason::Absent));
     assert_eq!(skipped(&batches), absent);
     let kind = |at: usize| batches[0].entries[at].kind.clone();
-    assert!(kind(0) == Kind::Directory && matches!(kind(2), Kind::File { .. }));
+    assert!(kind(0) == EntryKind::Directory && matches!(kind(2), EntryKind::File { .. }));
 
     // A link that is listed itself is a link, unless a listed name is behind it.
     let kind = |names: &[&str]| scan(contents(from.path()), &list(names))[0].entries[0].kind.clone();
-    assert!(matches!(kind(&["out"]), Kind::Symlink { .. }) && kind(&["out/in/deep", "out"]) == Kind::Directory);
+    assert!(
+        matches!(kind(&["out"]), EntryKind::Symlink { .. }) && kind(&["out/in/deep", "out"]) == EntryKind::Directory
+    );
     assert_eq!(paths(&scan(contents(from.path()), &list(&["out", "out/in"]))), ["out", "out/in", "out/in/deep"]);
     let batches = scan(contents(from.path()), &list(&["file", "file/x"]));
-    assert!(matches!(batches[0].entries[0].kind, Kind::Symlink { .. }));
+    assert!(matches!(batches[0].entries[0].kind, EntryKind::Symlink { .. }));
     assert_eq!(skipped(&batches), [("file/x".to_owned(), SkipReason::Absent)]);
 
     // Somebody else's.
@@ -130,7 +132,7 @@ fn a_filter_holds_for_what_is_listed_not_for_its_way() {
 #[test]
 fn a_list_that_cannot_be_meant_is_refused() {
     let from = tree(&["d/f", "e"]);
-    let at = |name: &str| Root::new(from.path().join(name));
+    let at = |name: &str| SourceItem::new(from.path().join(name));
     for names in [["../e", "f"], ["f", "a/../f"], ["f", "a\0b"]] {
         let error = refused(vec![at("d")], &list(&names));
         assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");

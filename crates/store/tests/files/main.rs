@@ -8,7 +8,11 @@ mod backups;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod crash_resume;
+#[cfg(test)]
 mod differences;
+#[cfg(test)]
+mod dry_run;
 #[cfg(test)]
 mod exfat;
 #[cfg(test)]
@@ -16,17 +20,11 @@ mod existing;
 #[cfg(test)]
 mod folding;
 #[cfg(test)]
-mod foreseeing;
-#[cfg(test)]
 mod hostile;
-#[cfg(test)]
-mod in_the_way;
 #[cfg(test)]
 mod inheriting;
 #[cfg(test)]
 mod journal;
-#[cfg(test)]
-mod law;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
@@ -42,6 +40,8 @@ mod opening;
 #[cfg(test)]
 mod options;
 #[cfg(test)]
+mod receive_law;
+#[cfg(test)]
 mod removing;
 #[cfg(test)]
 mod resuming;
@@ -52,7 +52,7 @@ mod scanning;
 #[cfg(test)]
 mod sources;
 #[cfg(test)]
-mod survival;
+mod special_files;
 #[cfg(test)]
 mod tidying;
 #[cfg(test)]

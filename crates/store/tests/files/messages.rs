@@ -4,12 +4,12 @@ use std::num::NonZeroU64;
 
 use hostile::fuzz_messages;
 use store::messages::{
-    Chunk, Chunks, Complete, Digest, End, ListChunks, ListState, MAX_MESSAGE, MAX_XATTRS, ManifestPart, Message,
-    MessageError, MessageReader, Root, RootHasher, Stored, StoredEntry, Strain, Untouched, Void, Wants, manifest_parts,
-    wants,
+    Chunk, Chunks, Complete, Digest, HostPressure, ListChunks, ListState, MAX_MESSAGE, MAX_XATTRS, ManifestPart,
+    Message, MessageError, MessageReader, RootHash, RootHasher, Stored, StoredEntry, TransferEnd, UnverifiedFiles,
+    Void, WantedPart, manifest_parts, wants,
 };
 use store::{
-    Attributes, DeviceNumber, Entry, Extra, IdKind, IdName, Kind, MAX_PATH, Mtime, Notice, NoticeKind, Owner,
+    Attributes, DeviceNumber, Entry, EntryKind, Extra, IdKind, IdName, MAX_PATH, Mtime, Notice, NoticeKind, Owner,
     SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
 
@@ -31,11 +31,11 @@ fn examples() -> Vec<(Message, String)> {
     let mtime = Mtime { seconds: -2, nanoseconds: 999_999_999 };
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime, extra: Extra::default() };
     let entries = vec![
-        entry("d", Kind::Directory),
-        entry("d/f", Kind::File { size: 0x1_0000_0002, version: 9, hash: None }),
-        entry("d/l", Kind::Symlink { target: b"../x".to_vec() }),
-        entry("d/h", Kind::HardLink { target: b"d/f".to_vec() }),
-        entry("d/c", Kind::File { size: 0, version: 8, hash: Some([2; 32]) }),
+        entry("d", EntryKind::Directory),
+        entry("d/f", EntryKind::File { size: 0x1_0000_0002, version: 9, hash: None }),
+        entry("d/l", EntryKind::Symlink { target: b"../x".to_vec() }),
+        entry("d/h", EntryKind::HardLink { target: b"d/f".to_vec() }),
+        entry("d/c", EntryKind::File { size: 0, version: 8, hash: Some([2; 32]) }),
     ];
     let mode_and_time = "01edfffffffffffffffe3b9ac9ff";
     let twos = "02".repeat(32);
@@ -59,7 +59,7 @@ fn examples() -> Vec<(Message, String)> {
             "0000000704030003612f62".into(),
         ),
         (
-            Message::End(End { batches: 1, entries: 2, bytes: 3, skipped: 4, root: Root([1; 32]) }),
+            Message::End(TransferEnd { batches: 1, entries: 2, bytes: 3, skipped: 4, root: RootHash([1; 32]) }),
             format!("0000003d0500000001000000000000000200000000000000030000000000000004{ones}"),
         ),
         (Message::Begin(SourceId([3; 16])), format!("0000001107{}", "03".repeat(16))),
@@ -69,7 +69,7 @@ fn examples() -> Vec<(Message, String)> {
         ),
         (Message::Accepted, "0000000141".into()),
         (
-            Message::Wants(Wants { batch: 1, last: true, ranges: vec![2..3, 4..0x0100] }),
+            Message::Wants(WantedPart { batch: 1, last: true, ranges: vec![2..3, 4..0x0100] }),
             "000000264200000001010000000000000002000000000000000300000000000000040000000000000100".into(),
         ),
         (Message::Notice(Notice { kind: NoticeKind::Permission, path: b"a".to_vec() }), "000000054410000161".into()),
@@ -85,7 +85,7 @@ fn examples() -> Vec<(Message, String)> {
                 + "0000000000000003"
                 + "0000000000000001",
         ),
-        (Message::Strain(Strain { memory: true, overflowed: 0x0102 }), "0000000a47010000000000000102".into()),
+        (Message::Strain(HostPressure { memory: true, overflowed: 0x0102 }), "0000000a47010000000000000102".into()),
         (
             Message::Stored(Stored {
                 batch: 1,
@@ -96,7 +96,10 @@ fn examples() -> Vec<(Message, String)> {
         ),
         (Message::AllStored, "000000014a".into()),
         (Message::Removed(6), "000000090c0000000000000006".into()),
-        (Message::Untouched(Untouched { unchanged: 4, kept: 5 }), "000000114600000000000000040000000000000005".into()),
+        (
+            Message::Untouched(UnverifiedFiles { unchanged: 4, kept: 5 }),
+            "000000114600000000000000040000000000000005".into(),
+        ),
     ]
 }
 
@@ -107,11 +110,11 @@ fn examples_on_request() -> Vec<(Message, String)> {
     let owner = Some(Owner { user: 0x0102, group: 0x0304 });
     let xattr = |name: &str, value: &[u8]| Xattr { name: name.into(), value: value.into() };
     let extra = Extra { owner, xattrs: vec![xattr("a", b""), xattr("user.b", b"\0x")] };
-    let device = Kind::Special(Special::BlockDevice(DeviceNumber { major: 8, minor: 1 }));
+    let device = EntryKind::Special(Special::BlockDevice(DeviceNumber { major: 8, minor: 1 }));
     let owned = vec![
-        Entry { extra: extra.clone(), ..entry("o", Kind::Symlink { target: b"x".to_vec() }) },
+        Entry { extra: extra.clone(), ..entry("o", EntryKind::Symlink { target: b"x".to_vec() }) },
         Entry { extra: Extra { owner, ..Extra::default() }, ..entry("b", device) },
-        entry("p", Kind::Special(Special::Pipe)),
+        entry("p", EntryKind::Special(Special::Pipe)),
     ];
     let extra_bytes = "0100000102000003040002016100000000".to_owned() + "06757365722e62000000020078";
     let mode_and_time = "01edfffffffffffffffe3b9ac9ff";
@@ -277,7 +280,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
 #[test]
 fn extras_have_one_form_and_bounds() {
     let entry =
-        |extra| Entry { path: b"a".to_vec(), kind: Kind::Directory, mode: 0o755, mtime: Mtime::default(), extra };
+        |extra| Entry { path: b"a".to_vec(), kind: EntryKind::Directory, mode: 0o755, mtime: Mtime::default(), extra };
     let message = |extra| {
         Message::Manifest(ManifestPart {
             batch: 0,
@@ -325,7 +328,7 @@ fn extras_have_one_form_and_bounds() {
     top.extend([0, 0, 0]);
     top[3] -= 8;
     assert_eq!(read(&top), Err(MessageError::Field(10, "extra")));
-    let pipe = Entry { kind: Kind::Special(Special::Pipe), ..entry(Extra::default()) };
+    let pipe = Entry { kind: EntryKind::Special(Special::Pipe), ..entry(Extra::default()) };
     let mut pipe = encoded(&Message::Manifest(ManifestPart {
         batch: 0,
         last: true,
@@ -347,7 +350,7 @@ fn a_failed_encoding_leaves_the_buffer_alone() {
     let mut out = vec![1, 2, 3];
     let entry = Entry {
         path: b"a".to_vec(),
-        kind: Kind::Directory,
+        kind: EntryKind::Directory,
         mode: 0o10_000,
         mtime: Mtime::default(),
         extra: Extra::default(),
@@ -361,7 +364,7 @@ fn a_failed_encoding_leaves_the_buffer_alone() {
 fn parts_hold_64_kib_and_every_entry_once() {
     let entry = |n: usize| Entry {
         path: format!("{n:0>4000}").into_bytes(),
-        kind: Kind::File { size: 1, version: 0, hash: None },
+        kind: EntryKind::File { size: 1, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
         extra: Extra::default(),
@@ -420,9 +423,12 @@ fn long_lists_of_wants_come_in_parts() {
         joined.push_received(range, 30_000).unwrap();
     }
     assert_eq!(joined, wanted);
-    assert_eq!(wants(0, &Wanted::none(), 7).collect::<Vec<_>>(), [Wants { batch: 0, last: true, ranges: Vec::new() }]);
+    assert_eq!(
+        wants(0, &Wanted::none(), 7).collect::<Vec<_>>(),
+        [WantedPart { batch: 0, last: true, ranges: Vec::new() }]
+    );
     assert_eq!(
         wants(0, &Wanted::all(), 7).collect::<Vec<_>>(),
-        [Wants { batch: 0, last: true, ranges: Vec::from_iter(std::iter::once(0..7)) }]
+        [WantedPart { batch: 0, last: true, ranges: Vec::from_iter(std::iter::once(0..7)) }]
     );
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::geteuid;
-use store::{Existing, Filter, Modes, ReceiveSpec};
+use store::{Existing, Filter, Modes, ReceiveRequest};
 use tempfile::tempdir;
 
 use crate::common::{names, noise, snapshot, transfer_as};
@@ -56,8 +56,9 @@ fn receive_into(into: &Path) {
     fs::write(mounted.join("sub/replaced"), b"old").unwrap();
     symlink("old", mounted.join("sub/relinked")).unwrap();
 
-    let spec = || ReceiveSpec { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveSpec::into_directory(into) };
-    let dry = transfer_as(std::slice::from_ref(&tree), ReceiveSpec { dry_run: true, ..spec() }, 1, &mut |_| {});
+    let spec =
+        || ReceiveRequest { existing: Existing::Replace, modes: Modes::Exact, ..ReceiveRequest::into_directory(into) };
+    let dry = transfer_as(std::slice::from_ref(&tree), ReceiveRequest { dry_run: true, ..spec() }, 1, &mut |_| {});
     assert_eq!(dry.unwrap().outcome.failed_count, 0);
     let done = transfer_as(std::slice::from_ref(&tree), spec(), 1, &mut |_| {}).unwrap();
     assert_eq!((done.outcome.failed_count, done.outcome.files), (0, 5), "{:?}", done.notices);
@@ -73,7 +74,7 @@ fn receive_into(into: &Path) {
     // What is deleted stays on one file system if that was asked for.
     fs::write(into.join("tree/extra"), b"too much").unwrap();
     fs::write(mounted.join("sub/extra"), b"elsewhere").unwrap();
-    let deleting = |one_file_system| ReceiveSpec { delete: Some(Filter::default()), one_file_system, ..spec() };
+    let deleting = |one_file_system| ReceiveRequest { delete: Some(Filter::default()), one_file_system, ..spec() };
     transfer_as(std::slice::from_ref(&tree), deleting(true), 1, &mut |_| {}).unwrap();
     assert!(!into.join("tree/extra").exists() && mounted.join("sub/extra").exists());
     fs::remove_dir_all(tree.join("mnt")).unwrap();

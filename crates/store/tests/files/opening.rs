@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use store::{
-    Compare, Existing, FailReason, Filter, Modes, NoticeKind, ReceiveSpec, Removal, Requested, Root, ScanOptions,
-    Scanner, SkipReason, SourceOutcome, Versions,
+    Compare, Existing, FailReason, Filter, Modes, NoticeKind, ReceiveRequest, Removal, RequestedItems, Scanner,
+    SkipReason, SourceItem, SourceOptions, SourceOutcome, Versions,
 };
 use tempfile::tempdir;
 
@@ -31,12 +31,12 @@ fn run(name: &str, with: fn(&str, &Path)) -> tempfile::TempDir {
 }
 
 /// Receives into a directory in which nothing is unreadable for the wrong reason.
-fn receive(sources: &[PathBuf], spec: ReceiveSpec) -> Done {
+fn receive(sources: &[PathBuf], spec: ReceiveRequest) -> Done {
     transfer_as(sources, spec, 1, &mut |_| {}).unwrap()
 }
 
-fn replacing(into: &Path) -> ReceiveSpec {
-    ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(into) }
+fn replacing(into: &Path) -> ReceiveRequest {
+    ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(into) }
 }
 
 /// What is reported of names, in order.
@@ -102,7 +102,7 @@ fn child_fills_a_drop_box() {
     }
     assert_eq!(fs::read(into.join("tree/inner")).unwrap(), b"inner");
     // A new name in it, for which it is the directory above.
-    let named = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(into.join("tree/new")) };
+    let named = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::to_target(into.join("tree/new")) };
     receive(&sources[..1], named);
     assert!(fs::read(into.join("tree/new")).unwrap() == noise(1_500_000, 0));
     fs::remove_file(into.join("tree/new")).unwrap();
@@ -129,8 +129,8 @@ fn child_sends_by_name() {
     assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
     let listed = |names: &[&str]| {
         let files_from = Some(names.iter().map(|name| name.as_bytes().to_vec()).collect());
-        let options = ScanOptions { files_from, remove_sources: true, ..ScanOptions::default() };
-        Scanner::new(vec![Root::contents(&from)], options).unwrap()
+        let options = SourceOptions { files_from, remove_sources: true, ..SourceOptions::default() };
+        Scanner::new(vec![SourceItem::contents(&from)], options).unwrap()
     };
     let done = transfer_from(listed(&["two", "sub/below/three"]), replacing(&into), 1, &mut |_| {}).unwrap();
     assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
@@ -152,8 +152,8 @@ fn child_sends_by_name() {
             "{entry:?}"
         );
     }
-    let options = || ScanOptions { remove_sources: true, ..ScanOptions::default() };
-    let item = || Scanner::new(vec![Root::new(from.join("one"))], options()).unwrap();
+    let options = || SourceOptions { remove_sources: true, ..SourceOptions::default() };
+    let item = || Scanner::new(vec![SourceItem::new(from.join("one"))], options()).unwrap();
     let batch = item().next().unwrap();
     let outcome = Removal::new(item().roots(), false).remove(
         &batch.entries[0],
@@ -202,17 +202,17 @@ fn child_compares() {
     mode(&into.join("denied"), 0o200);
     ["tree/sub", "tree", ""].iter().for_each(|name| mode(&into.join(name), 0o311));
     let compared = |sources: &[&str]| {
-        let requested = Requested { many: true, ..Requested::default() };
-        let spec = ReceiveSpec {
+        let requested = RequestedItems { many: true, ..RequestedItems::default() };
+        let spec = ReceiveRequest {
             compare: Compare::Checksum,
             delete: Some(Filter::default()),
-            compared: true,
+            compare_trees: true,
             dry_run: true,
             requested,
             ..replacing(&into)
         };
-        let roots = sources.iter().map(|name| Root::new(from.join(name))).collect();
-        let scanner = Scanner::new(roots, ScanOptions { hash: true, ..ScanOptions::default() }).unwrap();
+        let roots = sources.iter().map(|name| SourceItem::new(from.join(name))).collect();
+        let scanner = Scanner::new(roots, SourceOptions { hash: true, ..SourceOptions::default() }).unwrap();
         // Their times differ.
         let is_content = |told: &(String, NoticeKind)| told.1 != NoticeKind::Attributes;
         let done = transfer_from(scanner, spec, 1, &mut |_| {}).unwrap();
@@ -244,9 +244,9 @@ fn child_deletes() {
     }
     ["full", "empty", "both/full", "both/empty"].iter().for_each(|name| mode(&into.join(name), 0o311));
     let mirror = || {
-        let requested = Requested { contents: true, many: true, items: None, directory_if: None };
-        let spec = ReceiveSpec { delete: Some(Filter::default()), requested, ..replacing(&into) };
-        let scanner = Scanner::new(vec![Root::contents(&from)], ScanOptions::default()).unwrap();
+        let requested = RequestedItems { contents: true, many: true, items: None, directory_if: None };
+        let spec = ReceiveRequest { delete: Some(Filter::default()), requested, ..replacing(&into) };
+        let scanner = Scanner::new(vec![SourceItem::contents(&from)], SourceOptions::default()).unwrap();
         transfer_from(scanner, spec, 1, &mut |_| {}).unwrap()
     };
     let denied = |name: &str| (name.to_owned(), NoticeKind::Permission);
@@ -285,7 +285,7 @@ fn child_sets_attributes() {
     mode(&into.join("sub"), 0o311);
     mode(&into, 0o300);
     let sources = [from.join("file"), from.join("sub")];
-    let done = receive(&sources, ReceiveSpec { modes: Modes::Exact, ..replacing(&into) });
+    let done = receive(&sources, ReceiveRequest { modes: Modes::Exact, ..replacing(&into) });
     assert_eq!((told(&done), done.outcome.failed_count, done.outcome.unchanged), (vec![], 0, 1));
     mode(&into, 0o700);
     assert_eq!(into.join("file").metadata().unwrap().permissions().mode() & 0o777, 0o640);
@@ -337,7 +337,7 @@ fn child_receives_onto_a_mount() {
     // The receiver gives the file a mode that keeps its owner from reading it.
     fs::write(into.join("sub/file"), "old").unwrap();
     mode(&into.join("sub/file"), 0o200);
-    let done = receive(&[from.join("sub")], ReceiveSpec { confirms: true, ..replacing(&into) });
+    let done = receive(&[from.join("sub")], ReceiveRequest { report_stored: true, ..replacing(&into) });
     assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
     assert_eq!(into.join("sub/file").metadata().unwrap().permissions().mode() & 0o777, 0o200);
     mode(&into.join("sub/file"), 0o600);

@@ -5,17 +5,18 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use store::{
-    Batch, BatchSource, FilesError, Filter, Kind, Links, Root, ScanOptions, Scanner, SkipReason, Skipped, Wanted,
+    Batch, BatchSource, EntryKind, FilesError, Filter, LinkPolicy, Scanner, SkipReason, Skipped, SourceItem,
+    SourceOptions, Wanted,
 };
 use tempfile::{TempDir, tempdir};
 
 use crate::common::noise;
 
-pub(crate) fn scan(roots: Vec<Root>, options: &ScanOptions) -> Vec<Batch> {
+pub(crate) fn scan(roots: Vec<SourceItem>, options: &SourceOptions) -> Vec<Batch> {
     Scanner::new(roots, options.clone()).unwrap().collect()
 }
 
-pub(crate) fn refused(roots: Vec<Root>, options: &ScanOptions) -> FilesError {
+pub(crate) fn refused(roots: Vec<SourceItem>, options: &SourceOptions) -> FilesError {
     Scanner::new(roots, options.clone()).unwrap_err()
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn tree(files: &[&str]) -> TempDir {
     dir
 }
 
-fn object(roots: Vec<Root>, options: &ScanOptions) -> String {
+fn object(roots: Vec<SourceItem>, options: &SourceOptions) -> String {
     let mut scanner = Scanner::new(roots, options.clone()).unwrap();
     let (batch, roots) = (scanner.next().unwrap(), scanner.roots());
     let source = BatchSource::new(Arc::new(batch), roots, Wanted::all());
@@ -54,23 +55,23 @@ fn object(roots: Vec<Root>, options: &ScanOptions) -> String {
 #[test]
 fn a_slash_at_the_end_means_what_is_in_the_folder() {
     let from = tree(&["dir/f", "dir/inner/g"]);
-    let plain = ScanOptions::default();
-    let typed = |form: &str| Root::typed(from.path().join(form).as_os_str());
+    let plain = SourceOptions::default();
+    let typed = |form: &str| SourceItem::typed(from.path().join(form).as_os_str());
     assert_eq!(paths(&scan(vec![typed("dir")], &plain)), ["dir", "dir/f", "dir/inner", "dir/inner/g"]);
     for form in ["dir/", "dir//", "dir/.", "dir/./", "dir/inner/.."] {
         assert_eq!(paths(&scan(vec![typed(form)], &plain)), ["f", "inner", "inner/g"], "{form}");
         assert_eq!(object(vec![typed(form)], &plain), "dir/fdir/inner/g", "{form}");
     }
-    let renamed = Root { path: from.path().join("dir/inner"), name: Some(b"new".to_vec()) };
+    let renamed = SourceItem { path: from.path().join("dir/inner"), name: Some(b"new".to_vec()) };
     assert_eq!(paths(&scan(vec![renamed.clone()], &plain)), ["new", "new/g"]);
     assert_eq!(object(vec![renamed], &plain), "dir/inner/g");
     assert!(matches!(refused(vec![typed("dir/f/.")], &plain), FilesError::SourceAbsent { .. }));
     assert!(matches!(
-        refused(vec![Root::contents(from.path().join("dir/f"))], &plain),
+        refused(vec![SourceItem::contents(from.path().join("dir/f"))], &plain),
         FilesError::SourceUnusable { .. }
     ));
     for name in ["a/b", ".", "..", "a\0b"] {
-        let root = Root { path: from.path().join("dir"), name: Some(name.into()) };
+        let root = SourceItem { path: from.path().join("dir"), name: Some(name.into()) };
         assert!(matches!(refused(vec![root], &plain), FilesError::SourceUnusable { .. }), "{name:?}");
     }
 }
@@ -78,14 +79,14 @@ fn a_slash_at_the_end_means_what_is_in_the_folder() {
 #[test]
 fn contents_of_several_folders_come_together_unless_names_are_the_same() {
     let from = tree(&["a/1", "a/x/2", "b/3", "b/same", "c/same", "d/4"]);
-    let root = |name: &str| Root::contents(from.path().join(name));
-    let mut options = ScanOptions::default();
-    let roots = vec![root("a"), Root::new(from.path().join("d")), root("b")];
+    let root = |name: &str| SourceItem::contents(from.path().join(name));
+    let mut options = SourceOptions::default();
+    let roots = vec![root("a"), SourceItem::new(from.path().join("d")), root("b")];
     assert_eq!(paths(&scan(roots.clone(), &options)), ["1", "x", "x/2", "d", "d/4", "3", "same"]);
     assert_eq!(object(roots, &options), "a/1a/x/2d/4b/3b/same");
     let error = refused(vec![root("b"), root("c")], &options);
     assert!(matches!(&error, FilesError::SameName { name, .. } if name == b"same"), "{error}");
-    let error = refused(vec![root("b"), Root::new(from.path().join("c/same"))], &options);
+    let error = refused(vec![root("b"), SourceItem::new(from.path().join("c/same"))], &options);
     assert!(matches!(&error, FilesError::SameName { name, .. } if name == b"same"), "{error}");
     options.filter = Arc::new(Filter::parse(b"- same").unwrap());
     assert_eq!(paths(&scan(vec![root("b"), root("c")], &options)), ["3"]);
@@ -95,16 +96,19 @@ fn contents_of_several_folders_come_together_unless_names_are_the_same() {
 fn folders_need_to_be_asked_for() {
     let from = tree(&["dir/f"]);
     symlink("dir", from.path().join("link")).unwrap();
-    let mut options = ScanOptions { recursive: false, ..ScanOptions::default() };
-    assert_eq!(paths(&scan(vec![Root::new(from.path().join("dir/f"))], &options)), ["f"]);
-    assert_eq!(paths(&scan(vec![Root::new(from.path().join("link"))], &options)), ["link"]);
-    for root in [Root::new(from.path().join("dir")), Root::contents(from.path().join("dir"))] {
+    let mut options = SourceOptions { recursive: false, ..SourceOptions::default() };
+    assert_eq!(paths(&scan(vec![SourceItem::new(from.path().join("dir/f"))], &options)), ["f"]);
+    assert_eq!(paths(&scan(vec![SourceItem::new(from.path().join("link"))], &options)), ["link"]);
+    for root in [SourceItem::new(from.path().join("dir")), SourceItem::contents(from.path().join("dir"))] {
         let error = refused(vec![root], &options);
         assert!(error.to_string().ends_with("dir is a folder"), "{error}");
         assert_eq!(error.kind(), request::ErrorKind::Usage);
     }
-    options.links = Links::Follow;
-    assert!(matches!(refused(vec![Root::new(from.path().join("link"))], &options), FilesError::NotRecursive { .. }));
+    options.links = LinkPolicy::Follow;
+    assert!(matches!(
+        refused(vec![SourceItem::new(from.path().join("link"))], &options),
+        FilesError::NotRecursive { .. }
+    ));
 }
 
 fn linked() -> TempDir {
@@ -126,8 +130,8 @@ fn linked() -> TempDir {
 #[test]
 fn links_are_followed_and_circles_end() {
     let from = linked();
-    let options = ScanOptions { links: Links::Follow, ..ScanOptions::default() };
-    let root = vec![Root::new(from.path().join("d"))];
+    let options = SourceOptions { links: LinkPolicy::Follow, ..SourceOptions::default() };
+    let root = vec![SourceItem::new(from.path().join("d"))];
     let batches = scan(root.clone(), &options);
     let sent = ["d", "d/f", "d/in", "d/in/g", "d/to-file", "d/to-folder", "d/to-folder/h"];
     assert_eq!(paths(&batches), sent);
@@ -142,37 +146,37 @@ fn links_are_followed_and_circles_end() {
         ]
     );
     assert_eq!(object(root, &options), "d/fd/in/gd/fother/h");
-    let item = scan(vec![Root::new(from.path().join("d/to-folder"))], &options);
+    let item = scan(vec![SourceItem::new(from.path().join("d/to-folder"))], &options);
     assert_eq!(paths(&item)[..2], ["to-folder", "to-folder/back"]);
 }
 
 #[test]
 fn links_are_left_out_and_one_that_is_named_is_refused() {
     let from = linked();
-    let options = ScanOptions { links: Links::Skip, ..ScanOptions::default() };
-    let batches = scan(vec![Root::new(from.path().join("d"))], &options);
+    let options = SourceOptions { links: LinkPolicy::Skip, ..SourceOptions::default() };
+    let batches = scan(vec![SourceItem::new(from.path().join("d"))], &options);
     assert_eq!(paths(&batches), ["d", "d/f", "d/in", "d/in/g"]);
     let left_out = skipped(&batches);
     assert_eq!(left_out.len(), 6, "{left_out:?}");
     assert!(left_out.iter().all(|(_, reason)| *reason == SkipReason::Link && !reason.is_failure()), "{left_out:?}");
-    let error = refused(vec![Root::new(from.path().join("d/to-file"))], &options);
+    let error = refused(vec![SourceItem::new(from.path().join("d/to-file"))], &options);
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
-    assert_eq!(paths(&scan(vec![Root::typed(from.path().join("d/to-folder/").as_os_str())], &options)), ["h"]);
+    assert_eq!(paths(&scan(vec![SourceItem::typed(from.path().join("d/to-folder/").as_os_str())], &options)), ["h"]);
 }
 
 #[test]
 fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
     let from = linked();
-    let options = ScanOptions { follow_items: true, ..ScanOptions::default() };
-    let at = |name: &str| Root::new(from.path().join(name));
+    let options = SourceOptions { follow_items: true, ..SourceOptions::default() };
+    let at = |name: &str| SourceItem::new(from.path().join(name));
     let roots = vec![at("d/to-file"), at("d/to-folder")];
     assert_eq!(Scanner::new(roots.clone(), options.clone()).unwrap().roots().followed(), 2);
     let batches = scan(roots.clone(), &options);
     assert_eq!(paths(&batches), ["to-file", "to-folder", "to-folder/back", "to-folder/h"]);
-    assert!(matches!(batches[0].entries[2].kind, Kind::Symlink { .. }), "links in folders stay links");
+    assert!(matches!(batches[0].entries[2].kind, EntryKind::Symlink { .. }), "links in folders stay links");
     assert_eq!(object(roots.clone(), &options), "d/fother/h");
-    assert_eq!(Scanner::new(roots, ScanOptions::default()).unwrap().roots().followed(), 0);
-    let named = Root { name: Some(b"other name".to_vec()), ..at("d/to-file") };
+    assert_eq!(Scanner::new(roots, SourceOptions::default()).unwrap().roots().followed(), 0);
+    let named = SourceItem { name: Some(b"other name".to_vec()), ..at("d/to-file") };
     assert_eq!(paths(&scan(vec![named], &options)), ["other name"]);
     assert_eq!(Scanner::new(vec![at("d")], options.clone()).unwrap().roots().followed(), 0);
     for (link, reason) in
@@ -192,17 +196,17 @@ fn a_file_met_again_is_a_hard_link_where_those_are_asked_for() {
     for (file, link) in [("d/a", "d/b"), ("d/a", "d/e/c"), ("out", "d/e/half")] {
         fs::hard_link(at(file), at(link)).unwrap();
     }
-    let kinds = |options: &ScanOptions| -> Vec<String> {
-        let batches = scan(vec![Root::new(at("d"))], options);
-        let kind = |kind: &Kind| match kind {
-            Kind::HardLink { target } => format!("= {}", String::from_utf8_lossy(target)),
-            Kind::File { size, .. } => size.to_string(),
+    let kinds = |options: &SourceOptions| -> Vec<String> {
+        let batches = scan(vec![SourceItem::new(at("d"))], options);
+        let kind = |kind: &EntryKind| match kind {
+            EntryKind::HardLink { target } => format!("= {}", String::from_utf8_lossy(target)),
+            EntryKind::File { size, .. } => size.to_string(),
             _ => "folder".to_owned(),
         };
         assert_eq!(batches[0].length, batches[0].entries.iter().map(store::Entry::size).sum::<u64>());
         batches[0].entries.iter().map(|entry| kind(&entry.kind)).collect()
     };
-    let mut options = ScanOptions::default();
+    let mut options = SourceOptions::default();
     // d, d/a, d/b, d/e, d/e/c, d/e/half, d/other
     assert_eq!(kinds(&options), ["folder", "3", "3", "folder", "3", "3", "7"]);
     options.hard_links = true;
@@ -217,10 +221,10 @@ fn files_are_hashed_when_that_is_asked_for() {
     let content = noise(3 << 20, 1);
     fs::write(from.path().join("d/big"), &content).unwrap();
     fs::write(from.path().join("d/empty"), b"").unwrap();
-    let options = ScanOptions { hash: true, ..ScanOptions::default() };
-    let batches = scan(vec![Root::contents(from.path().join("d"))], &options);
+    let options = SourceOptions { hash: true, ..SourceOptions::default() };
+    let batches = scan(vec![SourceItem::contents(from.path().join("d"))], &options);
     let hash = |at: usize| match batches[0].entries[at].kind {
-        Kind::File { hash, .. } => hash,
+        EntryKind::File { hash, .. } => hash,
         _ => None,
     };
     assert_eq!(hash(0), Some(*blake3::hash(&content).as_bytes()));
@@ -233,41 +237,42 @@ fn what_a_filter_takes_out_is_no_entry_and_is_not_entered() {
     // It is not examined at all: otherwise it would be reported as skipped.
     symlink("nowhere", from.path().join("d/out/dangling")).unwrap();
     let filter = Arc::new(Filter::parse(b"- *.o\n- /d/out/\n+ b.c").unwrap());
-    let options = ScanOptions { links: Links::Follow, filter, ..ScanOptions::default() };
-    let batches = scan(vec![Root::new(from.path().join("d"))], &options);
+    let options = SourceOptions { links: LinkPolicy::Follow, filter, ..SourceOptions::default() };
+    let batches = scan(vec![SourceItem::new(from.path().join("d"))], &options);
     assert_eq!(paths(&batches), ["d", "d/a.c", "d/in", "d/in/c.c"]);
     assert_eq!(skipped(&batches), []);
     // The contents are at the root of the transfer now.
-    let contents = vec![Root::contents(from.path().join("d"))];
+    let contents = vec![SourceItem::contents(from.path().join("d"))];
     assert!(paths(&scan(contents, &options)).contains(&"out".to_owned()));
-    let nothing = ScanOptions { filter: Arc::new(Filter::parse(b"- *").unwrap()), ..options };
-    assert_eq!(scan(vec![Root::new(from.path().join("d"))], &nothing), []);
+    let nothing = SourceOptions { filter: Arc::new(Filter::parse(b"- *").unwrap()), ..options };
+    assert_eq!(scan(vec![SourceItem::new(from.path().join("d"))], &nothing), []);
 }
 
 #[test]
-fn a_source_is_known_by_where_it_is_and_what_is_wanted_of_it() {
+fn source_id_depends_on_path_and_options() {
     let from = tree(&["d/f", "e/f"]);
     symlink("d", from.path().join("link")).unwrap();
-    let id = |roots: Vec<Root>, options: &ScanOptions| Scanner::new(roots, options.clone()).unwrap().source_id();
-    let at = |name: &str| Root::new(from.path().join(name));
-    let plain = ScanOptions::default();
+    let id =
+        |roots: Vec<SourceItem>, options: &SourceOptions| Scanner::new(roots, options.clone()).unwrap().source_id();
+    let at = |name: &str| SourceItem::new(from.path().join(name));
+    let plain = SourceOptions::default();
     let d = id(vec![at("d")], &plain);
     assert_eq!(d, id(vec![at("d")], &plain));
     assert_eq!(d, id(vec![at("e/../d")], &plain));
-    assert_eq!(d, id(vec![at("d")], &ScanOptions { links: Links::Follow, hash: true, ..plain.clone() }));
-    let filtered = ScanOptions { filter: Arc::new(Filter::parse(b"- x").unwrap()), ..plain.clone() };
-    let included = ScanOptions { filter: Arc::new(Filter::parse(b"+ x").unwrap()), ..plain.clone() };
-    let list = |names: &[&str]| ScanOptions {
+    assert_eq!(d, id(vec![at("d")], &SourceOptions { links: LinkPolicy::Follow, hash: true, ..plain.clone() }));
+    let filtered = SourceOptions { filter: Arc::new(Filter::parse(b"- x").unwrap()), ..plain.clone() };
+    let included = SourceOptions { filter: Arc::new(Filter::parse(b"+ x").unwrap()), ..plain.clone() };
+    let list = |names: &[&str]| SourceOptions {
         files_from: Some(names.iter().map(|name| name.as_bytes().to_vec()).collect()),
         ..plain.clone()
     };
-    let contents = |name: &str| Root::contents(from.path().join(name));
+    let contents = |name: &str| SourceItem::contents(from.path().join(name));
     let different = [
         d,
         id(vec![at("e")], &plain),
         id(vec![at("link")], &plain),
         id(vec![contents("d")], &plain),
-        id(vec![Root { name: Some(b"x".to_vec()), ..at("d") }], &plain),
+        id(vec![SourceItem { name: Some(b"x".to_vec()), ..at("d") }], &plain),
         id(vec![at("d"), at("e")], &plain),
         id(vec![at("d")], &filtered),
         id(vec![at("d")], &included),

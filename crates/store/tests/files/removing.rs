@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use store::messages::StoredEntry;
 use store::{
-    Batch, BatchSource, Entry, Existing, FileSink, Kind, NoticeKind, ReceiveSpec, Removal, Root, ScanOptions, Scanner,
-    SourceOutcome, Versions,
+    Batch, BatchSource, Entry, EntryKind, Existing, FileSink, NoticeKind, ReceiveRequest, Removal, Scanner, SourceItem,
+    SourceOptions, SourceOutcome, Versions,
 };
 use tempfile::tempdir;
 
 use super::common::{BLOCK, Control, names, send_block};
 
 /// Scans the contents of a folder, whose names may be removed.
-fn scanner(folder: &Path, options: ScanOptions) -> Scanner {
-    Scanner::new(vec![Root::contents(folder)], ScanOptions { remove_sources: true, ..options }).unwrap()
+fn scanner(folder: &Path, options: SourceOptions) -> Scanner {
+    Scanner::new(vec![SourceItem::contents(folder)], SourceOptions { remove_sources: true, ..options }).unwrap()
 }
 
 fn removal(scanner: &Scanner) -> Removal {
@@ -45,7 +45,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
     files.iter().for_each(|name| fs::write(source.join(name), name).unwrap());
     fs::write(secret.join("same"), "moved/same").unwrap();
     symlink("same", source.join("link")).unwrap();
-    let mut scanner = scanner(&source, ScanOptions::default());
+    let mut scanner = scanner(&source, SourceOptions::default());
     let batch = scanner.next().unwrap();
     let mut removal = removal(&scanner);
 
@@ -91,7 +91,7 @@ fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
     for name in ["b", "c", "elsewhere"] {
         fs::hard_link(here.path().join("a"), here.path().join(name)).unwrap();
     }
-    let mut scanner = scanner(here.path(), ScanOptions::default());
+    let mut scanner = scanner(here.path(), SourceOptions::default());
     let (batch, mut removal) = (scanner.next().unwrap(), removal(&scanner));
     let (first, version) = entry(&batch, "a");
     let same = SourceOutcome::Kept(NoticeKind::SourceIsTarget);
@@ -109,17 +109,17 @@ fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
 fn a_dry_run_removes_nothing() {
     let here = tempdir().unwrap();
     fs::write(here.path().join("a"), "file").unwrap();
-    let mut scanner = scanner(here.path(), ScanOptions::default());
+    let mut scanner = scanner(here.path(), SourceOptions::default());
     let (batch, mut removal) = (scanner.next().unwrap(), Removal::new(scanner.roots(), true));
     assert_eq!(remove(&mut removal, &batch, "a"), SourceOutcome::Removed);
     assert_eq!(names(here.path()), ["a"]);
 }
 
 /// Sends the contents of `source` into `target`; returns the paths that are told as stored before the end and after.
-fn stored(source: &Path, target: &Path, spec: ReceiveSpec, links: bool) -> [Vec<String>; 2] {
-    let mut scanner = scanner(source, ScanOptions { hard_links: links, ..ScanOptions::default() });
+fn stored(source: &Path, target: &Path, spec: ReceiveRequest, links: bool) -> [Vec<String>; 2] {
+    let mut scanner = scanner(source, SourceOptions { hard_links: links, ..SourceOptions::default() });
     let batch = Arc::new(scanner.next().unwrap());
-    let spec = ReceiveSpec { target: target.to_owned(), confirms: true, ..spec };
+    let spec = ReceiveRequest { target: target.to_owned(), report_stored: true, ..spec };
     let dry_run = spec.dry_run;
     let receiving = FileSink::new(spec).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -143,7 +143,7 @@ fn stored(source: &Path, target: &Path, spec: ReceiveSpec, links: bool) -> [Vec<
 }
 
 #[test]
-fn what_stands_as_it_was_sent_is_told_and_nothing_else() {
+fn remove_sources_reports_stored_only() {
     let here = tempdir().unwrap();
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     for folder in [&source, &source.join("in"), &target, &target.join("blocked"), &target.join("blocked/in")] {
@@ -159,13 +159,13 @@ fn what_stands_as_it_was_sent_is_told_and_nothing_else() {
     File::options().write(true).open(target.join("same")).unwrap().set_modified(time).unwrap();
     fs::write(target.join("newer"), "newer").unwrap();
 
-    let keep_newer = ReceiveSpec { existing: Existing::KeepNewer, ..ReceiveSpec::into_directory("") };
-    let told = stored(&source, &target, ReceiveSpec { dry_run: true, ..keep_newer.clone() }, true);
+    let keep_newer = ReceiveRequest { existing: Existing::KeepNewer, ..ReceiveRequest::into_directory("") };
+    let told = stored(&source, &target, ReceiveRequest { dry_run: true, ..keep_newer.clone() }, true);
     assert_eq!(told, [vec!["changes", "in/new", "link", "linked", "same"], vec![]]);
     let told = stored(&source, &target, keep_newer, true);
     assert_eq!(told, [vec!["changes", "in/new", "link", "same"], vec!["linked"]]);
     // Nothing is known of what is kept, even if it looks the same.
-    let skip = ReceiveSpec { existing: Existing::Skip, ..ReceiveSpec::into_directory("") };
+    let skip = ReceiveRequest { existing: Existing::Skip, ..ReceiveRequest::into_directory("") };
     fs::write(source.join("more"), "").unwrap();
     assert_eq!(stored(&source, &target, skip, true), [vec!["more"], vec![]]);
 }
@@ -176,14 +176,14 @@ fn nothing_is_told_unasked() {
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), "file").unwrap();
-    let mut scanner = scanner(&source, ScanOptions::default());
+    let mut scanner = scanner(&source, SourceOptions::default());
     let batch = Arc::new(scanner.next().unwrap());
-    let receiving = FileSink::new(ReceiveSpec::into_directory(&target)).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(&target)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch).unwrap();
     let object = BatchSource::new(Arc::clone(&batch), scanner.roots(), control.wanted.clone());
     send_block(&mut control, &object, 0, 0, false).unwrap();
     receiving.finish(&control.end()).unwrap();
     assert_eq!((receiving.take_stored(), names(&target)), (vec![], vec!["file".to_owned()]));
-    assert!(matches!(batch.entries[0].kind, Kind::File { .. }));
+    assert!(matches!(batch.entries[0].kind, EntryKind::File { .. }));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::{BatchSource, Existing, FileSink, FilesError, ReceiveSpec, Root, ScanOptions, Scanner};
+use store::{BatchSource, Existing, FileSink, FilesError, ReceiveRequest, Scanner, SourceItem, SourceOptions};
 use tempfile::TempDir;
 
 use crate::common::{BLOCK, Control, Done, noise, quick_dir, send_block, snapshot, transfer_as};
@@ -41,13 +41,14 @@ impl Interrupted {
         ["a", "b", "c"].iter().map(|name| self.from.path().join(name)).collect()
     }
 
-    fn spec(&self) -> ReceiveSpec {
-        ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(self.into.path()) }
+    fn spec(&self) -> ReceiveRequest {
+        ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(self.into.path()) }
     }
 
     /// Receives the blocks for which `is_sent` returns true and is then killed, with nothing in place.
     fn run(&self, is_sent: impl Fn(u32) -> bool) {
-        let scanner = Scanner::new(self.sources().iter().map(Root::new).collect(), ScanOptions::default()).unwrap();
+        let scanner =
+            Scanner::new(self.sources().iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap();
         let roots = scanner.roots();
         let receiving = FileSink::new(self.spec()).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
@@ -105,7 +106,7 @@ type Alteration<'a> = &'a dyn Fn(&Interrupted);
 
 /// Each alteration costs only the touched blocks of the altered file.
 #[test]
-fn what_was_altered_between_two_runs_is_received_again() {
+fn resume_altered_range_received_again() {
     let first_of_b = (BORDER + BLOCK - LONG) as u64;
     let last_of_a = (LONG - BORDER) as u64;
     let last_of_b = ((2 * LONG) % BLOCK) as u64;
@@ -141,10 +142,10 @@ fn what_was_altered_between_two_runs_is_received_again() {
 }
 
 #[test]
-fn who_trusts_the_staging_folder_gets_what_is_in_it_and_is_told_how_much() {
+fn trust_staging_counts_unverified() {
     let here = Interrupted::new();
     change(&here.staged("a"), 7);
-    let spec = ReceiveSpec { trust_staging: true, ..here.spec() };
+    let spec = ReceiveRequest { trust_staging: true, ..here.spec() };
     let done = transfer_as(&here.sources(), spec, 1, &mut |_| {}).unwrap();
     let kept = (2 * LONG + SMALL) as u64 - WANTED;
     assert_eq!((done.wanted, done.outcome.unchecked, done.outcome.altered), (WANTED, kept, 0));
@@ -160,7 +161,7 @@ fn an_altered_range_is_struck_from_the_record_before_it_is_written() {
     let here = Interrupted::new();
     change(&here.staged("a"), 3 * BLOCK + 7);
     here.run(|_| false);
-    let spec = ReceiveSpec { trust_staging: true, ..here.spec() };
+    let spec = ReceiveRequest { trust_staging: true, ..here.spec() };
     let done = transfer_as(&here.sources(), spec, 1, &mut |_| {}).unwrap();
     assert_eq!(done.wanted, WANTED + BLOCK as u64);
     assert!(fs::read(here.into.path().join("a")).unwrap() == noise(LONG, 1));
@@ -173,7 +174,8 @@ fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
     let mut control = Control::begin(&receiving).unwrap();
     assert_eq!(receiving.bytes_to_check(), (2 * LONG + SMALL) as u64 - WANTED);
     receiving.stop();
-    let batch = Scanner::new(here.sources().iter().map(Root::new).collect(), ScanOptions::default()).unwrap().next();
+    let batch =
+        Scanner::new(here.sources().iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap().next();
     let stopped = control.send_manifest(&batch.unwrap());
     assert!(matches!(stopped, Err(FilesError::Over)), "{stopped:?}");
     receiving.abandon(false).unwrap();
@@ -189,10 +191,10 @@ fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
     fs::create_dir(from.path().join("tree")).unwrap();
     fs::write(from.path().join("tree/long"), noise(LONG, 1)).unwrap();
     let target = into.path().join("name");
-    let spec = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::to_target(&target) };
+    let spec = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::to_target(&target) };
     let manifest = |receiving: &FileSink| {
-        let root = Root::new(from.path().join("tree"));
-        let batch = Scanner::new(vec![root], ScanOptions::default()).unwrap().next().unwrap();
+        let root = SourceItem::new(from.path().join("tree"));
+        let batch = Scanner::new(vec![root], SourceOptions::default()).unwrap().next().unwrap();
         let mut control = Control::begin(receiving).unwrap();
         control.send_manifest(&batch).unwrap();
         control.wanted.length(batch.length)
@@ -203,7 +205,7 @@ fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
     assert!(target.is_dir());
 
     let before = snapshot(into.path());
-    let dry = FileSink::new(ReceiveSpec { dry_run: true, ..spec.clone() }).unwrap();
+    let dry = FileSink::new(ReceiveRequest { dry_run: true, ..spec.clone() }).unwrap();
     assert_eq!(manifest(&dry), LONG as u64);
     assert_eq!(dry.destination().rename.as_deref(), Some(&b"name"[..]), "the directory is its own");
     dry.abandon(false).unwrap();

@@ -11,8 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use store::messages::{Digest, ManifestPart, Message, Void};
 use store::{
-    BatchSource, Entry, Existing, Extra, FileSink, Kind, Modes, Mtime, ReceiveSpec, Root, ScanOptions, Scanner,
-    VoidReason, Wanted,
+    BatchSource, Entry, EntryKind, Existing, Extra, FileSink, Modes, Mtime, ReceiveRequest, Scanner, SourceItem,
+    SourceOptions, VoidReason, Wanted,
 };
 use tempfile::tempdir;
 
@@ -106,7 +106,7 @@ fn bits_that_give_rights_away_are_dropped() {
     chmod(&dir, 0o2755);
     for modes in [Modes::Masked, Modes::Exact] {
         let to = tempdir().unwrap();
-        let spec = ReceiveSpec { modes, existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
+        let spec = ReceiveRequest { modes, existing: Existing::Replace, ..ReceiveRequest::into_directory(to.path()) };
         let mode = |name: &str| to.path().join(name).metadata().unwrap().mode() & 0o7777;
         transfer_as(std::slice::from_ref(&dir), spec.clone(), 1, &mut |_| {}).unwrap();
         assert_eq!((mode("dir/suid"), mode("dir")), (0o755, 0o755), "{modes:?}");
@@ -129,7 +129,7 @@ fn new_folders_keep_the_group_bit_of_their_parent() {
     fs::create_dir_all(from.path().join("dir/inner")).unwrap();
     chmod(to.path(), 0o2755);
     for modes in [Modes::Masked, Modes::Exact] {
-        let spec = ReceiveSpec { modes, existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
+        let spec = ReceiveRequest { modes, existing: Existing::Replace, ..ReceiveRequest::into_directory(to.path()) };
         transfer_as(&[from.path().join("dir")], spec, 1, &mut |_| {}).unwrap();
         for name in ["dir", "dir/inner"] {
             assert_eq!(to.path().join(name).metadata().unwrap().mode() & 0o7777, 0o2755, "{modes:?}");
@@ -191,7 +191,7 @@ fn a_sparse_file_stays_sparse() {
 #[test]
 fn an_empty_transfer_ends_well() {
     let to = tempdir().unwrap();
-    let receiving = FileSink::new(ReceiveSpec::into_directory(to.path())).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(to.path())).unwrap();
     let outcome = receiving.finish(&Control::begin(&receiving).unwrap().end()).unwrap();
     assert_eq!(outcome.files, 0);
     assert_eq!(names(to.path()), [""; 0]);
@@ -206,12 +206,12 @@ fn workers_may_read_and_write_at_the_same_time() {
         let length = if file % 50 == 0 { 900_000 } else { 5000 };
         fs::write(dir.join(format!("{file}")), noise(length, file)).unwrap();
     }
-    let scanner = Scanner::new(vec![Root::new(dir.clone())], ScanOptions::default()).unwrap();
+    let scanner = Scanner::new(vec![SourceItem::new(dir.clone())], SourceOptions::default()).unwrap();
     let roots = scanner.roots();
     let batches: Vec<_> = scanner.collect();
     assert_eq!(batches.len(), 1);
     let batch = Arc::new(batches.into_iter().next().unwrap());
-    let receiving = FileSink::new(ReceiveSpec::into_directory(to.path())).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(to.path())).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch).unwrap();
     let source = BatchSource::new(batch, roots, Wanted::all());
@@ -247,11 +247,11 @@ fn workers_may_read_and_write_at_the_same_time() {
 #[test]
 fn a_file_is_told_once_it_stands() {
     let dir = tempdir().unwrap();
-    let receiving = FileSink::new(ReceiveSpec::into_directory(dir.path())).unwrap();
+    let receiving = FileSink::new(ReceiveRequest::into_directory(dir.path())).unwrap();
     receiving.begin(SOURCE).unwrap();
     let entry = |path: &str, size| Entry {
         path: path.into(),
-        kind: Kind::File { size, version: 0, hash: None },
+        kind: EntryKind::File { size, version: 0, hash: None },
         mode: 0o644,
         mtime: Mtime::default(),
         extra: Extra::default(),

@@ -4,13 +4,15 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use store::{Batch, FilesError, Kind, Links, MAX_BATCH_NAMES, Root, ScanOptions, Scanner, SkipReason};
+use store::{
+    Batch, EntryKind, FilesError, LinkPolicy, MAX_BATCH_NAMES, Scanner, SkipReason, SourceItem, SourceOptions,
+};
 use tempfile::tempdir;
 
 use crate::common::quick_dir;
 
 fn scan(paths: &[PathBuf]) -> Vec<Batch> {
-    Scanner::new(paths.iter().map(Root::new).collect(), ScanOptions::default()).unwrap().collect()
+    Scanner::new(paths.iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap().collect()
 }
 
 fn paths(batches: &[Batch]) -> Vec<String> {
@@ -75,8 +77,11 @@ fn long_names_close_a_batch_too() {
 fn absent_sources_are_named() {
     let from = tempdir().unwrap();
     let path = from.path().join("nothing");
-    let error = Scanner::new(vec![Root::new(from.path().to_owned()), Root::new(path.clone())], ScanOptions::default())
-        .unwrap_err();
+    let error = Scanner::new(
+        vec![SourceItem::new(from.path().to_owned()), SourceItem::new(path.clone())],
+        SourceOptions::default(),
+    )
+    .unwrap_err();
     assert!(matches!(&error, FilesError::SourceAbsent { path: named } if *named == path), "{error}");
 }
 
@@ -86,8 +91,8 @@ fn two_sources_with_one_final_name_are_refused() {
     fs::create_dir_all(from.path().join("x/same")).unwrap();
     fs::create_dir_all(from.path().join("y/same")).unwrap();
     let error = Scanner::new(
-        vec![Root::new(from.path().join("x/same")), Root::new(from.path().join("y/same/"))],
-        ScanOptions::default(),
+        vec![SourceItem::new(from.path().join("x/same")), SourceItem::new(from.path().join("y/same/"))],
+        SourceOptions::default(),
     )
     .unwrap_err();
     assert!(matches!(&error, FilesError::SameName { name, .. } if name == b"same"), "{error}");
@@ -102,10 +107,10 @@ fn final_names_are_the_last_component_or_the_resolved_one() {
     for form in ["dir", "dir/", "dir//", "dir/.", "dir/inner/.."] {
         assert_eq!(paths(&scan(&[from.path().join(form)])), ["dir", "dir/f", "dir/inner"], "{form}");
     }
-    let error = Scanner::new(vec![Root::new("/")], ScanOptions::default()).unwrap_err();
+    let error = Scanner::new(vec![SourceItem::new("/")], SourceOptions::default()).unwrap_err();
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
     let here = std::env::current_dir().unwrap();
-    let first = Scanner::new(vec![Root::new(".")], ScanOptions::default()).unwrap().next().unwrap();
+    let first = Scanner::new(vec![SourceItem::new(".")], SourceOptions::default()).unwrap().next().unwrap();
     assert_eq!(first.entries[0].path, here.file_name().unwrap().as_encoded_bytes());
 }
 
@@ -116,10 +121,10 @@ fn links_are_sent_as_links_unless_the_name_ends_in_a_slash() {
     fs::write(from.path().join("dir/f"), b"abc").unwrap();
     symlink("dir", from.path().join("link")).unwrap();
     let batches = scan(&[from.path().join("link")]);
-    assert_eq!(batches[0].entries[0].kind, Kind::Symlink { target: b"dir".to_vec() });
+    assert_eq!(batches[0].entries[0].kind, EntryKind::Symlink { target: b"dir".to_vec() });
     let batches = scan(&[from.path().join("link/")]);
     assert_eq!(paths(&batches), ["link", "link/f"]);
-    assert_eq!(batches[0].entries[0].kind, Kind::Directory);
+    assert_eq!(batches[0].entries[0].kind, EntryKind::Directory);
 }
 
 #[test]
@@ -136,7 +141,7 @@ fn sockets_and_pipes_are_noted_and_left_out() {
     let skipped: Vec<_> = batches[0].skipped.iter().map(|s| (s.path.as_slice(), s.reason)).collect();
     assert_eq!(skipped, [(&b"d/pipe"[..], SkipReason::SpecialFile), (b"d/socket", SkipReason::SpecialFile)]);
     assert!(!SkipReason::SpecialFile.is_failure());
-    let error = Scanner::new(vec![Root::new(dir.join("pipe"))], ScanOptions::default()).unwrap_err();
+    let error = Scanner::new(vec![SourceItem::new(dir.join("pipe"))], SourceOptions::default()).unwrap_err();
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
 }
 
@@ -146,9 +151,9 @@ fn sockets_and_pipes_are_noted_and_left_out() {
 fn a_file_with_content_and_no_size_is_named() {
     let from = tempdir().unwrap();
     fs::write(from.path().join("empty"), b"").unwrap();
-    let options = || [ScanOptions::default(), ScanOptions { hash: true, ..ScanOptions::default() }];
+    let options = || [SourceOptions::default(), SourceOptions { hash: true, ..SourceOptions::default() }];
     for options in options() {
-        let roots = vec![Root::new("/proc/version"), Root::new(from.path().join("empty"))];
+        let roots = vec![SourceItem::new("/proc/version"), SourceItem::new(from.path().join("empty"))];
         let batches: Vec<Batch> = Scanner::new(roots, options).unwrap().collect();
         assert_eq!(paths(&batches), ["empty"]);
         let skipped: Vec<_> = batches[0].skipped.iter().map(|s| (&s.path[..], s.reason)).collect();
@@ -165,7 +170,7 @@ fn what_vanishes_between_listing_and_looking_is_noted() {
     for file in 0..300 {
         fs::write(dir.join(format!("{file:03}")), b"").unwrap();
     }
-    let mut scanner = Scanner::new(vec![Root::new(dir.clone())], ScanOptions::default()).unwrap();
+    let mut scanner = Scanner::new(vec![SourceItem::new(dir.clone())], SourceOptions::default()).unwrap();
     assert_eq!(scanner.next().unwrap().entries.len(), 256);
     fs::remove_dir_all(&dir).unwrap();
     let rest = scanner.next().unwrap();
@@ -184,8 +189,8 @@ fn a_folder_on_another_file_system_is_not_entered_if_one_is_enough() {
     fs::write(tree.join("own/file"), b"bytes").unwrap();
     symlink("/proc/sys/fs", tree.join("elsewhere")).unwrap();
     let found = |one_file_system, item: &Path| {
-        let options = ScanOptions { one_file_system, links: Links::Follow, ..ScanOptions::default() };
-        paths(&Scanner::new(vec![Root::new(item)], options).unwrap().collect::<Vec<_>>())
+        let options = SourceOptions { one_file_system, links: LinkPolicy::Follow, ..SourceOptions::default() };
+        paths(&Scanner::new(vec![SourceItem::new(item)], options).unwrap().collect::<Vec<_>>())
     };
     assert!(found(false, &tree).len() > 4);
     assert_eq!(found(true, &tree), ["tree", "tree/elsewhere", "tree/own", "tree/own/file"]);

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use store::messages::{Digest, ManifestPart, Message, Void};
 use store::{
-    Batch, BatchSource, Entry, Existing, FailReason, FileSink, FilesError, Kind, Links, ReceiveSpec, Root, Roots,
-    ScanOptions, Scanner, VoidReason, Wanted,
+    Batch, BatchSource, Entry, EntryKind, Existing, FailReason, FileSink, FilesError, LinkPolicy, ReceiveRequest,
+    Roots, Scanner, SourceItem, SourceOptions, VoidReason, Wanted,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -29,7 +29,7 @@ fn three_files(dir: &Path) {
 fn begun(from: &TempDir) -> (PathBuf, BatchSource, Vec<u8>) {
     let dir = from.path().join("dir");
     three_files(&dir);
-    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let (batch, roots) = scanned(&dir, SourceOptions::default());
     let source = BatchSource::new(batch, roots, Wanted::all());
     let mut bytes = vec![0; BLOCK];
     source.read(0, &mut bytes);
@@ -113,7 +113,7 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
         three_files(&dir);
-        let mut scanner = Scanner::new(vec![Root::new(dir.clone())], ScanOptions::default()).unwrap();
+        let mut scanner = Scanner::new(vec![SourceItem::new(dir.clone())], SourceOptions::default()).unwrap();
         let roots = scanner.roots();
         let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
         let a = BLOCK as u64 / 2;
@@ -142,7 +142,7 @@ fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
         three_files(&dir);
-        let (batch, roots) = scanned(&dir, ScanOptions::default());
+        let (batch, roots) = scanned(&dir, SourceOptions::default());
         let source = BatchSource::new(batch, roots, Wanted::all());
         let (start, size) = (BLOCK / 2, 2 * BLOCK);
         let step = size.div_ceil(pieces);
@@ -170,7 +170,7 @@ fn a_file_of_which_a_part_is_wanted_may_not_grow() {
     let from = tempdir().unwrap();
     let path = from.path().join("file");
     fs::write(&path, noise(400_000, 1)).unwrap();
-    let mut scanner = Scanner::new(vec![Root::new(path.clone())], ScanOptions::default()).unwrap();
+    let mut scanner = Scanner::new(vec![SourceItem::new(path.clone())], SourceOptions::default()).unwrap();
     let roots = scanner.roots();
     let mut wanted = Wanted::none();
     wanted.push(200_000..400_000);
@@ -184,8 +184,8 @@ fn a_file_of_which_a_part_is_wanted_may_not_grow() {
 }
 
 /// Returns the batch of `dir` with its roots.
-fn scanned(dir: &Path, options: ScanOptions) -> (Arc<Batch>, Arc<Roots>) {
-    let mut scanner = Scanner::new(vec![Root::new(dir)], options).unwrap();
+fn scanned(dir: &Path, options: SourceOptions) -> (Arc<Batch>, Arc<Roots>) {
+    let mut scanner = Scanner::new(vec![SourceItem::new(dir)], options).unwrap();
     let roots = scanner.roots();
     (Arc::new(scanner.next().unwrap()), roots)
 }
@@ -245,7 +245,7 @@ fn what_is_no_change_of_content_does_not_void_a_file_that_is_read() {
             let from = tempdir().unwrap();
             let dir = from.path().join("dir");
             three_files(&dir);
-            let (batch, roots) = scanned(&dir, ScanOptions { hash, ..ScanOptions::default() });
+            let (batch, roots) = scanned(&dir, SourceOptions { hash, ..SourceOptions::default() });
             let now: Vec<u8> = ["a", "b", "c"].iter().flat_map(|name| fs::read(dir.join(name)).unwrap()).collect();
             let source = BatchSource::new(batch, roots, Wanted::all());
             let mut bytes = vec![0; now.len()];
@@ -279,8 +279,8 @@ fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_stat
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     three_files(&dir);
-    let (plain, roots) = scanned(&dir, ScanOptions::default());
-    let (hashed, _) = scanned(&dir, ScanOptions { hash: true, ..ScanOptions::default() });
+    let (plain, roots) = scanned(&dir, SourceOptions::default());
+    let (hashed, _) = scanned(&dir, SourceOptions { hash: true, ..SourceOptions::default() });
     forge(&dir.join("b"));
     forge(&dir.join("c"));
     let now: Vec<u8> = ["a", "b", "c"].iter().flat_map(|name| fs::read(dir.join(name)).unwrap()).collect();
@@ -321,7 +321,7 @@ fn the_object_is_what_is_wanted() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     three_files(&dir);
-    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let (batch, roots) = scanned(&dir, SourceOptions::default());
     let full: Vec<u8> = [noise(BLOCK / 2, 1), noise(2 * BLOCK, 2), noise(BLOCK / 2, 3)].concat();
     for seed in 0..50 {
         let cuts = noise(64, seed);
@@ -383,8 +383,8 @@ fn a_folder_that_became_a_link_leads_nowhere() {
             .unwrap();
         fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
     }
-    for (options, read) in [(Links::Copy, [0; 2]), (Links::Follow, *b"se")] {
-        let (batch, roots) = scanned(&dir, ScanOptions { links: options, ..ScanOptions::default() });
+    for (options, read) in [(LinkPolicy::Copy, [0; 2]), (LinkPolicy::Follow, *b"se")] {
+        let (batch, roots) = scanned(&dir, SourceOptions { links: options, ..SourceOptions::default() });
         fs::rename(dir.join("in"), from.path().join("away")).unwrap();
         symlink("../secret", dir.join("in")).unwrap();
         let source = BatchSource::new(batch, roots, Wanted::all());
@@ -414,7 +414,7 @@ fn names_deeper_than_the_system_takes_paths_are_read() {
         fs::File::from(file).write_all(name.as_bytes()).unwrap();
     }
     fs::write(dir.join("y"), b"y").unwrap();
-    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let (batch, roots) = scanned(&dir, SourceOptions::default());
     assert_eq!((batch.entries.len(), batch.skipped.len(), batch.length), (84, 0, 43));
     let source = BatchSource::new(batch, roots, Wanted::all());
     let mut bytes = [0; 43];
@@ -427,7 +427,7 @@ fn ranges_outside_the_object_are_zeros() {
     let from = tempdir().unwrap();
     let path = from.path().join("one");
     fs::write(&path, b"x").unwrap();
-    let mut scanner = Scanner::new(vec![Root::new(path)], ScanOptions::default()).unwrap();
+    let mut scanner = Scanner::new(vec![SourceItem::new(path)], SourceOptions::default()).unwrap();
     let roots = scanner.roots();
     let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
     let mut bytes = [7; 4];
@@ -472,7 +472,7 @@ proptest! {
         let mut untouched = [true; 3];
         let mut states: Vec<Vec<Vec<u8>>> = (0..3).map(|at| vec![noise(LENGTHS[at], at as u64)]).collect();
         (0..3).for_each(|at| fs::write(file(at), &states[at][0]).unwrap());
-        let mut scanner = Scanner::new(vec![Root::contents(from.path())], ScanOptions::default()).unwrap();
+        let mut scanner = Scanner::new(vec![SourceItem::contents(from.path())], SourceOptions::default()).unwrap();
         let roots = scanner.roots();
         let source = BatchSource::new(Arc::new(scanner.next().unwrap()), roots, Wanted::all());
         let pieces = LENGTHS.iter().sum::<usize>().div_ceil(PIECE);
@@ -518,7 +518,7 @@ proptest! {
 }
 
 fn file(name: &str, size: u64) -> Entry {
-    entry(name, Kind::File { size, version: 0, hash: None })
+    entry(name, EntryKind::File { size, version: 0, hash: None })
 }
 
 fn part(batch: u32, again: bool, entries: Vec<Entry>) -> Message {
@@ -548,10 +548,10 @@ fn voided_a(sink: &FileSink, reason: VoidReason) -> Control<'_> {
 
 /// What was voided may come once more, whatever else a sender says.
 #[test]
-fn only_what_was_voided_comes_again_and_only_once() {
+fn changed_file_resent_once() {
     let again = |name: &str| part(2, true, vec![file(name, 5)]);
     let twice = part(2, true, vec![file("a", 5), file("a", 5)]);
-    let folder = part(2, true, vec![Entry { kind: Kind::Directory, ..file("a", 0) }]);
+    let folder = part(2, true, vec![Entry { kind: EntryKind::Directory, ..file("a", 0) }]);
     let (changed, vanished) = (VoidReason::Changed, VoidReason::Vanished);
     for (name, reason, message) in [
         ("one that is in place", changed, again("b")),
@@ -561,7 +561,7 @@ fn only_what_was_voided_comes_again_and_only_once() {
         ("a folder", changed, folder),
     ] {
         let to = tempdir().unwrap();
-        let spec = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(to.path()) };
+        let spec = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(to.path()) };
         let sink = FileSink::new(spec).unwrap();
         let refused = voided_a(&sink, reason).send(&message);
         assert!(
@@ -571,7 +571,7 @@ fn only_what_was_voided_comes_again_and_only_once() {
         assert_eq!(names(to.path()).iter().filter(|name| !name.starts_with('.')).count(), 1);
     }
     let to = tempdir().unwrap();
-    let sink = FileSink::new(ReceiveSpec::into_directory(to.path())).unwrap();
+    let sink = FileSink::new(ReceiveRequest::into_directory(to.path())).unwrap();
     let mut control = voided_a(&sink, changed);
     control.send(&again("a")).unwrap();
     control.send(&void(2, changed)).unwrap();
@@ -592,7 +592,7 @@ fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
         three_files(&dir);
-        let (batch, roots) = scanned(&dir, ScanOptions::default());
+        let (batch, roots) = scanned(&dir, SourceOptions::default());
         let first = BatchSource::new(Arc::clone(&batch), Arc::clone(&roots), Wanted::all());
         let (again, ends) = first.entry_again(2).unwrap();
         assert_eq!(again.path, b"dir/b");
@@ -615,7 +615,7 @@ fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
     fs::create_dir(&dir).unwrap();
     let file = dir.join("file");
     fs::write(&file, noise(4 * BLOCK, 1)).unwrap();
-    let (batch, roots) = scanned(&dir, ScanOptions::default());
+    let (batch, roots) = scanned(&dir, SourceOptions::default());
     let source: &dyn store::TreeObject = &BatchSource::new(batch, roots, Wanted::all());
     let half = 2 * BLOCK as u64;
     source.copy(0, half, &to, 0).unwrap().unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use store::{Existing, FileSink, LeftReason, NoticeKind, ReceiveSpec, Root, ScanOptions, Scanner};
+use store::{Existing, FileSink, LeftReason, NoticeKind, ReceiveRequest, Scanner, SourceItem, SourceOptions};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{Control, names, noise, transfer_as};
@@ -79,8 +79,8 @@ fn sources(home: &Path) -> Vec<PathBuf> {
     sources
 }
 
-fn spec(into: &Path) -> ReceiveSpec {
-    ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(into) }
+fn spec(into: &Path) -> ReceiveRequest {
+    ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(into) }
 }
 
 /// Such file systems keep a file that is removed while it is open, and so the directory that it is in.
@@ -105,7 +105,7 @@ fn no_staging_directory_stays_where_removed_files_are_kept_until_they_are_closed
         let into = mnt.join("given up");
         let receiving = FileSink::new(spec(&into)).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
-        for batch in Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap() {
+        for batch in Scanner::new(sources.iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap() {
             control.send_manifest(&batch).unwrap();
         }
         receiving.write(0, 0, &noise(100_000, 0)).unwrap();
@@ -156,6 +156,6 @@ fn child_receives() {
     // The sender hears of it once.
     let told: Vec<_> = done.notices.iter().map(|notice| (notice.kind, notice.path.as_slice())).collect();
     let left = done.outcome.staging_left.as_ref().map(|left| left.path.as_os_str().as_encoded_bytes());
-    assert_eq!(told, left.map(|path| (NoticeKind::Abandoned, path)).into_iter().collect::<Vec<_>>());
+    assert_eq!(told, left.map(|path| (NoticeKind::StaleStaging, path)).into_iter().collect::<Vec<_>>());
     println!("left: {:?}", done.outcome.staging_left.map(|left| left.reason));
 }

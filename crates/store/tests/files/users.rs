@@ -11,7 +11,9 @@ use std::process::{Child, Command, Stdio};
 use data_encoding::BASE32_NOPAD;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use rustix::process::geteuid;
-use store::{Compare, Existing, FileSink, Modes, NoticeKind, ReceiveSpec, Requested, Root, ScanOptions, Scanner};
+use store::{
+    Compare, Existing, FileSink, Modes, NoticeKind, ReceiveRequest, RequestedItems, Scanner, SourceItem, SourceOptions,
+};
 use tempfile::tempdir;
 
 use crate::common::{Control, SOURCE, noise, snapshot, transfer_as};
@@ -157,7 +159,7 @@ fn child_receives_there() {
     for (seed, path) in (0..).zip(&sources) {
         fs::write(path, noise(1_500_000, seed)).unwrap();
     }
-    let spec = || ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(&into) };
+    let spec = || ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(&into) };
     let is_sticky = into.metadata().unwrap().mode() & 0o1000 != 0;
     for round in 0..5 {
         if is_sticky {
@@ -176,8 +178,8 @@ fn child_receives_there() {
 }
 
 /// Receives the first blocks and is then killed.
-pub(crate) fn interrupt(sources: &[PathBuf], spec: ReceiveSpec) {
-    let scanner = Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap();
+pub(crate) fn interrupt(sources: &[PathBuf], spec: ReceiveRequest) {
+    let scanner = Scanner::new(sources.iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap();
     let roots = scanner.roots();
     let receiving = FileSink::new(spec).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -225,12 +227,12 @@ fn child_changes_attributes() {
         let times = Timestamps { last_access: time, last_modification: time };
         utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
     }
-    let base = ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(&into) };
-    let spec = ReceiveSpec { modes: Modes::Exact, compare: Compare::Checksum, ..base };
-    let scan = ScanOptions { hash: true, ..ScanOptions::default() };
+    let base = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(&into) };
+    let spec = ReceiveRequest { modes: Modes::Exact, compare: Compare::Checksum, ..base };
+    let scan = SourceOptions { hash: true, ..SourceOptions::default() };
     let receiving = FileSink::new(spec).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    for batch in Scanner::new(sources.iter().map(Root::new).collect(), scan).unwrap() {
+    for batch in Scanner::new(sources.iter().map(SourceItem::new).collect(), scan).unwrap() {
         control.send_manifest(&batch).unwrap();
     }
     let outcome = receiving.finish(&control.end()).unwrap();
@@ -266,12 +268,12 @@ fn child_continues_a_read_only_copy() {
     let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     set_mode(&into.join("sub"), 0o555);
     set_mode(&into, 0o555);
-    let requested = Requested { contents: true, many: true, items: None, directory_if: None };
-    let spec = ReceiveSpec {
+    let requested = RequestedItems { contents: true, many: true, items: None, directory_if: None };
+    let spec = ReceiveRequest {
         existing: Existing::Replace,
         modes: Modes::Exact,
         requested,
-        ..ReceiveSpec::into_directory(&into)
+        ..ReceiveRequest::into_directory(&into)
     };
     for name in ["sub/file", "top", "sub/another"] {
         set_mode(&from, 0o755);
@@ -279,7 +281,7 @@ fn child_continues_a_read_only_copy() {
         fs::write(from.join(name), name).unwrap();
         set_mode(&from.join("sub"), 0o555);
         set_mode(&from, 0o555);
-        let scan = Scanner::new(vec![Root::contents(&from)], ScanOptions::default()).unwrap();
+        let scan = Scanner::new(vec![SourceItem::contents(&from)], SourceOptions::default()).unwrap();
         let done = crate::common::transfer_from(scan, spec.clone(), 1, &mut |_| {}).unwrap();
         assert!(!done.outcome.is_partial(), "{:?}", done.outcome);
         assert_eq!(fs::read(into.join(name)).unwrap(), name.as_bytes());
@@ -316,12 +318,12 @@ fn child_fills_a_writable_folder() {
     fs::write(from.join("sub/below/file"), "content").unwrap();
     fs::write(from.join("top"), "refused").unwrap();
     let sources = [from.join("sub"), from.join("top")];
-    let spec = || ReceiveSpec { existing: Existing::Replace, ..ReceiveSpec::into_directory(&into) };
+    let spec = || ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(&into) };
     let staged = || fs::read_dir(cache.join("downpour/staging")).unwrap().count();
     // A run that is broken off leaves its staging folder there.
     let receiving = FileSink::new(spec()).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    for batch in Scanner::new(sources.iter().map(Root::new).collect(), ScanOptions::default()).unwrap() {
+    for batch in Scanner::new(sources.iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap() {
         control.send_manifest(&batch).unwrap();
     }
     drop(receiving);
@@ -361,7 +363,7 @@ fn child_copies_a_program() {
 /// Copies a set-user-id program of another user with exact modes, as `sync` does. Runs as the user with this id.
 fn copy_program(folder: &Path, user: u32) {
     let into = tempdir().unwrap();
-    let spec = ReceiveSpec { modes: Modes::Exact, ..ReceiveSpec::into_directory(into.path()) };
+    let spec = ReceiveRequest { modes: Modes::Exact, ..ReceiveRequest::into_directory(into.path()) };
     transfer_as(&[folder.join("program")], spec, 1, &mut |_| {}).unwrap();
     let copied = into.path().join("program").metadata().unwrap();
     assert_eq!((copied.uid(), copied.mode() & 0o7777), (user, 0o755));

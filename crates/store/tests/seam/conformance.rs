@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use store::{
-    Compare, Content, Existing, FilesError, Filter, Kind, MAX_BATCH_ENTRIES, Modes, Node, NoticeKind, ReceiveSpec,
-    ScanOptions, SkipReason, SourceOutcome, Versions, VoidReason, Wanted,
+    Compare, Content, EntryKind, Existing, FilesError, Filter, MAX_BATCH_ENTRIES, Modes, Node, NoticeKind,
+    ReceiveRequest, SkipReason, SourceOptions, SourceOutcome, Versions, VoidReason, Wanted,
 };
 
 use crate::driver::{BLOCK, Session, Way, copy, run, transfer, transfer_with};
@@ -90,11 +90,11 @@ fn batches_say_what_they_contain_a_directory_ahead_of_what_is_in_it() {
                 let known = &sample()[&entry.path];
                 assert_eq!((entry.mode, entry.mtime), (known.mode, known.mtime), "{entry:?}");
                 match (&entry.kind, &known.content) {
-                    (Kind::File { size, hash: None, .. }, Content::File(bytes)) => {
+                    (EntryKind::File { size, hash: None, .. }, Content::File(bytes)) => {
                         assert_eq!(*size, bytes.len() as u64)
                     }
-                    (Kind::Symlink { target }, Content::Symlink(known)) => assert_eq!(target, known),
-                    (Kind::Directory, Content::Directory) => {}
+                    (EntryKind::Symlink { target }, Content::Symlink(known)) => assert_eq!(target, known),
+                    (EntryKind::Directory, Content::Directory) => {}
                     other => panic!("{other:?}"),
                 }
                 order.push(entry.path.clone());
@@ -143,7 +143,7 @@ fn what_is_read_is_what_is_wanted_at_any_place() {
 fn an_item_arrives_under_its_own_name() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
-        let spec = ReceiveSpec { modes: to.spec().modes, ..ReceiveSpec::into_directory(to.spec().target) };
+        let spec = ReceiveRequest { modes: to.spec().modes, ..ReceiveRequest::into_directory(to.spec().target) };
         transfer(&*from.item("dir"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         transfer(&*from.item("other"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         assert_eq!(to.tree(), small());
@@ -160,7 +160,7 @@ fn without_exact_modes_the_top_keeps_its_mode_and_gets_the_time() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let (mode, _) = to.top();
-        let target = to.target_with(ReceiveSpec { modes: Modes::Masked, ..to.spec() }).unwrap();
+        let target = to.target_with(ReceiveRequest { modes: Modes::Masked, ..to.spec() }).unwrap();
         transfer(&*from.source(), &*target, 1).unwrap();
         assert_eq!(to.top(), (mode, from.top().1));
     });
@@ -188,13 +188,13 @@ fn what_exists_is_treated_as_was_asked() {
             (Existing::Replace, &[]),
         ] {
             to.put(&target);
-            let target = to.target_with(ReceiveSpec { existing, ..to.spec() }).unwrap();
+            let target = to.target_with(ReceiveRequest { existing, ..to.spec() }).unwrap();
             let done = transfer(&*from.source(), &*target, 1).unwrap();
             assert_eq!(to.tree(), kept(names), "{existing:?}");
             assert_eq!(kinds(&done.notices, NoticeKind::Kept), names, "{existing:?}");
         }
         to.take("other");
-        let target = to.target_with(ReceiveSpec { existing: Existing::Only, ..to.spec() }).unwrap();
+        let target = to.target_with(ReceiveRequest { existing: Existing::UpdateOnly, ..to.spec() }).unwrap();
         let done = transfer(&*from.source(), &*target, 1).unwrap();
         assert!(!to.tree().contains_key(&b"other"[..]) && done.wanted == 0);
     });
@@ -225,8 +225,8 @@ fn other_bytes_are_found_by_time_or_by_digest() {
         let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
         assert_eq!((done.wanted, to.tree()), (0, long(2, 1)), "it has the same size and time");
         let by_digest = || {
-            let spec = ReceiveSpec { compare: Compare::Checksum, ..to.spec() };
-            let options = ScanOptions { hash: true, ..ScanOptions::default() };
+            let spec = ReceiveRequest { compare: Compare::Checksum, ..to.spec() };
+            let options = SourceOptions { hash: true, ..SourceOptions::default() };
             transfer(&*from.source_with(options).unwrap(), &*to.target_with(spec).unwrap(), 1).unwrap()
         };
         assert_eq!((by_digest().wanted, to.tree()), (150_000, long(1, 1)));
@@ -241,7 +241,7 @@ fn of_another_version_only_the_differences_come_where_both_ends_can_tell() {
         old[150_000] ^= 1;
         let version = |bytes: &[u8], number| Tree::from([(b"long".to_vec(), Node::file(bytes, 0o644, time(number)))]);
         with(from, &version(&new, 1), to, &version(&old, 2));
-        let spec = ReceiveSpec { differences: true, ..to.spec() };
+        let spec = ReceiveRequest { differences: true, ..to.spec() };
         let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!(to.tree(), version(&new, 1));
         let tells = (from.store(), to.store()) == ("local", "local");
@@ -255,7 +255,7 @@ fn links_that_lead_out_are_left_out_if_that_is_asked_for() {
         let mut tree = small();
         tree.insert(b"dir/out".to_vec(), Node::symlink("../../elsewhere", time(4)));
         with(from, &tree, to, &Tree::new());
-        let spec = ReceiveSpec { safe_links: true, ..to.spec() };
+        let spec = ReceiveRequest { safe_links: true, ..to.spec() };
         let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!((to.tree(), done.outcome.unsafe_links), (small(), 1));
         transfer(&*from.source(), &*to.target(), 1).unwrap();
@@ -271,7 +271,7 @@ fn bytes_that_come_though_nobody_wants_them_change_nothing() {
         // Some of a batch are wanted, and then none.
         for wanted in [3000, 0] {
             let source = from.source();
-            let target = to.target_with(ReceiveSpec { existing: Existing::Skip, ..to.spec() }).unwrap();
+            let target = to.target_with(ReceiveRequest { existing: Existing::Skip, ..to.spec() }).unwrap();
             let mut session = Session::new(&*source, &*target, 1);
             session.begin().unwrap();
             let batch = Arc::new(source.next_batch().unwrap().unwrap());
@@ -329,8 +329,8 @@ fn what_the_sender_lacks_is_deleted_but_for_what_the_filter_excludes() {
         }
         with(from, &sample(), to, &target);
         let filter = Filter::parse(b"- *.me").unwrap();
-        let spec = ReceiveSpec { delete: Some(filter), ..to.spec() };
-        let foreseen = ReceiveSpec { dry_run: true, ..spec.clone() };
+        let spec = ReceiveRequest { delete: Some(filter), ..to.spec() };
+        let foreseen = ReceiveRequest { dry_run: true, ..spec.clone() };
         let gone = ["a/stale", "stale", "stale dir", "stale dir/inside"];
         for spec in [foreseen, spec] {
             assert_eq!(to.tree().len(), target.len(), "nothing has changed");
@@ -348,10 +348,10 @@ fn what_the_sender_lacks_is_deleted_but_for_what_the_filter_excludes() {
 fn a_source_that_is_empty_deletes_nothing_unless_that_is_insisted_on() {
     between_all(|from, to| {
         with(from, &Tree::new(), to, &small());
-        let spec = ReceiveSpec { delete: Some(Filter::default()), ..to.spec() };
+        let spec = ReceiveRequest { delete: Some(Filter::default()), ..to.spec() };
         let done = transfer(&*from.source(), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         assert_eq!((kinds(&done.notices, NoticeKind::EmptySource).len(), to.tree()), (1, small()));
-        let spec = ReceiveSpec { force_empty: true, ..spec };
+        let spec = ReceiveRequest { force_empty: true, ..spec };
         transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!(to.tree(), Tree::new());
     });
@@ -365,7 +365,7 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
         target.remove(&b"dir/file"[..]);
         with(from, &small(), to, &target);
         let (before, top) = (to.tree(), to.top());
-        let spec = ReceiveSpec { dry_run: true, ..to.spec() };
+        let spec = ReceiveRequest { dry_run: true, ..to.spec() };
         let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!(kinds(&done.notices, NoticeKind::Create), ["dir/file"]);
         assert_eq!(kinds(&done.notices, NoticeKind::Replace), ["other"]);
@@ -378,8 +378,8 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
 fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
-        let options = ScanOptions { remove_sources: true, ..ScanOptions::default() };
-        let spec = ReceiveSpec { confirms: true, ..to.spec() };
+        let options = SourceOptions { remove_sources: true, ..SourceOptions::default() };
+        let spec = ReceiveRequest { report_stored: true, ..to.spec() };
         let source = from.source_with(options).unwrap();
         let target = to.target_with(spec).unwrap();
         // Long after it was sent.
@@ -439,12 +439,12 @@ fn what_was_skipped_is_not_deleted() {
         target.insert(b"stale".to_vec(), file(1, 1, 0o644, 1));
         with(from, &small(), to, &target);
         from.put(&[(b"link".to_vec(), Node::symlink("dir", time(2)))].into());
-        let options = ScanOptions { links: store::Links::Skip, ..ScanOptions::default() };
-        let spec = ReceiveSpec { delete: Some(Filter::default()), ..to.spec() };
+        let options = SourceOptions { links: store::LinkPolicy::Skip, ..SourceOptions::default() };
+        let spec = ReceiveRequest { delete: Some(Filter::default()), ..to.spec() };
         let done = transfer(&*from.source_with(options).unwrap(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!(done.outcome.links_left_out, 1);
         assert!(to.tree().contains_key(&b"link"[..]) && !to.tree().contains_key(&b"stale"[..]));
-        let spec = ReceiveSpec { delete: Some(Filter::default()), ..to.spec() };
+        let spec = ReceiveRequest { delete: Some(Filter::default()), ..to.spec() };
         let (source, target) = (from.source(), to.target_with(spec).unwrap());
         let mut session = Session::new(&*source, &*target, 1);
         session.begin().unwrap();
@@ -474,13 +474,13 @@ fn damaged_bytes_get_no_name() {
         let digest = store::messages::Digest { batch: 0, block: 1, digest: [1; 32] };
         target.write(0, range.start, &[7; BLOCK]).unwrap();
         target.expect_digest(&digest).unwrap();
-        let error = target.found_digest(0, 1, range, [2; 32]).unwrap_err();
+        let error = target.add_local_digest(0, 1, range, [2; 32]).unwrap_err();
         assert!(matches!(&error, FilesError::Integrity { path: Some(path), .. } if path == b"dir/file"), "{error}");
         target.abandon(false).unwrap();
         assert_eq!(to.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec()]);
         assert!(matches!(target.write(0, 0, b"late"), Err(FilesError::Over)));
         assert!(matches!(
-            target.check_end(&store::messages::End { batches: 9, ..session.end() }),
+            target.check_end(&store::messages::TransferEnd { batches: 9, ..session.end() }),
             Err(FilesError::Protocol { .. })
         ));
     });
@@ -490,7 +490,7 @@ fn damaged_bytes_get_no_name() {
 fn a_run_that_is_killed_anywhere_is_completed_by_the_next() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
-        let spec = ReceiveSpec { existing: Existing::Refuse, ..to.spec() };
+        let spec = ReceiveRequest { existing: Existing::Refuse, ..to.spec() };
         for blocks in 0..4 {
             let (source, target) = (from.source(), to.target_with(spec.clone()).unwrap());
             let mut session = Session::new(&*source, &*target, 1);
@@ -517,7 +517,7 @@ fn a_sender_may_not_name_what_was_not_asked_for() {
         to.put(&small());
         let entry = |path: &str| store::Entry {
             path: path.as_bytes().to_vec(),
-            kind: Kind::Directory,
+            kind: EntryKind::Directory,
             mode: 0o755,
             mtime: time(1),
             extra: store::Extra::default(),
@@ -532,8 +532,8 @@ fn a_sender_may_not_name_what_was_not_asked_for() {
             assert!(matches!(error, FilesError::BadName { .. }), "{path}: {error}");
         }
         let items = Some(vec![store::ItemName::Exact(b"this".to_vec())]);
-        let permitted = store::Permitted { items, ..store::Permitted::default() };
-        let target = to.target_with(ReceiveSpec { permitted, ..to.spec() }).unwrap();
+        let permitted = store::AllowedNames { items, ..store::AllowedNames::default() };
+        let target = to.target_with(ReceiveRequest { permitted, ..to.spec() }).unwrap();
         target.begin(store::SourceId([1; 16])).unwrap();
         let part = store::messages::manifest_parts(0, 0, &[entry("that")]).next().unwrap();
         assert!(matches!(target.add_manifest_part(&part), Err(FilesError::NotPermitted { .. })));

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use store::messages::{Chunks, Digest, End, ManifestPart, Message, RootHasher, Void, manifest_parts};
+use store::messages::{Chunks, Digest, ManifestPart, Message, RootHasher, TransferEnd, Void, manifest_parts};
 use store::{
     Batch, Entry, FilesError, ManifestState, Notice, ReceiveOutcome, SourceOutcome, TreeObject, TreeSource, TreeTarget,
     Versions, Wanted,
@@ -36,7 +36,7 @@ pub(crate) struct Session<'a> {
     pub(crate) target: &'a dyn TreeTarget,
     rng: Rng,
     root: RootHasher,
-    end: End,
+    end: TransferEnd,
     done: Done,
     sent: HashMap<u32, Arc<Batch>>,
     way: Way,
@@ -88,7 +88,7 @@ pub(crate) fn run(
 impl<'a> Session<'a> {
     pub(crate) fn new(source: &'a dyn TreeSource, target: &'a dyn TreeTarget, seed: u64) -> Self {
         let root = RootHasher::new();
-        let end = End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
+        let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
         let outcome = ReceiveOutcome::default();
         let done = Done { outcome, wanted: 0, placed: Vec::new(), notices: Vec::new(), removed: Vec::new() };
         Self { source, target, rng: Rng::with_seed(seed), root, end, done, sent: HashMap::new(), way: Way::Blocks }
@@ -122,8 +122,8 @@ impl<'a> Session<'a> {
     }
 
     /// What was said so far, as the last message says it.
-    pub(crate) fn end(&self) -> End {
-        End { root: self.root.root(), ..self.end }
+    pub(crate) fn end(&self) -> TransferEnd {
+        TransferEnd { root: self.root.root(), ..self.end }
     }
 
     pub(crate) fn begin(&mut self) -> Result<(), FilesError> {
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
             self.expect(&digest)?;
         }
         self.target.write(batch.number, start, &bytes)?;
-        self.target.found_digest(batch.number, block, start..end, digest.digest)?;
+        self.target.add_local_digest(batch.number, block, start..end, digest.digest)?;
         if !digest_first {
             self.expect(&digest)?;
         }
@@ -268,7 +268,7 @@ impl<'a> Session<'a> {
     /// Lets the target publish, and removes the sources of what it says is stored.
     pub(crate) fn settle(&mut self) -> Result<(), FilesError> {
         let placed = &mut self.done.placed;
-        self.target.settle(&mut |path, bytes| placed.push((path.to_vec(), bytes)))?;
+        self.target.publish_ready(&mut |path, bytes| placed.push((path.to_vec(), bytes)))?;
         self.hear();
         Ok(())
     }

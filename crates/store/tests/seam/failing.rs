@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
-use store::{Content, Fault, Faults, FilesError, Filter, Node, ReceiveSpec, ScanOptions};
+use store::{Content, Fault, Faults, FilesError, Filter, Node, ReceiveRequest, SourceOptions};
 
 use crate::driver::{Done, Way, run};
 use crate::places::{Memory, Place as _, SourcePlace as _, TargetPlace as _};
@@ -74,9 +74,9 @@ impl Case {
     }
 
     fn run(&self, seed: u64) -> Result<Done, FilesError> {
-        let options = ScanOptions { remove_sources: self.removes, ..ScanOptions::default() };
+        let options = SourceOptions { remove_sources: self.removes, ..SourceOptions::default() };
         let delete = self.deletes.then(Filter::default);
-        let spec = ReceiveSpec { delete, force_empty: true, confirms: self.removes, ..self.to.spec() };
+        let spec = ReceiveRequest { delete, force_empty: true, report_stored: self.removes, ..self.to.spec() };
         let source = self.from.source_with(options)?;
         let target = self.to.target_with(spec)?;
         // One in four within one machine.

@@ -6,7 +6,10 @@ mod memory;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use store::{Existing, FilesError, Modes, Mtime, ReceiveSpec, Requested, Root, ScanOptions, TreeSource, TreeTarget};
+use store::{
+    Existing, FilesError, Modes, Mtime, ReceiveRequest, RequestedItems, SourceItem, SourceOptions, TreeSource,
+    TreeTarget,
+};
 
 use crate::trees::Tree;
 
@@ -36,34 +39,34 @@ pub(crate) trait Place {
 
 /// A place in a store that is a source of trees.
 pub(crate) trait SourcePlace: Place {
-    fn source_of(&self, root: Root, options: ScanOptions) -> Result<Box<dyn TreeSource>, FilesError>;
+    fn source_of(&self, root: SourceItem, options: SourceOptions) -> Result<Box<dyn TreeSource>, FilesError>;
 
     /// Returns the contents of the directory as a source.
-    fn source_with(&self, options: ScanOptions) -> Result<Box<dyn TreeSource>, FilesError> {
-        self.source_of(Root::contents(self.path()), options)
+    fn source_with(&self, options: SourceOptions) -> Result<Box<dyn TreeSource>, FilesError> {
+        self.source_of(SourceItem::contents(self.path()), options)
     }
 
     fn source(&self) -> Box<dyn TreeSource> {
-        self.source_with(ScanOptions::default()).unwrap()
+        self.source_with(SourceOptions::default()).unwrap()
     }
 
     /// Returns an item of the directory as a source.
     fn item(&self, name: &str) -> Box<dyn TreeSource> {
-        self.source_of(Root::new(self.path().join(name)), ScanOptions::default()).unwrap()
+        self.source_of(SourceItem::new(self.path().join(name)), SourceOptions::default()).unwrap()
     }
 }
 
 /// A place in a store that is a target of trees.
 pub(crate) trait TargetPlace: Place {
-    fn target_with(&self, spec: ReceiveSpec) -> Result<Arc<dyn TreeTarget>, FilesError>;
+    fn target_with(&self, spec: ReceiveRequest) -> Result<Arc<dyn TreeTarget>, FilesError>;
 
     /// A request to make the directory what the source is, as far as it is not there.
-    fn spec(&self) -> ReceiveSpec {
-        ReceiveSpec {
+    fn spec(&self) -> ReceiveRequest {
+        ReceiveRequest {
             existing: Existing::Replace,
             modes: Modes::Exact,
-            requested: Requested { many: true, contents: true, ..Requested::default() },
-            ..ReceiveSpec::into_directory(self.path())
+            requested: RequestedItems { many: true, contents: true, ..RequestedItems::default() },
+            ..ReceiveRequest::into_directory(self.path())
         }
     }
 

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brief_end_may_be_left_after_one_copy_and_goes_on_where_nobody_leaves() {
+    fn close_unconfirmed_discards_after_one_copy() {
         let now = Time::ZERO;
         let mut closing = Closing::brief(now, RTT);
         assert!(!closing.may_leave());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_normal_end_may_be_left_after_its_copies_and_an_error_only_when_it_is_answered() {
+    fn close_error_discards_only_if_answered() {
         for (code, leaves) in [(0, true), (1, false), (0x105, false)] {
             let now = Time::ZERO;
             let mut closing = Closing::ours(now, RTT, 0.05, code, "");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_may_leave_once_it_has_answered() {
+    fn close_by_peer_discards_after_answer() {
         let mut closing = Closing::answering(Time::ZERO, RTT);
         assert!(!closing.may_leave());
         assert!(closing.poll(Time::ZERO).is_some());

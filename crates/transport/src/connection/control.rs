@@ -34,7 +34,7 @@ pub(super) enum ReliableFrame {
 
 /// The control stream, in both directions, and the frames that have to arrive.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(super) struct ControlStream {
     sender: ControlSender,
     receiver: ControlReceiver,
     pending: VecDeque<ReliableFrame>,
@@ -46,7 +46,7 @@ pub(super) struct Control {
     next_key: u32,
 }
 
-impl Control {
+impl ControlStream {
     /// Creates the state; the peer may have `room` unread bytes of its control stream outstanding.
     pub(super) fn new(room: u64) -> Self {
         Self {
@@ -234,14 +234,14 @@ mod tests {
 
     const PLAN: ReliableFrame = ReliableFrame::Plan(FlowId(1), 7);
 
-    fn control() -> Control {
-        let mut control = Control::new(1_000);
+    fn control() -> ControlStream {
+        let mut control = ControlStream::new(1_000);
         control.grant(1_000);
         control
     }
 
     /// Returns the frames of the next packet, of at most `most` bytes; those about flow 2 are obsolete.
-    fn take(control: &mut Control, most: usize) -> (Option<u32>, Vec<String>) {
+    fn take(control: &mut ControlStream, most: usize) -> (Option<u32>, Vec<String>) {
         let mut out = Vec::new();
         let key = control.take_frames(most, &mut out, |frame| match frame {
             ReliableFrame::Reset(FlowId(2)) => None,
@@ -251,7 +251,7 @@ mod tests {
         (key, Frames::new(&out).map(|frame| format!("{:?}", frame.expect("it is whole"))).collect())
     }
 
-    fn report(control: &mut Control, delivered: &[u32], lost: &[u32]) -> Vec<ReliableFrame> {
+    fn report(control: &mut ControlStream, delivered: &[u32], lost: &[u32]) -> Vec<ReliableFrame> {
         let sent = |key: &u32| SentPacket { number: 1, time: Time::ZERO, bytes: 100, content: Content::Control(*key) };
         let (delivered, lost): (Vec<SentPacket>, Vec<SentPacket>) =
             (delivered.iter().map(sent).collect(), lost.iter().map(sent).collect());
@@ -295,7 +295,7 @@ mod tests {
     fn echoes_follow_batches_of_data() {
         let mut control = control();
         control.push_thrice(PLAN);
-        let pending = |control: &mut Control| control.pending.drain(..).collect::<Vec<_>>();
+        let pending = |control: &mut ControlStream| control.pending.drain(..).collect::<Vec<_>>();
         assert_eq!(pending(&mut control), [PLAN]);
         for expected in [vec![PLAN], vec![PLAN], vec![]] {
             control.on_batch();

@@ -10,7 +10,7 @@ pub enum Event {
     /// The control stream has bytes to read.
     ControlReadable,
     /// The peer opens an object; its blocks are buffered until [`accept_flow`](super::Connection::accept_flow).
-    Announced {
+    ObjectAnnounced {
         /// The flow.
         flow: FlowId,
         /// Length of the object in bytes, as claimed.
@@ -19,12 +19,12 @@ pub enum Event {
         tag: u64,
     },
     /// Every byte of an accepted flow has been written, and every digest computed.
-    Received {
+    ObjectReceived {
         /// The flow.
         flow: FlowId,
     },
     /// The receiver has every block of a flow. It may still be writing them.
-    Sent {
+    ObjectDelivered {
         /// The flow.
         flow: FlowId,
     },
@@ -59,7 +59,7 @@ pub enum Event {
     },
     /// Every byte of a stream of ours that was finished has arrived; the peer's program may not have read it yet. Its
     /// last event.
-    StreamSent {
+    StreamDelivered {
         /// The flow.
         flow: FlowId,
     },
@@ -71,16 +71,16 @@ pub enum Event {
         code: u32,
     },
     /// The connection is over. The last event.
-    Closed(Closed),
+    Closed(ConnectionError),
 }
 
 /// The reason why a connection is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum ConnectionError {
     /// This side closed it.
-    ByUs,
+    LocallyClosed,
     /// The peer closed it.
-    ByPeer {
+    ClosedByPeer {
         /// 0: a normal end.
         code: u32,
         /// The peer's reason, as text.
@@ -94,7 +94,7 @@ pub enum Closed {
         offered: Vec<u32>,
     },
     /// No authentic packet arrived for too long, or no symbol did although packets without symbols arrived.
-    Dead,
+    TimedOut,
     /// The peer violated the protocol.
     Violation(&'static str),
     /// A block cannot be decoded, and its sender's profile sends nothing more of it: its bytes are lost.

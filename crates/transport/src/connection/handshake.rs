@@ -2,11 +2,11 @@
 //! responder's is the endpoint's until the initiator has proved that it takes part.
 
 use super::batch::Batch;
-use super::event::Closed;
+use super::event::ConnectionError;
 use crate::recovery::EcnCodepoint;
 use crate::secure::{Established, Initiator, Prologue};
 use crate::time::Time;
-use crate::wire::{Message1, Message2, Refused, VERSION, VersionAnswer, limits::MIN_MESSAGE1};
+use crate::wire::{Message1, Message2, RejectReason, VERSION, VersionAnswer, limits::MIN_MESSAGE1};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -121,19 +121,22 @@ impl Initiation {
 
     /// Handles a claim that the peer speaks other versions. It may be forged: the handshake continues until its time is
     /// up.
-    pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
+    pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), RejectReason> {
         let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
         if offered.contains(&VERSION) {
-            return Err(Refused::BadVersion);
+            return Err(RejectReason::BadVersion);
         }
         self.versions = Some(offered);
         Ok(())
     }
 
     /// Returns why the handshake has failed, if its time is up.
-    pub(super) fn failure(&self, now: Time) -> Option<Closed> {
-        let failure =
-            || self.versions.clone().map_or(Closed::HandshakeTimeout, |offered| Closed::VersionMismatch { offered });
+    pub(super) fn failure(&self, now: Time) -> Option<ConnectionError> {
+        let failure = || {
+            self.versions
+                .clone()
+                .map_or(ConnectionError::HandshakeTimeout, |offered| ConnectionError::VersionMismatch { offered })
+        };
         self.is_over(now).then(failure)
     }
 
@@ -178,10 +181,10 @@ impl Initiation {
         from: SocketAddr,
         message: &Message2<'_>,
         size: usize,
-    ) -> Result<Answered, Refused> {
+    ) -> Result<Answered, RejectReason> {
         // A copy of the answer sent from elsewhere must not decide the peer's address.
         if !self.remotes.iter().any(|asked| is_same(*asked, from)) {
-            return Err(Refused::Unacceptable);
+            return Err(RejectReason::Unacceptable);
         }
         let established = self.initiator.finish(message.noise)?;
         // From the 256th on, all copies carry the largest number.

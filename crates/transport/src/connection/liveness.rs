@@ -1,7 +1,7 @@
 //! Whether the peer is still there: when silence requires a PING or a probe, and when the peer is given up.
 
 use super::closing::patience;
-use super::options::Limits;
+use super::options::ConnectionConfig;
 use super::path_validator::QUIET;
 use super::timer::{Expired, Timer};
 use crate::time::Time;
@@ -80,7 +80,7 @@ pub(super) struct Liveness {
 
 impl Liveness {
     /// Creates the state of a connection that begins.
-    pub(super) const fn new(now: Time, limits: &Limits) -> Self {
+    pub(super) const fn new(now: Time, limits: &ConnectionConfig) -> Self {
         Self {
             dead_after: limits.dead_after,
             keep_alive: limits.keep_alive,

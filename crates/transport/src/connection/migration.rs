@@ -1,12 +1,12 @@
 //! The consequences of a new path: the peer, or this host, has another address (RFC 9000 section 9).
 
 use super::path_mtu::ProbeResponse;
-use super::path_validator::{AddressPair, Arrival, LastPath, PATH_FRAME, PathFrame, Validation};
-use super::{Batch, Connection, Phase};
+use super::path_validator::{AddressPair, LastPath, PATH_FRAME, PathFrame, ReceivedPacket, Validation};
+use super::{Batch, Connection, ConnectionState};
 use crate::recovery::EcnCodepoint;
 use crate::time::Time;
 use crate::trace::TraceEvent;
-use crate::wire::{Frame, PacketKind, Refused};
+use crate::wire::{Frame, PacketKind, RejectReason};
 use std::time::Duration;
 
 impl Connection {
@@ -17,8 +17,8 @@ impl Connection {
     }
 
     /// Handles the path of an authentic, new packet. Returns false for a packet that a closing connection ignores.
-    pub(super) fn on_packet_path(&mut self, now: Time, packet: Arrival) -> bool {
-        if let Phase::Closing(closing) = &mut self.phase {
+    pub(super) fn on_packet_path(&mut self, now: Time, packet: ReceivedPacket) -> bool {
+        if let ConnectionState::Closing(closing) = &mut self.phase {
             let path = self.paths.on_packet_while_closing(now, packet);
             if path == LastPath::Changed {
                 closing.follow();
@@ -55,7 +55,7 @@ impl Connection {
         match self.paths.on_response(now, path, data) {
             Validation::Migrated { rtt } => self.on_migration(now, rtt),
             Validation::Ignored => {}
-            Validation::Unsolicited => self.refuse(now, Refused::Unacceptable),
+            Validation::Unsolicited => self.refuse(now, RejectReason::Unacceptable),
         }
     }
 

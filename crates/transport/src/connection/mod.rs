@@ -13,21 +13,21 @@ mod control;
 mod crypto;
 mod event;
 mod feedback;
+mod feedback_acks;
 mod handshake;
 mod liveness;
 mod migration;
 mod options;
 mod path_mtu;
 mod path_validator;
-mod pause;
 mod receive;
-mod reconfiguring;
+mod reconfigure;
 mod recv_flows;
-mod seen_feedback;
 mod send_flows;
+mod send_wait;
 mod stats;
 mod streams;
-mod symbol_packets;
+mod symbol_log;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -35,39 +35,39 @@ mod timer;
 mod transmit;
 
 pub use batch::Batch;
-pub use event::{CloseCode, Closed, Event};
+pub use event::{CloseCode, ConnectionError, Event};
 pub use feedback::ReceivedEcn;
-pub use options::{FlowError, Limits, ObjectOptions};
-pub use reconfiguring::SetError;
+pub use options::{ConnectionConfig, FlowError, ObjectOptions};
+pub use reconfigure::ReconfigureError;
 pub use stats::{
-    CongestionStats, ConnectionStats, LimitedBy, ObjectStats, PacketStats, PathStats, SymbolStats, TimerStats,
+    CongestionStats, ConnectionStats, ObjectStats, PacketStats, PathStats, SendLimit, SymbolStats, TimerStats,
 };
-pub use streams::{Class, StreamOptions};
-pub use symbol_packets::SymbolPacket;
+pub use streams::{Priority, StreamOptions};
+pub use symbol_log::SymbolPacket;
 
-use crate::flow::{Direction, PartialBlock, PathEstimate, Reply, Request, SendFlow};
+use crate::flow::{Direction, PartialBlock, PathEstimate, SendFlow, WorkReply, WorkRequest};
 use crate::profile::Profile;
-use crate::recovery::{EcnState, PathMemory, Recovery};
+use crate::recovery::{EcnState, Recovery, SavedPath};
 use crate::secure::Secrets;
 use crate::time::{Rate, Time};
 use crate::trace::{Trace, TraceEvent};
-use crate::wire::{Announcement, FlowId, Parameters, RefusedCounts};
+use crate::wire::{Announcement, FlowId, Parameters, RejectCounts};
 use closing::Closing;
-use control::{Control, ReliableFrame};
+use control::{ControlStream, ReliableFrame};
 use crypto::Crypto;
 use feedback::Feedback;
+use feedback_acks::SeenFeedback;
 use liveness::Liveness;
 use path_mtu::PathMtu;
 use path_validator::PathValidator;
-use pause::Pause;
-use recv_flows::{Broken, RecvFlows, Violation};
-use seen_feedback::SeenFeedback;
+use recv_flows::{RecvError, RecvFlows, Violation};
 use send_flows::SendFlows;
+use send_wait::SendWait;
 use stats::Counters;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
-use symbol_packets::SymbolPackets;
+use symbol_log::SymbolPackets;
 
 /// Source symbols that may be open at once on any path: 8 MB.
 const OPEN_SYMBOLS: f64 = 6_000.0;
@@ -80,7 +80,7 @@ const ROUND: f64 = 1.25;
 
 /// The state of a connection.
 #[derive(Debug)]
-enum Phase {
+enum ConnectionState {
     /// This side has sent its first message; the keys are not agreed on.
     Handshake(Box<Initiation>),
     /// Data flows in both directions.
@@ -97,7 +97,7 @@ enum Phase {
 /// calls.
 #[derive(Debug)]
 pub struct Connection {
-    phase: Phase,
+    phase: ConnectionState,
     profile: Profile,
     /// The peer's parameters, once the handshake has delivered them.
     peer: Option<Parameters>,
@@ -109,14 +109,14 @@ pub struct Connection {
     send_flows: SendFlows,
     recv_flows: RecvFlows,
     feedback: Feedback,
-    control: Control,
+    control: ControlStream,
     seen: SeenFeedback,
-    pause: Pause,
+    pause: SendWait,
     /// The most source symbols of each kind of flow that may be open.
     most_symbols: u64,
     next_flow: u16,
     events: VecDeque<Event>,
-    requests: VecDeque<Request>,
+    requests: VecDeque<WorkRequest>,
     counters: Counters,
     symbol_packets: SymbolPackets,
     trace: Trace,
@@ -127,7 +127,7 @@ pub struct Connection {
 pub(crate) struct Parts {
     pub(crate) now: Time,
     pub(crate) profile: Profile,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ConnectionConfig,
     pub(crate) path: AddressPair,
     /// The source of all the connection's randomness.
     pub(crate) seed: [u8; 32],
@@ -138,7 +138,7 @@ pub(crate) use handshake::Initiation;
 pub(crate) use path_validator::AddressPair;
 
 impl Connection {
-    fn new(parts: Parts, phase: Phase) -> Self {
+    fn new(parts: Parts, phase: ConnectionState) -> Self {
         let Parts { now, profile, limits, path, seed, qlog } = parts;
         let mut recovery = Recovery::new(&profile.recovery, now, path.datagram_overhead());
         recovery.set_limit(profile.limit);
@@ -158,9 +158,9 @@ impl Connection {
             send_flows,
             recv_flows: RecvFlows::new(&limits, profile.feedback.blocks),
             feedback: Feedback::new(profile.feedback, true),
-            control: Control::new(limits.credit.control),
+            control: ControlStream::new(limits.credit.control),
             seen: SeenFeedback::default(),
-            pause: Pause::default(),
+            pause: SendWait::default(),
             most_symbols: limits.most_symbols,
             next_flow: 1,
             events: VecDeque::new(),
@@ -173,7 +173,7 @@ impl Connection {
     }
 
     pub(crate) fn initiate(parts: Parts, initiation: Initiation) -> Self {
-        Self::new(parts, Phase::Handshake(Box::new(initiation)))
+        Self::new(parts, ConnectionState::Handshake(Box::new(initiation)))
     }
 
     /// Creates a connection to a `peer` that was answered and whose first packet, of `payload` bytes, is to be handled
@@ -185,7 +185,7 @@ impl Connection {
         elsewhere: Option<SocketAddr>,
         payload: usize,
     ) -> Self {
-        let mut connection = Self::new(parts, Phase::Open);
+        let mut connection = Self::new(parts, ConnectionState::Open);
         connection.establish(secrets, peer);
         elsewhere.iter().for_each(|remote| connection.paths.on_first_message(*remote));
         // The peer's first packet has the size that it knows to pass in both directions.
@@ -200,7 +200,7 @@ impl Connection {
         self.send_flows.grant(peer.credit.symbols);
         self.control.grant(peer.credit.control);
         self.send_flows.allow_streams(peer.streams, peer.short_symbols);
-        self.recv_flows.set_told(peer.feedback.blocks);
+        self.recv_flows.set_block_feedback(peer.feedback.blocks);
         self.feedback = Feedback::new(peer.feedback, peer.counts_on);
         self.peer = Some(peer);
     }
@@ -228,21 +228,21 @@ impl Connection {
     }
 
     /// Returns the next piece of work for the caller, who answers with [`Connection::handle_reply`], in any order.
-    pub fn poll_request(&mut self) -> Option<Request> {
+    pub fn poll_request(&mut self) -> Option<WorkRequest> {
         self.requests.pop_front()
     }
 
     /// Handles the answer to a request.
-    pub fn handle_reply(&mut self, now: Time, reply: Reply) {
-        if !matches!(self.phase, Phase::Open) {
+    pub fn handle_reply(&mut self, now: Time, reply: WorkReply) {
+        if !matches!(self.phase, ConnectionState::Open) {
             return;
         }
         match &reply {
-            Reply::Read { .. } | Reply::Encoded(_) => self.requests.extend(self.send_flows.on_reply(reply)),
-            Reply::Digested { key, .. } if key.direction == Direction::Sending => {
+            WorkReply::Read { .. } | WorkReply::Encoded(_) => self.requests.extend(self.send_flows.on_reply(reply)),
+            WorkReply::Digested { key, .. } if key.direction == Direction::Sending => {
                 self.requests.extend(self.send_flows.on_reply(reply));
             }
-            Reply::Written { flow, block } => {
+            WorkReply::Written { flow, block } => {
                 self.trace.record(now, TraceEvent::BlockStored { flow: *flow, block: *block });
                 self.recv_flows.on_reply(reply);
             }
@@ -270,8 +270,10 @@ impl Connection {
         self.feedback.on_progress(self.recv_flows.take_progress());
         self.move_recv_events(now);
         match self.recv_flows.take_broken() {
-            Some(Broken::Violation(Violation(what))) => self.violation(now, what),
-            Some(Broken::Undecodable) => self.close_undecodable(now, "a block was acknowledged and cannot be decoded"),
+            Some(RecvError::Violation(Violation(what))) => self.violation(now, what),
+            Some(RecvError::Undecodable) => {
+                self.close_undecodable(now, "a block was acknowledged and cannot be decoded")
+            }
             None => {}
         }
     }
@@ -283,7 +285,7 @@ impl Connection {
     /// [`FlowError::SymbolsTooLarge`] or [`FlowError::Unsendable`] when the profile's blocks do not fit the peer's
     /// limits.
     pub fn send_object(&mut self, now: Time, options: ObjectOptions) -> Result<FlowId, FlowError> {
-        let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
+        let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, ConnectionState::Open)) else {
             return Err(FlowError::NotConnected);
         };
         let id = FlowId(self.next_flow);
@@ -349,30 +351,30 @@ impl Connection {
 
     /// Ends the connection. The close is repeated until the peer answers.
     pub fn close(&mut self, now: Time, code: u32, reason: &str) {
-        self.close_as(now, code, reason, Closed::ByUs);
+        self.close_as(now, code, reason, ConnectionError::LocallyClosed);
     }
 
     /// Ends the connection normally, for a peer that also learns by other means that this side has left: the program
     /// may leave as soon as one packet with the close is sent.
-    pub fn leave(&mut self, now: Time) {
+    pub fn close_unconfirmed(&mut self, now: Time) {
         let closing = Closing::brief(now, self.known_rtt());
-        self.end_with(now, Closed::ByUs, closing);
+        self.end_with(now, ConnectionError::LocallyClosed, closing);
     }
 
-    fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: Closed) {
+    fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: ConnectionError) {
         let closing = Closing::ours(now, self.known_rtt(), self.recovery.loss().loss(), code, reason);
         self.end_with(now, closed, closing);
     }
 
-    fn end_with(&mut self, now: Time, closed: Closed, closing: Closing) {
+    fn end_with(&mut self, now: Time, closed: ConnectionError, closing: Closing) {
         match self.phase {
-            Phase::Open => {
+            ConnectionState::Open => {
                 self.recovery.close(now);
                 self.end(closed);
-                self.phase = Phase::Closing(closing);
+                self.phase = ConnectionState::Closing(closing);
             }
-            Phase::Handshake(_) => self.end(closed),
-            Phase::Closing(_) | Phase::Drained => {}
+            ConnectionState::Handshake(_) => self.end(closed),
+            ConnectionState::Closing(_) | ConnectionState::Drained => {}
         }
     }
 
@@ -389,9 +391,9 @@ impl Connection {
     }
 
     /// Drops all requests, and reports the reason in the last event.
-    fn end(&mut self, closed: Closed) {
+    fn end(&mut self, closed: ConnectionError) {
         self.trace.record(self.liveness.last_heard(), TraceEvent::Closed);
-        self.phase = Phase::Drained;
+        self.phase = ConnectionState::Drained;
         self.requests.clear();
         self.pause.stop();
         self.events.push_back(Event::Closed(closed));
@@ -409,13 +411,13 @@ impl Connection {
     /// ([`CongestionStats::memory`]), which should be less than a day old and given to one connection at a time. Without
     /// effect once the controller has found the rate, and with controllers that do not search for it. A migration forgets
     /// it.
-    pub fn recall(&mut self, memory: &PathMemory) {
+    pub fn restore_path(&mut self, memory: &SavedPath) {
         self.recovery.recall(memory);
     }
 
     /// Returns whether [`Event::Closed`] has been made.
     pub const fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closing(_) | Phase::Drained)
+        matches!(self.phase, ConnectionState::Closing(_) | ConnectionState::Drained)
     }
 
     /// Returns whether the program has heard that the connection is closed.
@@ -425,7 +427,7 @@ impl Connection {
 
     /// Returns whether nothing is left to send or to wait for: the connection may be removed.
     pub const fn is_drained(&self) -> bool {
-        matches!(self.phase, Phase::Drained)
+        matches!(self.phase, ConnectionState::Drained)
     }
 
     /// Returns whether the program may end without making the peer fail or wait. After a normal end, that is once the
@@ -434,9 +436,9 @@ impl Connection {
     /// [`Connection::is_drained`].
     pub fn may_leave(&self) -> bool {
         match &self.phase {
-            Phase::Closing(closing) => closing.may_leave(),
-            Phase::Drained => true,
-            Phase::Handshake(_) | Phase::Open => false,
+            ConnectionState::Closing(closing) => closing.may_leave(),
+            ConnectionState::Drained => true,
+            ConnectionState::Handshake(_) | ConnectionState::Open => false,
         }
     }
 
@@ -478,7 +480,7 @@ impl Connection {
     }
 
     /// Returns the number of refused datagrams, by reason.
-    pub const fn refused(&self) -> &RefusedCounts {
+    pub const fn refused(&self) -> &RejectCounts {
         &self.counters.refused
     }
 
@@ -556,7 +558,7 @@ impl Connection {
             pacing_rate: self.recovery.pacing_rate(),
             constraint: self.recovery.constraint(),
             controller: self.recovery.congestion().state(),
-            memory: self.recovery.congestion().memory(),
+            memory: self.recovery.congestion().save_path(),
         }
     }
 
@@ -585,7 +587,7 @@ impl Connection {
     /// Returns whether only the bound on memory keeps data from being sent, or credit from being granted.
     fn memory_binds(&self) -> bool {
         let most = self.most_symbols;
-        let waits = self.pause.limited_by() == LimitedBy::Receiver && most < self.usable_symbols();
+        let waits = self.pause.limited_by() == SendLimit::Receiver && most < self.usable_symbols();
         (waits && self.send_flows.is_full(most)) || self.recv_flows.is_capped()
     }
 

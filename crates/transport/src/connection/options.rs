@@ -1,12 +1,12 @@
 //! Options that a program may set for a connection, and the errors of doing so.
 
 use crate::flow::{BadPlan, FlowLimits};
-use crate::wire::{Credit, StreamsAllowed};
+use crate::wire::{Credit, StreamLimits};
 use std::time::Duration;
 
 /// The limits of this side, and how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionConfig {
     /// What the peer may send before the path is known: blocks of its objects, in source symbols, and bytes of its
     /// control stream.
     pub credit: Credit,
@@ -20,7 +20,7 @@ pub struct Limits {
     /// buffered. A stream with a window code keeps five eighths of its window again, and w^2 bytes of coefficients
     /// where the code's window has w symbols: at most a quarter of `window`, and half of it once the stream continues
     /// in smaller symbols.
-    pub streams: StreamsAllowed,
+    pub streams: StreamLimits,
     /// A connection ends when no authentic packet has arrived for this long, or none of the symbols sent has arrived
     /// for this long.
     pub dead_after: Duration,
@@ -28,14 +28,14 @@ pub struct Limits {
     pub keep_alive: Duration,
 }
 
-impl Limits {
+impl ConnectionConfig {
     /// Returns the credit of the handshake.
     pub(crate) fn first_credit(&self) -> Credit {
         Credit { symbols: self.credit.symbols.min(self.most_symbols), ..self.credit }
     }
 }
 
-impl Default for Limits {
+impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
             // 48,000 symbols of 1408 bytes are 68 MB: a round trip of 600 ms at 900 Mbit/s.
@@ -44,7 +44,7 @@ impl Default for Limits {
             most_symbols: (2 << 30) / 1_408,
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408, most_per_packet: 64 },
             // 185 MB if all are full, and 23 MB more: a single stream may use what a round trip of 600 ms takes at 150 Mbit/s.
-            streams: StreamsAllowed { count: 1_024, window: 128, shared: 16_000 },
+            streams: StreamLimits { count: 1_024, window: 128, shared: 16_000 },
             dead_after: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
         }

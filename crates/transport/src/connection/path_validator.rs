@@ -61,7 +61,7 @@ impl AddressPair {
 
 /// A packet that has just been received.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct ReceivedPacket {
     pub(super) path: AddressPair,
     pub(super) number: u64,
     pub(super) ip_bytes: u64,
@@ -216,11 +216,17 @@ impl PathValidator {
 
     /// Handles an authentic, new packet. Answers to a challenge are expected after `rtt`; `data` draws the bytes of
     /// one.
-    pub(super) fn on_packet(&mut self, now: Time, packet: Arrival, rtt: Duration, data: impl FnOnce() -> [u8; 8]) {
+    pub(super) fn on_packet(
+        &mut self,
+        now: Time,
+        packet: ReceivedPacket,
+        rtt: Duration,
+        data: impl FnOnce() -> [u8; 8],
+    ) {
         if self.is_from_active(packet) {
             return self.on_active_packet(now, packet);
         }
-        let Arrival { path, number, ip_bytes } = packet;
+        let ReceivedPacket { path, number, ip_bytes } = packet;
         if let Some(known) = self.candidates.iter_mut().find(|known| known.path.remote == path.remote) {
             known.path = path;
             known.highest = known.highest.max(number);
@@ -257,7 +263,7 @@ impl PathValidator {
 
     /// Handles an authentic, new packet on a closing connection, where there is no time to validate another address,
     /// and no need to, as each packet gets one answer at most.
-    pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: Arrival) -> LastPath {
+    pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: ReceivedPacket) -> LastPath {
         let moved = !self.is_from_active(packet);
         if moved && !self.is_newest(packet.number) {
             return LastPath::Left;
@@ -267,11 +273,11 @@ impl PathValidator {
         if moved { LastPath::Changed } else { LastPath::Same }
     }
 
-    fn is_from_active(&self, packet: Arrival) -> bool {
+    fn is_from_active(&self, packet: ReceivedPacket) -> bool {
         packet.path.remote == self.active.remote && (self.validated || !self.contested)
     }
 
-    fn on_active_packet(&mut self, now: Time, packet: Arrival) {
+    fn on_active_packet(&mut self, now: Time, packet: ReceivedPacket) {
         self.active.local = packet.path.local;
         self.highest = self.highest.max(Some(packet.number));
         self.last_heard = now;

@@ -2,18 +2,18 @@
 
 use super::closing::Closing;
 use super::control::ReliableFrame;
-use super::feedback::Arrived;
+use super::feedback::AcceptedPacket;
 use super::path_mtu::Shrunk;
-use super::path_validator::{AddressPair, Arrival};
+use super::path_validator::{AddressPair, ReceivedPacket};
 use super::recv_flows::Violation;
-use super::{CloseCode, Closed, Connection, Event, Phase, ReceivedEcn};
+use super::{CloseCode, Connection, ConnectionError, ConnectionState, Event, ReceivedEcn};
 use crate::flow::{Direction, FlowAnnouncement};
 use crate::recovery::AckInfo;
-use crate::secure::{Cipher, Opened, Opener};
+use crate::secure::{Cipher, OpenedPacket, Opener};
 use crate::time::Time;
 use crate::trace::{Sending, TraceEvent};
 use crate::wire::{
-    Feedback, Frame, Frames, HEADER, Message2, PacketFeedback, PacketKind, Parameters, Refused, StreamSuccessor,
+    Feedback, Frame, Frames, HEADER, Message2, PacketFeedback, PacketKind, Parameters, RejectReason, StreamSuccessor,
     Successor, SymbolHeader, SymbolRun, TAG, VersionAnswer,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -36,50 +36,50 @@ impl Connection {
         from: SocketAddr,
         local: Option<IpAddr>,
         ecn: ReceivedEcn,
-        packets: &mut [Opened<'_>],
+        packets: &mut [OpenedPacket<'_>],
     ) {
         let path = AddressPair { remote: from, local };
         for packet in packets {
             if !self.crypto.is_new(packet.number) {
-                self.refuse(now, Refused::Replayed);
+                self.refuse(now, RejectReason::Replayed);
                 continue;
             }
             self.liveness.on_packet(now);
             let bytes = self.ip_bytes(packet);
             self.counters.packets_received += 1;
             self.counters.bytes_received += u64::from(bytes);
-            if !self.on_packet_path(now, Arrival { path, number: packet.number, ip_bytes: bytes.into() }) {
+            if !self.on_packet_path(now, ReceivedPacket { path, number: packet.number, ip_bytes: bytes.into() }) {
                 continue;
             }
             match &mut self.phase {
-                Phase::Open => {}
-                Phase::Closing(closing) => {
+                ConnectionState::Open => {}
+                ConnectionState::Closing(closing) => {
                     if closing.on_packet(now, bytes, has_close(packet)) {
-                        self.phase = Phase::Drained;
+                        self.phase = ConnectionState::Drained;
                     }
                     continue;
                 }
-                Phase::Handshake(_) | Phase::Drained => continue,
+                ConnectionState::Handshake(_) | ConnectionState::Drained => continue,
             }
             if let Err(reason) = self.handle_packet(now, path, ecn, packet) {
                 self.refuse(now, reason);
             }
         }
-        if matches!(self.phase, Phase::Open) {
+        if matches!(self.phase, ConnectionState::Open) {
             self.settle(now);
         }
     }
 
     /// Returns the IP bytes of the datagram that carried a packet.
-    fn ip_bytes(&self, packet: &Opened<'_>) -> u32 {
+    fn ip_bytes(&self, packet: &OpenedPacket<'_>) -> u32 {
         (HEADER + packet.plaintext.len() + TAG) as u32 + self.datagram_overhead()
     }
 
     /// Counts a refused datagram of this connection.
-    pub(crate) fn refuse(&mut self, now: Time, reason: Refused) {
+    pub(crate) fn refuse(&mut self, now: Time, reason: RejectReason) {
         self.counters.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
-        if reason == Refused::AuthenticationFailed && self.crypto.on_forgery() {
+        if reason == RejectReason::AuthenticationFailed && self.crypto.on_forgery() {
             self.close_exhausted(now, "too many forged packets have arrived for its keys");
         }
     }
@@ -89,8 +89,8 @@ impl Connection {
         now: Time,
         path: AddressPair,
         ecn: ReceivedEcn,
-        packet: &Opened<'_>,
-    ) -> Result<(), Refused> {
+        packet: &OpenedPacket<'_>,
+    ) -> Result<(), RejectReason> {
         let number = packet.number;
         let bytes = self.ip_bytes(packet);
         let (asks, symbols) = match packet.kind {
@@ -111,7 +111,7 @@ impl Connection {
                     if let Err(Violation(what)) = self.handle_frame(now, (path, packet.plaintext.len()), frame) {
                         self.violation(now, what);
                     }
-                    if !matches!(self.phase, Phase::Open) {
+                    if !matches!(self.phase, ConnectionState::Open) {
                         return Ok(());
                     }
                 }
@@ -120,7 +120,7 @@ impl Connection {
         };
         let last = symbols.map(SymbolRun::last).filter(|_| self.feedback.is_in_order());
         let behind_gap = last.filter(|id| self.recv_flows.is_behind_gap(*id));
-        self.feedback.on_packet(now, Arrived { number, ecn, ip_bytes: bytes, asks, behind_gap });
+        self.feedback.on_packet(now, AcceptedPacket { number, ecn, ip_bytes: bytes, asks, behind_gap });
         Ok(())
     }
 
@@ -162,12 +162,12 @@ impl Connection {
                 // Everything before it counts: the program learns what the peer acknowledged, and then that it has
                 // closed.
                 self.settle(now);
-                if !matches!(self.phase, Phase::Open) {
+                if !matches!(self.phase, ConnectionState::Open) {
                     return Ok(());
                 }
                 self.recovery.close(now);
-                self.end(Closed::ByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
-                self.phase = Phase::Closing(Closing::answering(now, self.known_rtt()));
+                self.end(ConnectionError::ClosedByPeer { code, reason: String::from_utf8_lossy(reason).into_owned() });
+                self.phase = ConnectionState::Closing(Closing::answering(now, self.known_rtt()));
             }
         }
         self.move_recv_events(now);
@@ -249,17 +249,17 @@ impl Connection {
     /// follows; ttp I lets transfers fail).
     pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
         self.counters.undecodable_blocks += 1;
-        self.close_as(now, CloseCode::Undecodable as u32, why, Closed::Undecodable);
+        self.close_as(now, CloseCode::Undecodable as u32, why, ConnectionError::Undecodable);
     }
 
     pub(super) fn violation(&mut self, now: Time, what: &'static str) {
-        self.close_as(now, CloseCode::Violation as u32, what, Closed::Violation(what));
+        self.close_as(now, CloseCode::Violation as u32, what, ConnectionError::Violation(what));
     }
 
     /// Closes the connection because a sequence number or key is exhausted. A new connection can continue
     /// (docs/design/counters.md).
     pub(super) fn close_exhausted(&mut self, now: Time, what: &'static str) {
-        self.close_as(now, CloseCode::Exhausted as u32, what, Closed::Exhausted(what));
+        self.close_as(now, CloseCode::Exhausted as u32, what, ConnectionError::Exhausted(what));
     }
 
     /// Handles the second message of the handshake, in a datagram of `size` bytes.
@@ -269,17 +269,17 @@ impl Connection {
         from: SocketAddr,
         message: &Message2<'_>,
         size: usize,
-    ) -> Result<(), Refused> {
-        let Phase::Handshake(handshake) = &mut self.phase else { return Err(Refused::HandshakeLate) };
+    ) -> Result<(), RejectReason> {
+        let ConnectionState::Handshake(handshake) = &mut self.phase else { return Err(RejectReason::HandshakeLate) };
         let answered = handshake.on_answer(now, from, message, size)?;
         let peer = Parameters::decode(&answered.established.payload)?;
         if peer.ciphers.len() != 1 || Cipher::from_wire(peer.ciphers[0]).is_none() {
-            self.end(Closed::Violation("the peer chose no cipher that was offered"));
+            self.end(ConnectionError::Violation("the peer chose no cipher that was offered"));
             return Ok(());
         }
         self.paths.on_handshake(answered.remote);
         self.establish(&answered.established.secrets, peer);
-        self.phase = Phase::Open;
+        self.phase = ConnectionState::Open;
         self.on_first_payload(answered.payload);
         if let Some(rtt) = answered.rtt {
             self.recovery.set_rtt_from_handshake(now, rtt);
@@ -294,8 +294,8 @@ impl Connection {
     }
 
     /// Handles a list of versions in answer to the first message.
-    pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), Refused> {
-        let Phase::Handshake(handshake) = &mut self.phase else { return Err(Refused::HandshakeLate) };
+    pub(crate) fn handle_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), RejectReason> {
+        let ConnectionState::Handshake(handshake) = &mut self.phase else { return Err(RejectReason::HandshakeLate) };
         handshake.on_versions(answer)
     }
 }
@@ -325,7 +325,7 @@ const fn asks_for_feedback(frame: &Frame<'_>) -> bool {
     )
 }
 
-fn has_close(packet: &Opened<'_>) -> bool {
+fn has_close(packet: &OpenedPacket<'_>) -> bool {
     let closes = |frame| matches!(frame, Ok(Frame::Close { .. }));
     packet.kind == PacketKind::Control && Frames::new(packet.plaintext).any(closes)
 }

@@ -1,15 +1,15 @@
 //! Counts and estimates of a connection.
 
-use crate::recovery::{Constraint, ControllerState, PathMemory};
+use crate::recovery::{ControllerState, RateConstraint, SavedPath};
 use crate::time::Rate;
-use crate::wire::RefusedCounts;
+use crate::wire::RejectCounts;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The limit that keeps a connection from sending faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LimitedBy {
+pub enum SendLimit {
     /// There is nothing to send.
     #[default]
     Nothing,
@@ -24,9 +24,9 @@ pub enum LimitedBy {
     Receiver,
 }
 
-impl LimitedBy {
+impl SendLimit {
     /// Returns its name in traces: where window or pacer hold data back, that of the reason.
-    pub(crate) const fn name(self, constraint: Constraint) -> &'static str {
+    pub(crate) const fn name(self, constraint: RateConstraint) -> &'static str {
         match self {
             Self::Nothing => "nothing",
             Self::Window | Self::Pacing => constraint.name(),
@@ -39,7 +39,7 @@ impl LimitedBy {
 /// Counts that belong to no component.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) refused: RefusedCounts,
+    pub(super) refused: RejectCounts,
     pub(super) packets_received: u64,
     pub(super) bytes_received: u64,
     pub(super) undecodable_blocks: u64,
@@ -62,8 +62,8 @@ pub struct ConnectionStats {
     /// Timers that have expired.
     pub timers: TimerStats,
     /// The limit that keeps data from being sent faster.
-    pub limited_by: LimitedBy,
-    /// Whether the bound on memory ([`Limits::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
+    pub limited_by: SendLimit,
+    /// Whether the bound on memory ([`ConnectionConfig::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
     /// since it may open no more blocks, or from granting as much credit as the path needs.
     pub memory_binds: bool,
 }
@@ -160,11 +160,11 @@ pub struct CongestionStats {
     pub pacing_rate: Option<Rate>,
     /// What it means that the window is full or the pacer waits: the limit that the program has set, or what the
     /// controller says of the path.
-    pub constraint: Constraint,
+    pub constraint: RateConstraint,
     /// What the controller believes of the path, if it has beliefs.
     pub controller: Option<ControllerState>,
     /// What the next connection to the same address may begin with ([`super::Connection::recall`]).
-    pub memory: Option<PathMemory>,
+    pub memory: Option<SavedPath>,
 }
 
 /// Timers of a connection that have expired.

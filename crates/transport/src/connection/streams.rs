@@ -2,12 +2,12 @@
 
 use super::control::ReliableFrame;
 use super::recv_flows::Violation;
-use super::{Connection, Event, FlowError, Phase};
+use super::{Connection, ConnectionState, Event, FlowError};
 use crate::flow::{ScheduleConfig, SendFlow, StreamCoding, WindowCoding, largest_window};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{FlowId, MAX_STREAM_WINDOW, StreamAnnouncement};
-use erasure::{BlockCode, Code};
+use erasure::{AnyCode, BlockCode};
 
 /// A stream to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,22 +15,22 @@ pub struct StreamOptions {
     /// The program's name for it; the peer sees it.
     pub tag: u64,
     /// What goes first on the path. It is this side's alone: each side chooses for the streams that it sends.
-    pub class: Class,
+    pub class: Priority,
     /// The peer's program waits for it: it is told of a reset, too, of which it would know nothing before the announcement has
     /// arrived.
     pub is_awaited: bool,
 }
 
-/// A stream of this name, and of [`Class::Auto`].
+/// A stream of this name, and of [`Priority::Auto`].
 impl From<u64> for StreamOptions {
     fn from(tag: u64) -> Self {
         Self { tag, ..Self::default() }
     }
 }
 
-/// Which streams go first on the path. Equals take turns, and objects are like streams of [`Class::Bulk`].
+/// Which streams go first on the path. Equals take turns, and objects are like streams of [`Priority::Bulk`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Class {
+pub enum Priority {
     /// Before all others, for as long as it has something to send: somebody waits for each byte.
     Interactive,
     /// After all that is interactive: only the time of the last byte counts.
@@ -57,7 +57,7 @@ impl Connection {
     /// stream.
     pub fn open_stream(&mut self, now: Time, options: impl Into<StreamOptions>) -> Result<FlowId, FlowError> {
         let options = options.into();
-        let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, Phase::Open)) else {
+        let Some(peer) = self.peer.as_ref().filter(|_| matches!(self.phase, ConnectionState::Open)) else {
             return Err(FlowError::NotConnected);
         };
         let allowed = peer.streams;
@@ -73,14 +73,14 @@ impl Connection {
                 let blocks = blocks.of_streams(symbol_size);
                 (
                     blocks.k.min(allowed.window.max(LARGEST_BLOCK)),
-                    Code::Block(blocks.code),
+                    AnyCode::Block(blocks.code),
                     blocks.small_code,
                     schedule.build(),
                 )
             }
             StreamCoding::Window(WindowCoding { code, symbols, .. }) => {
                 let most = largest_window(allowed.window).min(MAX_STREAM_WINDOW);
-                (symbols.min(most), Code::Window(code), BlockCode::Uncoded, ScheduleConfig::Arq.build())
+                (symbols.min(most), AnyCode::Window(code), BlockCode::Uncoded, ScheduleConfig::Arq.build())
             }
         };
         let k = k.min(peer.max_k);
@@ -109,7 +109,7 @@ impl Connection {
     /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, given up,
     /// or was never opened here.
     pub fn write_stream(&mut self, now: Time, flow: FlowId, bytes: &[u8]) -> Result<usize, FlowError> {
-        if !matches!(self.phase, Phase::Open) {
+        if !matches!(self.phase, ConnectionState::Open) {
             return Err(FlowError::NotConnected);
         }
         let room = self.stream_room();
@@ -129,12 +129,12 @@ impl Connection {
         share.clamp(LEAST_ROOM, MOST_ROOM)
     }
 
-    /// Ends a stream after the bytes written so far. [`Event::StreamSent`] follows when all of it has arrived.
+    /// Ends a stream after the bytes written so far. [`Event::StreamDelivered`] follows when all of it has arrived.
     ///
     /// # Errors
     /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when there is no such stream.
     pub fn finish_stream(&mut self, now: Time, flow: FlowId) -> Result<(), FlowError> {
-        if !matches!(self.phase, Phase::Open) {
+        if !matches!(self.phase, ConnectionState::Open) {
             return Err(FlowError::NotConnected);
         }
         if !self.send_flows.wake(flow).is_some_and(SendFlow::finish) {
@@ -147,7 +147,7 @@ impl Connection {
     /// Gives up a stream that this side sends: nothing more of it is sent, and the peer's program is told `code`. Has
     /// no effect if the peer has read all of it.
     pub fn reset_stream(&mut self, now: Time, flow: FlowId, code: u32) {
-        if matches!(self.phase, Phase::Open) && self.send_flows.reset(flow, code, &mut self.control) {
+        if matches!(self.phase, ConnectionState::Open) && self.send_flows.reset(flow, code, &mut self.control) {
             self.trace.record(now, TraceEvent::StreamReset { flow, code });
             self.settle(now);
         }
@@ -158,7 +158,7 @@ impl Connection {
     /// too.
     pub fn read_stream(&mut self, now: Time, flow: FlowId, out: &mut Vec<u8>, max: usize) -> usize {
         let read = self.recv_flows.read(flow, out, max);
-        if matches!(self.phase, Phase::Open) {
+        if matches!(self.phase, ConnectionState::Open) {
             self.settle_receiving(now);
         }
         read
@@ -173,7 +173,7 @@ impl Connection {
     /// Stops a stream of the peer that is no longer wanted: its unread bytes are dropped, and its sender is asked to
     /// give it up with `code`.
     pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
-        if matches!(self.phase, Phase::Open) && self.recv_flows.stop(flow) {
+        if matches!(self.phase, ConnectionState::Open) && self.recv_flows.stop(flow) {
             self.trace.record(now, TraceEvent::StreamStopped { flow, code });
             self.control.push(ReliableFrame::Stop(flow, code));
         }
@@ -220,10 +220,10 @@ impl Connection {
     /// Queues a flow's event for the program.
     pub(super) fn push_flow_event(&mut self, now: Time, event: Event) {
         let record = match event {
-            Event::Announced { flow, length, .. } => Some(TraceEvent::FlowAnnounced { flow, length }),
+            Event::ObjectAnnounced { flow, length, .. } => Some(TraceEvent::FlowAnnounced { flow, length }),
             Event::StreamAnnounced { flow, .. } => Some(TraceEvent::StreamAnnounced { flow }),
-            Event::Received { flow } | Event::StreamFinished { flow } => Some(TraceEvent::FlowReceived { flow }),
-            Event::Sent { flow } | Event::StreamSent { flow } => Some(TraceEvent::FlowSent { flow }),
+            Event::ObjectReceived { flow } | Event::StreamFinished { flow } => Some(TraceEvent::FlowReceived { flow }),
+            Event::ObjectDelivered { flow } | Event::StreamDelivered { flow } => Some(TraceEvent::FlowSent { flow }),
             _ => None,
         };
         if let Some(record) = record {

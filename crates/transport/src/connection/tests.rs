@@ -4,7 +4,9 @@
 use super::*;
 use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
 use crate::wire::limits::MAX_PACKET_NUMBER;
-use crate::wire::{ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message2, Refused, StreamsAllowed};
+use crate::wire::{
+    ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, Message2, RejectReason, StreamLimits,
+};
 
 /// One-way delay of datagrams, and time between turns.
 const TRAVEL: Duration = Duration::from_millis(5);
@@ -46,7 +48,7 @@ impl Pair {
             let mut parameters = parameters();
             change(&mut parameters);
             let path = AddressPair { remote: address(peer), local: None };
-            let (profile, limits) = (Profile::auto(), Limits::default());
+            let (profile, limits) = (Profile::auto(), ConnectionConfig::default());
             let parts = Parts { now: Time::ZERO, profile, limits, path, seed: [side as u8; 32], qlog: false };
             let secrets = Secrets { send: secrets[side].clone(), receive: secrets[peer].clone() };
             let mut connection = Connection::respond(parts, &secrets, parameters, None, 1_451);
@@ -73,16 +75,16 @@ impl Pair {
     }
 
     /// Answers a request of one side.
-    fn answer(&mut self, side: usize, request: Request) {
+    fn answer(&mut self, side: usize, request: WorkRequest) {
         let reply = match request {
-            Request::Read { flow, block, offset, length, mut buffer } => {
+            WorkRequest::Read { flow, block, offset, length, mut buffer } => {
                 buffer.clear();
                 buffer.extend((offset..offset + length as u64).map(byte));
-                Reply::Read { flow, block, buffer }
+                WorkReply::Read { flow, block, buffer }
             }
-            Request::Write { flow, block, offset, length, data } => {
+            WorkRequest::Write { flow, block, offset, length, data } => {
                 self.written[offset as usize..][..length].copy_from_slice(&data.bytes()[..length]);
-                Reply::Written { flow, block }
+                WorkReply::Written { flow, block }
             }
             request => request.run_pure().expect("no digests are wanted"),
         };
@@ -116,7 +118,7 @@ impl Pair {
             }
         }
         while let Some(event) = self.ends[side].poll_event() {
-            if let Event::Announced { flow, .. } = event {
+            if let Event::ObjectAnnounced { flow, .. } = event {
                 self.ends[side].accept_flow(now, flow, false);
             }
             self.events[side].push(event);
@@ -145,7 +147,8 @@ impl Pair {
     #[track_caller]
     fn run_object(&mut self, flow: FlowId) {
         self.run(2_000, |pair| {
-            pair.events[0].contains(&Event::Sent { flow }) && pair.events[1].contains(&Event::Received { flow })
+            pair.events[0].contains(&Event::ObjectDelivered { flow })
+                && pair.events[1].contains(&Event::ObjectReceived { flow })
         });
         assert!(self.written.iter().enumerate().all(|(at, written)| *written == byte(at as u64)));
     }
@@ -155,8 +158,8 @@ impl Pair {
     fn run_to_exhaustion(&mut self, side: usize, what: &'static str) {
         let told = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
         self.run(2_000, |pair| pair.events.iter().all(told));
-        assert_eq!(self.events[side].last(), Some(&Event::Closed(Closed::Exhausted(what))));
-        let heard = Closed::ByPeer { code: CloseCode::Exhausted as u32, reason: what.to_owned() };
+        assert_eq!(self.events[side].last(), Some(&Event::Closed(ConnectionError::Exhausted(what))));
+        let heard = ConnectionError::ClosedByPeer { code: CloseCode::Exhausted as u32, reason: what.to_owned() };
         assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(heard)));
         self.run(2_000, |pair| pair.ends.iter().all(Connection::is_drained));
     }
@@ -173,7 +176,7 @@ fn parameters() -> Parameters {
         feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
         counts_on: true,
         short_symbols: true,
-        streams: StreamsAllowed { count: 4, window: 64, shared: 1_000 },
+        streams: StreamLimits { count: 4, window: 64, shared: 1_000 },
         application: Vec::new(),
     }
 }
@@ -259,7 +262,7 @@ fn bytes_of_stream(pair: &mut Pair, written: &[u8], lose_every: u64) -> usize {
     assert_eq!(pair.ends[0].write_stream(pair.now, flow, written).expect("open"), written.len());
     pair.ends[0].finish_stream(pair.now, flow).expect("open");
     let before = pair.symbol_bytes;
-    pair.run(200, |pair| pair.events[0].contains(&Event::StreamSent { flow }));
+    pair.run(200, |pair| pair.events[0].contains(&Event::StreamDelivered { flow }));
     let mut read = Vec::new();
     pair.ends[1].read_stream(pair.now, flow, &mut read, usize::MAX);
     assert_eq!(read, written);
@@ -334,16 +337,16 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
         let mut pair = Pair::new(|parameters| parameters.ciphers = vec![cipher.wire()]);
         let flow = pair.send_object().expect("open");
         pair.ends[1].crypto.begin_after_forgeries(limit - 2);
-        pair.ends[1].refuse(pair.now, Refused::AuthenticationFailed);
-        pair.ends[1].refuse(pair.now, Refused::Replayed);
+        pair.ends[1].refuse(pair.now, RejectReason::AuthenticationFailed);
+        pair.ends[1].refuse(pair.now, RejectReason::Replayed);
         pair.run_object(flow);
-        pair.ends[1].refuse(pair.now, Refused::AuthenticationFailed);
+        pair.ends[1].refuse(pair.now, RejectReason::AuthenticationFailed);
         assert!(pair.ends[1].opener().is_none(), "{cipher}: not one packet more is opened");
         pair.turn(1);
-        let closed = Closed::Exhausted("too many forged packets have arrived for its keys");
+        let closed = ConnectionError::Exhausted("too many forged packets have arrived for its keys");
         assert_eq!(pair.events[1].last(), Some(&Event::Closed(closed)), "{cipher}");
         pair.turn(0);
-        let heard = matches!(pair.events[0].last(), Some(Event::Closed(Closed::ByPeer { code: 3, .. })));
+        let heard = matches!(pair.events[0].last(), Some(Event::Closed(ConnectionError::ClosedByPeer { code: 3, .. })));
         assert!(heard, "{cipher}: {:?}", pair.events[0]);
     }
 }
@@ -372,5 +375,7 @@ fn a_close_that_comes_first_is_small() {
     pair.ends[0].liveness.on_handshake(pair.now);
     pair.largest = 1_200;
     pair.ends[0].close(pair.now, 0, "");
-    pair.run(100, |pair| pair.events[1].iter().any(|event| matches!(event, Event::Closed(Closed::ByPeer { .. }))));
+    pair.run(100, |pair| {
+        pair.events[1].iter().any(|event| matches!(event, Event::Closed(ConnectionError::ClosedByPeer { .. })))
+    });
 }

@@ -4,7 +4,7 @@ use super::control::ReliableFrame;
 use super::liveness::{Activity, max_spacing};
 use super::path_mtu::ProbeTimes;
 use super::timer::{Expired, Timer, TimerTable};
-use super::{Closed, Connection, Phase};
+use super::{Connection, ConnectionError, ConnectionState};
 use crate::recovery::{Cause, Timeout};
 use crate::time::Time;
 use crate::trace::TraceEvent;
@@ -30,7 +30,7 @@ impl Connection {
             return;
         }
         self.on_ends(now, &table);
-        if !matches!(self.phase, Phase::Open) {
+        if !matches!(self.phase, ConnectionState::Open) {
             return;
         }
         if self.on_loss_detection_timer(now, &table) {
@@ -50,10 +50,10 @@ impl Connection {
     fn timers(&self) -> TimerTable {
         let mut table = TimerTable::default();
         match &self.phase {
-            Phase::Handshake(handshake) => table.set(Timer::Handshake, handshake.deadline()),
-            Phase::Closing(closing) => table.set(Timer::Close, closing.due()),
-            Phase::Open => self.set_open_timers(&mut table),
-            Phase::Drained => {}
+            ConnectionState::Handshake(handshake) => table.set(Timer::Handshake, handshake.deadline()),
+            ConnectionState::Closing(closing) => table.set(Timer::Close, closing.due()),
+            ConnectionState::Open => self.set_open_timers(&mut table),
+            ConnectionState::Drained => {}
         }
         table
     }
@@ -120,18 +120,18 @@ impl Connection {
     fn on_ends(&mut self, now: Time, table: &TimerTable) {
         let expired = self.expire(now, table, &[Timer::Handshake, Timer::Close, Timer::Idle, Timer::PathValidation]);
         match &mut self.phase {
-            Phase::Handshake(handshake) => {
+            ConnectionState::Handshake(handshake) => {
                 if let Some(closed) = handshake.failure(now) {
                     self.end(closed);
                 }
             }
-            Phase::Closing(closing) if closing.is_over(now) => self.phase = Phase::Drained,
-            Phase::Open if expired.contains(Timer::Idle) => {
+            ConnectionState::Closing(closing) if closing.is_over(now) => self.phase = ConnectionState::Drained,
+            ConnectionState::Open if expired.contains(Timer::Idle) => {
                 self.recovery.close(now);
-                self.end(Closed::Dead);
+                self.end(ConnectionError::TimedOut);
             }
-            Phase::Open => self.paths.on_timer(now),
-            Phase::Closing(_) | Phase::Drained => {}
+            ConnectionState::Open => self.paths.on_timer(now),
+            ConnectionState::Closing(_) | ConnectionState::Drained => {}
         }
     }
 
@@ -177,12 +177,15 @@ impl Connection {
     /// timeouts afterwards. Returns whether the peer may be at `remote`.
     ///
     /// [`ConnectOptions::peer_listens`]: crate::ConnectOptions::peer_listens
-    pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
-        if let Phase::Handshake(handshake) = &mut self.phase {
+    pub fn on_port_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
+        if let ConnectionState::Handshake(handshake) = &mut self.phase {
             return handshake.on_unreachable(now, remote);
         }
         let is_there = self.remote() == remote;
-        if is_there && matches!(self.phase, Phase::Open) && self.liveness.on_unreachable(now, self.known_rtt()) {
+        if is_there
+            && matches!(self.phase, ConnectionState::Open)
+            && self.liveness.on_unreachable(now, self.known_rtt())
+        {
             self.trace.record(now, TraceEvent::UnreachableHint);
         }
         is_there

@@ -3,9 +3,9 @@
 use super::control::ReliableFrame;
 use super::path_mtu::MtuProbe;
 use super::path_validator::AddressPair;
-use super::{Batch, Connection, LimitedBy, Phase};
+use super::{Batch, Connection, ConnectionState, SendLimit};
 use crate::flow::{Direction, PathEstimate, PickedSymbol};
-use crate::recovery::{Admission, Content, EcnCodepoint, SentPacket};
+use crate::recovery::{Content, EcnCodepoint, SendAllowance, SentPacket};
 use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
@@ -23,10 +23,10 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         self.pause.on_attempt();
         match &mut self.phase {
-            Phase::Handshake(handshake) => handshake.poll_transmit(now, batch),
-            Phase::Drained => false,
-            Phase::Closing(_) => self.transmit_close(now, batch),
-            Phase::Open => {
+            ConnectionState::Handshake(handshake) => handshake.poll_transmit(now, batch),
+            ConnectionState::Drained => false,
+            ConnectionState::Closing(_) => self.transmit_close(now, batch),
+            ConnectionState::Open => {
                 self.transmit_path_probe(now, batch) || (self.paths.is_validated() && self.transmit_open(now, batch))
             }
         }
@@ -160,21 +160,21 @@ impl Connection {
             self.control.double();
         }
         if !self.send_flows.has_unfinished() && !self.control.is_ready() {
-            self.pause.on_blocked(LimitedBy::Nothing);
+            self.pause.on_blocked(SendLimit::Nothing);
             return false;
         }
         if self.mtu.holds_data() || self.paths.is_in_doubt(now, self.known_rtt()) {
-            self.pause.on_blocked(LimitedBy::Window);
+            self.pause.on_blocked(SendLimit::Window);
             return false;
         }
-        let budget = match self.recovery.admit(now) {
-            Admission::Bytes(bytes) => bytes,
-            Admission::Wait(until) => {
+        let budget = match self.recovery.send_allowance(now) {
+            SendAllowance::Bytes(bytes) => bytes,
+            SendAllowance::Wait(until) => {
                 self.pause.on_paced(until);
                 return false;
             }
-            Admission::Blocked => {
-                self.pause.on_blocked(LimitedBy::Window);
+            SendAllowance::Blocked => {
+                self.pause.on_blocked(SendLimit::Window);
                 return false;
             }
         };
@@ -185,7 +185,7 @@ impl Connection {
             if self.fill_with_data(now, batch, budget) {
                 return true;
             }
-            if !matches!(self.phase, Phase::Open) || !self.control.is_ready() {
+            if !matches!(self.phase, ConnectionState::Open) || !self.control.is_ready() {
                 return false;
             }
         }
@@ -226,11 +226,11 @@ impl Connection {
     fn on_idle(&mut self) {
         self.recovery.set_app_limited();
         let limited_by = if self.send_flows.is_credit_limited() || self.send_flows.is_full(self.open_limit()) {
-            LimitedBy::Receiver
+            SendLimit::Receiver
         } else if self.send_flows.has_source() {
-            LimitedBy::Source
+            SendLimit::Source
         } else {
-            LimitedBy::Nothing
+            SendLimit::Nothing
         };
         self.pause.on_idle(limited_by, self.send_flows.deadline());
     }
@@ -287,7 +287,7 @@ impl Connection {
         let header = self.next_header(PacketKind::Control);
         // Until the peer has heard us, our packets have to prove which size the path carries. A close proves nothing,
         // and a path that has shrunk would drop every copy of it.
-        let is_padded = self.liveness.is_unconfirmed() && matches!(self.phase, Phase::Open);
+        let is_padded = self.liveness.is_unconfirmed() && matches!(self.phase, ConnectionState::Open);
         let padding = if is_padded { self.mtu.frame_room().saturating_sub(frames.len()) } else { 0 };
         batch.push_packet(header, [frames, &vec![0; padding]]);
         let bytes = (HEADER + frames.len() + padding + TAG) as u32 + self.datagram_overhead();
@@ -321,7 +321,7 @@ impl Connection {
     }
 
     fn transmit_close(&mut self, now: Time, batch: &mut Batch) -> bool {
-        let Phase::Closing(closing) = &mut self.phase else { return false };
+        let ConnectionState::Closing(closing) = &mut self.phase else { return false };
         let Some(frame) = closing.poll(now) else { return false };
         let mut frames = Vec::new();
         frame.encode(&mut frames);

@@ -5,10 +5,10 @@
 use super::shares::Shares;
 use super::spent::Name;
 use super::{AcceptOptions, KeyHandle};
-use crate::connection::{AddressPair, Connection, Limits, Parts};
+use crate::connection::{AddressPair, Connection, ConnectionConfig, Parts};
 use crate::secure::{Cipher, Opener, PacketKeys, Secrets};
 use crate::time::Time;
-use crate::wire::{ConnectionId, Message1, Parameters, Refused};
+use crate::wire::{ConnectionId, Message1, Parameters, RejectReason};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct HalfOpen {
     pub(super) key: KeyHandle,
     pub(super) options: Arc<AcceptOptions>,
     /// Those that the answer states.
-    pub(super) limits: Limits,
+    pub(super) limits: ConnectionConfig,
     pub(super) path: AddressPair,
     pub(super) peer: Parameters,
     pub(super) secrets: Secrets,
@@ -83,13 +83,17 @@ impl HalfOpens {
     /// `None` if the message is new.
     ///
     /// # Errors
-    /// [`Refused::HandshakeReplayed`]: the initiator's id is authenticated, so another message with it is from another
+    /// [`RejectReason::HandshakeReplayed`]: the initiator's id is authenticated, so another message with it is from another
     /// sender, or this is one copy too many.
-    pub(super) fn on_copy(&mut self, from: SocketAddr, message: &Message1<'_>) -> Result<Option<Vec<u8>>, Refused> {
+    pub(super) fn on_copy(
+        &mut self,
+        from: SocketAddr,
+        message: &Message1<'_>,
+    ) -> Result<Option<Vec<u8>>, RejectReason> {
         let id = self.by_name.get(&(message.key, message.connection));
         let Some(place) = id.and_then(|id| self.places.get_mut(id)) else { return Ok(None) };
         if place.handshake.noise1 != message.noise || place.copies == MAX_COPIES {
-            return Err(Refused::HandshakeReplayed);
+            return Err(RejectReason::HandshakeReplayed);
         }
         place.copies += 1;
         if from != place.handshake.path.remote {

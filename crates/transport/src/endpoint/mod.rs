@@ -7,12 +7,12 @@ mod half_open;
 mod shares;
 mod spent;
 
-use crate::connection::{AddressPair, Connection, Initiation, Limits, Parts, ReceivedEcn};
+use crate::connection::{AddressPair, Connection, ConnectionConfig, Initiation, Parts, ReceivedEcn};
 use crate::profile::Profile;
-use crate::secure::{Cipher, Generator, Initiator, Opened, Prologue, Psk, respond, with_clean_stack};
+use crate::secure::{Cipher, Initiator, OpenedPacket, Prologue, Psk, SecretRng, respond, with_clean_stack};
 use crate::time::Time;
 use crate::wire::{
-    ConnectionId, Datagram, KeyId, Message1, Parameters, Refused, RefusedCounts, SYMBOL_OVERHEAD, VersionAnswer,
+    ConnectionId, Datagram, KeyId, Message1, Parameters, RejectCounts, RejectReason, SYMBOL_OVERHEAD, VersionAnswer,
 };
 use half_open::{HalfOpen, HalfOpens};
 use spent::Spent;
@@ -37,7 +37,7 @@ pub struct KeyHandle(u64);
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// The limits that each connection sets to its peer.
-    pub limits: Limits,
+    pub limits: ConnectionConfig,
     /// The most connections at once. For a peer's, one that is closed makes way once its events have been polled.
     pub max_connections: usize,
     /// The most first messages whose senders, having been answered, have not proved yet that these are no replays. Where
@@ -51,7 +51,7 @@ pub struct EndpointConfig {
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
-            limits: Limits::default(),
+            limits: ConnectionConfig::default(),
             max_connections: 1_024,
             // Chosen: as many as keep a processor busy for several tenths of a second, so that an initiator far away is not
             // forgotten before it can prove itself even where thousands of addresses send; and 16 MB at most.
@@ -142,7 +142,7 @@ pub enum EndpointEvent {
 
 /// A datagram to send as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Transmit {
     /// The address to send to.
     pub destination: SocketAddr,
     /// The local address that received the request.
@@ -168,7 +168,7 @@ impl Key {
 
 /// The time and address from which a datagram arrived.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
+struct DatagramOrigin {
     now: Time,
     from: SocketAddr,
     local: Option<IpAddr>,
@@ -178,7 +178,7 @@ struct Arrival {
 #[derive(Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
-    random: Generator,
+    random: SecretRng,
     keys: BTreeMap<KeyId, Key>,
     connections: BTreeMap<ConnectionHandle, (ConnectionId, Connection)>,
     by_id: BTreeMap<ConnectionId, ConnectionHandle>,
@@ -186,9 +186,9 @@ pub struct Endpoint {
     spent: Spent,
     next_handle: u64,
     next_key: u64,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<Transmit>,
     events: VecDeque<EndpointEvent>,
-    refused: RefusedCounts,
+    refused: RejectCounts,
 }
 
 impl Endpoint {
@@ -197,7 +197,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, seed: [u8; 32]) -> Self {
         Self {
             config,
-            random: Generator::new(seed),
+            random: SecretRng::new(seed),
             keys: BTreeMap::new(),
             connections: BTreeMap::new(),
             by_id: BTreeMap::new(),
@@ -207,7 +207,7 @@ impl Endpoint {
             next_key: 0,
             answers: VecDeque::new(),
             events: VecDeque::new(),
-            refused: RefusedCounts::default(),
+            refused: RejectCounts::default(),
         }
     }
 
@@ -283,9 +283,9 @@ impl Endpoint {
         data: &mut [u8],
         stride: usize,
     ) {
-        let arrival = Arrival { now, from, local };
+        let arrival = DatagramOrigin { now, from, local };
         let mut datagrams = data.chunks_mut(stride.max(1)).peekable();
-        let mut opened: Vec<Opened<'_>> = Vec::with_capacity(datagrams.len());
+        let mut opened: Vec<OpenedPacket<'_>> = Vec::with_capacity(datagrams.len());
         while let Some(datagram) = datagrams.next() {
             let packet = match Datagram::classify(datagram) {
                 Ok(Datagram::Packet(header)) => header,
@@ -311,29 +311,34 @@ impl Endpoint {
     }
 
     /// Opens a packet to this connection id, or counts why it cannot be opened.
-    fn open_packet<'a>(&mut self, now: Time, id: ConnectionId, datagram: &'a mut [u8]) -> Option<Opened<'a>> {
+    fn open_packet<'a>(&mut self, now: Time, id: ConnectionId, datagram: &'a mut [u8]) -> Option<OpenedPacket<'a>> {
         let Some(connection) = self.connection_by_id(id) else {
             return self.open_half(now, id, datagram).map_err(|reason| self.refused.add(reason)).ok();
         };
         match connection.opener().map(|opener| opener.open(datagram)) {
             Some(Ok(packet)) => return Some(packet),
             Some(Err(reason)) => connection.refuse(now, reason),
-            None => connection.refuse(now, Refused::UnknownConnection),
+            None => connection.refuse(now, RejectReason::UnknownConnection),
         }
         None
     }
 
     /// Opens a packet that belongs to no connection: if it can be opened, it proves that the initiator of a handshake
     /// takes part, which makes that a connection.
-    fn open_half<'a>(&mut self, now: Time, id: ConnectionId, datagram: &'a mut [u8]) -> Result<Opened<'a>, Refused> {
+    fn open_half<'a>(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        datagram: &'a mut [u8],
+    ) -> Result<OpenedPacket<'a>, RejectReason> {
         self.half_open.on_timer(now);
         let size = datagram.len();
         // What fails to open needs not be counted: far fewer can arrive in time than the limits of the ciphers permit.
-        let packet = self.half_open.opener(id).ok_or(Refused::UnknownConnection)?.open(datagram)?;
+        let packet = self.half_open.opener(id).ok_or(RejectReason::UnknownConnection)?.open(datagram)?;
         if !self.make_room() {
-            return Err(Refused::Busy);
+            return Err(RejectReason::Busy);
         }
-        let proved = self.half_open.prove(id).ok_or(Refused::UnknownConnection)?;
+        let proved = self.half_open.prove(id).ok_or(RejectReason::UnknownConnection)?;
         let (key, name) = (proved.key(), proved.name());
         let handle = self.insert(id, proved.open(size));
         self.spent.on_open(handle, name);
@@ -346,22 +351,22 @@ impl Endpoint {
     pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let mut any = false;
         for (_, connection) in self.connections.values_mut() {
-            any |= connection.hint_unreachable(now, remote);
+            any |= connection.on_port_unreachable(now, remote);
         }
         any
     }
 
-    fn handle_cleartext(&mut self, arrival: Arrival, datagram: &[u8]) {
+    fn handle_cleartext(&mut self, arrival: DatagramOrigin, datagram: &[u8]) {
         let handled = match Datagram::classify(datagram) {
             Ok(Datagram::Message1(message)) => self.handle_message1(arrival, &message, datagram.len()),
             Ok(Datagram::OtherVersion { key, connection, .. }) => self.answer_version(arrival, key, connection),
             Ok(Datagram::Message2(message)) => match self.connection_by_id(message.destination) {
                 Some(connection) => connection.handle_answer(arrival.now, arrival.from, &message, datagram.len()),
-                None => Err(Refused::UnknownConnection),
+                None => Err(RejectReason::UnknownConnection),
             },
             Ok(Datagram::Versions(answer)) => match self.connection_by_id(answer.destination) {
                 Some(connection) => connection.handle_versions(&answer),
-                None => Err(Refused::UnknownConnection),
+                None => Err(RejectReason::UnknownConnection),
             },
             Ok(Datagram::Packet(_)) => Ok(()),
             Err(reason) => Err(reason),
@@ -371,8 +376,13 @@ impl Endpoint {
         }
     }
 
-    fn handle_message1(&mut self, arrival: Arrival, message: &Message1<'_>, size: usize) -> Result<(), Refused> {
-        let key = self.keys.get(&message.key).filter(|key| key.is_live(arrival.now)).ok_or(Refused::UnknownKey)?;
+    fn handle_message1(
+        &mut self,
+        arrival: DatagramOrigin,
+        message: &Message1<'_>,
+        size: usize,
+    ) -> Result<(), RejectReason> {
+        let key = self.keys.get(&message.key).filter(|key| key.is_live(arrival.now)).ok_or(RejectReason::UnknownKey)?;
         let (psk, handle, options) = (key.psk.clone(), key.handle, Arc::clone(&key.options));
         self.half_open.on_timer(arrival.now);
         if let Some(reply) = self.half_open.on_copy(arrival.from, message)? {
@@ -380,10 +390,10 @@ impl Endpoint {
         }
         let name = (message.key, message.connection);
         if self.spent.contains(name) {
-            return Err(Refused::HandshakeReplayed);
+            return Err(RejectReason::HandshakeReplayed);
         }
         if !self.has_room() || self.answers.len() >= MAX_ANSWERS {
-            return Err(Refused::Busy);
+            return Err(RejectReason::Busy);
         }
         let prologue = Prologue { key: message.key, connection: message.connection };
         let (id, grease) = (self.fresh_id(), self.grease());
@@ -394,18 +404,18 @@ impl Endpoint {
         let answer = |payload: &[u8]| {
             let mut offer = Parameters::decode(payload)?;
             if offer.connection != message.connection {
-                return Err(Refused::Malformed);
+                return Err(RejectReason::Malformed);
             }
-            let cipher = Cipher::choose(&offer.ciphers, preferred).ok_or(Refused::Unacceptable)?;
+            let cipher = Cipher::choose(&offer.ciphers, preferred).ok_or(RejectReason::Unacceptable)?;
             reply.ciphers = vec![cipher.wire()];
             offer.ciphers = reply.ciphers.clone();
             peer = Some(offer);
             Ok(reply.encode(grease)?)
         };
         let answered = with_clean_stack(|| respond(&psk, prologue, message.noise, self.random.draw(), answer));
-        let (established, noise) = answered.map_err(|_| Refused::HandshakeFailed)?;
+        let (established, noise) = answered.map_err(|_| RejectReason::HandshakeFailed)?;
         let Some(peer) = peer else {
-            return Err(Refused::HandshakeFailed);
+            return Err(RejectReason::HandshakeFailed);
         };
         let handshake = HalfOpen {
             since: arrival.now,
@@ -425,27 +435,38 @@ impl Endpoint {
     }
 
     /// Sends the cached second message, padded to the size of the copy that it answers: never more than was received.
-    fn answer(&mut self, arrival: Arrival, message: &Message1<'_>, noise: &[u8], size: usize) -> Result<(), Refused> {
+    fn answer(
+        &mut self,
+        arrival: DatagramOrigin,
+        message: &Message1<'_>,
+        noise: &[u8],
+        size: usize,
+    ) -> Result<(), RejectReason> {
         let reply = crate::wire::Message2 { destination: message.connection, copy: message.copy, noise };
         let mut bytes = Vec::with_capacity(size);
-        reply.encode(size, &mut bytes).map_err(|_| Refused::Amplification)?;
+        reply.encode(size, &mut bytes).map_err(|_| RejectReason::Amplification)?;
         self.push_answer(arrival, bytes)
     }
 
-    fn answer_version(&mut self, arrival: Arrival, key: KeyId, connection: ConnectionId) -> Result<(), Refused> {
+    fn answer_version(
+        &mut self,
+        arrival: DatagramOrigin,
+        key: KeyId,
+        connection: ConnectionId,
+    ) -> Result<(), RejectReason> {
         if self.keys.get(&key).is_some_and(|key| key.is_live(arrival.now)) {
             let mut bytes = Vec::new();
             VersionAnswer::encode(connection, self.grease(), &mut bytes);
             self.push_answer(arrival, bytes)?;
         }
-        Err(Refused::BadVersion)
+        Err(RejectReason::BadVersion)
     }
 
-    fn push_answer(&mut self, arrival: Arrival, bytes: Vec<u8>) -> Result<(), Refused> {
+    fn push_answer(&mut self, arrival: DatagramOrigin, bytes: Vec<u8>) -> Result<(), RejectReason> {
         if self.answers.len() >= MAX_ANSWERS {
-            return Err(Refused::Busy);
+            return Err(RejectReason::Busy);
         }
-        self.answers.push_back(Answer { destination: arrival.from, source: arrival.local, bytes });
+        self.answers.push_back(Transmit { destination: arrival.from, source: arrival.local, bytes });
         Ok(())
     }
 
@@ -455,7 +476,7 @@ impl Endpoint {
     }
 
     /// Returns the next datagram to send that belongs to no open connection.
-    pub fn poll_answer(&mut self) -> Option<Answer> {
+    pub fn poll_answer(&mut self) -> Option<Transmit> {
         self.answers.pop_front()
     }
 
@@ -491,7 +512,7 @@ impl Endpoint {
     }
 
     /// Returns the number of refused datagrams that belong to no connection, by reason.
-    pub const fn refused(&self) -> &RefusedCounts {
+    pub const fn refused(&self) -> &RejectCounts {
         &self.refused
     }
 
@@ -554,11 +575,11 @@ impl Endpoint {
 
     /// Returns the limits of a connection where there are `more` than now: many must not take more than one may. Each
     /// may hold a block and another that is written, so that none hangs.
-    fn limits_with(&self, more: u64) -> Limits {
+    fn limits_with(&self, more: u64) -> ConnectionConfig {
         let limits = self.config.limits;
         let share = limits.most_symbols / (self.connections.len() as u64 + more).max(1);
         let least = limits.most_symbols.min(2 * u64::from(limits.flows.largest_k));
-        Limits { most_symbols: share.max(least), ..limits }
+        ConnectionConfig { most_symbols: share.max(least), ..limits }
     }
 
     /// Divides the bound on memory among the connections there are.

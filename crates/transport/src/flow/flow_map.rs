@@ -46,7 +46,7 @@ impl<F> FlowMap<F> {
     }
 
     /// Returns the id in the packets of the flow that began as `first`.
-    pub(crate) fn present_id(&self, first: FlowId) -> Option<FlowId> {
+    pub(crate) fn current_id(&self, first: FlowId) -> Option<FlowId> {
         self.id_of(first).filter(|id| self.flows.contains_key(id))
     }
 
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(by_id(&flows), [None, Some('b'), None, Some('a'), None]);
         let named: Vec<_> = (1..6).map(|id| flows.named(FlowId(id)).copied()).collect();
         assert_eq!(named, [Some('a'), Some('b'), None, None, None], "a successor's id is none of the program's");
-        assert_eq!((flows.present_id(FlowId(1)), flows.present_id(FlowId(4))), (Some(FlowId(4)), None));
+        assert_eq!((flows.current_id(FlowId(1)), flows.current_id(FlowId(4))), (Some(FlowId(4)), None));
         assert_eq!(flows.remove(FlowId(4)), None);
         assert_eq!((flows.remove(FlowId(1)), flows.remove(FlowId(1))), (Some('a'), None));
         assert_eq!(by_id(&flows), [None, Some('b'), None, None, None]);

@@ -8,12 +8,12 @@ mod flow_map;
 mod layout;
 mod pool;
 mod receive;
-mod request;
 pub mod schedule;
 mod send;
 mod sizing;
 mod stream_layout;
 mod tail;
+mod work;
 
 pub(crate) use announcement::{FlowAnnouncement, FlowKind};
 pub(crate) use control::{BeyondCredit, ControlReceiver, ControlSender};
@@ -23,10 +23,9 @@ pub(crate) use layout::BadPlan;
 pub(crate) use pool::Pool;
 pub(crate) use receive::{BadBlock, RecvCredit, RecvFlow, SymbolOutcome, largest_window};
 pub use receive::{FlowLimits, PartialBlock};
-pub use request::{DecodeJob, Direction, EncodeJob, FlowKey, Reply, Request};
 pub use schedule::{
-    BlockAtATimeConfig, ChunksConfig, EncodeOrder, InterleavedConfig, Next, PathEstimate, ProactiveConfig, Schedule,
-    ScheduleConfig, WindowedConfig,
+    BlockAtATimeConfig, ChunksConfig, EncodeOrder, InterleavedConfig, PathEstimate, ProactiveConfig, Schedule,
+    ScheduleAction, ScheduleConfig, WindowedConfig,
 };
 pub(crate) use send::{BlockSender, Pick, PickedSymbol, SendFlow, SymbolKind};
 pub use send::{SendBlock, SendBlocks};
@@ -34,6 +33,7 @@ pub use sizing::{
     BlockCoding, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
 };
 pub use stream_layout::StreamLayout;
+pub use work::{DecodeJob, Direction, EncodeJob, FlowKey, WorkReply, WorkRequest};
 
 use std::collections::VecDeque;
 use std::ops::Range;

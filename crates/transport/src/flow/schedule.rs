@@ -56,15 +56,15 @@ impl PathEstimate {
 
 /// What to send next. Window and pacer are checked before the schedule is asked: what it returns is sent (law 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum ScheduleAction {
     /// The next source symbol in order.
     Source,
     /// A source symbol again, which was sent before.
-    Resend(SymbolId),
+    Retransmit(SymbolId),
     /// One more repair symbol of the block, which is ready.
     Repair(BlockId),
     /// Have `count` repair symbols of the block made, then ask again.
-    Prepare {
+    EncodeRepair {
         /// The block.
         block: BlockId,
         /// Repair symbols wanted.
@@ -72,7 +72,7 @@ pub enum Next {
     },
     /// The schedule has nothing more that could complete the block: the transfer has failed.
     GiveUp(BlockId),
-    /// Nothing before this time, unless feedback or a reply arrives. A time in the past counts as [`Next::Idle`].
+    /// Nothing before this time, unless feedback or a reply arrives. A time in the past counts as [`ScheduleAction::Idle`].
     Wait(Time),
     /// Nothing until feedback or a reply arrives.
     Idle,
@@ -81,7 +81,7 @@ pub enum Next {
 /// Decides which symbol of a flow to send next.
 pub trait Schedule: Debug + Send {
     /// Returns the next thing to send.
-    fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next;
+    fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction;
 
     /// Handles a report on the fate of packets, of this flow or of others.
     fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks);
@@ -105,8 +105,8 @@ pub trait Schedule: Debug + Send {
 }
 
 /// Returns the next source symbol, if one can be sent now.
-fn source(flow: &SendBlocks) -> Next {
-    if flow.source_ready() { Next::Source } else { Next::Idle }
+fn source(flow: &SendBlocks) -> ScheduleAction {
+    if flow.source_ready() { ScheduleAction::Source } else { ScheduleAction::Idle }
 }
 
 /// A schedule and its parameters, as a profile holds them.

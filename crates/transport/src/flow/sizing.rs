@@ -11,9 +11,9 @@ pub use partition::SubFiles;
 pub use ttp::TtpBlocks;
 
 use super::schedule::PathEstimate;
-use crate::settings::{Count, Itself, Or, Setting, Settings, Share, choices, field};
+use crate::settings::{IntegerRange, Itself, Or, Setting, Settings, Share, choices, field};
 use crate::wire::{FlowId, Plan};
-use erasure::tornado::Rate;
+use erasure::tornado::CheckShare;
 use erasure::{BlockCode, WindowCode};
 use std::fmt::Debug;
 
@@ -72,10 +72,10 @@ const CODES: Itself =
 
 impl Settings for FixedBlocks {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("k", k, Count(1, 56_403)),
+        field!("k", k, IntegerRange(1, 56_403)),
         field!("code", code, CODES),
         field!("small-code", small_code, CODES),
-        field!("small-k", small_k, Count(0, 56_403)),
+        field!("small-k", small_k, IntegerRange(0, 56_403)),
     ];
 }
 
@@ -113,7 +113,7 @@ impl BlockSizing {
     }
 
     /// Returns the source symbols of the largest possible block of symbols of this size.
-    pub fn largest(&self, symbol_size: u16) -> u32 {
+    pub fn max_source_symbols(&self, symbol_size: u16) -> u32 {
         match self {
             Self::Fixed(blocks) => blocks.k,
             Self::Bytes(blocks) => blocks.k(symbol_size),
@@ -134,7 +134,7 @@ impl BlockSizing {
             Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ),
             Self::LtTcp(blocks) => alike(blocks.largest(), blocks.code),
             // A stream keeps its code; the schedule pads as far as the loss requires.
-            Self::Ttp(blocks) => alike(blocks.k(symbol_size), BlockCode::Tornado(Rate::HALF)),
+            Self::Ttp(blocks) => alike(blocks.k(symbol_size), BlockCode::Tornado(CheckShare::HALF)),
         }
     }
 
@@ -277,7 +277,7 @@ impl Default for WindowCoding {
 impl Settings for WindowCoding {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("code", code, Itself("rlc")),
-        field!("symbols", symbols, Count(1, 4_095)),
+        field!("symbols", symbols, IntegerRange(1, 4_095)),
         field!("overhead", overhead, OVERHEADS),
     ];
 }

@@ -6,7 +6,7 @@
 
 use super::layout::{BadPlan, BlockShape, FlowLayout, cut};
 use crate::wire::{SHORT_K, STREAM_HEADER, StreamAnnouncement};
-use erasure::Code;
+use erasure::AnyCode;
 
 /// Plan numbers have 8 bits: those above [`SHORT_K`] divide the sizes up to a full block.
 const PLANS: u32 = 256;
@@ -69,8 +69,8 @@ impl StreamLayout {
     /// Returns the source symbols of a full block at the size with which the stream was announced.
     pub(crate) const fn full(&self) -> u32 {
         match self.announcement.code {
-            Code::Block(_) => self.announcement.k,
-            Code::Window(_) => 1,
+            AnyCode::Block(_) => self.announcement.k,
+            AnyCode::Window(_) => 1,
         }
     }
 
@@ -96,7 +96,7 @@ impl StreamLayout {
         let announcement = &self.announcement;
         let short = (1..=SHORT_K).contains(&u32::from(plan));
         let code = match announcement.code {
-            Code::Block(code) if !short => code,
+            AnyCode::Block(code) if !short => code,
             _ => announcement.short_code,
         };
         let length = cost as usize * self.unit();
@@ -136,8 +136,8 @@ impl FlowLayout for StreamLayout {
         let fits = size >= STREAM_HEADER && symbol_size < self.symbol_size && size * 2 >= self.unit();
         let codes = |cost: u32| cut((cost as usize * self.unit()) as u64, symbol_size);
         let code = match code {
-            Code::Block(code) => code,
-            Code::Window(_) => short_code,
+            AnyCode::Block(code) => code,
+            AnyCode::Window(_) => short_code,
         };
         fits && code.check(codes(k), size).is_ok() && short_code.check(codes(k.min(SHORT_K)), size).is_ok()
     }
@@ -159,7 +159,7 @@ impl FlowLayout for StreamLayout {
     }
 
     fn window(&self) -> Option<WindowShape> {
-        let Code::Window(_) = self.announcement.code else { return None };
+        let AnyCode::Window(_) = self.announcement.code else { return None };
         let per_block = cut(self.unit() as u64, self.symbol_size);
         Some(WindowShape { symbol_size: self.symbol_size(), per_block, symbols: self.announcement.k * per_block })
     }
@@ -238,7 +238,7 @@ mod tests {
     /// With a window code every block is one symbol, or two once symbols have shrunk.
     #[test]
     fn a_window_slides_over_blocks_of_one_symbol() {
-        let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+        let (code, short_code) = (AnyCode::Window(WindowCode::Rlc), BlockCode::Uncoded);
         let announcement = StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k: 64, code, short_code };
         let mut layout = StreamLayout::new(announcement);
         assert_eq!((layout.cost(0), layout.cost(1), layout.plan_for(30, 1_000)), (Some(1), None, 0));

@@ -76,7 +76,7 @@ impl Outstanding {
         // one in a hundred at k, in ten thousand at k + 1). Where it falls slowly, steps of a quarter are enough.
         let mut surplus = 0;
         while surplus <= spare {
-            let failure = self.code.failure(self.k, surplus);
+            let failure = self.code.failure_probability(self.k, surplus);
             if failure < NEGLIGIBLE {
                 break;
             }
@@ -164,7 +164,7 @@ fn ln_factorial(n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use erasure::tornado::Rate;
+    use erasure::tornado::CheckShare;
 
     const fn odds(loss: f64) -> Odds {
         Odds { loss, burst: 1.0, target: 1e-3 }
@@ -190,9 +190,9 @@ mod tests {
     /// A code with reception overhead gets the symbols it needs, and no more.
     #[test]
     fn a_code_with_reception_overhead_gets_it() {
-        let tornado = BlockCode::Tornado(Rate::QUARTER);
+        let tornado = BlockCode::Tornado(CheckShare::QUARTER);
         let found = block(1000, 1000, tornado).extra(odds(0.0));
-        let failures = [found - 1, found].map(|extra| tornado.failure(1000, extra));
+        let failures = [found - 1, found].map(|extra| tornado.failure_probability(1000, extra));
         assert!(failures[0] > 1e-3 && failures[1] <= 1e-3, "{found}: {failures:?}");
         let lossy = block(1000, 1000, tornado).extra(odds(0.05));
         assert!((found + 40..found + 100).contains(&lossy), "{found} without loss, {lossy} with 5 %");

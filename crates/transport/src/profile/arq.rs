@@ -1,6 +1,6 @@
 //! The system of arq: reliable transmission and congestion control over UDP.
 
-use super::{Profile, Source, SymbolSizes};
+use super::{Citation, Profile, SymbolSizes};
 use crate::flow::{BlockSizing, FixedBlocks, ScheduleConfig};
 use crate::recovery::congestion::{CubicConfig, CubicForm};
 use crate::recovery::{CongestionConfig, DetectionConfig, DuplicatesConfig, RecoveryConfig};
@@ -51,30 +51,30 @@ impl Profile {
 }
 
 /// The sources of its numbers.
-pub(super) const SOURCES: &[Source] = &[
-    Source { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller where the path requires it" },
-    Source { key: "blocks", section: "arq §2: uncoded; a block is only the unit of writing" },
-    Source { key: "streams.overhead", section: "docs/design/streams.md" },
-    Source { key: "congestion.initial", section: "arq §3.1: one MSS; §4.1 names no other" },
-    Source { key: "congestion.threshold", section: "arq §3.1: 64 MSS; §4.1 names no other" },
-    Source { key: "congestion.beta", section: "arq §4.1: 0.5" },
-    Source { key: "congestion.c", section: "arq §4.1: 0.4" },
-    Source { key: "congestion.fast-convergence", section: "arq §4.1" },
-    Source {
+pub(super) const SOURCES: &[Citation] = &[
+    Citation { key: "symbols", section: "arq §3.1.1: segments of 1400 bytes; smaller where the path requires it" },
+    Citation { key: "blocks", section: "arq §2: uncoded; a block is only the unit of writing" },
+    Citation { key: "streams.overhead", section: "docs/design/streams.md" },
+    Citation { key: "congestion.initial", section: "arq §3.1: one MSS; §4.1 names no other" },
+    Citation { key: "congestion.threshold", section: "arq §3.1: 64 MSS; §4.1 names no other" },
+    Citation { key: "congestion.beta", section: "arq §4.1: 0.5" },
+    Citation { key: "congestion.c", section: "arq §4.1: 0.4" },
+    Citation { key: "congestion.fast-convergence", section: "arq §4.1" },
+    Citation {
         key: "congestion.form",
         section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion.form=rfc9438 is the RFC's",
     },
-    Source { key: "congestion.hystart", section: "arq §3.1: slow start ends at ssthresh or with a loss" },
-    Source { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
-    Source {
+    Citation { key: "congestion.hystart", section: "arq §3.1: slow start ends at ssthresh or with a loss" },
+    Citation { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
+    Citation {
         key: "detection.newreno",
         section: "RFC 6582; arq §3.1 leaves open how several losses in a window are detected",
     },
-    Source { key: "detection.recovery", section: "arq §2.1: fast recovery; §2.2 measures with and without" },
-    Source {
+    Citation { key: "detection.recovery", section: "arq §2.1: fast recovery; §2.2 measures with and without" },
+    Citation {
         key: "timeout",
         section: "docs/design/recovery.md: probes; arq §2.1.1 retransmits everything after EstimatedRTT + 4 DevRTT (--set timeout=rto)",
     },
-    Source { key: "rtt", section: "arq §2.1.1: alpha 0.125, beta 0.25, as RFC 6298 §2.3" },
-    Source { key: "estimator", section: "docs/design/recovery.md: reported only, nothing depends on it" },
+    Citation { key: "rtt", section: "arq §2.1.1: alpha 0.125, beta 0.25, as RFC 6298 §2.3" },
+    Citation { key: "estimator", section: "docs/design/recovery.md: reported only, nothing depends on it" },
 ];

@@ -1,12 +1,14 @@
 //! The text form of [`FeedbackConfig`](crate::wire::FeedbackConfig), and its default numbers. Neither is on the wire.
 
-use crate::settings::{Choice, Count, Form, Setting, SettingError, Settings, Share, Shown, Span, choices, field};
+use crate::settings::{
+    Algorithm, IntegerRange, Setting, SettingError, SettingText, Settings, Share, Span, ValueFormat, choices, field,
+};
 use crate::wire::limits::{
     MAX_COUNTING_FACTOR, MAX_EPSILON, MAX_HEARTBEAT, MAX_LAST_PACKETS, MAX_SPACING, MIN_HEARTBEAT,
 };
 use crate::wire::{
-    BlockFeedback, Counting, DoneBlocks, FeedbackTiming, Heartbeat, LastPackets, MILLION, PacketFeedback,
-    ReceivedBlocks, Spacing,
+    BlockFeedback, DoneConfig, FeedbackTiming, Heartbeat, LastPackets, MILLION, PacketCountTiming, PacketFeedback,
+    ReceivedConfig, Spacing,
 };
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ choices! {
 
 choices! {
     "block feedback",
-    BlockFeedback { "needs" => Needs, "done" => Done(DoneBlocks), "mask" => Mask, "received" => Received(ReceivedBlocks) }
+    BlockFeedback { "needs" => Needs, "done" => Done(DoneConfig), "mask" => Mask, "received" => Received(ReceivedConfig) }
 }
 
 choices! {
@@ -26,7 +28,7 @@ choices! {
         "every-packet" => EveryPacket,
         "spaced" => Spaced(Spacing),
         "on-blocks" => OnBlocks(Heartbeat),
-        "every" => Every(Counting),
+        "every" => Every(PacketCountTiming),
     }
 }
 
@@ -39,21 +41,21 @@ impl Default for LastPackets {
 
 impl Settings for LastPackets {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!(bare "packets", packets, Count(1, MAX_LAST_PACKETS as u64))];
+        &[field!(bare "packets", packets, IntegerRange(1, MAX_LAST_PACKETS as u64))];
 }
 
-impl Settings for DoneBlocks {
+impl Settings for DoneConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "epsilon", epsilon, Millionths(MAX_EPSILON))];
 }
 
-impl Default for ReceivedBlocks {
+impl Default for ReceivedConfig {
     /// 0.01 (rc-udp §V).
     fn default() -> Self {
         Self { epsilon: 10_000 }
     }
 }
 
-impl Settings for ReceivedBlocks {
+impl Settings for ReceivedConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!(bare "epsilon", epsilon, Millionths(MAX_EPSILON))];
 }
 
@@ -65,8 +67,10 @@ impl Default for Spacing {
 }
 
 impl Settings for Spacing {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("per-rtt", per_rtt, Count(1, 255)), field!("at-least", at_least, Span(Duration::ZERO, MAX_SPACING))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
+        field!("per-rtt", per_rtt, IntegerRange(1, 255)),
+        field!("at-least", at_least, Span(Duration::ZERO, MAX_SPACING)),
+    ];
 }
 
 impl Default for Heartbeat {
@@ -82,7 +86,7 @@ impl Settings for Heartbeat {
         &[field!("heartbeat", heartbeat, Span(MIN_HEARTBEAT, MAX_HEARTBEAT))];
 }
 
-impl Default for Counting {
+impl Default for PacketCountTiming {
     /// n = 1024 (ttp §III-A). ttp §II-B leaves threshold and factor open. Chosen: 1 %, above the loss of its links
     /// themselves, and 2, the smallest factor that has an effect.
     fn default() -> Self {
@@ -90,25 +94,25 @@ impl Default for Counting {
     }
 }
 
-impl Settings for Counting {
+impl Settings for PacketCountTiming {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("packets", packets, Count(2, MAX_LAST_PACKETS as u64)),
+        field!("packets", packets, IntegerRange(2, MAX_LAST_PACKETS as u64)),
         field!("threshold", threshold, Millionths(MILLION)),
-        field!("factor", factor, Count(1, MAX_COUNTING_FACTOR as u64)),
+        field!("factor", factor, IntegerRange(1, MAX_COUNTING_FACTOR as u64)),
     ];
 }
 
 /// A sender of blocks always requests feedback about them: the wire allows `None`, but no profile chooses it.
-impl Choice for Option<BlockFeedback> {
+impl Algorithm for Option<BlockFeedback> {
     fn name(&self) -> &str {
-        self.as_ref().map_or("nothing", Choice::name)
+        self.as_ref().map_or("nothing", Algorithm::name)
     }
 
-    fn written(&self, own: &[Shown]) -> String {
+    fn written(&self, own: &[SettingText]) -> String {
         self.map_or_else(|| "nothing".into(), |told| told.written(own))
     }
 
-    fn numbers(&self) -> Vec<Shown> {
+    fn numbers(&self) -> Vec<SettingText> {
         self.map_or_else(Vec::new, |told| told.numbers())
     }
 
@@ -131,7 +135,7 @@ impl Millionths {
     }
 }
 
-impl Form<u32> for Millionths {
+impl ValueFormat<u32> for Millionths {
     fn parse(&self, text: &str) -> Option<u32> {
         self.form().parse(text).map(|share| (share * f64::from(MILLION)).round() as u32)
     }

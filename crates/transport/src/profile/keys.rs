@@ -1,9 +1,9 @@
 //! The keys of a profile, and its text form.
 
-use super::{Names, Profile};
+use super::{AlgorithmRegistry, Profile};
 use crate::flow::BlockSizing;
 use crate::recovery::{CongestionConfig, TimeoutConfig};
-use crate::settings::{BitRate, Choice, Form, Or, SettingError, Shown};
+use crate::settings::{Algorithm, BitRate, Or, SettingError, SettingText, ValueFormat};
 use crate::time::Rate;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -47,8 +47,8 @@ pub enum ProfileError {
 #[derive(Clone, Copy)]
 pub struct Key {
     name: &'static str,
-    of: fn(&Profile) -> &dyn Choice,
-    at: fn(&mut Profile) -> &mut dyn Choice,
+    of: fn(&Profile) -> &dyn Algorithm,
+    at: fn(&mut Profile) -> &mut dyn Algorithm,
     /// Takes over the choice of another profile.
     take: fn(&mut Profile, Profile),
 }
@@ -95,7 +95,7 @@ impl Key {
     }
 
     /// Returns the choice of a profile.
-    pub fn of<'a>(&self, profile: &'a Profile) -> &'a dyn Choice {
+    pub fn of<'a>(&self, profile: &'a Profile) -> &'a dyn Algorithm {
         (self.of)(profile)
     }
 
@@ -103,7 +103,7 @@ impl Key {
     pub fn text(&self, profile: &Profile) -> String {
         let (own, choice) = (profile.own(), self.of(profile));
         let own = Some(self.of(&own)).filter(|own| own.name() == choice.name());
-        choice.written(&own.map(Choice::numbers).unwrap_or_default())
+        choice.written(&own.map(Algorithm::numbers).unwrap_or_default())
     }
 
     /// Returns the key in `text`, and the number of the choice, if it names one.
@@ -190,16 +190,16 @@ impl Profile {
 }
 
 /// A limit on the rate: `none` or a rate.
-impl Choice for Option<Rate> {
+impl Algorithm for Option<Rate> {
     fn name(&self) -> &'static str {
         "limit"
     }
 
-    fn written(&self, _own: &[Shown]) -> String {
+    fn written(&self, _own: &[SettingText]) -> String {
         Or("none", BitRate).print(self)
     }
 
-    fn numbers(&self) -> Vec<Shown> {
+    fn numbers(&self) -> Vec<SettingText> {
         Vec::new()
     }
 
@@ -209,8 +209,11 @@ impl Choice for Option<Rate> {
 
     fn set(&mut self, text: &str) -> Result<(), SettingError> {
         let form = Or("none", BitRate);
-        let refused =
-            || SettingError::Value { key: "limit".into(), value: text.into(), allowed: Form::<Self>::allowed(&form) };
+        let refused = || SettingError::Value {
+            key: "limit".into(),
+            value: text.into(),
+            allowed: ValueFormat::<Self>::allowed(&form),
+        };
         *self = form.parse(text).ok_or_else(refused)?;
         Ok(())
     }
@@ -265,9 +268,9 @@ const LONGEST_VALUE: usize = 1000;
 /// `congestion.beta = 0.6` is the same as `beta = 0.6` in `[congestion]`. Numbers need no quotes, and a list becomes
 /// its values with commas.
 #[derive(Default)]
-struct Written(BTreeMap<String, String>);
+struct ProfileText(BTreeMap<String, String>);
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for ProfileText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut written = Self::default();
         from.deserialize_map(Value { key: "", written: &mut written })?;
@@ -278,7 +281,7 @@ impl<'de> Deserialize<'de> for Written {
 /// Reads the value of a key.
 struct Value<'a> {
     key: &'a str,
-    written: &'a mut Written,
+    written: &'a mut ProfileText,
 }
 
 impl Value<'_> {
@@ -336,7 +339,7 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let mut values = Vec::new();
-        let mut item = Written::default();
+        let mut item = ProfileText::default();
         while list.next_element_seed(Value { key: self.key, written: &mut item })?.is_some() {
             // An item that is a table has other keys.
             values.extend(item.0.remove(self.key));
@@ -366,11 +369,11 @@ impl<'de> Visitor<'de> for Value<'_> {
 
 /// Reads a profile: the name of the profile that it is based on (`auto` by default), and the keys in which it differs.
 /// It may choose algorithms of the program's own by these names.
-impl<'de> DeserializeSeed<'de> for &Names {
+impl<'de> DeserializeSeed<'de> for &AlgorithmRegistry {
     type Value = Profile;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Profile, D::Error> {
-        let Written(mut keys) = Written::deserialize(from)?;
+        let ProfileText(mut keys) = ProfileText::deserialize(from)?;
         let base = keys.remove(BASED_ON);
         let name = keys.remove("name");
         let known = name.as_deref().filter(|name| Profile::NAMES.contains(name));
@@ -384,9 +387,9 @@ impl<'de> DeserializeSeed<'de> for &Names {
     }
 }
 
-/// Deserialises as an empty table of [`Names`] does.
+/// Deserialises as an empty table of [`AlgorithmRegistry`] does.
 impl<'de> Deserialize<'de> for Profile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Names::default().deserialize(from)
+        AlgorithmRegistry::default().deserialize(from)
     }
 }

@@ -1,6 +1,6 @@
 //! The system of lt-tcp: Loss-Tolerant TCP.
 
-use super::{Profile, Source};
+use super::{Citation, Profile};
 use crate::flow::{BlockSizing, LtTcpBlocks, ProactiveConfig, ScheduleConfig, StreamCoding};
 use crate::recovery::congestion::{CongestionConfig, RenoConfig, Signal};
 use crate::recovery::{EstimatorConfig, EwmaConfig, RecoveryConfig, RtoConfig, TimeoutConfig};
@@ -54,43 +54,44 @@ impl Profile {
 }
 
 /// The sources of its numbers.
-pub(super) const SOURCES: &[Source] = &[
-    Source {
-        key: "symbols", section: "chosen: as large as the path carries; lt-tcp §4.2 leaves the packet size open"
+pub(super) const SOURCES: &[Citation] = &[
+    Citation {
+        key: "symbols",
+        section: "chosen: as large as the path carries; lt-tcp §4.2 leaves the packet size open",
     },
-    Source {
+    Citation {
         key: "blocks.least",
         section: "chosen: smaller blocks need as much repair as source; lt-tcp §4.2 leaves it open",
     },
-    Source { key: "blocks.most", section: "chosen: Reed-Solomon's fastest blocks; lt-tcp §4.2 leaves it open" },
-    Source { key: "blocks.code", section: "lt-tcp §3.4: any k of n packets decode" },
-    Source { key: "streams.overhead", section: "docs/design/streams.md" },
-    Source {
+    Citation { key: "blocks.most", section: "chosen: Reed-Solomon's fastest blocks; lt-tcp §4.2 leaves it open" },
+    Citation { key: "blocks.code", section: "lt-tcp §3.4: any k of n packets decode" },
+    Citation { key: "streams.overhead", section: "docs/design/streams.md" },
+    Citation {
         key: "schedule.failure",
         section: "chosen: one block in a hundred; lt-tcp §3.1 minimises it without a number",
     },
-    Source { key: "schedule.idle", section: "lt-tcp §3.4: at once when more than n - k are lost" },
-    Source { key: "congestion", section: "lt-tcp §1.1: TCP's window, driven by ECN; RFC 5681 §3.1" },
-    Source { key: "congestion.initial", section: "RFC 6928 §2" },
-    Source { key: "congestion.threshold", section: "RFC 5681 §3.1: arbitrarily high at first" },
-    Source {
+    Citation { key: "schedule.idle", section: "lt-tcp §3.4: at once when more than n - k are lost" },
+    Citation { key: "congestion", section: "lt-tcp §1.1: TCP's window, driven by ECN; RFC 5681 §3.1" },
+    Citation { key: "congestion.initial", section: "RFC 6928 §2" },
+    Citation { key: "congestion.threshold", section: "RFC 5681 §3.1: arbitrarily high at first" },
+    Citation {
         key: "congestion.inflation",
         section: "chosen: feedback names what arrived beyond a gap, so that nothing needs inflating",
     },
-    Source {
+    Citation {
         key: "congestion.signal",
         section: "lt-tcp §1.1: loss does not signal congestion, unless ECN fails (RFC 9000 §13.4.2.2)",
     },
-    Source { key: "detection", section: "lt-tcp §3.3: a reordering threshold as TCP's, RFC 9002 §6.1" },
-    Source { key: "timeout.min", section: "chosen: the minimum of Linux, which lt-tcp §2 modifies" },
-    Source { key: "timeout.max", section: "lt-tcp §2.2: 5 s; 60 s by RFC 6298 §2.5" },
-    Source { key: "timeout.variance", section: "RFC 6298 §2.3" },
-    Source { key: "rtt", section: "RFC 6298 §2.3" },
-    Source { key: "estimator.alpha", section: "lt-tcp §3.1" },
-    Source { key: "in-flight", section: "lt-tcp §3.5: a count without drift" },
-    Source {
+    Citation { key: "detection", section: "lt-tcp §3.3: a reordering threshold as TCP's, RFC 9002 §6.1" },
+    Citation { key: "timeout.min", section: "chosen: the minimum of Linux, which lt-tcp §2 modifies" },
+    Citation { key: "timeout.max", section: "lt-tcp §2.2: 5 s; 60 s by RFC 6298 §2.5" },
+    Citation { key: "timeout.variance", section: "RFC 6298 §2.3" },
+    Citation { key: "rtt", section: "RFC 6298 §2.3" },
+    Citation { key: "estimator.alpha", section: "lt-tcp §3.1" },
+    Citation { key: "in-flight", section: "lt-tcp §3.5: a count without drift" },
+    Citation {
         key: "estimator.initial",
         section: "chosen: as in the other profiles (docs/design/recovery.md); lt-tcp §3.1 leaves it open",
     },
-    Source { key: "estimator.packets", section: "chosen: lt-tcp §3.3 leaves open how often the estimator samples" },
+    Citation { key: "estimator.packets", section: "chosen: lt-tcp §3.3 leaves open how often the estimator samples" },
 ];

@@ -19,8 +19,8 @@ mod tornado_transfer;
 mod ttp;
 
 pub use keys::{Key, ProfileError};
-pub use names::{NameError, Names};
-pub use show::{Difference, Line};
+pub use names::{AlgorithmRegistry, NameError};
+pub use show::{Difference, SettingRow};
 pub use symbols::SymbolSizes;
 
 use crate::flow::{BlockSizing, ScheduleConfig, StreamCoding, WindowCoding};
@@ -51,12 +51,12 @@ pub struct Profile {
     /// Limits the rate, in IP bits per second, whatever the controller.
     pub limit: Option<Rate>,
     /// The names by which it can choose the program's own algorithms.
-    pub names: Names,
+    pub names: AlgorithmRegistry,
 }
 
 /// The source of a number: a section of a document, or the reason for a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct Citation {
     /// The key, or `KEY.NUMBER`. A key alone is the source of all its numbers without an entry of their own.
     pub key: &'static str,
     /// A section of a document in `docs/REFERENCES.md` (`arq §2.1`, `RFC 9438 §4.6`), a design note
@@ -65,47 +65,47 @@ pub struct Source {
 }
 
 /// A built-in profile.
-struct Entry {
+struct BuiltInProfile {
     name: &'static str,
     /// A description in one line.
     about: &'static str,
     make: fn() -> Profile,
-    sources: &'static [Source],
+    sources: &'static [Citation],
 }
 
 /// Every profile, the default first.
-const ENTRIES: [Entry; 6] = [
-    Entry {
+const ENTRIES: [BuiltInProfile; 6] = [
+    BuiltInProfile {
         name: "auto",
         about: "source first, lost symbols again, repair in the last round trips",
         make: Profile::auto,
         sources: auto::SOURCES,
     },
-    Entry {
+    BuiltInProfile {
         name: "arq",
         about: "uncoded sliding-window ARQ with congestion control, as TCP does it",
         make: Profile::arq,
         sources: arq::SOURCES,
     },
-    Entry {
+    BuiltInProfile {
         name: "rc-udp",
         about: "one block at a time, coded symbols at a fixed rate until it is acknowledged",
         make: Profile::rc_udp,
         sources: rc_udp::SOURCES,
     },
-    Entry {
+    BuiltInProfile {
         name: "tornado-transfer",
         about: "RaptorQ: source interleaved with repair of earlier blocks, then repair of each block in turn",
         make: Profile::tornado_transfer,
         sources: tornado_transfer::SOURCES,
     },
-    Entry {
+    BuiltInProfile {
         name: "lt-tcp",
         about: "MDS code: proactive repair by the loss estimate, reactive repair after heavier loss, window by ECN marks",
         make: Profile::lt_tcp,
         sources: lt_tcp::SOURCES,
     },
-    Entry {
+    BuiltInProfile {
         name: "ttp",
         about: "Tornado code: chunks padded for the average loss, each encoded while the one before is sent",
         make: Profile::ttp,

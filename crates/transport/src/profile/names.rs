@@ -5,7 +5,7 @@ use crate::flow::ScheduleConfig;
 use crate::flow::schedule::{CustomSchedule, ScheduleFactory};
 use crate::recovery::CongestionConfig;
 use crate::recovery::congestion::{ControllerFactory, CustomController};
-use crate::settings::{Choice, SettingError};
+use crate::settings::{Algorithm, SettingError};
 use std::collections::BTreeMap;
 
 /// The reason for refusing an algorithm's name.
@@ -22,12 +22,12 @@ pub enum NameError {
 /// The names, beside the built-in ones, by which the profiles of a program choose controllers and schedules. A program
 /// makes one such table and obtains its profiles from it; every profile keeps the table that it comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Names {
+pub struct AlgorithmRegistry {
     controllers: BTreeMap<&'static str, CustomController>,
     schedules: BTreeMap<&'static str, CustomSchedule>,
 }
 
-impl Names {
+impl AlgorithmRegistry {
     /// Adds a controller: `congestion = NAME`, or `NAME:key=value`.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ fn check<T>(name: &'static str, built_in: &[&str], own: &BTreeMap<&'static str, 
     Ok(())
 }
 
-fn read<C: Choice + Clone>(own: &BTreeMap<&'static str, C>, text: &str) -> Option<Result<C, SettingError>> {
+fn read<C: Algorithm + Clone>(own: &BTreeMap<&'static str, C>, text: &str) -> Option<Result<C, SettingError>> {
     let mut choice = own.get(text.split(':').next()?)?.clone();
     Some(choice.set(text).map(|()| choice))
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::flow::schedule::Schedule;
     use crate::recovery::congestion::{CongestionControl, FixedWindowConfig};
-    use crate::settings::{Count, Setting, Settings, field};
+    use crate::settings::{IntegerRange, Setting, Settings, field};
     use serde::de::DeserializeSeed as _;
 
     /// Numbers under a name that is the type's parameter.
@@ -119,7 +119,7 @@ mod tests {
     }
 
     impl<const NAME: usize> Settings for Mine<NAME> {
-        const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("packets", packets, Count(1, 100))];
+        const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("packets", packets, IntegerRange(1, 100))];
     }
 
     impl<const NAME: usize> ControllerFactory for Mine<NAME> {
@@ -138,8 +138,8 @@ mod tests {
         }
     }
 
-    fn names() -> Names {
-        let names = Names::default().with_controller::<Mine<0>>().expect("a new name");
+    fn names() -> AlgorithmRegistry {
+        let names = AlgorithmRegistry::default().with_controller::<Mine<0>>().expect("a new name");
         names.with_schedule::<Mine<0>>().expect("another family")
     }
 
@@ -169,9 +169,9 @@ mod tests {
             assert_eq!(profile, before);
         }
         let sent = serde_json::to_string(&profile).expect("plain data");
-        let read = |names: &Names| names.deserialize(&mut serde_json::Deserializer::from_str(&sent));
+        let read = |names: &AlgorithmRegistry| names.deserialize(&mut serde_json::Deserializer::from_str(&sent));
         assert_eq!(read(&names()).expect("the same program"), profile);
-        let error = read(&Names::default()).expect_err("another program").to_string();
+        let error = read(&AlgorithmRegistry::default()).expect_err("another program").to_string();
         assert!(error.contains("no congestion control is called 'mine'"), "{error}");
     }
 

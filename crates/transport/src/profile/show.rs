@@ -1,14 +1,14 @@
 //! Profiles for display: every number with its source, and the differences between two profiles.
 
-use super::{ENTRIES, Key, Profile, Source};
-use crate::settings::{Choice, Shown};
+use super::{Citation, ENTRIES, Key, Profile};
+use crate::settings::{Algorithm, SettingText};
 
 /// The source of changed values.
 const SET: &str = "set";
 
 /// One choice of a profile, or one number of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct SettingRow {
     /// The key, or `KEY.NUMBER`.
     pub key: String,
     /// Its value.
@@ -38,7 +38,7 @@ impl Profile {
 
     /// Returns every choice, each followed by all of its numbers. Values that differ from those of the profile it is
     /// based on have the source `set`.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<SettingRow> {
         let standard =
             ENTRIES.iter().find(|entry| entry.name == self.base).map(|entry| ((entry.make)(), entry.sources));
         let mut lines = Vec::new();
@@ -52,7 +52,7 @@ impl Profile {
     /// Returns the keys and numbers in which `other` differs.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let (first, second) = (self.lines(), other.lines());
-        let value = |lines: &[Line], key: &str| {
+        let value = |lines: &[SettingRow], key: &str| {
             lines.iter().find(|line| line.key == key).map_or(String::new(), |line| line.value.clone())
         };
         let mut keys: Vec<&String> = first.iter().map(|line| &line.key).collect();
@@ -73,12 +73,16 @@ impl Profile {
 }
 
 /// Returns a choice and its numbers, each with its own source: changing a number does not change the algorithm.
-fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'static [Source])>) -> Vec<Line> {
+fn lines_of(
+    key: Key,
+    choice: &dyn Algorithm,
+    standard: Option<(&dyn Algorithm, &'static [Citation])>,
+) -> Vec<SettingRow> {
     let (name, numbers) = chosen(choice);
     let other =
         standard.map(|(standard, sources)| (chosen(standard), sources)).filter(|((other, _), _)| *other == name);
     let of_choice = other.as_ref().map_or(SET, |(_, sources)| source(sources, key.name()));
-    let mut lines = vec![Line { key: key.name().into(), value: name, allowed: String::new(), source: of_choice }];
+    let mut lines = vec![SettingRow { key: key.name().into(), value: name, allowed: String::new(), source: of_choice }];
     for number in numbers {
         let key = format!("{}.{}", key.name(), number.key);
         let same = other.as_ref().filter(|((_, others), _)| others.contains(&number));
@@ -87,18 +91,18 @@ fn lines_of(key: Key, choice: &dyn Choice, standard: Option<(&dyn Choice, &'stat
             Some("") => of_choice,
             Some(own) => own,
         };
-        lines.push(Line { key, value: number.value, allowed: number.allowed, source });
+        lines.push(SettingRow { key, value: number.value, allowed: number.allowed, source });
     }
     lines
 }
 
 /// Returns the name of a choice and its numbers; its whole text if it has none.
-fn chosen(choice: &dyn Choice) -> (String, Vec<Shown>) {
+fn chosen(choice: &dyn Algorithm) -> (String, Vec<SettingText>) {
     let (text, numbers) = (choice.text(), choice.numbers());
     let name = if numbers.is_empty() { text.as_str() } else { text.split(':').next().unwrap_or_default() };
     (name.to_owned(), numbers)
 }
 
-fn source(sources: &'static [Source], key: &str) -> &'static str {
+fn source(sources: &'static [Citation], key: &str) -> &'static str {
     sources.iter().find(|source| source.key == key).map_or("", |source| source.section)
 }

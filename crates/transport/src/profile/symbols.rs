@@ -1,6 +1,6 @@
 //! The symbol sizes of a profile, and the number of symbols in a packet.
 
-use crate::settings::{Choice, Count, Form, Or, SettingError, Shown, as_text};
+use crate::settings::{Algorithm, IntegerRange, Or, SettingError, SettingText, ValueFormat, as_text};
 use crate::wire::SYMBOL_OVERHEAD;
 use crate::wire::limits::MAX_DATAGRAM;
 use std::fmt;
@@ -29,12 +29,12 @@ const LIMITS: std::ops::RangeInclusive<u16> = 256..=8900;
 const LARGEST_FIT: usize = 8952;
 
 /// The number of symbols in a packet, as text.
-const PER_PACKET: Or<Count> = Or("fit", Count(1, 64));
+const PER_PACKET: Or<IntegerRange> = Or("fit", IntegerRange(1, 64));
 
 const KEY: &str = "per-packet";
 
 fn allowed() -> String {
-    Form::<Option<u8>>::allowed(&PER_PACKET)
+    ValueFormat::<Option<u8>>::allowed(&PER_PACKET)
 }
 
 impl SymbolSizes {
@@ -113,12 +113,12 @@ impl SymbolSizes {
     }
 }
 
-impl Choice for SymbolSizes {
+impl Algorithm for SymbolSizes {
     fn name(&self) -> &'static str {
         "symbols"
     }
 
-    fn written(&self, own: &[Shown]) -> String {
+    fn written(&self, own: &[SettingText]) -> String {
         let sizes: Vec<String> = self.sizes.iter().map(u16::to_string).collect();
         let per_packet = PER_PACKET.print(&self.per_packet);
         let same = own.iter().all(|own| own.value == per_packet);
@@ -126,8 +126,8 @@ impl Choice for SymbolSizes {
         sizes.join(",") + &number
     }
 
-    fn numbers(&self) -> Vec<Shown> {
-        vec![Shown { key: KEY, value: PER_PACKET.print(&self.per_packet), allowed: allowed() }]
+    fn numbers(&self) -> Vec<SettingText> {
+        vec![SettingText { key: KEY, value: PER_PACKET.print(&self.per_packet), allowed: allowed() }]
     }
 
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {

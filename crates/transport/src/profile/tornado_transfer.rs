@@ -1,6 +1,6 @@
 //! The system of tornado-transfer: a file-transfer protocol with RaptorQ.
 
-use super::{Profile, Source, SymbolSizes};
+use super::{Citation, Profile, SymbolSizes};
 use crate::flow::{BlockSizing, InterleavedConfig, ScheduleConfig, StreamCoding};
 use crate::recovery::congestion::Ccid2Config;
 use crate::recovery::{CongestionConfig, RecoveryConfig};
@@ -33,32 +33,32 @@ impl Profile {
 }
 
 /// The sources of its numbers.
-pub(super) const SOURCES: &[Source] = &[
-    Source {
+pub(super) const SOURCES: &[Citation] = &[
+    Citation {
         key: "symbols",
         section: "tornado-transfer §2.1: 1400 bytes, so that IP does not fragment; smaller where the path requires it",
     },
-    Source { key: "blocks", section: "tornado-transfer §2.1: the smallest legal number of symbols per block" },
-    Source { key: "streams.overhead", section: "docs/design/streams.md" },
-    Source {
+    Citation { key: "blocks", section: "tornado-transfer §2.1: the smallest legal number of symbols per block" },
+    Citation { key: "streams.overhead", section: "docs/design/streams.md" },
+    Citation {
         key: "schedule.repair-every",
         section: "tornado-transfer §2.1: X so that block n-1 can be decoded when block n ends",
     },
-    Source {
+    Citation {
         key: "schedule.failure",
         section: "chosen: X suffices for 99 of 100 blocks; later repair completes the other",
     },
-    Source { key: "congestion", section: "tornado-transfer §2.2: CCID 2, RFC 4341" },
-    Source { key: "detection", section: "RFC 9002 §6.1" },
-    Source { key: "timeout", section: "docs/design/recovery.md" },
-    Source { key: "estimator", section: "docs/design/recovery.md: X follows the estimate" },
-    Source { key: "rtt", section: "RFC 6298 §2.3" },
-    Source {
+    Citation { key: "congestion", section: "tornado-transfer §2.2: CCID 2, RFC 4341" },
+    Citation { key: "detection", section: "RFC 9002 §6.1" },
+    Citation { key: "timeout", section: "docs/design/recovery.md" },
+    Citation { key: "estimator", section: "docs/design/recovery.md: X follows the estimate" },
+    Citation { key: "rtt", section: "RFC 6298 §2.3" },
+    Citation {
         key: "feedback.packets",
         section: "RFC 4341 §6: CCID 2 needs the fate of each packet, as in DCCP's Ack Vectors",
     },
-    Source { key: "feedback.blocks", section: "tornado-transfer §2.1: a mask of 256 bits" },
-    Source {
+    Citation { key: "feedback.blocks", section: "tornado-transfer §2.1: a mask of 256 bits" },
+    Citation {
         key: "feedback.timing.heartbeat",
         section: "chosen: tornado-transfer §2.1 reports each decoded block at once, and \"constantly\"",
     },

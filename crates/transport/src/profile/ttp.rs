@@ -1,11 +1,11 @@
 //! The system of ttp: the Tornado Transport Protocol.
 
-use super::{Profile, Source};
+use super::{Citation, Profile};
 use crate::flow::{BlockSizing, ChunksConfig, ScheduleConfig, StreamCoding, TtpBlocks};
 use crate::recovery::congestion::{self, CongestionConfig};
 use crate::recovery::{self, EstimatorConfig, RecoveryConfig};
 
-use crate::wire::{Counting, FeedbackConfig, FeedbackTiming, LastPackets, PacketFeedback};
+use crate::wire::{FeedbackConfig, FeedbackTiming, LastPackets, PacketCountTiming, PacketFeedback};
 
 impl Profile {
     /// Chunks of a Tornado code, padded for the moving average of loss, each encoded while the previous one is sent, at
@@ -25,7 +25,7 @@ impl Profile {
             },
             feedback: FeedbackConfig {
                 packets: PacketFeedback::Last(LastPackets::default()),
-                timing: FeedbackTiming::Every(Counting::default()),
+                timing: FeedbackTiming::Every(PacketCountTiming::default()),
                 ..auto.feedback
             },
             ..auto
@@ -34,30 +34,30 @@ impl Profile {
 }
 
 /// The sources of its numbers.
-pub(super) const SOURCES: &[Source] = &[
-    Source { key: "symbols", section: "chosen: as large as the path carries; ttp names no packet size" },
-    Source { key: "blocks.bits", section: "ttp §III-A: 1 Mb; §II-A has 1 MB" },
-    Source { key: "blocks.spare", section: "chosen: room for the padding that completes 999 of 1000 chunks" },
-    Source { key: "streams.overhead", section: "docs/design/streams.md" },
-    Source { key: "schedule.padding", section: "chosen: ttp §II-A asks for a high probability without a number" },
-    Source { key: "schedule.mend", section: "chosen: ttp §I lets transfers fail" },
-    Source { key: "schedule.encode", section: "chosen: ttp §II-C, figure 2 encodes a chunk before it is sent" },
-    Source { key: "congestion", section: "ttp §III-A" },
-    Source { key: "congestion.add", section: "chosen: ttp §II-B has a constant without a number" },
-    Source { key: "detection", section: "chosen: RFC 9002 §6.1; ttp §II-B counts zeros of the bitmap" },
-    Source {
+pub(super) const SOURCES: &[Citation] = &[
+    Citation { key: "symbols", section: "chosen: as large as the path carries; ttp names no packet size" },
+    Citation { key: "blocks.bits", section: "ttp §III-A: 1 Mb; §II-A has 1 MB" },
+    Citation { key: "blocks.spare", section: "chosen: room for the padding that completes 999 of 1000 chunks" },
+    Citation { key: "streams.overhead", section: "docs/design/streams.md" },
+    Citation { key: "schedule.padding", section: "chosen: ttp §II-A asks for a high probability without a number" },
+    Citation { key: "schedule.mend", section: "chosen: ttp §I lets transfers fail" },
+    Citation { key: "schedule.encode", section: "chosen: ttp §II-C, figure 2 encodes a chunk before it is sent" },
+    Citation { key: "congestion", section: "ttp §III-A" },
+    Citation { key: "congestion.add", section: "chosen: ttp §II-B has a constant without a number" },
+    Citation { key: "detection", section: "chosen: RFC 9002 §6.1; ttp §II-B counts zeros of the bitmap" },
+    Citation {
         key: "timeout",
         section: "chosen: docs/design/recovery.md; ttp has no timeout and stalls when control packets are lost",
     },
-    Source { key: "rtt", section: "RFC 6298 §2.3: used by timeouts only" },
-    Source { key: "estimator.weight", section: "chosen: ttp §II-C averages both losses without giving weights" },
-    Source { key: "estimator.initial", section: "ttp §III-A; 20 % for figure 21" },
-    Source { key: "estimator.packets", section: "ttp §III-A: control packets of 1K bits" },
-    Source { key: "feedback.packets", section: "ttp §III-A: control packets of 1K bits" },
-    Source { key: "feedback.timing.packets", section: "ttp §II-B: every n packets, n as §III-A" },
-    Source {
+    Citation { key: "rtt", section: "RFC 6298 §2.3: used by timeouts only" },
+    Citation { key: "estimator.weight", section: "chosen: ttp §II-C averages both losses without giving weights" },
+    Citation { key: "estimator.initial", section: "ttp §III-A; 20 % for figure 21" },
+    Citation { key: "estimator.packets", section: "ttp §III-A: control packets of 1K bits" },
+    Citation { key: "feedback.packets", section: "ttp §III-A: control packets of 1K bits" },
+    Citation { key: "feedback.timing.packets", section: "ttp §II-B: every n packets, n as §III-A" },
+    Citation {
         key: "feedback.timing.threshold",
         section: "chosen: ttp §II-B gives no threshold; 1 % is above the loss of its links themselves",
     },
-    Source { key: "feedback.timing.factor", section: "chosen: ttp §II-B has a constant factor without a number" },
+    Citation { key: "feedback.timing.factor", section: "chosen: ttp §II-B has a constant factor without a number" },
 ];

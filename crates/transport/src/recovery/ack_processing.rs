@@ -4,9 +4,9 @@ use super::ack_info::AckInfo;
 use super::detection::NewAcks;
 use super::path::Recovery;
 use super::report::Cause;
-use super::sent_packets::{Arrival, Fate};
+use super::sent_packets::{AckedPacket, PacketOutcome};
 use super::timeout::Expiry;
-use super::{NeverSent, Timeout};
+use super::{Timeout, UnsentAcknowledged};
 use crate::time::Time;
 use crate::wire::{EcnCounts, PacketRanges};
 use std::time::Duration;
@@ -15,8 +15,13 @@ impl Recovery {
     /// Turns arrived feedback into a [`Report`](super::Report). `counts` are its ECN counts.
     ///
     /// # Errors
-    /// [`NeverSent`] if it names a packet that was never sent. It is then refused as a whole, and nothing has changed.
-    pub fn on_feedback(&mut self, now: Time, info: AckInfo<'_>, counts: Option<EcnCounts>) -> Result<(), NeverSent> {
+    /// [`UnsentAcknowledged`] if it names a packet that was never sent. It is then refused as a whole, and nothing has changed.
+    pub fn on_feedback(
+        &mut self,
+        now: Time,
+        info: AckInfo<'_>,
+        counts: Option<EcnCounts>,
+    ) -> Result<(), UnsentAcknowledged> {
         info.largest().map_or(Ok(()), |largest| self.sent_packets.check_number(largest))?;
         info.named().map_or(Ok(()), |packets| self.sent_packets.check(packets))?;
         let (before, oldest) = (self.sent_packets.largest_acked(), self.sent_packets.oldest());
@@ -45,7 +50,7 @@ impl Recovery {
         let has_sample = largest >= self.first_number && self.detector.gives_rtt_sample(largest);
         let Self { sent_packets, report, delivery_rate, detector, rtt, ecn, first_number, .. } = self;
         let largest_sent = sent_packets.acknowledge(packets, |arrival| {
-            let (Arrival::Delivered(entry) | Arrival::Late(entry)) = arrival;
+            let (AckedPacket::Delivered(entry) | AckedPacket::Late(entry)) = arrival;
             let sent = entry.sent;
             if sent.number < *first_number {
                 // Abandoned with an earlier path, so not a sample of this one.
@@ -53,7 +58,7 @@ impl Recovery {
                 return;
             }
             ecn.on_delivered(entry.marked);
-            if let Arrival::Late(_) = arrival {
+            if let AckedPacket::Late(_) = arrival {
                 let overtaken_by = largest_before.unwrap_or(0).saturating_sub(sent.number);
                 detector.on_spurious(now, overtaken_by, now.since(sent.time), rtt);
                 report.spurious.push(sent);
@@ -71,16 +76,17 @@ impl Recovery {
         let persistent = self.detector.persistent_duration(&self.rtt);
         let Self { sent_packets, report, delivery_rate, loss, ecn, first_number, .. } = self;
         let largest_sent = sent_packets.settle_count(now, largest, arrivals, |fate| {
-            let (Fate::Arrived(Arrival::Delivered(entry) | Arrival::Late(entry)) | Fate::Lost(entry)) = fate;
+            let (PacketOutcome::Arrived(AckedPacket::Delivered(entry) | AckedPacket::Late(entry))
+            | PacketOutcome::Lost(entry)) = fate;
             let sent = entry.sent;
             match fate {
-                Fate::Lost(_) => report.on_lost(entry, persistent, loss, ecn),
-                Fate::Arrived(_) if sent.number < *first_number => report.outlived.push(sent),
-                Fate::Arrived(Arrival::Late(_)) => {
+                PacketOutcome::Lost(_) => report.on_lost(entry, persistent, loss, ecn),
+                PacketOutcome::Arrived(_) if sent.number < *first_number => report.outlived.push(sent),
+                PacketOutcome::Arrived(AckedPacket::Late(_)) => {
                     ecn.on_delivered(entry.marked);
                     report.spurious.push(sent);
                 }
-                Fate::Arrived(Arrival::Delivered(_)) => {
+                PacketOutcome::Arrived(AckedPacket::Delivered(_)) => {
                     ecn.on_delivered(entry.marked);
                     delivery_rate.on_delivered(now, sent.time, sent.bytes, entry.snapshot);
                     report.delivered.push(sent);
@@ -121,7 +127,7 @@ impl Recovery {
             Expiry::Probe => {
                 self.detector.on_probe(self.sent_packets.next_number());
                 self.stats.probe_timeouts += 1;
-                self.heed_silence(now);
+                self.notify_repeated_pto(now);
                 Timeout::Probe
             }
             Expiry::AllLost => {

@@ -24,8 +24,8 @@ mod timeout;
 
 pub use ack_info::AckInfo;
 pub use congestion::{
-    AutoConfig, CongestionConfig, CongestionControl, Constraint, ControllerState, CubicConfig, FixedRateConfig,
-    PathMemory, PathView,
+    AutoConfig, CongestionConfig, CongestionControl, ControllerState, CubicConfig, FixedRateConfig, PathView,
+    RateConstraint, SavedPath,
 };
 pub use delivery_rate::RateSample;
 pub use detection::{DetectionConfig, DuplicatesConfig, ThresholdConfig};
@@ -63,7 +63,7 @@ pub struct RecoveryConfig {
 
 /// How much may be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum SendAllowance {
     /// This many IP bytes, at least one full packet; ask again after sending them.
     Bytes(u64),
     /// Nothing before this time, when the pacer allows the next batch.
@@ -87,7 +87,7 @@ pub enum Timeout {
 /// The peer acknowledged a packet that was never sent (RFC 9000 section 13.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet {number} was acknowledged but never sent")]
-pub struct NeverSent {
+pub struct UnsentAcknowledged {
     /// The packet number.
     pub number: u64,
 }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_without_asking_is_owed_for_a_second_at_most() {
+    fn pacer_unadmitted_debt_at_most_1s() {
         let mut pacer = paced(15_000);
         (0..100).for_each(|_| pacer.on_sent(Time::ZERO, PACKET));
         // A second of debt, and a batch of two packets.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_catch_up_little_sends_little_after_a_pause() {
+    fn pacer_small_catch_up_limits_burst() {
         let rate = Rate::from_bits_per_second(100_000_000);
         let mut pacer = Pacer::new(Time::ZERO, PACKET);
         pacer.set_rate(Time::ZERO, Some(rate), Duration::from_millis(1));

@@ -1,6 +1,6 @@
 //! [`Recovery`]: the state of one path, and of the packets sent on it.
 
-use super::congestion::{CongestionControl, Constraint, PathMemory, PathView};
+use super::congestion::{CongestionControl, PathView, RateConstraint, SavedPath};
 use super::delivery_rate::DeliveryRate;
 use super::detection::Detector;
 use super::ecn::{Ecn, EcnCodepoint};
@@ -11,10 +11,10 @@ use super::report::ReportBuilder;
 use super::report::{Cause, Report};
 use super::rtt::RttEstimator;
 use super::sent_packets::SentPacket;
-use super::sent_packets::{Entry, SentPackets};
+use super::sent_packets::{SentPackets, TrackedPacket};
 use super::stats::RecoveryStats;
 use super::timeout::TimeoutTimer;
-use super::{Admission, RecoveryConfig};
+use super::{RecoveryConfig, SendAllowance};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ impl Recovery {
     }
 
     /// Gives the controller what an earlier connection has learned of the path.
-    pub fn recall(&mut self, memory: &PathMemory) {
+    pub fn recall(&mut self, memory: &SavedPath) {
         self.congestion.recall(memory);
     }
 
@@ -190,21 +190,21 @@ impl Recovery {
             (rate, limit) => rate.or(limit),
         };
         // Where a limit binds, a train would wait for long, and show nothing of the link.
-        self.pacer.set_train(if self.limit.is_some() { 1 } else { self.congestion.train() });
+        self.pacer.set_train(if self.limit.is_some() { 1 } else { self.congestion.min_train_packets() });
         self.pacer.set_rate(now, rate, self.congestion.catch_up());
     }
 
     /// Returns how much may be sent now: the remaining window, and what the pacer allows for the next millisecond.
     /// Probes are sent without asking.
-    pub fn admit(&mut self, now: Time) -> Admission {
+    pub fn send_allowance(&mut self, now: Time) -> SendAllowance {
         let in_flight = self.bytes_against_window();
         let room = self.congestion.window().saturating_sub(in_flight);
         if room < u64::from(self.max_packet) && in_flight > 0 && !self.fast_retransmit {
-            return Admission::Blocked;
+            return SendAllowance::Blocked;
         }
         match self.pacer.admit(now) {
-            Ok(bytes) => Admission::Bytes(bytes.min(room).max(u64::from(self.max_packet))),
-            Err(until) => Admission::Wait(until),
+            Ok(bytes) => SendAllowance::Bytes(bytes.min(room).max(u64::from(self.max_packet))),
+            Err(until) => SendAllowance::Wait(until),
         }
     }
 
@@ -221,7 +221,7 @@ impl Recovery {
         if let Some(counter) = &mut self.counter {
             counter.on_sent(sent.bytes);
         }
-        self.sent_packets.push(Entry { sent, snapshot, ordinal: self.ordinal, marked });
+        self.sent_packets.push(TrackedPacket { sent, snapshot, ordinal: self.ordinal, marked });
         self.ordinal = self.ordinal.wrapping_add(1);
         self.stats.on_sent(&sent, probe);
         self.pacer.on_sent(sent.time, sent.bytes);
@@ -288,9 +288,9 @@ impl Recovery {
     }
 
     /// Tells the controller if nothing has been heard for so long that the path may be dead.
-    pub(super) fn heed_silence(&mut self, now: Time) {
+    pub(super) fn notify_repeated_pto(&mut self, now: Time) {
         if self.timer.is_silent() {
-            self.congestion.on_silence(now);
+            self.congestion.on_repeated_pto(now);
             self.set_pacing(now);
         }
     }
@@ -310,11 +310,11 @@ impl Recovery {
 
     /// Returns what keeps this side from sending faster where window or pacer do: the limit that the program has set, or
     /// what the controller says of the path.
-    pub fn constraint(&self) -> Constraint {
+    pub fn constraint(&self) -> RateConstraint {
         if self.limit_binds() {
-            return Constraint::RateLimit;
+            return RateConstraint::RateLimit;
         }
-        self.congestion.state().map_or(Constraint::Path, |state| state.constraint)
+        self.congestion.state().map_or(RateConstraint::Path, |state| state.constraint)
     }
 
     pub(super) fn finish_report(&mut self) {

@@ -3,8 +3,8 @@
 use super::delivery_rate::RateSample;
 use super::ecn::Ecn;
 use super::loss_estimate::LossEstimate;
-use super::sent_packets::Entry;
 use super::sent_packets::SentPacket;
+use super::sent_packets::TrackedPacket;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -121,7 +121,13 @@ impl ReportBuilder {
 
     /// Records a packet declared lost. Losses in a row that were sent over at least `persistent` are persistent
     /// congestion.
-    pub(super) fn on_lost(&mut self, entry: &Entry, persistent: Duration, loss: &mut LossEstimate, ecn: &mut Ecn) {
+    pub(super) fn on_lost(
+        &mut self,
+        entry: &TrackedPacket,
+        persistent: Duration,
+        loss: &mut LossEstimate,
+        ecn: &mut Ecn,
+    ) {
         self.persistent_congestion |= loss.on_lost(entry.ordinal, entry.sent.time) >= persistent;
         if entry.marked {
             ecn.on_marked_lost();

@@ -1,6 +1,6 @@
 //! Round-trip time estimation (RFC 9002 section 5), with a choice of averages.
 
-use crate::settings::{Count, Number, Setting, Settings, choices, field};
+use crate::settings::{IntegerRange, Number, Setting, Settings, choices, field};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl Default for MedianConfig {
 
 impl Settings for MedianConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("samples", samples, Count(1, 99)),
+        field!("samples", samples, IntegerRange(1, 99)),
         field!("alpha", weights.alpha, WEIGHT),
         field!("beta", weights.beta, WEIGHT),
     ];

@@ -6,7 +6,7 @@
 //! Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so that lost
 //! packets are nearly always a prefix of the outstanding ones, and a cursor marks its end.
 
-use super::NeverSent;
+use super::UnsentAcknowledged;
 use super::delivery_rate::Snapshot;
 use crate::time::Time;
 use crate::wire::{PacketRanges, SymbolRun};
@@ -53,7 +53,7 @@ const SKIPPED: usize = 64;
 
 /// A sent packet, and the data kept with it until it is delivered or forgotten.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct TrackedPacket {
     pub(super) sent: SentPacket,
     /// State of the delivery rate sampler when it was sent.
     pub(super) snapshot: Snapshot,
@@ -65,9 +65,9 @@ pub(super) struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    Outstanding(Entry),
+    Outstanding(TrackedPacket),
     /// Declared lost at this time; kept to recognise a late arrival.
-    Lost(Entry, Time),
+    Lost(TrackedPacket, Time),
     /// Delivered, or not tracked. The next `skip - 1` slots are settled too.
     Settled {
         skip: u32,
@@ -76,20 +76,20 @@ enum Slot {
 
 /// A newly acknowledged packet.
 #[derive(Debug)]
-pub(super) enum Arrival<'a> {
+pub(super) enum AckedPacket<'a> {
     /// While it was outstanding.
-    Delivered(&'a Entry),
+    Delivered(&'a TrackedPacket),
     /// After it had been declared lost.
-    Late(&'a Entry),
+    Late(&'a TrackedPacket),
 }
 
 /// The fate of a packet, if feedback only counts arrivals.
 #[derive(Debug)]
-pub(super) enum Fate<'a> {
+pub(super) enum PacketOutcome<'a> {
     /// It arrived.
-    Arrived(Arrival<'a>),
+    Arrived(AckedPacket<'a>),
     /// It is lost.
-    Lost(&'a Entry),
+    Lost(&'a TrackedPacket),
 }
 
 /// When an overtaken packet is lost: when either limit is reached (RFC 9002 section 6.1).
@@ -145,7 +145,7 @@ impl SentPackets {
     }
 
     /// Adds an ack-eliciting packet that was sent. Numbers rise; those passed over are not tracked.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: TrackedPacket) {
         if !self.pass_to(entry.sent.number) {
             return;
         }
@@ -193,22 +193,22 @@ impl SentPackets {
     }
 
     /// Refuses a number that was never sent.
-    pub(super) fn check_number(&self, number: u64) -> Result<(), NeverSent> {
+    pub(super) fn check_number(&self, number: u64) -> Result<(), UnsentAcknowledged> {
         if number >= self.next_number() || self.skipped.contains(&number) {
-            return Err(NeverSent { number });
+            return Err(UnsentAcknowledged { number });
         }
         Ok(())
     }
 
     /// Refuses feedback that names a number that was never sent.
-    pub(super) fn check(&self, packets: &PacketRanges) -> Result<(), NeverSent> {
+    pub(super) fn check(&self, packets: &PacketRanges) -> Result<(), UnsentAcknowledged> {
         if let Some(&(_, largest)) = packets.ranges.first() {
             self.check_number(largest)?;
         }
         for &number in &self.skipped {
             let after = packets.ranges.partition_point(|&(low, _)| low > number);
             if packets.ranges.get(after).is_some_and(|&(_, high)| number <= high) {
-                return Err(NeverSent { number });
+                return Err(UnsentAcknowledged { number });
             }
         }
         Ok(())
@@ -216,7 +216,11 @@ impl SentPackets {
 
     /// Acknowledges `packets` and calls `arrived` for each one newly acknowledged, in order of their numbers. Returns
     /// when the largest of them was sent, if it is newly acknowledged.
-    pub(super) fn acknowledge(&mut self, packets: &PacketRanges, mut arrived: impl FnMut(Arrival<'_>)) -> Option<Time> {
+    pub(super) fn acknowledge(
+        &mut self,
+        packets: &PacketRanges,
+        mut arrived: impl FnMut(AckedPacket<'_>),
+    ) -> Option<Time> {
         let &(_, largest) = packets.ranges.first()?;
         let mut largest_sent = None;
         for &(low, high) in packets.ranges.iter().rev() {
@@ -245,7 +249,7 @@ impl SentPackets {
         now: Time,
         largest: u64,
         arrivals: u64,
-        mut each: impl FnMut(Fate<'_>),
+        mut each: impl FnMut(PacketOutcome<'_>),
     ) -> Option<Time> {
         let end = largest.saturating_add(1).clamp(self.base, self.next_number());
         let from = self.first_outstanding().map_or(end, |first| first.sent.number).min(end);
@@ -256,7 +260,8 @@ impl SentPackets {
         let mut missing = outstanding.saturating_sub(arrivals);
         // Otherwise any arrival may be that of a packet declared lost.
         let all_arrived = arrivals >= outstanding + declared_lost;
-        let is_known = |number, entry: &Entry| all_arrived || number == largest || entry.sent.content.is_symbol();
+        let is_known =
+            |number, entry: &TrackedPacket| all_arrived || number == largest || entry.sent.content.is_symbol();
         let mut largest_sent = None;
         for number in from..end {
             let Slot::Outstanding(entry) = self.slots[(number - self.base) as usize] else { continue };
@@ -264,9 +269,9 @@ impl SentPackets {
             if is_lost {
                 missing = missing.saturating_sub(1);
                 self.lose(&entry, now);
-                each(Fate::Lost(&entry));
+                each(PacketOutcome::Lost(&entry));
             } else {
-                let mut arrived = |arrival: Arrival<'_>| each(Fate::Arrived(arrival));
+                let mut arrived = |arrival: AckedPacket<'_>| each(PacketOutcome::Arrived(arrival));
                 largest_sent = self.settle(number, number + 1, &mut arrived).filter(|_| number == largest);
             }
         }
@@ -277,7 +282,7 @@ impl SentPackets {
             if let Slot::Lost(entry, _) = &self.slots[(number - self.base) as usize]
                 && is_known(number, entry)
             {
-                self.settle(number, number + 1, &mut |arrival: Arrival<'_>| each(Fate::Arrived(arrival)));
+                self.settle(number, number + 1, &mut |arrival: AckedPacket<'_>| each(PacketOutcome::Arrived(arrival)));
                 late -= 1;
             }
         }
@@ -287,18 +292,18 @@ impl SentPackets {
     }
 
     /// Settles one slot of a range up to `end`, all of which will be settled.
-    fn settle(&mut self, number: u64, end: u64, arrived: &mut impl FnMut(Arrival<'_>)) -> Option<Time> {
+    fn settle(&mut self, number: u64, end: u64, arrived: &mut impl FnMut(AckedPacket<'_>)) -> Option<Time> {
         let skip = u32::try_from(end - number).unwrap_or(u32::MAX);
         let slot = self.slots.get_mut(usize::try_from(number - self.base).ok()?)?;
         match std::mem::replace(slot, Slot::Settled { skip }) {
             Slot::Outstanding(entry) => {
                 self.bytes -= u64::from(entry.sent.bytes);
                 self.packets -= 1;
-                arrived(Arrival::Delivered(&entry));
+                arrived(AckedPacket::Delivered(&entry));
                 Some(entry.sent.time)
             }
             Slot::Lost(entry, _) => {
-                arrived(Arrival::Late(&entry));
+                arrived(AckedPacket::Late(&entry));
                 Some(entry.sent.time)
             }
             Slot::Settled { .. } => None,
@@ -337,7 +342,7 @@ impl SentPackets {
     }
 
     /// Declares packets lost by `rule`, in order of their numbers. Returns when the next one will be lost by its age.
-    pub(super) fn detect(&mut self, now: Time, rule: LossRule, mut lost: impl FnMut(&Entry)) -> Option<Time> {
+    pub(super) fn detect(&mut self, now: Time, rule: LossRule, mut lost: impl FnMut(&TrackedPacket)) -> Option<Time> {
         let largest = self.largest_acked?;
         loop {
             let entry = *self.first_outstanding()?;
@@ -354,7 +359,7 @@ impl SentPackets {
     }
 
     /// Declares everything outstanding below number `end` lost.
-    pub(super) fn lose_all_below(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
+    pub(super) fn lose_all_below(&mut self, now: Time, end: u64, mut lost: impl FnMut(&TrackedPacket)) {
         while let Some(&entry) = self.first_outstanding().filter(|first| first.sent.number < end) {
             self.lose(&entry, now);
             lost(&entry);
@@ -362,7 +367,7 @@ impl SentPackets {
     }
 
     /// Declares the oldest outstanding packet with symbols lost if its number is below `end`, and all older packets.
-    pub(super) fn lose_oldest(&mut self, now: Time, end: u64, mut lost: impl FnMut(&Entry)) {
+    pub(super) fn lose_oldest(&mut self, now: Time, end: u64, mut lost: impl FnMut(&TrackedPacket)) {
         while let Some(&entry) = self.first_outstanding().filter(|first| first.sent.number < end) {
             self.lose(&entry, now);
             lost(&entry);
@@ -373,7 +378,7 @@ impl SentPackets {
     }
 
     /// Declares packet `number` lost, if it is outstanding.
-    pub(super) fn lose_number(&mut self, now: Time, number: u64, lost: impl FnOnce(&Entry)) {
+    pub(super) fn lose_number(&mut self, now: Time, number: u64, lost: impl FnOnce(&TrackedPacket)) {
         let slot = number.checked_sub(self.base).and_then(|at| self.slots.get(usize::try_from(at).ok()?));
         if let Some(&Slot::Outstanding(entry)) = slot {
             self.lose(&entry, now);
@@ -386,7 +391,7 @@ impl SentPackets {
         self.first_outstanding().map(|entry| entry.sent.number)
     }
 
-    fn lose(&mut self, entry: &Entry, now: Time) {
+    fn lose(&mut self, entry: &TrackedPacket, now: Time) {
         self.bytes -= u64::from(entry.sent.bytes);
         self.packets -= 1;
         self.slots[(entry.sent.number - self.base) as usize] = Slot::Lost(*entry, now);
@@ -395,7 +400,7 @@ impl SentPackets {
         }
     }
 
-    fn first_outstanding(&mut self) -> Option<&Entry> {
+    fn first_outstanding(&mut self) -> Option<&TrackedPacket> {
         let end = self.next_number();
         let mut number = self.cursor.max(self.base);
         loop {

@@ -1,7 +1,7 @@
 //! The timeout without feedback: a probe timeout (RFC 9002 section 6.2) or a retransmission timeout (RFC 6298).
 
 use super::rtt::{RttEstimator, Slack};
-use crate::settings::{Count, Number, Setting, Settings, Span, choices, field};
+use crate::settings::{IntegerRange, Number, Setting, Settings, Span, choices, field};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 impl Settings for ProbeConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("max", max, Span(Duration::from_millis(1), LONGEST)),
-        field!("steady", steady, Count(0, MAX_BACKOFF as u64)),
+        field!("steady", steady, IntegerRange(0, MAX_BACKOFF as u64)),
     ];
 }
 

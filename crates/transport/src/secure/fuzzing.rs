@@ -3,7 +3,7 @@
 
 use super::{Cipher, Initiator, Opener, PacketKeys, Prologue, Psk, Secret, respond};
 use crate::wire::limits::{MAX_HANDSHAKE_PAYLOAD, NOISE_OVERHEAD};
-use crate::wire::{ConnectionId, Datagram, Parameters, Refused};
+use crate::wire::{ConnectionId, Datagram, Parameters, RejectReason};
 
 /// Feeds `data` to both sides of a handshake, as messages and as payloads, and to an opener. Nothing may panic, nothing
 /// without the key may be accepted, and no refused message may block the true one.
@@ -24,7 +24,7 @@ pub fn fuzz_handshake(data: &[u8]) {
 
     let answer = |seen: &[u8]| {
         assert_eq!(seen, payload, "an authentic payload arrives as it was");
-        let _ = Parameters::decode(seen).map_err(Refused::from);
+        let _ = Parameters::decode(seen).map_err(RejectReason::from);
         Ok(payload.to_vec())
     };
     let (responder, message2) = respond(&psk, prologue, &message1, [4; 32], answer).expect("a true first message");

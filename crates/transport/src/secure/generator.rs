@@ -8,11 +8,11 @@ use zeroize::Zeroize;
 
 /// Generates secret bytes from a seed. Each draw replaces the key (fast key erasure, Bernstein 2017), so a later leak
 /// of memory does not reveal earlier output.
-pub struct Generator {
+pub struct SecretRng {
     key: Box<[u8; 32]>,
 }
 
-impl Generator {
+impl SecretRng {
     /// Creates a generator from `seed`, which must be secret and never used before.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { key: Box::new(seed) }
@@ -34,13 +34,13 @@ impl Generator {
     }
 }
 
-impl Drop for Generator {
+impl Drop for SecretRng {
     fn drop(&mut self) {
         self.key.zeroize();
     }
 }
 
-impl fmt::Debug for Generator {
+impl fmt::Debug for SecretRng {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Generator(..)")
     }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_bytes_and_no_key_stays() {
-        let (mut one, mut other) = (Generator::new([7; 32]), Generator::new([7; 32]));
+        let (mut one, mut other) = (SecretRng::new([7; 32]), SecretRng::new([7; 32]));
         let mut keys = vec![[7; 32]];
         for _ in 0..10 {
             let drawn: [u8; 32] = one.draw();
@@ -66,6 +66,6 @@ mod tests {
             assert!(!keys.contains(&one.key) && *one.key != drawn, "neither an earlier key nor what was given out");
             keys.push(*one.key);
         }
-        assert_ne!(Generator::new([8; 32]).draw::<32>(), Generator::new([7; 32]).draw());
+        assert_ne!(SecretRng::new([8; 32]).draw::<32>(), SecretRng::new([7; 32]).draw());
     }
 }

@@ -19,7 +19,7 @@ use super::erased::{ErasedCipher, ErasedDh, ErasedHash};
 use super::generator;
 use super::keys::{Psk, Secret};
 use crate::wire::limits::{MAX_HANDSHAKE_PAYLOAD, NOISE_OVERHEAD};
-use crate::wire::{ConnectionId, KeyId, Refused, VERSION};
+use crate::wire::{ConnectionId, KeyId, RejectReason, VERSION};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
@@ -62,7 +62,7 @@ pub struct Secrets {
 pub enum HandshakeError {
     /// The peer's message was refused, by the handshake or by the check of its payload.
     #[error("refused: {0}")]
-    Refused(#[from] Refused),
+    Refused(#[from] RejectReason),
     /// The local payload exceeds [`MAX_HANDSHAKE_PAYLOAD`].
     #[error("a handshake payload has at most {MAX_HANDSHAKE_PAYLOAD} bytes, not {0}")]
     PayloadTooLong(usize),
@@ -98,10 +98,10 @@ impl Initiator {
     ///
     /// # Errors
     ///
-    /// [`Refused::HandshakeFailed`] if the message is not authentic, [`Refused::HandshakeLate`] after one that was.
-    pub fn finish(&mut self, message2: &[u8]) -> Result<Established, Refused> {
+    /// [`RejectReason::HandshakeFailed`] if the message is not authentic, [`RejectReason::HandshakeLate`] after one that was.
+    pub fn finish(&mut self, message2: &[u8]) -> Result<Established, RejectReason> {
         if self.noise.0.is_handshake_finished() {
-            return Err(Refused::HandshakeLate);
+            return Err(RejectReason::HandshakeLate);
         }
         with_clean_stack(|| {
             let payload = self.noise.read(message2)?;
@@ -122,14 +122,14 @@ impl fmt::Debug for Initiator {
 ///
 /// # Errors
 ///
-/// [`Refused::HandshakeFailed`] if the message is not authentic (or not with this prologue), the refusal of `answer`,
+/// [`RejectReason::HandshakeFailed`] if the message is not authentic (or not with this prologue), the refusal of `answer`,
 /// or a local payload that is too long.
 pub fn respond(
     psk: &Psk,
     prologue: Prologue,
     message1: &[u8],
     seed: [u8; 32],
-    answer: impl FnOnce(&[u8]) -> Result<Vec<u8>, Refused>,
+    answer: impl FnOnce(&[u8]) -> Result<Vec<u8>, RejectReason>,
 ) -> Result<(Established, Vec<u8>), HandshakeError> {
     with_clean_stack(|| {
         let mut noise = Noise::new(psk, prologue, seed, false);
@@ -159,10 +159,10 @@ impl Noise {
         Ok(message)
     }
 
-    fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, Refused> {
+    fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, RejectReason> {
         // Bounded by the actual size of the message, not by a claimed one.
         let mut payload = vec![0; message.len()];
-        let length = self.0.read_message(message, &mut payload).map_err(|_| Refused::HandshakeFailed)?;
+        let length = self.0.read_message(message, &mut payload).map_err(|_| RejectReason::HandshakeFailed)?;
         payload.truncate(length);
         Ok(payload)
     }

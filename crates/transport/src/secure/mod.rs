@@ -18,8 +18,8 @@ mod tests;
 
 pub use cipher::{Cipher, UnknownCipher};
 pub use erase::with_clean_stack;
-pub use generator::Generator;
+pub use generator::SecretRng;
 pub use handshake::{Established, HandshakeError, Initiator, Prologue, Secrets, respond};
 pub use keys::{EPOCH_BITS, PacketKeys, Psk, Secret, epoch_of};
-pub use packet::{Opened, Opener, SealError, Sealer};
+pub use packet::{OpenedPacket, Opener, SealError, Sealer};
 pub use replay::ReplayWindow;

@@ -6,7 +6,7 @@ use ring::aead::Aad;
 use thiserror::Error;
 
 use super::keys::{PacketKeys, epoch_of};
-use crate::wire::{HEADER, PacketHeader, PacketKind, Refused, TAG};
+use crate::wire::{HEADER, PacketHeader, PacketKind, RejectReason, TAG};
 
 /// Seals the packets of one direction. Pure; a copy costs a reference count.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub struct Opener {
 
 /// An authentic packet; only a [`ReplayWindow`](super::ReplayWindow) can tell whether it is new.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Opened<'a> {
+pub struct OpenedPacket<'a> {
     /// Its kind.
     pub kind: PacketKind,
     /// Its number.
@@ -89,22 +89,22 @@ impl Opener {
     ///
     /// # Errors
     ///
-    /// [`Refused::TooShort`], [`Refused::UnknownType`], [`Refused::Malformed`], [`Refused::WrongEpoch`] or
-    /// [`Refused::AuthenticationFailed`].
-    pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Refused> {
+    /// [`RejectReason::TooShort`], [`RejectReason::UnknownType`], [`RejectReason::Malformed`], [`RejectReason::WrongEpoch`] or
+    /// [`RejectReason::AuthenticationFailed`].
+    pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<OpenedPacket<'a>, RejectReason> {
         if datagram.len() < HEADER + TAG {
-            return Err(Refused::TooShort);
+            return Err(RejectReason::TooShort);
         }
         if PacketKind::from_wire(datagram[0]).is_none() {
-            return Err(Refused::UnknownType);
+            return Err(RejectReason::UnknownType);
         }
         let PacketHeader { kind, number, .. } = PacketHeader::decode(datagram)?;
-        let epoch = self.keys.key_of(epoch_of(number)).ok_or(Refused::WrongEpoch)?;
+        let epoch = self.keys.key_of(epoch_of(number)).ok_or(RejectReason::WrongEpoch)?;
         let (header, sealed) = datagram.split_at_mut(HEADER);
         let plaintext = epoch
             .key
             .open_in_place(epoch.nonce(number), Aad::from(header), sealed)
-            .map_err(|_| Refused::AuthenticationFailed)?;
-        Ok(Opened { kind, number, plaintext })
+            .map_err(|_| RejectReason::AuthenticationFailed)?;
+        Ok(OpenedPacket { kind, number, plaintext })
     }
 }

@@ -1,40 +1,40 @@
 //! Choices that other crates implement. A family's enum holds one as a value: [`Custom`].
 
-use super::{Choice, SettingError, Settings, Shown, change, list, read, write};
+use super::{Algorithm, SettingError, SettingText, Settings, change, list, read, write};
 use std::fmt::{self, Debug, Display};
 
 /// An algorithm of another crate, with its numbers: `T` is what its family builds it by.
 pub struct Custom<T: ?Sized>(pub(crate) Box<T>);
 
-impl<T: Choice + ?Sized> Display for Custom<T> {
+impl<T: Algorithm + ?Sized> Display for Custom<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.text())
     }
 }
 
-impl<T: Choice + ?Sized> Debug for Custom<T> {
+impl<T: Algorithm + ?Sized> Debug for Custom<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)
     }
 }
 
 /// Equal as text: in a program, a name stands for one algorithm.
-impl<T: Choice + ?Sized> PartialEq for Custom<T> {
+impl<T: Algorithm + ?Sized> PartialEq for Custom<T> {
     fn eq(&self, other: &Self) -> bool {
         self.0.text() == other.0.text()
     }
 }
 
-impl<T: Choice + ?Sized> Choice for Custom<T> {
+impl<T: Algorithm + ?Sized> Algorithm for Custom<T> {
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    fn written(&self, own: &[Shown]) -> String {
+    fn written(&self, own: &[SettingText]) -> String {
         self.0.written(own)
     }
 
-    fn numbers(&self) -> Vec<Shown> {
+    fn numbers(&self) -> Vec<SettingText> {
         self.0.numbers()
     }
 
@@ -49,21 +49,21 @@ impl<T: Choice + ?Sized> Choice for Custom<T> {
 
 /// The numbers of one algorithm under its name.
 #[derive(Clone, Debug)]
-pub(crate) struct Named<S> {
+pub(crate) struct NamedSettings<S> {
     pub(crate) name: &'static str,
     pub(crate) settings: S,
 }
 
-impl<S: Settings> Choice for Named<S> {
+impl<S: Settings> Algorithm for NamedSettings<S> {
     fn name(&self) -> &str {
         self.name
     }
 
-    fn written(&self, own: &[Shown]) -> String {
+    fn written(&self, own: &[SettingText]) -> String {
         write(self.name, &self.settings, own)
     }
 
-    fn numbers(&self) -> Vec<Shown> {
+    fn numbers(&self) -> Vec<SettingText> {
         list(&self.settings)
     }
 

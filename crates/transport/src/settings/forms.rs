@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The text form of a value.
-pub trait Form<V>: Sync {
+pub trait ValueFormat<V>: Sync {
     /// The value, if the text is allowed.
     fn parse(&self, text: &str) -> Option<V>;
     /// Text that reads back as the value.
@@ -19,7 +19,7 @@ pub trait Form<V>: Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct Number(pub f64, pub f64);
 
-impl Form<f64> for Number {
+impl ValueFormat<f64> for Number {
     fn parse(&self, text: &str) -> Option<f64> {
         text.parse().ok().filter(|value| (self.0..=self.1).contains(value))
     }
@@ -37,7 +37,7 @@ impl Form<f64> for Number {
 #[derive(Clone, Copy, Debug)]
 pub struct Share(pub f64, pub f64);
 
-impl Form<f64> for Share {
+impl ValueFormat<f64> for Share {
     fn parse(&self, text: &str) -> Option<f64> {
         let value = match text.strip_suffix('%') {
             // A hundredth of a decimal, exactly what the decimal two places on would be.
@@ -60,9 +60,9 @@ impl Form<f64> for Share {
 
 /// A whole number from the first to the second.
 #[derive(Clone, Copy, Debug)]
-pub struct Count(pub u64, pub u64);
+pub struct IntegerRange(pub u64, pub u64);
 
-impl<V: Copy + TryFrom<u64> + Into<u64> + 'static> Form<V> for Count {
+impl<V: Copy + TryFrom<u64> + Into<u64> + 'static> ValueFormat<V> for IntegerRange {
     fn parse(&self, text: &str) -> Option<V> {
         let value = text.parse().ok().filter(|value| (self.0..=self.1).contains(value))?;
         V::try_from(value).ok()
@@ -85,7 +85,7 @@ impl<V: Copy + TryFrom<u64> + Into<u64> + 'static> Form<V> for Count {
 #[derive(Clone, Copy, Debug)]
 pub struct Switch;
 
-impl Form<bool> for Switch {
+impl ValueFormat<bool> for Switch {
     fn parse(&self, text: &str) -> Option<bool> {
         match text {
             "on" => Some(true),
@@ -109,7 +109,7 @@ pub struct Span(pub Duration, pub Duration);
 
 const SPANS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-impl Form<Duration> for Span {
+impl ValueFormat<Duration> for Span {
     fn parse(&self, text: &str) -> Option<Duration> {
         let at = text.find(|c: char| c.is_ascii_alphabetic())?;
         let unit = SPANS.iter().find(|(name, _)| *name == &text[at..])?.1;
@@ -139,7 +139,7 @@ impl Form<Duration> for Span {
 #[derive(Clone, Copy, Debug)]
 pub struct BitRate;
 
-impl Form<Rate> for BitRate {
+impl ValueFormat<Rate> for BitRate {
     fn parse(&self, text: &str) -> Option<Rate> {
         parse_rate(text)
     }
@@ -157,7 +157,7 @@ impl Form<Rate> for BitRate {
 #[derive(Clone, Copy, Debug)]
 pub struct Or<F>(pub &'static str, pub F);
 
-impl<V, F: Form<V>> Form<Option<V>> for Or<F> {
+impl<V, F: ValueFormat<V>> ValueFormat<Option<V>> for Or<F> {
     fn parse(&self, text: &str) -> Option<Option<V>> {
         if text == self.0 { Some(None) } else { self.1.parse(text).map(Some) }
     }
@@ -175,7 +175,7 @@ impl<V, F: Form<V>> Form<Option<V>> for Or<F> {
 #[derive(Clone, Copy, Debug)]
 pub struct Itself(pub &'static str);
 
-impl<V: FromStr + Display> Form<V> for Itself {
+impl<V: FromStr + Display> ValueFormat<V> for Itself {
     fn parse(&self, text: &str) -> Option<V> {
         text.parse().ok()
     }
@@ -256,7 +256,7 @@ mod tests {
         for text in ["", "%", "101%", "-1%", "1e", "nan", "inf%", "5%%"] {
             assert_eq!(Share(0.0, 1.0).parse(text), None, "{text}");
         }
-        assert_eq!(<Count as Form<u8>>::parse(&Count(0, 1000), "256"), None);
-        assert_eq!(<Count as Form<u32>>::parse(&Count(1, 3), "4"), None);
+        assert_eq!(<IntegerRange as ValueFormat<u8>>::parse(&IntegerRange(0, 1000), "256"), None);
+        assert_eq!(<IntegerRange as ValueFormat<u32>>::parse(&IntegerRange(1, 3), "4"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Encoding and decoding of frames. `docs/PROTOCOL.md` shows every layout.
 
-use erasure::{BlockCode, Code, WindowCode};
+use erasure::{AnyCode, BlockCode, WindowCode};
 
 use super::bytes::{Put, Reader, length_u16};
 use super::error::WireError;
@@ -213,21 +213,21 @@ fn flow(reader: &mut Reader<'_>) -> Result<FlowId, WireError> {
 }
 
 /// Writes `k`, the code's number, and the length of its parameters: no code of this version has any.
-fn put_coding(k: u32, code: Code, out: &mut Vec<u8>) {
+fn put_coding(k: u32, code: AnyCode, out: &mut Vec<u8>) {
     out.put_u32(k);
     out.put_u8(code.wire());
     out.put_u8(0);
 }
 
-fn coding(reader: &mut Reader<'_>) -> Result<(u32, Code), WireError> {
+fn coding(reader: &mut Reader<'_>) -> Result<(u32, AnyCode), WireError> {
     let k = reader.u32()?;
-    let code = Code::from_wire(reader.u8()?).ok_or(WireError::Malformed("code"))?;
+    let code = AnyCode::from_wire(reader.u8()?).ok_or(WireError::Malformed("code"))?;
     if reader.u8()? != 0 {
         return Err(WireError::Malformed("parameters of the code"));
     }
     let limit = match code {
-        Code::Block(code) => code.max_source_symbols(),
-        Code::Window(WindowCode::Rlc) => MAX_STREAM_WINDOW,
+        AnyCode::Block(code) => code.max_source_symbols(),
+        AnyCode::Window(WindowCode::Rlc) => MAX_STREAM_WINDOW,
     };
     if k == 0 || k > limit {
         return Err(WireError::Malformed("k"));
@@ -238,8 +238,8 @@ fn coding(reader: &mut Reader<'_>) -> Result<(u32, Code), WireError> {
 /// Reads the coding of an object, which has blocks.
 fn block_coding(reader: &mut Reader<'_>) -> Result<(u32, BlockCode), WireError> {
     match coding(reader)? {
-        (k, Code::Block(code)) => Ok((k, code)),
-        (_, Code::Window(_)) => Err(WireError::Malformed("code")),
+        (k, AnyCode::Block(code)) => Ok((k, code)),
+        (_, AnyCode::Window(_)) => Err(WireError::Malformed("code")),
     }
 }
 
@@ -292,7 +292,7 @@ fn stream_announcement(reader: &mut Reader<'_>) -> Result<StreamAnnouncement, Wi
     let short_code = BlockCode::from_wire(reader.u8()?).ok_or(WireError::Malformed("code of short blocks"))?;
     let size = usize::from(symbol_size);
     let coded = code.check(k, size).and(short_code.check(k.min(SHORT_K), size));
-    if matches!(code, Code::Window(_)) && short_code != BlockCode::Uncoded {
+    if matches!(code, AnyCode::Window(_)) && short_code != BlockCode::Uncoded {
         return Err(WireError::Malformed("code of short blocks"));
     }
     if size < STREAM_HEADER || coded.is_err() {

@@ -5,7 +5,7 @@ use super::error::WireError;
 use super::ids::{ConnectionId, KeyId};
 use super::limits::{MAX_DATAGRAM, MAX_HANDSHAKE_PAYLOAD, MAX_VERSIONS, MIN_MESSAGE1, NOISE_OVERHEAD};
 use super::packet::{HEADER, PacketHeader, PacketKind, TAG};
-use super::refused::Refused;
+use super::refused::RejectReason;
 
 /// The version that this implementation supports.
 pub const VERSION: u32 = 1;
@@ -77,16 +77,16 @@ impl<'a> Datagram<'a> {
     ///
     /// # Errors
     ///
-    /// [`Refused::TooShort`], [`Refused::UnknownType`] or [`Refused::Malformed`].
-    pub fn classify(datagram: &'a [u8]) -> Result<Self, Refused> {
+    /// [`RejectReason::TooShort`], [`RejectReason::UnknownType`] or [`RejectReason::Malformed`].
+    pub fn classify(datagram: &'a [u8]) -> Result<Self, RejectReason> {
         let mut reader = Reader::new(datagram);
-        match reader.u8().map_err(|_| Refused::TooShort)? {
-            TYPE_MESSAGE1 if datagram.len() < MIN_MESSAGE1 => Err(Refused::TooShort),
+        match reader.u8().map_err(|_| RejectReason::TooShort)? {
+            TYPE_MESSAGE1 if datagram.len() < MIN_MESSAGE1 => Err(RejectReason::TooShort),
             TYPE_MESSAGE1 => Ok(message1(&mut reader)?),
             TYPE_MESSAGE2 => Ok(Self::Message2(message2(&mut reader)?)),
             TYPE_VERSIONS => Ok(Self::Versions(version_answer(&mut reader)?)),
-            kind if PacketKind::from_wire(kind).is_none() => Err(Refused::UnknownType),
-            _ if datagram.len() < HEADER + TAG => Err(Refused::TooShort),
+            kind if PacketKind::from_wire(kind).is_none() => Err(RejectReason::UnknownType),
+            _ if datagram.len() < HEADER + TAG => Err(RejectReason::TooShort),
             _ => Ok(Self::Packet(PacketHeader::decode(datagram)?)),
         }
     }

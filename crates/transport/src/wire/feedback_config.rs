@@ -81,25 +81,25 @@ pub enum BlockFeedback {
     #[default]
     Needs,
     /// Which blocks are done.
-    Done(DoneBlocks),
+    Done(DoneConfig),
     /// One bit for each block of an object of at most 256 blocks (tornado-transfer §2.1). Larger objects and streams
     /// are reported as in [`Done`](Self::Done).
     Mask,
     /// A block is reported as done as soon as enough of its symbols have arrived, before it is decoded (rc-udp §IV). A
     /// block that then cannot be decoded is lost, and ends the connection.
-    Received(ReceivedBlocks),
+    Received(ReceivedConfig),
 }
 
 /// When the receiver first tries to decode a block, for [`BlockFeedback::Done`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DoneBlocks {
+pub struct DoneConfig {
     /// Decoding starts once (1 + epsilon) k symbols have arrived. In millionths, at most 250,000.
     pub epsilon: u32,
 }
 
 /// When a block is reported as done, for [`BlockFeedback::Received`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceivedBlocks {
+pub struct ReceivedConfig {
     /// Once (1 + epsilon) k symbols have arrived. In millionths, at most 250,000.
     pub epsilon: u32,
 }
@@ -114,7 +114,7 @@ pub enum FeedbackTiming {
     /// Whenever a block is done, and periodically while anything is incomplete (tornado-transfer §2.1).
     OnBlocks(Heartbeat),
     /// After a number of packets that shrinks with loss and grows without (ttp §II-B).
-    Every(Counting),
+    Every(PacketCountTiming),
 }
 
 /// Feedback at a fraction of the round-trip time.
@@ -135,7 +135,7 @@ pub struct Heartbeat {
 
 /// Feedback after a number of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counting {
+pub struct PacketCountTiming {
     /// Packets between two feedback frames, 2 to 32,768.
     pub packets: u16,
     /// The interval is halved when more than this share of the last `packets` packets is missing. In millionths, at
@@ -228,9 +228,9 @@ impl FeedbackConfig {
         let blocks = match (reader.u8()?, reader.u32()?) {
             (blocks::NOTHING, 0) => None,
             (blocks::NEEDS, 0) => Some(BlockFeedback::Needs),
-            (blocks::DONE, epsilon @ 0..=MAX_EPSILON) => Some(BlockFeedback::Done(DoneBlocks { epsilon })),
+            (blocks::DONE, epsilon @ 0..=MAX_EPSILON) => Some(BlockFeedback::Done(DoneConfig { epsilon })),
             (blocks::MASK, 0) => Some(BlockFeedback::Mask),
-            (blocks::RECEIVED, epsilon @ 0..=MAX_EPSILON) => Some(BlockFeedback::Received(ReceivedBlocks { epsilon })),
+            (blocks::RECEIVED, epsilon @ 0..=MAX_EPSILON) => Some(BlockFeedback::Received(ReceivedConfig { epsilon })),
             _ => return Err(WireError::Malformed("blocks of the feedback choice")),
         };
         let timing = FeedbackTiming::from_numbers(reader.u8()?, [reader.u32()?, reader.u32()?, reader.u32()?])?;
@@ -244,7 +244,7 @@ impl FeedbackTiming {
             Self::EveryPacket => (timing::EVERY_PACKET, [0; 3]),
             Self::Spaced(Spacing { per_rtt, at_least }) => (timing::SPACED, [per_rtt.into(), micros(at_least), 0]),
             Self::OnBlocks(Heartbeat { heartbeat }) => (timing::ON_BLOCKS, [micros(heartbeat), 0, 0]),
-            Self::Every(Counting { packets, threshold, factor }) => {
+            Self::Every(PacketCountTiming { packets, threshold, factor }) => {
                 (timing::EVERY, [packets.into(), threshold, factor.into()])
             }
         }
@@ -267,7 +267,9 @@ impl FeedbackTiming {
             (timing::EVERY, [packets, threshold @ 0..=MILLION, factor]) => {
                 let packets = u16::try_from(packets).ok().filter(|packets| (2..=MAX_LAST_PACKETS).contains(packets));
                 let factor = small(factor).filter(|factor| (1..=MAX_COUNTING_FACTOR).contains(factor));
-                packets.zip(factor).map(|(packets, factor)| Self::Every(Counting { packets, threshold, factor }))
+                packets
+                    .zip(factor)
+                    .map(|(packets, factor)| Self::Every(PacketCountTiming { packets, threshold, factor }))
             }
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! Frames: the content of control packets. A control packet holds any number of them, padded or not.
 
 use super::ids::FlowId;
-use erasure::{BlockCode, Code};
+use erasure::{AnyCode, BlockCode};
 
 /// One frame of a control packet. Byte strings are borrowed from the opened packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +204,7 @@ pub struct StreamAnnouncement {
     pub k: u32,
     /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols. With a window code, every
     /// block is one source symbol, and repair symbols cover the blocks before them.
-    pub code: Code,
+    pub code: AnyCode,
     /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full; with a window code uncoded.
     pub short_code: BlockCode,
 }

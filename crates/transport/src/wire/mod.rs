@@ -25,8 +25,8 @@ pub use datagram::{Datagram, Message1, Message2, VERSION, VersionAnswer, grease_
 pub use error::WireError;
 pub use feedback::MIN_FEEDBACK;
 pub use feedback_config::{
-    BlockFeedback, Counting, DoneBlocks, FeedbackConfig, FeedbackTiming, Heartbeat, LastPackets, MILLION,
-    PacketFeedback, ReceivedBlocks, Spacing,
+    BlockFeedback, DoneConfig, FeedbackConfig, FeedbackTiming, Heartbeat, LastPackets, MILLION, PacketCountTiming,
+    PacketFeedback, ReceivedConfig, Spacing,
 };
 pub use frame::{
     Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, Frame, PacketCount, PacketRanges,
@@ -35,6 +35,6 @@ pub use frame::{
 pub use ids::{BlockId, ConnectionId, FlowId, KeyId, SymbolId, SymbolRun};
 pub use limits::{MAX_STREAM_WINDOW, SHORT_K, STREAM_HEADER, WINDOW_REPAIR};
 pub use packet::{HEADER, PacketHeader, PacketKind, SYMBOL_HEADER, SYMBOL_OVERHEAD, SymbolHeader, TAG};
-pub use parameters::{Parameters, StreamsAllowed};
-pub use refused::{Refused, RefusedCounts};
+pub use parameters::{Parameters, StreamLimits};
+pub use refused::{RejectCounts, RejectReason};
 pub use truncated::expand;

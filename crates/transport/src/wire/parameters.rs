@@ -47,14 +47,14 @@ pub struct Parameters {
     /// Whether this side accepts symbols of streams without the zeros at their end.
     pub short_symbols: bool,
     /// The streams that this side accepts.
-    pub streams: StreamsAllowed,
+    pub streams: StreamLimits,
     /// The program's bytes, at most [`MAX_APPLICATION`].
     pub application: Vec<u8>,
 }
 
 /// The limits that a side sets for streams; none are accepted if absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamsAllowed {
+pub struct StreamLimits {
     /// Streams at once: announced and neither read to their end nor reset.
     pub count: u16,
     /// Source symbols started and not read that each stream may have of its own.
@@ -100,7 +100,7 @@ impl Parameters {
         if self.short_symbols {
             put_entry(kind::SHORT_SYMBOLS, &[], &mut out);
         }
-        if self.streams != StreamsAllowed::default() {
+        if self.streams != StreamLimits::default() {
             put_entry(kind::STREAMS, &self.streams.encode(), &mut out);
         }
         if !self.application.is_empty() {
@@ -118,7 +118,7 @@ impl Parameters {
     ///
     /// When an entry is truncated, has an invalid value or appears twice, or one of the types 1 to 7 is missing.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        let mut found = Found::default();
+        let mut found = PartialParameters::default();
         let mut seen = Vec::new();
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
@@ -139,7 +139,7 @@ impl Parameters {
 
 /// Parameters read so far.
 #[derive(Default)]
-struct Found<'a> {
+struct PartialParameters<'a> {
     connection: Option<ConnectionId>,
     ciphers: Option<&'a [u8]>,
     credit_symbols: Option<u64>,
@@ -151,11 +151,11 @@ struct Found<'a> {
     max_per_packet: Option<u8>,
     counts_on: bool,
     short_symbols: bool,
-    streams: StreamsAllowed,
+    streams: StreamLimits,
     application: &'a [u8],
 }
 
-impl<'a> Found<'a> {
+impl<'a> PartialParameters<'a> {
     fn take(&mut self, kind: u16, value: &'a [u8]) -> Result<(), WireError> {
         match kind {
             kind::CONNECTION => self.connection = Some(ConnectionId(fixed(value, "connection id")?)),
@@ -184,7 +184,7 @@ impl<'a> Found<'a> {
                 let [] = fixed(value, "short symbols")?;
                 self.short_symbols = true;
             }
-            kind::STREAMS => self.streams = StreamsAllowed::decode(fixed(value, "streams")?),
+            kind::STREAMS => self.streams = StreamLimits::decode(fixed(value, "streams")?),
             kind::APPLICATION if value.len() > MAX_APPLICATION => {
                 return Err(WireError::Limit("application bytes"));
             }
@@ -217,7 +217,7 @@ impl<'a> Found<'a> {
     }
 }
 
-impl StreamsAllowed {
+impl StreamLimits {
     fn encode(self) -> [u8; 10] {
         let ([a, b], [c, d, e, f]) = (self.count.to_be_bytes(), self.window.to_be_bytes());
         let [g, h, i, j] = self.shared.to_be_bytes();

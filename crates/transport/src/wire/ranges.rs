@@ -16,7 +16,7 @@ pub(super) const MIN_SECTION: usize = HEAD + 2;
 const LONGEST_RUN: u64 = 65_535;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum RangeEncoding {
     Runs = 0,
     Bitmap = 1,
 }
@@ -24,7 +24,7 @@ enum Form {
 /// How much of the ranges fits in one form.
 #[derive(Clone, Copy, Debug)]
 struct Fit {
-    form: Form,
+    form: RangeEncoding,
     /// Bytes after the head.
     body: usize,
     /// Distance from the largest number to the lowest one that is reported as arrived.
@@ -43,8 +43,8 @@ impl PacketRanges {
         out.put_u8(fit.form as u8);
         out.put_u16(length_u16(fit.body));
         match fit.form {
-            Form::Runs => self.runs().take(fit.body / 2).for_each(|run| out.put_u16(run)),
-            Form::Bitmap => self.put_bitmap(fit, largest, out),
+            RangeEncoding::Runs => self.runs().take(fit.body / 2).for_each(|run| out.put_u16(run)),
+            RangeEncoding::Bitmap => self.put_bitmap(fit, largest, out),
         }
         HEAD + fit.body
     }
@@ -77,7 +77,7 @@ impl PacketRanges {
         for (index, run) in self.runs().take(body / 2).enumerate() {
             covered = covered.saturating_add(u64::from(run));
             if index % 2 == 0 && run > 0 {
-                best = Some(Fit { form: Form::Runs, body: 2 * (index + 1), depth: covered - 1 });
+                best = Some(Fit { form: RangeEncoding::Runs, body: 2 * (index + 1), depth: covered - 1 });
             }
         }
         best
@@ -88,7 +88,7 @@ impl PacketRanges {
         let floor = largest.saturating_sub((8 * body as u64).checked_sub(1)?);
         let &(low, _) = self.ranges.iter().take_while(|&&(_, high)| high >= floor).last()?;
         let depth = largest - low.max(floor);
-        Some(Fit { form: Form::Bitmap, body: (depth / 8) as usize + 1, depth })
+        Some(Fit { form: RangeEncoding::Bitmap, body: (depth / 8) as usize + 1, depth })
     }
 
     fn put_bitmap(&self, fit: Fit, largest: u64, out: &mut Vec<u8>) {
@@ -116,8 +116,8 @@ impl PacketRanges {
         }
         let body = reader.bytes(length)?;
         let ranges = match form {
-            form if form == Form::Runs as u8 => decode_runs(largest, body)?,
-            form if form == Form::Bitmap as u8 => decode_bitmap(largest, body)?,
+            form if form == RangeEncoding::Runs as u8 => decode_runs(largest, body)?,
+            form if form == RangeEncoding::Bitmap as u8 => decode_bitmap(largest, body)?,
             _ => return Err(WireError::Malformed("form of the ranges")),
         };
         Ok(Self { delay_micros, ranges })

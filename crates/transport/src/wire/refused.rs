@@ -8,11 +8,11 @@ macro_rules! refused {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// The reason for dropping a datagram. Nothing in the datagram has had any effect.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
-        pub enum Refused {
+        pub enum RejectReason {
             $($(#[doc = $doc])+ #[error($name)] $variant,)+
         }
 
-        impl Refused {
+        impl RejectReason {
             /// Every reason, in the order in which statistics show them.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
@@ -59,7 +59,7 @@ refused! {
     Busy = "busy",
 }
 
-impl From<WireError> for Refused {
+impl From<WireError> for RejectReason {
     fn from(_: WireError) -> Self {
         Self::Malformed
     }
@@ -67,22 +67,22 @@ impl From<WireError> for Refused {
 
 /// Numbers of datagrams dropped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RefusedCounts([u64; Refused::ALL.len()]);
+pub struct RejectCounts([u64; RejectReason::ALL.len()]);
 
-impl RefusedCounts {
+impl RejectCounts {
     /// Counts one datagram.
-    pub const fn add(&mut self, reason: Refused) {
+    pub const fn add(&mut self, reason: RejectReason) {
         self.0[reason as usize] += 1;
     }
 
     /// Returns how many datagrams were dropped for this reason.
-    pub const fn get(&self, reason: Refused) -> u64 {
+    pub const fn get(&self, reason: RejectReason) -> u64 {
         self.0[reason as usize]
     }
 
     /// Iterates over every reason with its count, including zeros.
-    pub fn iter(&self) -> impl Iterator<Item = (Refused, u64)> + '_ {
-        Refused::ALL.into_iter().zip(self.0)
+    pub fn iter(&self) -> impl Iterator<Item = (RejectReason, u64)> + '_ {
+        RejectReason::ALL.into_iter().zip(self.0)
     }
 
     /// Returns how many datagrams were dropped for any reason.

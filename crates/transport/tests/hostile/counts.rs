@@ -1,7 +1,7 @@
 //! Law 10: every refused datagram is counted by reason.
 
 use crate::rogue::{Rogue, address, deliver};
-use transport::wire::{Frame, PacketKind, Refused};
+use transport::wire::{Frame, PacketKind, RejectReason};
 
 #[test]
 fn every_reason_has_its_count() {
@@ -14,16 +14,16 @@ fn every_reason_has_its_count() {
         packet
     };
     let cases = [
-        (Refused::TooShort, good[..20].to_vec()),
-        (Refused::UnknownType, change(0, 0x42)),
-        (Refused::UnknownConnection, change(3, good[3] ^ 1)),
+        (RejectReason::TooShort, good[..20].to_vec()),
+        (RejectReason::UnknownType, change(0, 0x42)),
+        (RejectReason::UnknownConnection, change(3, good[3] ^ 1)),
         // The highest byte of the packet number: a distant epoch.
-        (Refused::WrongEpoch, change(9, 1)),
-        (Refused::AuthenticationFailed, change(good.len() - 1, good[good.len() - 1] ^ 1)),
-        (Refused::AuthenticationFailed, change(16, good[16] ^ 1)),
-        (Refused::Malformed, rogue.seal(PacketKind::Control, &[0x7f])),
-        (Refused::Malformed, rogue.seal(PacketKind::Symbol, &[0; 9])),
-        (Refused::Unacceptable, rogue.seal(PacketKind::Symbol, &[&[0, 9][..], &[0; 8]].concat())),
+        (RejectReason::WrongEpoch, change(9, 1)),
+        (RejectReason::AuthenticationFailed, change(good.len() - 1, good[good.len() - 1] ^ 1)),
+        (RejectReason::AuthenticationFailed, change(16, good[16] ^ 1)),
+        (RejectReason::Malformed, rogue.seal(PacketKind::Control, &[0x7f])),
+        (RejectReason::Malformed, rogue.seal(PacketKind::Symbol, &[0; 9])),
+        (RejectReason::Unacceptable, rogue.seal(PacketKind::Symbol, &[&[0, 9][..], &[0; 8]].concat())),
     ];
     let mut sent = 0;
     for (reason, datagram) in cases {
@@ -38,7 +38,7 @@ fn every_reason_has_its_count() {
         deliver(&mut rogue.victim, now, address(66), good.clone());
         sent += 1;
     }
-    assert_eq!(rogue.connection().refused().get(Refused::Replayed), 3);
+    assert_eq!(rogue.connection().refused().get(RejectReason::Replayed), 3);
     let total = rogue.victim.refused().total() + rogue.connection().refused().total();
     assert_eq!(total, sent, "and none is counted twice");
 }
@@ -52,5 +52,5 @@ fn packets_after_the_end_are_counted() {
     let handle = rogue.handle;
     rogue.victim.remove(handle);
     deliver(&mut rogue.victim, rogue.now, address(66), late);
-    assert_eq!(rogue.victim.refused().get(Refused::UnknownConnection), 1);
+    assert_eq!(rogue.victim.refused().get(RejectReason::UnknownConnection), 1);
 }

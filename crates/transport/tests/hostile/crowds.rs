@@ -5,8 +5,8 @@ use crate::rogue::{KEY, deliver, message1, message1_for, parameters, proof, vict
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use transport::secure::Initiator;
-use transport::wire::{ConnectionId, Refused, limits::MIN_MESSAGE1};
-use transport::{AcceptOptions, Endpoint, EndpointConfig, EndpointEvent, Event, Limits, Time};
+use transport::wire::{ConnectionId, RejectReason, limits::MIN_MESSAGE1};
+use transport::{AcceptOptions, ConnectionConfig, Endpoint, EndpointConfig, EndpointEvent, Event, Time};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
 /// How long a first message that was answered is remembered.
@@ -145,7 +145,7 @@ fn the_oldest_first_message_of_the_largest_holder_is_forgotten_first() {
 #[test]
 fn a_first_message_alone_changes_nothing_for_others() {
     // Divided by a hundred connections, this would be less than the first credit.
-    let limits = Limits { most_symbols: 100_000, ..Limits::default() };
+    let limits = ConnectionConfig { most_symbols: 100_000, ..ConnectionConfig::default() };
     let credit_beside = |messages: u64| {
         let config = EndpointConfig { limits, max_connections: 1, ..EndpointConfig::default() };
         let mut endpoint = victim(config);
@@ -175,7 +175,7 @@ fn a_first_message_is_forgotten_in_half_a_minute_however_often_it_is_copied() {
     // Whether or not anybody looks at the timer.
     let (late, opened) = guest.prove(&mut endpoint, NOW + PATIENCE, &answer);
     assert_eq!((opened, endpoint.half_open(), endpoint.poll_timeout()), (false, 0, None));
-    assert_eq!(endpoint.refused().get(Refused::UnknownConnection), 1);
+    assert_eq!(endpoint.refused().get(RejectReason::UnknownConnection), 1);
 
     // An initiator that still tries is answered anew.
     let mut guest = Guest::new(KEY, "192.0.2.1", 1);
@@ -191,7 +191,7 @@ fn only_so_many_copies_of_a_first_message_are_answered() {
     let mut endpoint = victim(EndpointConfig::default());
     let guest = Guest::new(KEY, "192.0.2.1", 1);
     let answered = (0..200).filter(|_| guest.ask(&mut endpoint, NOW).is_some()).count();
-    assert_eq!((answered, endpoint.refused().get(Refused::HandshakeReplayed)), (128, 72));
+    assert_eq!((answered, endpoint.refused().get(RejectReason::HandshakeReplayed)), (128, 72));
 }
 
 /// Where there is no room for its connection, a guest that was answered may come again until there is.
@@ -202,7 +202,7 @@ fn a_proof_that_finds_no_room_may_be_repeated() {
     let answers = guests.each_ref().map(|guest| guest.ask(&mut endpoint, NOW).expect("nobody is connected"));
     assert!(guests[0].prove(&mut endpoint, NOW, &answers[0]).1);
     let (ping, opened) = guests[1].prove(&mut endpoint, NOW, &answers[1]);
-    assert_eq!((opened, endpoint.refused().get(Refused::Busy)), (false, 1));
+    assert_eq!((opened, endpoint.refused().get(RejectReason::Busy)), (false, 1));
     assert_eq!(Guest::new(KEY, "192.0.2.3", 3).ask(&mut endpoint, NOW), None, "who comes now is not answered");
     let first = endpoint.handles().next().expect("one is open");
     endpoint.remove(first);

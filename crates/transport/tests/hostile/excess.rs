@@ -3,8 +3,10 @@
 use crate::rogue::{Rogue, address, announcement, deliver};
 use erasure::BlockCode;
 use std::time::Duration;
-use transport::wire::{Announcement, Datagram, FlowId, Frame, Frames, Plan, Refused, SymbolId};
-use transport::{Batch, Closed, ConnectOptions, Endpoint, EndpointConfig, Event, Profile, Reply, Request, Time};
+use transport::wire::{Announcement, Datagram, FlowId, Frame, Frames, Plan, RejectReason, SymbolId};
+use transport::{
+    Batch, ConnectOptions, ConnectionError, Endpoint, EndpointConfig, Event, Profile, Time, WorkReply, WorkRequest,
+};
 
 const FLOW: FlowId = FlowId(1);
 
@@ -21,7 +23,7 @@ fn a_plan_for_a_block_that_has_begun_ends_the_connection() {
     let code = BlockCode::ReedSolomon;
     let late = Plan { flow: FLOW, number: 1, first_block: 1, first_symbol: 10, k: 8_000, code };
     rogue.send(&[Frame::Plan(late)]);
-    let closed = Event::Closed(Closed::Violation("impossible plan"));
+    let closed = Event::Closed(ConnectionError::Violation("impossible plan"));
     assert!(rogue.events().contains(&closed), "the connection went on");
     assert!(rogue.connection().poll_request().is_none(), "work for a connection that is over");
 }
@@ -38,14 +40,14 @@ fn blocks_done_out_of_order_are_bounded() {
     let mut written = 0;
     for nth in 0..20_000 {
         rogue.send_symbol(SymbolId { flow: FLOW, block: 1 + 2 * nth, esi: 0 }, 0, &[1]);
-        while let Some(Request::Write { flow, block, .. }) = rogue.connection().poll_request() {
+        while let Some(WorkRequest::Write { flow, block, .. }) = rogue.connection().poll_request() {
             written += 1;
             let now = rogue.now;
-            rogue.connection().handle_reply(now, Reply::Written { flow, block });
+            rogue.connection().handle_reply(now, WorkReply::Written { flow, block });
         }
     }
     assert_eq!(written, AHEAD / 2, "every second block up to {AHEAD}");
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 20_000 - u64::from(AHEAD / 2));
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 20_000 - u64::from(AHEAD / 2));
 }
 
 #[test]
@@ -53,9 +55,9 @@ fn a_peer_that_only_provokes_feedback_is_given_up() {
     let mut rogue = Rogue::new();
     rogue.connection().write_control(b"never acknowledged");
     let closed = |events: Vec<Event>| {
-        events
-            .into_iter()
-            .any(|event| matches!(event, Event::Closed(Closed::Violation(why)) if why.contains("acknowledges")))
+        events.into_iter().any(
+            |event| matches!(event, Event::Closed(ConnectionError::Violation(why)) if why.contains("acknowledges")),
+        )
     };
     let ended = (0..300_000).find(|_| {
         rogue.send(&[Frame::Ping]);
@@ -88,7 +90,7 @@ fn a_forged_version_answer_ends_no_handshake() {
     let connection = endpoint.connection(handle).expect("still there");
     assert_eq!(connection.poll_event(), None, "a stranger ended the handshake");
     connection.handle_timeout(Time::ZERO + Duration::from_secs(10));
-    let explained = Event::Closed(Closed::VersionMismatch { offered: vec![2] });
+    let explained = Event::Closed(ConnectionError::VersionMismatch { offered: vec![2] });
     assert_eq!(connection.poll_event(), Some(explained), "the hint explains the failure once it is one");
 }
 

@@ -4,11 +4,11 @@ use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
 use std::time::Duration;
 use transport::wire::{
-    Announcement, BlockFeedback, BlockMask, BlockStatus, ConnectionId, DoneBlocks, Feedback, FeedbackConfig,
+    Announcement, BlockFeedback, BlockMask, BlockStatus, ConnectionId, DoneConfig, Feedback, FeedbackConfig,
     FeedbackTiming, FlowId, FlowStatus, Frame, Frames, Heartbeat, PacketCount, PacketFeedback, Parameters, Plan,
-    ReceivedBlocks, Successor, SymbolId,
+    ReceivedConfig, Successor, SymbolId,
 };
-use transport::{Closed, EndpointConfig, Event, Reply, Request};
+use transport::{ConnectionError, EndpointConfig, Event, WorkReply, WorkRequest};
 
 const FLOW: FlowId = FlowId(1);
 
@@ -103,9 +103,9 @@ fn send_repair(rogue: &mut Rogue, esis: std::ops::Range<u32>) {
 }
 
 /// Runs the pending decoding request, if there is one.
-fn decode(rogue: &mut Rogue) -> Option<Reply> {
+fn decode(rogue: &mut Rogue) -> Option<WorkReply> {
     let request = rogue.connection().poll_request()?;
-    assert!(matches!(request, Request::Decode(_)), "{request:?}");
+    assert!(matches!(request, WorkRequest::Decode(_)), "{request:?}");
     Some(request.run_pure().expect("decoding"))
 }
 
@@ -114,9 +114,9 @@ fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
     for early in [true, false] {
         let epsilon = 70_001;
         let blocks = if early {
-            BlockFeedback::Received(ReceivedBlocks { epsilon })
+            BlockFeedback::Received(ReceivedConfig { epsilon })
         } else {
-            BlockFeedback::Done(DoneBlocks { epsilon })
+            BlockFeedback::Done(DoneConfig { epsilon })
         };
         let mut rogue = told_of_blocks(blocks);
         rogue.send(&[Frame::Announce(large_block(BlockCode::RaptorQ))]);
@@ -137,7 +137,7 @@ fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
 #[track_caller]
 fn assert_undecodable(rogue: &mut Rogue) {
     let events = rogue.events();
-    assert_eq!(events.last(), Some(&Event::Closed(Closed::Undecodable)), "{events:?}");
+    assert_eq!(events.last(), Some(&Event::Closed(ConnectionError::Undecodable)), "{events:?}");
     rogue.listen();
     assert_eq!((rogue.close_heard(), rogue.connection().stats().symbols.undecodable_blocks), (Some(2), 1));
     assert_eq!(rogue.connection().bytes_in_flight(), 0);
@@ -146,11 +146,11 @@ fn assert_undecodable(rogue: &mut Rogue) {
 /// rc-udp as documented: a block that was acknowledged and cannot be decoded is lost, and reported as lost.
 #[test]
 fn what_was_called_done_too_early_ends_the_connection() {
-    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedBlocks { epsilon: 0 }));
+    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
     rogue.send(&[Frame::Announce(large_block(BlockCode::Lt))]);
     send_repair(&mut rogue, 100..200);
     let reply = decode(&mut rogue).expect("as many as k");
-    assert!(matches!(reply, Reply::Decoded(_, erasure::Progress::Need(_))), "no rank to decode from: {reply:?}");
+    assert!(matches!(reply, WorkReply::Decoded(_, erasure::Progress::Need(_))), "no rank to decode from: {reply:?}");
     let now = rogue.now;
     rogue.connection().handle_reply(now, reply);
     assert_undecodable(&mut rogue);
@@ -158,7 +158,7 @@ fn what_was_called_done_too_early_ends_the_connection() {
 
 #[test]
 fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
-    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedBlocks::default()));
+    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig::default()));
     let object = large_block(BlockCode::RaptorQ);
     rogue.send(&[Frame::Announce(object)]);
     send_repair(&mut rogue, 100..201);
@@ -206,5 +206,5 @@ fn a_heart_stops() {
     let heard = wait(&mut rogue, Duration::from_secs(100));
     // One each millisecond for a round trip, then one in eight.
     assert!((3_500..=3_800).contains(&heard), "{heard} heartbeats");
-    assert!(rogue.events().contains(&Event::Closed(Closed::Dead)));
+    assert!(rogue.events().contains(&Event::Closed(ConnectionError::TimedOut)));
 }

@@ -3,8 +3,8 @@
 
 use crate::rogue::{Rogue, announcement};
 use crate::streams;
-use transport::wire::{Announcement, Feedback, FlowId, Frame, Frames, Refused, SymbolId};
-use transport::{Event, Request};
+use transport::wire::{Announcement, Feedback, FlowId, Frame, Frames, RejectReason, SymbolId};
+use transport::{Event, WorkRequest};
 
 const SIZE: usize = 100;
 
@@ -55,13 +55,13 @@ fn a_packet_carries_as_many_symbols_as_were_announced_and_no_more() {
         let number = rogue.number;
         rogue.send_symbol(id, 0, &vec![7; length]);
         refused += u64::from(!taken);
-        assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), refused, "{id:?} of {length} bytes");
+        assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), refused, "{id:?} of {length} bytes");
         assert_eq!(is_named(&mut rogue, number), taken, "{id:?} of {length} bytes");
     }
     let now = rogue.now;
     rogue.connection().accept_flow(now, FlowId(1), false);
     let written: Vec<u32> = std::iter::from_fn(|| rogue.connection().poll_request())
-        .map(|request| if let Request::Write { block, .. } = request { block } else { panic!("{request:?}") })
+        .map(|request| if let WorkRequest::Write { block, .. } = request { block } else { panic!("{request:?}") })
         .collect();
     assert_eq!(written, [0]);
 }
@@ -88,9 +88,9 @@ fn packets_that_come_before_their_announcement_are_bounded_in_bytes() {
     for block in 0..20 {
         rogue.send_symbol(symbol(9, block, 0), 0, &vec![7; 60_000]);
     }
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 9, "there is room for eleven");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 9, "there is room for eleven");
     rogue.send(&[Frame::Announce(four())]);
-    assert_eq!(rogue.events(), [Event::Announced { flow: FlowId(1), length: 5_000, tag: 0 }]);
+    assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }]);
     let now = rogue.now;
     rogue.connection().accept_flow(now, FlowId(1), false);
     let writes = std::iter::from_fn(|| rogue.connection().poll_request()).count();
@@ -103,5 +103,5 @@ fn streams_have_one_symbol_in_a_packet() {
     rogue.send(&[Frame::AnnounceStream(streams::stream(1))]);
     let two = [streams::beginning(10, 0), streams::beginning(10, 0)].concat();
     rogue.send_symbol(symbol(1, 0, 0), 0, &two);
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 1);
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 1);
 }

@@ -2,7 +2,7 @@
 
 use crate::rogue::{Rogue, address, deliver};
 use std::time::Duration;
-use transport::wire::{Frame, Frames, PacketKind, Refused};
+use transport::wire::{Frame, Frames, PacketKind, RejectReason};
 use transport::{Batch, ObjectOptions};
 
 /// Returns the destinations and sizes of the datagrams that the victim sends now.
@@ -52,7 +52,7 @@ fn a_response_that_nobody_asked_for_is_counted_and_moves_nothing() {
         deliver(&mut rogue.victim, now, address(67), packet);
     }
     assert_eq!(rogue.connection().remote(), address(66));
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 100);
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 100);
     assert_eq!(rogue.connection().stats().path.changes, 0);
 }
 

@@ -4,9 +4,9 @@ use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
 use transport::wire::{
     BlockMask, BlockStatus, ConnectionId, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketKind,
-    PacketRanges, Plan, Refused, SymbolId,
+    PacketRanges, Plan, RejectReason, SymbolId,
 };
-use transport::{Batch, EndpointConfig, Event, Limits, ObjectOptions, Request};
+use transport::{Batch, ConnectionConfig, EndpointConfig, Event, ObjectOptions, WorkRequest};
 
 fn acknowledging(number: u32, ranges: Vec<(u64, u64)>) -> Frame<'static> {
     let packets = Some(PacketRanges { delay_micros: 0, ranges });
@@ -64,7 +64,7 @@ fn symbols_out_of_range_are_refused_and_not_acknowledged() {
     for (nth, (id, plan, length)) in (1..).zip(wrong) {
         let number = rogue.number;
         rogue.send_symbol(id, plan, &vec![0; length]);
-        assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), nth, "{id:?} of {length} bytes");
+        assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), nth, "{id:?} of {length} bytes");
         rogue.listen();
         let last = rogue.plaintexts.last().cloned().unwrap_or_default();
         let named = transport::wire::Frames::new(&last).flatten().any(|frame| match frame {
@@ -87,26 +87,26 @@ fn symbols_of_flows_and_plans_that_never_come_are_bounded() {
         rogue.send_symbol(symbol(7, block, 0), 0, &[0; 100]);
         rogue.send_symbol(symbol(1, 0, 0), 200, &[0; 100]);
     }
-    let refused = rogue.connection().refused().get(Refused::Unacceptable);
+    let refused = rogue.connection().refused().get(RejectReason::Unacceptable);
     assert_eq!(refused, 4_000 - 512, "512 symbols wait for what explains them");
 }
 
 #[test]
 fn blocks_beyond_the_credit_are_refused() {
     let credit = Credit { symbols: 100, control: 1_000 };
-    let limits = Limits { credit, most_symbols: 100, ..Limits::default() };
+    let limits = ConnectionConfig { credit, most_symbols: 100, ..ConnectionConfig::default() };
     let mut rogue =
         Rogue::with(EndpointConfig { limits, ..EndpointConfig::default() }, parameters(ConnectionId([1; 8])));
     rogue.send(&[Frame::Announce(announcement(1, 1 << 40))]);
     for block in 0..1_000 {
         rogue.send_symbol(symbol(1, block * 4, 3), 0, &[0; 100]);
     }
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 990, "credit for 10 blocks of 10 symbols");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 990, "credit for 10 blocks of 10 symbols");
 }
 
 #[test]
 fn control_data_beyond_its_credit_ends_the_connection() {
-    let limits = Limits { credit: Credit { symbols: 100, control: 5_000 }, ..Limits::default() };
+    let limits = ConnectionConfig { credit: Credit { symbols: 100, control: 5_000 }, ..ConnectionConfig::default() };
     let mut rogue =
         Rogue::with(EndpointConfig { limits, ..EndpointConfig::default() }, parameters(ConnectionId([1; 8])));
     for offset in 0..5 {
@@ -120,7 +120,7 @@ fn control_data_beyond_its_credit_ends_the_connection() {
     rogue.assert_violation("control data");
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Control { offset: u64::MAX, data: &[7; 2] }]);
-    assert_eq!(rogue.connection().refused().get(Refused::Malformed), 1, "a stream has no byte 2^64");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Malformed), 1, "a stream has no byte 2^64");
 }
 
 #[test]
@@ -136,7 +136,11 @@ fn an_announcement_that_changes_ends_the_connection() {
     for second in changed {
         let mut rogue = Rogue::new();
         rogue.send(&[Frame::Announce(first), Frame::Announce(first)]);
-        assert_eq!(rogue.events(), [Event::Announced { flow: FlowId(1), length: 5_000, tag: 0 }], "a copy is no news");
+        assert_eq!(
+            rogue.events(),
+            [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }],
+            "a copy is no news"
+        );
         rogue.send(&[Frame::Announce(second)]);
         rogue.assert_violation("announced twice");
     }
@@ -191,7 +195,7 @@ fn plans_wait_for_those_before_them_and_are_bounded() {
         |number: u8| Plan { number, first_block: number.into(), first_symbol: u64::from(number) * 10, ..fits.plan };
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(plan(2)), Frame::Announce(fits), Frame::Plan(plan(3))]);
-    assert_eq!(rogue.events(), [Event::Announced { flow: FlowId(1), length: 5_000, tag: 0 }], "they wait");
+    assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }], "they wait");
     rogue.send(&[Frame::Plan(Plan { k: 9, ..plan(1) })]);
     rogue.assert_violation("impossible plan");
     let mut rogue = Rogue::new();
@@ -273,9 +277,9 @@ fn serve_reads(rogue: &mut Rogue) {
     while let Some(request) = rogue.connection().poll_request() {
         let reply = match request.run_pure() {
             Ok(reply) => reply,
-            Err(Request::Read { flow, block, length, mut buffer, .. }) => {
+            Err(WorkRequest::Read { flow, block, length, mut buffer, .. }) => {
                 buffer.resize(length, 0);
-                transport::Reply::Read { flow, block, buffer }
+                transport::WorkReply::Read { flow, block, buffer }
             }
             Err(other) => panic!("{other:?}"),
         };
@@ -301,13 +305,15 @@ fn frames_against_the_layout_are_refused_as_a_whole_packet() {
         if plaintext.is_empty() {
             continue;
         }
-        assert_eq!(rogue.connection().refused().get(Refused::Malformed), nth, "{plaintext:?}");
+        assert_eq!(rogue.connection().refused().get(RejectReason::Malformed), nth, "{plaintext:?}");
     }
     assert_eq!(rogue.events(), [], "no frame of a malformed packet has any effect");
     let reason = [b'x'; 256];
     rogue.send(&[Frame::Close { code: 5, reason: &reason }]);
     let events = rogue.events();
-    let [Event::Closed(transport::Closed::ByPeer { code: 5, reason })] = &events[..] else { panic!("{events:?}") };
+    let [Event::Closed(transport::ConnectionError::ClosedByPeer { code: 5, reason })] = &events[..] else {
+        panic!("{events:?}")
+    };
     assert_eq!(reason.len(), 256);
 }
 
@@ -316,7 +322,9 @@ fn a_close_that_is_no_text_is_shown_as_text() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Close { code: 5, reason: &[0xff, 0xfe, b'a'] }]);
     let events = rogue.events();
-    let [Event::Closed(transport::Closed::ByPeer { reason, .. })] = &events[..] else { panic!("{events:?}") };
+    let [Event::Closed(transport::ConnectionError::ClosedByPeer { reason, .. })] = &events[..] else {
+        panic!("{events:?}")
+    };
     assert_eq!(reason, "\u{fffd}\u{fffd}a");
 }
 

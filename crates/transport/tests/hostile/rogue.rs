@@ -5,11 +5,11 @@ use std::time::Duration;
 use transport::secure::{Cipher, Established, Initiator, Opener, PacketKeys, Prologue, Psk, Sealer};
 use transport::wire::{
     Announcement, ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames, HEADER,
-    Message1, PacketHeader, PacketKind, Parameters, Plan, StreamsAllowed, SymbolHeader, SymbolId, TAG,
+    Message1, PacketHeader, PacketKind, Parameters, Plan, StreamLimits, SymbolHeader, SymbolId, TAG,
 };
 use transport::{
-    AcceptOptions, Batch, Closed, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
-    Profile, Rate, ReceivedEcn, Time,
+    AcceptOptions, Batch, Connection, ConnectionError, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
+    Event, Profile, Rate, ReceivedEcn, Time,
 };
 
 pub(crate) const KEY: [u8; 32] = [9; 32];
@@ -44,7 +44,7 @@ pub(crate) fn parameters(connection: ConnectionId) -> Parameters {
         counts_on: true,
         short_symbols: true,
         feedback: FeedbackConfig::everything(FeedbackTiming::EveryPacket),
-        streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
+        streams: StreamLimits { count: 4, window: 100, shared: 1_000 },
         application: Vec::new(),
     }
 }
@@ -199,8 +199,9 @@ impl Rogue {
     #[track_caller]
     pub(crate) fn assert_violation(&mut self, words: &str) {
         let events = self.events();
-        let said =
-            events.iter().any(|event| matches!(event, Event::Closed(Closed::Violation(what)) if what.contains(words)));
+        let said = events
+            .iter()
+            .any(|event| matches!(event, Event::Closed(ConnectionError::Violation(what)) if what.contains(words)));
         assert!(said, "no violation about '{words}' in {events:?}");
         self.listen();
         assert_eq!(self.close_heard(), Some(1), "the close frame says violation");

@@ -2,7 +2,7 @@
 
 use crate::rogue::{EMPTY, KEY, Rogue, address, deliver, message1, parameters, proof, victim};
 use std::time::Duration;
-use transport::wire::{ConnectionId, Datagram, Refused, limits::MIN_MESSAGE1};
+use transport::wire::{ConnectionId, Datagram, RejectReason, limits::MIN_MESSAGE1};
 use transport::{AcceptOptions, Endpoint, EndpointConfig, EndpointEvent, ReceivedEcn, Time};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
@@ -37,7 +37,7 @@ fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
     deliver(&mut endpoint, NOW, address(1), ping);
     assert_eq!(answers(&mut endpoint), Vec::<Vec<u8>>::new(), "after the end, silence");
     assert_eq!((endpoint.half_open(), endpoint.handles().count(), endpoint.poll_event()), (0, 0, None));
-    assert_eq!(endpoint.refused().get(Refused::HandshakeReplayed), 2);
+    assert_eq!(endpoint.refused().get(RejectReason::HandshakeReplayed), 2);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn another_message_1_with_a_known_id_gets_silence() {
         deliver(&mut endpoint, NOW, address(1), datagram);
         assert_eq!(answers(&mut endpoint).len(), expected, "seed {seed}");
     }
-    assert_eq!((endpoint.half_open(), endpoint.refused().get(Refused::HandshakeReplayed)), (1, 1));
+    assert_eq!((endpoint.half_open(), endpoint.refused().get(RejectReason::HandshakeReplayed)), (1, 1));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_unknown_key_or_a_wrong_one_gets_silence() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
     deliver(&mut endpoint, NOW, address(1), datagram.clone());
-    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::UnknownKey)), (0, 1));
+    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(RejectReason::UnknownKey)), (0, 1));
 
     // Flip every authenticated bit, except those of version and key id, which have separate answers.
     let mut endpoint = victim(EndpointConfig::default());
@@ -69,7 +69,7 @@ fn an_unknown_key_or_a_wrong_one_gets_silence() {
     }
     assert_eq!(answers(&mut endpoint).len(), 0);
     assert_eq!(endpoint.half_open(), 0);
-    assert_eq!(endpoint.refused().get(Refused::HandshakeFailed) as usize, 8 + noise.len());
+    assert_eq!(endpoint.refused().get(RejectReason::HandshakeFailed) as usize, 8 + noise.len());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn an_expired_or_removed_key_gets_silence() {
     deliver(&mut endpoint, NOW, address(1), message(2));
     endpoint.remove_key(key);
     deliver(&mut endpoint, Time::ZERO, address(1), message(3));
-    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::UnknownKey)), (0, 2));
+    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(RejectReason::UnknownKey)), (0, 2));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn another_version_is_answered_only_to_who_names_a_known_key() {
     assert_eq!(answer.destination, ConnectionId([5; 8]));
     assert!(answer.versions().any(|version| version == transport::wire::VERSION));
     assert!(answered[0].len() <= datagram.len());
-    assert_eq!((endpoint.refused().get(Refused::BadVersion), endpoint.half_open()), (1, 0));
+    assert_eq!((endpoint.refused().get(RejectReason::BadVersion), endpoint.half_open()), (1, 0));
 }
 
 /// An expired key looks like an unknown one.
@@ -132,7 +132,7 @@ fn no_answer_is_larger_than_what_was_received() {
     let mut endpoint = victim(EndpointConfig::default());
     let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, MIN_MESSAGE1);
     deliver(&mut endpoint, NOW, address(1), datagram[..MIN_MESSAGE1 - 1].to_vec());
-    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(Refused::TooShort)), (0, 1));
+    assert_eq!((answers(&mut endpoint).len(), endpoint.refused().get(RejectReason::TooShort)), (0, 1));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::rogue::{Rogue, announcement};
 use crate::streams::{FLOW, beginning, read, rogue, stream};
 use transport::Event;
-use transport::wire::{FlowId, Frame, Frames, Refused, StreamAnnouncement, StreamSuccessor, SymbolId};
+use transport::wire::{FlowId, Frame, Frames, RejectReason, StreamAnnouncement, StreamSuccessor, SymbolId};
 
 fn successor(flow: u16, symbol_size: u16, stream: StreamAnnouncement) -> Frame<'static> {
     Frame::StreamSuccessor(StreamSuccessor { flow: FlowId(flow), symbol_size, stream })
@@ -36,7 +36,7 @@ fn successors_that_contradict_themselves_end_the_connection() {
         let mut rogue = rogue();
         frames.iter().for_each(|frame| rogue.send(std::slice::from_ref(frame)));
         let events = rogue.events();
-        let ended = events.iter().any(|event| matches!(event, Event::Closed(transport::Closed::Violation(_))));
+        let ended = events.iter().any(|event| matches!(event, Event::Closed(transport::ConnectionError::Violation(_))));
         assert!(ended, "{what}: {events:?}");
     }
 }
@@ -127,7 +127,7 @@ fn a_successor_brings_no_more_credit() {
     (0..3).for_each(|block| send(&mut rogue, 1, (block, 5, 0), 100, None));
     rogue.send(&[successor(2, 80, stream(1))]);
     (0..100).for_each(|block| send(&mut rogue, 2, (block, 5, 0), 80, None));
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93, "20 symbols and 50: 7 blocks of 10");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 93, "20 symbols and 50: 7 blocks of 10");
 }
 
 #[test]

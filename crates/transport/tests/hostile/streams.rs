@@ -4,16 +4,17 @@ use crate::rogue::{Rogue, announcement, parameters};
 use erasure::BlockCode;
 use std::time::Duration;
 use transport::wire::{
-    ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, PacketRanges, Refused, StreamAnnouncement,
-    StreamsAllowed, SymbolId,
+    ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, PacketRanges, RejectReason, StreamAnnouncement,
+    StreamLimits, SymbolId,
 };
-use transport::{Closed, EndpointConfig, Event, FlowError, Limits, ObjectOptions};
+use transport::{ConnectionConfig, ConnectionError, EndpointConfig, Event, FlowError, ObjectOptions};
 
 pub(crate) const FLOW: FlowId = FlowId(1);
 const SIZE: usize = 100;
 
 pub(crate) fn rogue() -> Rogue {
-    let limits = Limits { streams: StreamsAllowed { count: 3, window: 20, shared: 50 }, ..Limits::default() };
+    let limits =
+        ConnectionConfig { streams: StreamLimits { count: 3, window: 20, shared: 50 }, ..ConnectionConfig::default() };
     Rogue::with(EndpointConfig { limits, ..EndpointConfig::default() }, parameters(ConnectionId([1; 8])))
 }
 
@@ -104,24 +105,28 @@ fn symbols_beyond_the_credit_and_the_end_are_refused() {
     for block in 0..100 {
         rogue.send_symbol(symbol(block, 5), 0, &[0; SIZE]);
     }
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93, "20 symbols and 50: 7 blocks of 10");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 93, "20 symbols and 50: 7 blocks of 10");
     // The shared credit is used up, but each stream keeps its own.
     for block in 0..100 {
         rogue.send_symbol(SymbolId { flow: FlowId(2), block, esi: 5 }, 0, &[0; SIZE]);
     }
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93 + 98);
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 93 + 98);
     // A reset stream returns its part of the shared credit.
     rogue.send(&[Frame::Reset { flow: FLOW, code: 3 }, Frame::AnnounceStream(stream(3))]);
     for block in 0..100 {
         rogue.send_symbol(SymbolId { flow: FlowId(3), block, esi: 5 }, 0, &[0; SIZE]);
     }
-    assert_eq!(rogue.connection().refused().get(Refused::Unacceptable), 93 + 98 + 93);
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 93 + 98 + 93);
     let mut ended = self::rogue();
     ended.send(&[Frame::AnnounceStream(stream(1))]);
     send_short(&mut ended, 1, 5, 1);
     send_short(&mut ended, 2, 5, 0);
     ended.send_symbol(symbol(0, 0), 200, &beginning(5, 0));
-    assert_eq!(ended.connection().refused().get(Refused::Unacceptable), 2, "behind the end, and a plan there is not");
+    assert_eq!(
+        ended.connection().refused().get(RejectReason::Unacceptable),
+        2,
+        "behind the end, and a plan there is not"
+    );
 }
 
 #[test]
@@ -203,7 +208,7 @@ fn claims_of_what_was_read_let_us_start_no_more_than_that() {
 #[test]
 fn a_peer_that_takes_no_streams_gets_none() {
     let takes_none =
-        transport::wire::Parameters { streams: StreamsAllowed::default(), ..parameters(ConnectionId([1; 8])) };
+        transport::wire::Parameters { streams: StreamLimits::default(), ..parameters(ConnectionId([1; 8])) };
     let mut rogue = Rogue::with(EndpointConfig::default(), takes_none);
     let now = rogue.now;
     assert_eq!(rogue.connection().open_stream(now, 0), Err(FlowError::NoStreams));
@@ -230,7 +235,7 @@ fn is_given_up(rogue: &mut Rogue) -> bool {
         rogue.connection().handle_timeout(now);
         rogue.listen();
         if rogue.connection().is_closed() {
-            assert!(rogue.events().contains(&Event::Closed(Closed::Dead)));
+            assert!(rogue.events().contains(&Event::Closed(ConnectionError::TimedOut)));
             return true;
         }
         rogue.send(&[Frame::Ping]);
@@ -270,6 +275,6 @@ fn what_is_acknowledged_with_the_close_has_arrived() {
     let packets = Some(PacketRanges { delay_micros: 0, ranges: vec![(last, last)] });
     let feedback = Feedback { number: 1, flows, packets, ..Feedback::default() };
     rogue.send(&[Frame::Feedback(feedback), Frame::Close { code: 0, reason: b"" }]);
-    let closed = Event::Closed(Closed::ByPeer { code: 0, reason: String::new() });
-    assert_eq!(rogue.events(), [Event::StreamSent { flow }, closed]);
+    let closed = Event::Closed(ConnectionError::ClosedByPeer { code: 0, reason: String::new() });
+    assert_eq!(rogue.events(), [Event::StreamDelivered { flow }, closed]);
 }

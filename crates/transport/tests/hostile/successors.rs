@@ -28,7 +28,7 @@ fn successors_that_contradict_themselves_end_the_connection() {
         let mut rogue = Rogue::new();
         frames.iter().for_each(|frame| rogue.send(std::slice::from_ref(frame)));
         let events = rogue.events();
-        let ended = events.iter().any(|event| matches!(event, Event::Closed(transport::Closed::Violation(_))));
+        let ended = events.iter().any(|event| matches!(event, Event::Closed(transport::ConnectionError::Violation(_))));
         assert!(ended, "{what}: {events:?}");
     }
 }
@@ -45,7 +45,7 @@ fn an_object_is_announced_once() {
     for frames in orders {
         let mut rogue = Rogue::new();
         frames.iter().for_each(|frame| rogue.send(std::slice::from_ref(frame)));
-        assert_eq!(rogue.events(), [Event::Announced { flow: FlowId(1), length: 5_000, tag: 0 }], "{frames:?}");
+        assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }], "{frames:?}");
         // Only the last flow carries it now: symbols of the others are surplus.
         for (flow, size) in [(1, 100), (2, 80), (3, 60)] {
             rogue.send_symbol(SymbolId { flow: FlowId(flow), block: 0, esi: 0 }, 0, &vec![7; size]);

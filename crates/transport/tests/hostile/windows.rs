@@ -2,15 +2,15 @@
 
 use crate::rogue::Rogue;
 use crate::streams::{FLOW, beginning, read, rogue, stream};
-use erasure::rlc::{Density, Encoder, Field};
-use erasure::{BlockCode, Code, WindowCode};
-use transport::wire::{Frame, Refused, StreamAnnouncement, SymbolId};
+use erasure::rlc::{Density, Field, WindowEncoder};
+use erasure::{AnyCode, BlockCode, WindowCode};
+use transport::wire::{Frame, RejectReason, StreamAnnouncement, SymbolId};
 
 /// The victim gives each stream 20 symbols of its own, so windows of 5.
 const WINDOW: u32 = 5;
 
 fn window_stream(flow: u16, symbols: u32) -> StreamAnnouncement {
-    let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+    let (code, short_code) = (AnyCode::Window(WindowCode::Rlc), BlockCode::Uncoded);
     StreamAnnouncement { k: symbols, code, short_code, ..stream(flow) }
 }
 
@@ -32,7 +32,7 @@ fn repair_id(block: u32, symbols: u32, key: u32) -> SymbolId {
 /// Returns repair from an honest sender whose blocks up to `block` hold one byte each.
 fn true_repair(block: u32, key: u16) -> (SymbolId, Vec<u8>) {
     let mut symbol = vec![0; beginning(1, 0).len()];
-    let mut encoder = Encoder::new(Field::Gf256, symbol.len(), WINDOW);
+    let mut encoder = WindowEncoder::new(Field::Gf256, symbol.len(), WINDOW);
     (0..=block).for_each(|_| _ = encoder.push(&beginning(1, 0)));
     let repair = encoder.repair(key, Density::FULL, &mut symbol).expect("not empty");
     (repair_id(block, repair.symbols.into(), repair.key.into()), symbol)
@@ -40,7 +40,7 @@ fn true_repair(block: u32, key: u16) -> (SymbolId, Vec<u8>) {
 
 fn refused(rogue: &mut Rogue) -> u64 {
     assert!(!rogue.connection().is_closed());
-    rogue.connection().refused().get(Refused::Unacceptable)
+    rogue.connection().refused().get(RejectReason::Unacceptable)
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::wire::{
     Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
     PacketRanges, Plan, StreamAnnouncement, StreamSuccessor, Successor,
 };
-use erasure::{BlockCode, Code, WindowCode};
+use erasure::{AnyCode, BlockCode, WindowCode};
 
 /// What a frame says, beginning with its name, and the frame.
 type Sample = (&'static str, Frame<'static>);
@@ -155,6 +155,6 @@ fn stream_announcement() -> StreamAnnouncement {
 }
 
 fn window_stream() -> StreamAnnouncement {
-    let (code, short_code) = (Code::Window(WindowCode::Rlc), BlockCode::Uncoded);
+    let (code, short_code) = (AnyCode::Window(WindowCode::Rlc), BlockCode::Uncoded);
     StreamAnnouncement { flow: FlowId(5), k: 64, code, short_code, ..stream_announcement() }
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use lab::peers::Downpour;
 use transport::congestion::{Congestion, CongestionControl, ControllerFactory, PathView, RecoveryPeriod};
-use transport::profile::Names;
+use transport::profile::AlgorithmRegistry;
 use transport::recovery::{Cause, Report};
 use transport::settings::{Number, Setting, Settings, field};
 use transport::{Rate, Time};
@@ -91,7 +91,7 @@ impl CongestionControl for Mine {
 fn main() -> ExitCode {
     // A program that needs no text form hands the controller in as a value: `CongestionConfig::custom(MineConfig {
     // beta: 0.7 })`.
-    let names = Names::default().with_controller::<MineConfig>().expect("no controller has this name");
+    let names = AlgorithmRegistry::default().with_controller::<MineConfig>().expect("no controller has this name");
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     // The lab is asked for by the first argument, and starts itself again under its own name.
     let is_lab = |name: &OsString| Path::new(name).ends_with("lab") || Path::new(name).ends_with(lab::NAME);

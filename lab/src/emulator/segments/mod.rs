@@ -19,6 +19,6 @@ mod tests;
 mod vnet;
 
 pub use gather::Gather;
-pub use packet::{Refused, Segment, SuperPacket};
+pub use packet::{PacketError, Segment, SuperPacket};
 pub use run::SegmentRun;
 pub use vnet::{Offload, VnetHeader};

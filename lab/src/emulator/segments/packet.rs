@@ -16,7 +16,7 @@ const LEAST_TCP_HEADER: usize = 20;
 
 /// The reason for refusing a packet. None of these comes from a working kernel; each is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Refused {
+pub enum PacketError {
     /// It is shorter than its headers, or these are shorter than possible.
     #[error("shorter than its headers")]
     Short,
@@ -64,7 +64,7 @@ impl SuperPacket {
     ///
     /// # Errors
     /// Bytes that are no IP packet, or truncated.
-    pub fn plain(bytes: &[u8]) -> Result<Self, Refused> {
+    pub fn plain(bytes: &[u8]) -> Result<Self, PacketError> {
         Self::new(VnetHeader::default(), bytes)
     }
 
@@ -72,20 +72,20 @@ impl SuperPacket {
     ///
     /// # Errors
     /// A packet that makes no sense, whatever its content.
-    pub fn parse(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) -> Result<Self, Refused> {
-        Self::new(VnetHeader::read(vnet).ok_or(Refused::Offload)?, bytes)
+    pub fn parse(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) -> Result<Self, PacketError> {
+        Self::new(VnetHeader::read(vnet).ok_or(PacketError::Offload)?, bytes)
     }
 
-    fn new(vnet: VnetHeader, bytes: &[u8]) -> Result<Self, Refused> {
+    fn new(vnet: VnetHeader, bytes: &[u8]) -> Result<Self, PacketError> {
         let (version, ip_header, length) = lengths(bytes)?;
         if length < ip_header || length > bytes.len() {
-            return Err(Refused::Length);
+            return Err(PacketError::Length);
         }
         let bytes = &bytes[..length];
         if let Some((start, offset)) = vnet.checksum
             && usize::from(start) + usize::from(offset) + 2 > length
         {
-            return Err(Refused::Checksum);
+            return Err(PacketError::Checksum);
         }
         let (shared, payload) = match vnet.offload {
             Offload::None => (ip_header, bytes.len() - ip_header),
@@ -95,10 +95,10 @@ impl SuperPacket {
         };
         let segments = match (bytes.len() - shared, payload) {
             (0, _) => 1,
-            (_, 0) => return Err(Refused::Offload),
+            (_, 0) => return Err(PacketError::Offload),
             (whole, payload) => whole.div_ceil(payload),
         };
-        let segments = u32::try_from(segments).map_err(|_| Refused::Length)?;
+        let segments = u32::try_from(segments).map_err(|_| PacketError::Length)?;
         Ok(Self { bytes: bytes.into(), vnet, version, ip_header, shared, payload, segments })
     }
 
@@ -164,15 +164,15 @@ impl SuperPacket {
 
 /// Returns the version of IP, the bytes of its header (for IPv6 without extension headers), and those of the whole
 /// packet.
-fn lengths(bytes: &[u8]) -> Result<(u8, usize, usize), Refused> {
-    let version = bytes.first().ok_or(Refused::Short)? >> 4;
+fn lengths(bytes: &[u8]) -> Result<(u8, usize, usize), PacketError> {
+    let version = bytes.first().ok_or(PacketError::Short)? >> 4;
     let header = match version {
         4 => usize::from(bytes[0] & 0xf) * 4,
         6 => IPV6_HEADER,
-        _ => return Err(Refused::Version),
+        _ => return Err(PacketError::Version),
     };
     if header < LEAST_IP_HEADER || bytes.len() < header {
-        return Err(Refused::Short);
+        return Err(PacketError::Short);
     }
     let length = match version {
         4 => usize::from(u16::from_be_bytes([bytes[2], bytes[3]])),
@@ -182,8 +182,8 @@ fn lengths(bytes: &[u8]) -> Result<(u8, usize, usize), Refused> {
 }
 
 /// Returns the bytes of headers of a packet that must be split, if all of them are valid.
-fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[u8]) -> Result<usize, Refused> {
-    let (start, offset) = vnet.checksum.ok_or(Refused::Checksum)?;
+fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[u8]) -> Result<usize, PacketError> {
+    let (start, offset) = vnet.checksum.ok_or(PacketError::Checksum)?;
     let (start, offset) = (usize::from(start), usize::from(offset));
     let (protocol, field, least) = match vnet.offload {
         Offload::Tcp => (TCP, 16, LEAST_TCP_HEADER),
@@ -192,11 +192,11 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
     // After extension headers of IPv6, only the kernel's value is available.
     let misplaced = if version == 4 { start != ip_header } else { start < ip_header };
     if misplaced || offset != field {
-        return Err(Refused::Checksum);
+        return Err(PacketError::Checksum);
     }
     let is_fragment = u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
     if version == 4 && (bytes[9] != protocol || is_fragment) {
-        return Err(Refused::Offload);
+        return Err(PacketError::Offload);
     }
     // The checksum field is inside the packet, and so is everything read here.
     let transport = &bytes[start..];
@@ -205,11 +205,11 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
         Offload::None | Offload::Udp => UDP_HEADER,
     };
     if header < least || transport.len() < header {
-        return Err(Refused::Short);
+        return Err(PacketError::Short);
     }
     let udp_length = usize::from(u16::from_be_bytes([transport[4], transport[5]]));
     if vnet.offload == Offload::Udp && udp_length != transport.len() {
-        return Err(Refused::Length);
+        return Err(PacketError::Length);
     }
     Ok(start + header)
 }

@@ -6,7 +6,7 @@ use netsim::{Ecn, Time};
 use proptest::prelude::*;
 
 use super::testing::{Frame, Recipe, finish, on_the_wire, recipes};
-use super::{Gather, Offload, Refused, Segment, SegmentRun, SuperPacket, VnetHeader};
+use super::{Gather, Offload, PacketError, Segment, SegmentRun, SuperPacket, VnetHeader};
 
 fn parse((vnet, bytes): &Frame) -> SuperPacket {
     SuperPacket::parse(vnet, bytes).unwrap()
@@ -266,23 +266,23 @@ fn each_kind_of_nonsense_has_its_reason() {
         }
         SuperPacket::parse(&vnet, &bytes).map(|packet| packet.segments())
     };
-    assert_eq!(SuperPacket::parse(&vnet, &[]).unwrap_err(), Refused::Short);
-    assert_eq!(SuperPacket::parse(&vnet, &bytes[..19]).unwrap_err(), Refused::Short);
+    assert_eq!(SuperPacket::parse(&vnet, &[]).unwrap_err(), PacketError::Short);
+    assert_eq!(SuperPacket::parse(&vnet, &bytes[..19]).unwrap_err(), PacketError::Short);
     assert_eq!(spoiled(0, 1), Ok(2), "nothing spoiled");
-    assert_eq!(spoiled(0, 0), Err(Refused::Checksum), "split without a checksum");
-    assert_eq!(spoiled(1, 3), Err(Refused::Offload));
-    assert_eq!(spoiled(1, 1), Err(Refused::Checksum), "TCP has it elsewhere");
-    assert_eq!(spoiled(10, 0x95), Err(Refused::Version));
-    assert_eq!(spoiled(10, 0x44), Err(Refused::Short), "a header of 16 bytes");
-    assert_eq!(spoiled(12, 0), Err(Refused::Length), "cut short by its header");
-    assert_eq!(spoiled(12, 0x40), Err(Refused::Length), "cut short");
-    assert_eq!(spoiled(16, 0x20), Err(Refused::Offload), "a fragment");
-    assert_eq!(spoiled(19, 6), Err(Refused::Offload), "UDP that says TCP");
-    assert_eq!(spoiled(35, 0), Err(Refused::Length), "another length in UDP");
+    assert_eq!(spoiled(0, 0), Err(PacketError::Checksum), "split without a checksum");
+    assert_eq!(spoiled(1, 3), Err(PacketError::Offload));
+    assert_eq!(spoiled(1, 1), Err(PacketError::Checksum), "TCP has it elsewhere");
+    assert_eq!(spoiled(10, 0x95), Err(PacketError::Version));
+    assert_eq!(spoiled(10, 0x44), Err(PacketError::Short), "a header of 16 bytes");
+    assert_eq!(spoiled(12, 0), Err(PacketError::Length), "cut short by its header");
+    assert_eq!(spoiled(12, 0x40), Err(PacketError::Length), "cut short");
+    assert_eq!(spoiled(16, 0x20), Err(PacketError::Offload), "a fragment");
+    assert_eq!(spoiled(19, 6), Err(PacketError::Offload), "UDP that says TCP");
+    assert_eq!(spoiled(35, 0), Err(PacketError::Length), "another length in UDP");
     let outside = VnetHeader { checksum: Some((20, 2407)), ..VnetHeader::default() }.write(4);
-    assert_eq!(SuperPacket::parse(&outside, &bytes).unwrap_err(), Refused::Checksum);
+    assert_eq!(SuperPacket::parse(&outside, &bytes).unwrap_err(), PacketError::Checksum);
     let no_size = [&vnet[..4], &[0, 0], &vnet[6..]].concat().try_into().unwrap();
-    assert_eq!(SuperPacket::parse(&no_size, &bytes).unwrap_err(), Refused::Offload);
+    assert_eq!(SuperPacket::parse(&no_size, &bytes).unwrap_err(), PacketError::Offload);
 }
 
 #[test]
@@ -296,5 +296,5 @@ fn a_packet_of_a_wire_has_a_destination_and_no_padding() {
     let (_, bytes) = Recipe { version: 6, ..recipe(Offload::Udp, 1200, 10) }.frame();
     let octets: Vec<u8> = (0xb0..0xc0).collect();
     assert_eq!(SuperPacket::plain(&bytes).unwrap().destination(), IpAddr::from(<[u8; 16]>::try_from(octets).unwrap()));
-    assert_eq!(SuperPacket::plain(&bytes[..57]).unwrap_err(), Refused::Length);
+    assert_eq!(SuperPacket::plain(&bytes[..57]).unwrap_err(), PacketError::Length);
 }

@@ -2,8 +2,8 @@ use std::path::Path;
 
 use super::super::png;
 use super::*;
-use crate::picture::{Form, Gap, Lines, Mark};
-use crate::plan::{Line, LinkPlan, Published, PublishedPoint, Scale};
+use crate::picture::{Gap, Lines, Mark, MarkStyle};
+use crate::plan::{LinkPlan, Published, PublishedPoint, ReferenceCurve, Scale};
 use crate::results::tests::record;
 use crate::results::{Ending, Record};
 
@@ -213,7 +213,7 @@ fn courses_have_bands_and_few_markers() {
             let y = 1.0 + x.sin() * 0.1 * style as f64;
             Ok(Mark::with_bar(x, y, [y * 0.9, y * 1.1]))
         });
-        Series::new(format!("{style}"), style, marks).drawn(Form::Course)
+        Series::new(format!("{style}"), style, marks).drawn(MarkStyle::Course)
     };
     let drawn = svg(&Lines { ticks: Vec::new(), ..lines(vec![course(0), course(1)]) }.into());
     let [first, second] = &polylines(&drawn, "series")[..] else { panic!("two lines") };
@@ -229,7 +229,7 @@ fn many_series_have_plots_of_their_own() {
         Series::new(*name, style, [0.0, 5.0].map(|x| Ok(Mark::at(x, 0.1 * (1.0 + style as f64)))))
     };
     let all = Lines {
-        lines: vec![Line { sweep: None, label: "what is true".into(), factor: 0.3, power: 0.0 }],
+        lines: vec![ReferenceCurve { sweep: None, label: "what is true".into(), factor: 0.3, power: 0.0 }],
         ..lines(names.iter().enumerate().map(series).collect())
     };
     let drawn = svg(&all.into());
@@ -262,7 +262,7 @@ fn many_series_have_plots_of_their_own() {
 fn courses_with_bands_are_in_plots_of_their_own_from_four_on() {
     let course = |style: usize| {
         let marks = [1.0, 2.0, 3.0].map(|x| Ok(Mark::with_bar(x, 1.0 + style as f64, [0.5, 9.0])));
-        Series::new(["old: a", "old: b", "new: a", "new: b"][style], style, marks).drawn(Form::Course)
+        Series::new(["old: a", "old: b", "new: a", "new: b"][style], style, marks).drawn(MarkStyle::Course)
     };
     let frames = |count: usize| {
         let all = Lines { ticks: Vec::new(), ..lines((0..count).map(course).collect()) };
@@ -282,7 +282,7 @@ fn published_points_are_over_the_series_and_laws_within_the_axes() {
         of: of.map(str::to_owned),
         points: vec![PublishedPoint { x: 5.0, y: 2.0, error: None }],
     };
-    let law = |sweep: Option<&str>| Line {
+    let law = |sweep: Option<&str>| ReferenceCurve {
         sweep: sweep.map(str::to_owned),
         label: "c / sqrt(x)".into(),
         factor: 3.0,

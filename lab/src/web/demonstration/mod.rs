@@ -1,6 +1,6 @@
 //! The room Demonstration: one picture, sent by several systems at once, each over a link of its own.
 //!
-//! Each is a transfer ([`sim::Watched`]) of the picture's bytes, simulated or over emulated links ([`emulated`]), so that what
+//! Each is a transfer ([`sim::ObservedTransfer`]) of the picture's bytes, simulated or over emulated links ([`emulated`]), so that what
 //! viewers see are bytes that a receiver has. Links with equal numbers and equal seeds lose the same packets. A demonstration
 //! plays on a thread of its own, whether somebody watches or not, and ends by itself; a few that have ended are kept.
 
@@ -26,11 +26,11 @@ use serde_json::{Value, json};
 
 use super::background::in_background;
 use super::lock;
-use super::quiet::Quiet;
+use super::lock::MeasurementLock;
 use super::refusal::Refusal;
 pub use emulated::demonstrate;
-use run::Run;
-use setup::{Asked, Conditions, LARGEST_PICTURE};
+use run::DemoRun;
+use setup::{Conditions, LARGEST_PICTURE, SetupRequest};
 use systems::SYSTEMS;
 
 /// The most that play at once.
@@ -42,7 +42,7 @@ const KEPT: usize = 4;
 #[derive(Debug)]
 pub(super) struct Demonstration {
     runs: Mutex<Runs>,
-    quiet: Arc<Quiet>,
+    quiet: Arc<MeasurementLock>,
 }
 
 #[derive(Debug, Default)]
@@ -50,13 +50,13 @@ struct Runs {
     /// Runs there have been.
     count: u32,
     /// In the order in which they began.
-    kept: Vec<Arc<Run>>,
+    kept: Vec<Arc<DemoRun>>,
 }
 
 type Room = State<Arc<Demonstration>>;
 
 impl Demonstration {
-    pub(super) fn new(quiet: Arc<Quiet>) -> Arc<Self> {
+    pub(super) fn new(quiet: Arc<MeasurementLock>) -> Arc<Self> {
         Arc::new(Self { runs: Mutex::default(), quiet })
     }
 
@@ -78,20 +78,20 @@ impl Demonstration {
         lock(&self.runs)
     }
 
-    fn run(&self, id: u32) -> Result<Arc<Run>, Refusal> {
+    fn run(&self, id: u32) -> Result<Arc<DemoRun>, Refusal> {
         let found = self.runs().kept.iter().find(|run| run.id() == id).cloned();
         found.ok_or_else(|| Refusal::unknown("this demonstration is no longer kept: start another"))
     }
 
     /// Starts a demonstration, unless too many play. The oldest that has ended makes room for it.
-    fn start(&self, asked: &Asked, picture: &[u8]) -> Result<Arc<Run>, Refusal> {
+    fn start(&self, asked: &SetupRequest, picture: &[u8]) -> Result<Arc<DemoRun>, Refusal> {
         let setup = asked.check(picture.len()).map_err(Refusal::bad)?;
         let turn = self.quiet.play()?;
         let mut runs = self.runs();
         if runs.kept.iter().filter(|run| !run.is_over()).count() >= PLAYING {
             return Err(Refusal::conflict("two demonstrations are playing: wait for one, or stop it"));
         }
-        let run = Arc::new(Run::new(runs.count + 1, setup, picture.into()));
+        let run = Arc::new(DemoRun::new(runs.count + 1, setup, picture.into()));
         let playing = Arc::clone(&run);
         thread::Builder::new()
             .name("demonstration".to_owned())
@@ -113,14 +113,14 @@ impl Demonstration {
 
 async fn list(State(room): Room) -> Json<Value> {
     let runs = room.runs();
-    let one = |run: &Arc<Run>| {
+    let one = |run: &Arc<DemoRun>| {
         let systems: Vec<&str> = run.setup().systems.iter().map(|system| system.label).collect();
         json!({ "id": run.id(), "systems": systems, "over": run.is_over() })
     };
     Json(runs.kept.iter().map(one).collect())
 }
 
-async fn start(State(room): Room, Query(asked): Query<Asked>, picture: Bytes) -> Result<Json<Value>, Refusal> {
+async fn start(State(room): Room, Query(asked): Query<SetupRequest>, picture: Bytes) -> Result<Json<Value>, Refusal> {
     let run = in_background(move || room.start(&asked, &picture)).await?;
     Ok(Json(json!({ "id": run.id() })))
 }
@@ -162,19 +162,19 @@ async fn record(State(room): Room, Path(id): Path<u32>) -> Result<Response, Refu
 mod tests {
     use super::setup::tests::asked;
     use super::*;
-    use crate::web::shelf::Shelf;
+    use crate::web::experiment_index::ExperimentIndex;
 
     #[test]
     fn two_play_at_once_and_few_are_kept() {
-        let shelf = Shelf::of(None, "there are no results".into());
-        let room = Demonstration::new(Quiet::new(Arc::new(shelf)));
+        let shelf = ExperimentIndex::of(None, "there are no results".into());
+        let room = Demonstration::new(MeasurementLock::new(Arc::new(shelf)));
         let picture = [7; 4 * 4 * 3];
         let start = |seed: &str| room.start(&asked(seed, (4, 4), 0.0), &picture).map(|run| run.id());
         assert!(start("auto").is_err(), "one system");
         // Those that are put here have ended, or never will.
         let put = |id: u32, is_over: bool| {
             let setup = asked("auto,linux-tcp", (4, 4), 0.0).check(picture.len()).expect("a demonstration");
-            let run = Arc::new(Run::new(id, setup, picture.into()));
+            let run = Arc::new(DemoRun::new(id, setup, picture.into()));
             if is_over {
                 run.stop();
                 run.play();
@@ -198,7 +198,7 @@ mod tests {
     fn it_ends_with_its_systems_or_when_it_is_stopped() {
         for (is_stopped, why) in [(false, "every system has ended"), (true, "stopped")] {
             let setup = asked("auto,linux-tcp", (4, 4), 0.0).check(48).expect("a demonstration");
-            let run = Run::new(1, setup, [0; 48].into());
+            let run = DemoRun::new(1, setup, [0; 48].into());
             if is_stopped {
                 run.stop();
             }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
-use sim::{MovingFloor, OpenBlock, Watched};
+use sim::{MovingFloor, ObservedTransfer, OpenBlock};
 
 use super::setup::{Conditions, Setup};
-use super::systems::System;
+use super::systems::DemoSystem;
 use super::transfer::{Kind, Look, Transfer};
 
 /// Time between two frames.
@@ -37,7 +37,7 @@ pub(super) trait Audience {
 }
 
 /// Plays a demonstration to its end. Returns why it ended.
-pub(super) fn play(stage: &mut Stage, audience: &impl Audience) -> Result<&'static str, String> {
+pub(super) fn play(stage: &mut PlaybackState, audience: &impl Audience) -> Result<&'static str, String> {
     let began = Instant::now();
     let mut last = began;
     loop {
@@ -62,17 +62,17 @@ pub(super) fn play(stage: &mut Stage, audience: &impl Audience) -> Result<&'stat
 }
 
 /// The systems at one moment.
-pub(super) struct Stage {
+pub(super) struct PlaybackState {
     /// When they started, in real time; `None` in virtual time.
     began: Option<Instant>,
     now: Duration,
     conditions: Conditions,
     floor: MovingFloor,
-    systems: Vec<Shown>,
+    systems: Vec<PlaybackSystem>,
 }
 
 /// A system that is shown.
-struct Shown {
+struct PlaybackSystem {
     transfer: Box<dyn Transfer>,
     rate: RateMeter,
     /// Bytes by how they came.
@@ -82,16 +82,16 @@ struct Shown {
     floor: Option<f64>,
 }
 
-impl Stage {
+impl PlaybackState {
     /// Prepares simulated transfers.
     ///
     /// # Errors
     /// A system or a link that makes no sense.
     pub(super) fn simulated(setup: &Setup, picture: &Arc<[u8]>) -> Result<Self, String> {
         let Setup { conditions, seed, .. } = setup;
-        let transfer = |system: &System| {
+        let transfer = |system: &DemoSystem| {
             let profile = system.profile(conditions.rate())?;
-            let watched = Watched::new(picture, &conditions.link(), &profile, *seed);
+            let watched = ObservedTransfer::new(picture, &conditions.link(), &profile, *seed);
             Ok(Box::new(watched.map_err(|error| error.to_string())?) as Box<dyn Transfer>)
         };
         let transfers = setup.systems.iter().map(transfer).collect::<Result<_, String>>()?;
@@ -100,7 +100,7 @@ impl Stage {
 
     /// Shows these transfers, which began at that time, or which run in virtual time.
     pub(super) fn new(setup: &Setup, length: usize, transfers: Vec<Box<dyn Transfer>>, began: Option<Instant>) -> Self {
-        let show = |transfer| Shown {
+        let show = |transfer| PlaybackSystem {
             transfer,
             rate: RateMeter::default(),
             bytes: [0; Kind::COUNT],
@@ -159,7 +159,7 @@ impl Stage {
     }
 }
 
-impl Shown {
+impl PlaybackSystem {
     fn frame(&mut self, now: Duration, floor: Option<f64>) -> Value {
         let Look { pieces, open, state, is_over } = self.transfer.look();
         self.is_over = is_over;
@@ -261,7 +261,7 @@ mod tests {
         for (loss, systems) in [(0.0, "auto,linux-tcp,rc-udp"), (10.0, "auto,linux-tcp,rc-udp,tornado-transfer")] {
             let setup = asked(systems, (200, 150), loss).check(picture.len()).expect("a demonstration");
             let conditions = setup.conditions;
-            let mut stage = Stage::simulated(&setup, &picture).expect("links that make sense");
+            let mut stage = PlaybackState::simulated(&setup, &picture).expect("links that make sense");
             let mut events = vec![stage.frame()];
             while !stage.is_over() && stage.now < LIMIT {
                 // 20 ms of the simulation.
@@ -291,7 +291,7 @@ mod tests {
     fn links_change_while_it_plays() {
         let picture = picture(400, 300);
         let setup = asked("auto,linux-tcp", (400, 300), 0.0).check(picture.len()).expect("a demonstration");
-        let mut stage = Stage::simulated(&setup, &picture).expect("links that make sense");
+        let mut stage = PlaybackState::simulated(&setup, &picture).expect("links that make sense");
         let calm = setup.conditions;
         stage.advance(Duration::from_millis(12), calm).expect("it runs");
         let before = stage.frame();

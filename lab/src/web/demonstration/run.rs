@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::emulated;
-use super::play::{Audience, Stage, play};
+use super::play::{Audience, PlaybackState, play};
 use super::setup::{Conditions, Setup};
 use crate::web::lock;
 use crate::web::topic::{Keep, Topic};
@@ -16,7 +16,7 @@ const KEPT: usize = 64 << 20;
 
 /// A demonstration that plays, or has ended.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct DemoRun {
     id: u32,
     setup: Setup,
     picture: Arc<[u8]>,
@@ -26,7 +26,7 @@ pub(super) struct Run {
     over: AtomicBool,
 }
 
-impl Run {
+impl DemoRun {
     pub(super) fn new(id: u32, setup: Setup, picture: Arc<[u8]>) -> Self {
         Self {
             id,
@@ -51,12 +51,14 @@ impl Run {
     /// Plays it, to be called on a thread of its own; viewers learn how it ended, whatever happens.
     pub(super) fn play(&self) {
         let mut end =
-            End { run: self, why: "the engine broke: its message is where downpour-lab was started".to_owned() };
+            StopOnDrop { run: self, why: "the engine broke: its message is where downpour-lab was started".to_owned() };
         self.begin();
         let ended = if self.setup.emulated {
             emulated::relay(self)
         } else {
-            Stage::simulated(&self.setup, &self.picture).and_then(|mut stage| play(&mut stage, self)).map(str::to_owned)
+            PlaybackState::simulated(&self.setup, &self.picture)
+                .and_then(|mut stage| play(&mut stage, self))
+                .map(str::to_owned)
         };
         end.why = ended.unwrap_or_else(|error| format!("it failed: {error}"));
     }
@@ -97,7 +99,7 @@ impl Run {
     }
 }
 
-impl Audience for Run {
+impl Audience for DemoRun {
     fn tell(&self, event: &Value) -> bool {
         self.topic.tell(event)
     }
@@ -112,12 +114,12 @@ impl Audience for Run {
 }
 
 /// Ends a demonstration when dropped.
-struct End<'a> {
-    run: &'a Run,
+struct StopOnDrop<'a> {
+    run: &'a DemoRun,
     why: String,
 }
 
-impl Drop for End<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.run.tell(&json!({ "over": { "why": self.why } }));
         self.run.topic.end();

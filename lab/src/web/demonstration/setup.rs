@@ -6,7 +6,7 @@ use netsim::{Duplex, LinkConfig, Loss};
 use serde::{Deserialize, Serialize};
 use transport::Rate;
 
-use super::systems::{KERNEL_TCP, SYSTEMS, System};
+use super::systems::{DemoSystem, KERNEL_TCP, SYSTEMS};
 
 /// Bytes of a pixel: red, green, blue.
 const PIXEL: usize = 3;
@@ -85,7 +85,7 @@ impl Conditions {
 
 /// What the page asks for, beside the picture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct SetupRequest {
     /// Names of systems, separated by commas.
     systems: String,
     width: u32,
@@ -103,7 +103,7 @@ pub(super) struct Asked {
 /// What a demonstration shows.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    pub(super) systems: Vec<System>,
+    pub(super) systems: Vec<DemoSystem>,
     /// Pixels.
     pub(super) width: u32,
     /// Pixels.
@@ -115,10 +115,10 @@ pub(super) struct Setup {
     /// Whether the links are emulated, and time is real.
     pub(super) emulated: bool,
     /// What was asked for.
-    pub(super) asked: Asked,
+    pub(super) asked: SetupRequest,
 }
 
-impl Asked {
+impl SetupRequest {
     /// Returns the links and the speed that it asks for.
     const fn conditions(&self) -> Conditions {
         let Self { loss, delay, rate, speed, .. } = *self;
@@ -153,7 +153,7 @@ impl Asked {
             let system = system.map(|system| if emulated && system.id == KERNEL_TCP.id { KERNEL_TCP } else { system });
             system.ok_or_else(|| format!("there is no system {name:?}: choose from the list"))
         };
-        let systems = self.systems.split(',').map(known).collect::<Result<Vec<System>, String>>()?;
+        let systems = self.systems.split(',').map(known).collect::<Result<Vec<DemoSystem>, String>>()?;
         if !SYSTEMS_AT_ONCE.contains(&systems.len()) {
             return Err("choose two to four systems".to_owned());
         }
@@ -167,9 +167,9 @@ pub(super) mod tests {
     use super::*;
 
     /// Returns a request for these systems, a picture of so many pixels, and this loss in percent.
-    pub(in crate::web::demonstration) fn asked(systems: &str, (width, height): (u32, u32), loss: f64) -> Asked {
+    pub(in crate::web::demonstration) fn asked(systems: &str, (width, height): (u32, u32), loss: f64) -> SetupRequest {
         let systems = systems.to_owned();
-        Asked { systems, width, height, seed: 1, loss, delay: 20.0, rate: 20.0, speed: 8.0, emulated: false }
+        SetupRequest { systems, width, height, seed: 1, loss, delay: 20.0, rate: 20.0, speed: 8.0, emulated: false }
     }
 
     #[test]
@@ -186,8 +186,8 @@ pub(super) mod tests {
             (asked("auto,sctp", (4, 2), 5.0), 24, "there is no system \"sctp\""),
             (asked("auto,linux-tcp", (4, 2), 51.0), 24, "the loss is 51%: choose from 0 to 50%"),
             (asked("auto,linux-tcp", (4, 2), f64::NAN), 24, "the loss is NaN%"),
-            (Asked { rate: f64::INFINITY, ..fine.clone() }, 24, "the rate is inf"),
-            (Asked { speed: 0.0, ..fine }, 24, "the speed is 0"),
+            (SetupRequest { rate: f64::INFINITY, ..fine.clone() }, 24, "the rate is inf"),
+            (SetupRequest { speed: 0.0, ..fine }, 24, "the speed is 0"),
         ] {
             let error = wrong.check(bytes).expect_err(says);
             assert!(error.starts_with(says) || error.contains(says), "{error}");

@@ -8,7 +8,7 @@ use crate::program::simulated_profile;
 
 /// A profile under the name that the page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct System {
+pub(super) struct DemoSystem {
     pub(super) id: &'static str,
     pub(super) label: &'static str,
     /// What it does, in one line.
@@ -24,12 +24,12 @@ pub(super) struct System {
 }
 
 /// What is shown over emulated links in the place of the model of Linux's TCP: that of the kernel.
-pub(super) const KERNEL_TCP: System =
-    System { label: "TCP of this kernel", about: "CUBIC, as this machine's kernel sends it", ..SYSTEMS[2] };
+pub(super) const KERNEL_TCP: DemoSystem =
+    DemoSystem { label: "TCP of this kernel", about: "CUBIC, as this machine's kernel sends it", ..SYSTEMS[2] };
 
 /// Those that can be shown, in the order of the form.
-pub(super) const SYSTEMS: [System; 9] = [
-    System {
+pub(super) const SYSTEMS: [DemoSystem; 9] = [
+    DemoSystem {
         id: "auto",
         label: "downpour auto",
         about: "source first, lost symbols again, repair in the last round trips; finds the rate itself",
@@ -37,7 +37,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[],
         told: false,
     },
-    System {
+    DemoSystem {
         id: "auto-told",
         label: "downpour auto, told the rate",
         about: "the same, told the rate of the link at the start",
@@ -45,7 +45,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[],
         told: true,
     },
-    System {
+    DemoSystem {
         id: "linux-tcp",
         label: "TCP as in Linux",
         about: "CUBIC with selective acknowledgements, as Linux sends it",
@@ -53,7 +53,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[],
         told: false,
     },
-    System {
+    DemoSystem {
         id: "arq-cubic",
         label: "arq with CUBIC",
         about: "sends again what was lost, no code",
@@ -61,7 +61,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[("congestion", "cubic")],
         told: false,
     },
-    System {
+    DemoSystem {
         id: "arq-reno",
         label: "arq with Reno",
         about: "sends again what was lost, no code",
@@ -69,7 +69,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[("congestion", "reno")],
         told: false,
     },
-    System {
+    DemoSystem {
         id: "tornado-transfer",
         label: "Tornado Transfer",
         about: "RaptorQ: source interleaved with repair of earlier blocks, then repair of each block in turn",
@@ -77,7 +77,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[],
         told: false,
     },
-    System {
+    DemoSystem {
         id: "rc-udp",
         label: "RC-UDP, told the rate",
         about: "coded symbols of one block at a time until it is acknowledged: a block is seen once it is decoded",
@@ -85,7 +85,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[],
         told: true,
     },
-    System {
+    DemoSystem {
         id: "lt-tcp",
         label: "LT-TCP",
         about: "repair in advance by the loss estimate, more after heavier loss; the window follows ECN marks",
@@ -93,7 +93,7 @@ pub(super) const SYSTEMS: [System; 9] = [
         set: &[],
         told: false,
     },
-    System {
+    DemoSystem {
         id: "ttp",
         label: "TTP",
         about: "Tornado code: chunks padded for the average loss, a rate that halves when too much is lost",
@@ -103,7 +103,7 @@ pub(super) const SYSTEMS: [System; 9] = [
     },
 ];
 
-impl System {
+impl DemoSystem {
     /// Whether it is TCP as the kernel does it, or a model of that.
     pub(super) fn is_kernel_tcp(&self) -> bool {
         self.profile == LINUX_TCP

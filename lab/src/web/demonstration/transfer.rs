@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use netsim::Duplex;
-use sim::{Came, Ends, OpenBlock, Piece, Watched, WatchedState};
+use sim::{DeliveredBy, ObservedTransfer, OpenBlock, ReceivedRange, TransferPair, WatchedState};
 
 /// How the receiver came by a byte; the numbers are those of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,12 @@ impl Kind {
     pub(super) const COUNT: usize = 4;
 }
 
-impl From<Came> for Kind {
-    fn from(came: Came) -> Self {
+impl From<DeliveredBy> for Kind {
+    fn from(came: DeliveredBy) -> Self {
         match came {
-            Came::First => Self::First,
-            Came::Again => Self::Again,
-            Came::Repaired => Self::Repaired,
+            DeliveredBy::Source => Self::First,
+            DeliveredBy::Retransmission => Self::Again,
+            DeliveredBy::Decoding => Self::Repaired,
         }
     }
 }
@@ -47,9 +47,9 @@ pub(super) struct Look {
 
 impl Look {
     /// Looks at hosts with the engine.
-    pub(super) fn at<E: Ends>(watched: &mut Watched<E>) -> Self {
+    pub(super) fn at<E: TransferPair>(watched: &mut ObservedTransfer<E>) -> Self {
         let (pieces, open) = watched.look();
-        let piece = |Piece { offset, bytes, came }| (offset, Kind::from(came), bytes);
+        let piece = |ReceivedRange { offset, bytes, came }| (offset, Kind::from(came), bytes);
         let pieces = pieces.into_iter().map(piece).collect();
         Self { pieces, open, state: watched.state(), is_over: watched.is_over() }
     }
@@ -73,7 +73,7 @@ pub(super) trait Transfer {
     fn look(&mut self) -> Look;
 }
 
-impl Transfer for Watched {
+impl Transfer for ObservedTransfer {
     fn run_until(&mut self, now: Duration) -> Result<(), String> {
         Self::run_until(self, now).map_err(|error| error.to_string())
     }

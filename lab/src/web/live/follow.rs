@@ -32,7 +32,7 @@ pub(super) struct Followed {
     path: PathBuf,
     pub(super) name: String,
     pub(super) topic: Arc<Topic>,
-    state: Mutex<State>,
+    state: Mutex<TraceView>,
     /// Whether it is read for the last time.
     is_ending: AtomicBool,
     /// Who reads it.
@@ -41,7 +41,7 @@ pub(super) struct Followed {
 
 /// What has been read.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct TraceView {
     pub(super) trace: Trace,
     pub(super) bytes: u64,
     /// How often the file has begun anew.
@@ -56,7 +56,7 @@ impl Followed {
         let followed = Arc::new(Self::new(path));
         let follower = Arc::clone(&followed);
         let thread = thread::Builder::new().name("trace".into()).spawn(move || {
-            let mut reader = Reader::default();
+            let mut reader = TraceReader::default();
             loop {
                 let is_last = follower.is_ending.load(Ordering::Relaxed);
                 follower.look(&mut reader);
@@ -71,7 +71,7 @@ impl Followed {
     }
 
     fn new(path: PathBuf) -> Self {
-        let state = State { trace: Trace::new(LIMITS), bytes: 0, anew: 0, trouble: None };
+        let state = TraceView { trace: Trace::new(LIMITS), bytes: 0, anew: 0, trouble: None };
         let (name, topic) = (name_of(&path), Topic::new(Keep::Last));
         Self { name, path, topic, state: Mutex::new(state), is_ending: AtomicBool::new(false), thread: OnceLock::new() }
     }
@@ -93,7 +93,7 @@ impl Followed {
     }
 
     /// Returns what has been read.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, TraceView> {
         lock(&self.state)
     }
 
@@ -103,7 +103,7 @@ impl Followed {
     }
 
     /// Reads what is new, and tells the viewers.
-    fn look(&self, reader: &mut Reader) {
+    fn look(&self, reader: &mut TraceReader) {
         let mut is_told = false;
         loop {
             let found = reader.find(&self.path);
@@ -146,7 +146,7 @@ impl Followed {
     }
 
     /// Reads on, a bounded number of bytes; returns how many.
-    fn read(&self, reader: &mut Reader) -> io::Result<u64> {
+    fn read(&self, reader: &mut TraceReader) -> io::Result<u64> {
         let (mut chunk, mut total) = (vec![0; CHUNK], 0);
         while total < MOST_AT_ONCE {
             let bytes = reader.next(&mut chunk)?;
@@ -165,14 +165,14 @@ impl Followed {
 
 /// An open file, and the place up to which it is read.
 #[derive(Debug, Default)]
-struct Reader {
+struct TraceReader {
     file: Option<File>,
     id: (u64, u64),
     at: u64,
     beginning: Vec<u8>,
 }
 
-impl Reader {
+impl TraceReader {
     /// Finds the file; returns whether it is another one than before, or begins anew. The error is why there is none.
     fn find(&mut self, path: &Path) -> Result<bool, String> {
         let is_file = |found: Metadata| if found.is_file() { Ok(found) } else { Err("it is no file".to_owned()) };
@@ -232,14 +232,18 @@ mod tests {
     /// The seconds of the last connection, how often the file began anew, and what is wrong.
     fn seen(followed: &Followed) -> (Option<f64>, usize, Option<String>) {
         let state = followed.state();
-        (state.trace.connections().back().map(crate::trace::Connection::seconds), state.anew, state.trouble.clone())
+        (
+            state.trace.connections().back().map(crate::trace::TracedConnection::seconds),
+            state.anew,
+            state.trouble.clone(),
+        )
     }
 
     #[test]
     fn a_file_is_read_on_and_one_that_is_replaced_or_truncated_anew() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("t.qlog");
-        let (followed, mut reader) = (Followed::new(path.clone()), Reader::default());
+        let (followed, mut reader) = (Followed::new(path.clone()), TraceReader::default());
         let mut look = || {
             followed.look(&mut reader);
             seen(&followed)
@@ -278,7 +282,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("t.qlog");
         fs::write(&path, HEADER).expect("written");
-        let (followed, mut reader) = (Followed::new(path), Reader::default());
+        let (followed, mut reader) = (Followed::new(path), TraceReader::default());
         followed.look(&mut reader);
         let told = followed.topic.kept();
         followed.look(&mut reader);

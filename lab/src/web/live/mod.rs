@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::series;
-use crate::trace::{Connection, MEASURED};
+use crate::trace::{MEASURED, TracedConnection};
 use crate::web::background::in_background;
 use crate::web::lock;
 use crate::web::refusal::Refusal;
@@ -184,7 +184,7 @@ async fn course(
     .await
 }
 
-fn connection(state: &follow::State, number: usize) -> Result<&Connection, Refusal> {
+fn connection(state: &follow::TraceView, number: usize) -> Result<&TracedConnection, Refusal> {
     let at = number.checked_sub(state.trace.earlier());
     let connection = at.and_then(|at| state.trace.connections().get(at));
     connection.ok_or_else(|| Refusal::unknown("this connection is no longer kept"))
@@ -230,7 +230,7 @@ async fn csv(State(live): State<Arc<Live>>, Query(export): Query<Export>) -> Res
 fn exported(
     live: &Live,
     export: &Export,
-    draw: impl FnOnce(&[series::Named<'_>]) -> Response,
+    draw: impl FnOnce(&[series::NamedCourse<'_>]) -> Response,
 ) -> Result<Response, Refusal> {
     let chosen = |text: &str| {
         let (id, connection) = text.split_once('.')?;
@@ -247,7 +247,7 @@ fn exported(
     let mut courses = Vec::new();
     for (id, number) in &chosen {
         let course = connection(&states[id], *number)?.course();
-        courses.push(series::Named { name: &files[id].name, course });
+        courses.push(series::NamedCourse { name: &files[id].name, course });
     }
     Ok(draw(&courses))
 }

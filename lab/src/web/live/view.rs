@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::trace::{Connection, MEASURED};
+use crate::trace::{MEASURED, TracedConnection};
 
-use super::follow::State;
+use super::follow::TraceView;
 
 /// Changes of the controller's state that are shown.
 const CHANGES: usize = 8;
 
 /// Returns everything but the courses, which viewers ask for as they need them.
-pub(super) fn state(name: &str, state: &State) -> Value {
+pub(super) fn state(name: &str, state: &TraceView) -> Value {
     let first = state.trace.earlier();
     let connections = state.trace.connections().iter().enumerate();
     json!({
@@ -23,7 +23,7 @@ pub(super) fn state(name: &str, state: &State) -> Value {
     })
 }
 
-fn connection(number: usize, connection: &Connection) -> Value {
+fn connection(number: usize, connection: &TracedConnection) -> Value {
     let changes: Vec<_> = connection.changes().collect();
     let [sent, received, lost] = connection.packets();
     json!({
@@ -44,7 +44,7 @@ fn connection(number: usize, connection: &Connection) -> Value {
 }
 
 /// Returns what the page has to say of the file, one line each.
-fn notices(state: &State) -> Vec<String> {
+fn notices(state: &TraceView) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(state.trouble.clone());
     if state.anew > 0 {
@@ -59,7 +59,7 @@ fn notices(state: &State) -> Vec<String> {
         let connections = units::count(state.trace.earlier(), "earlier connection", "earlier connections");
         lines.push(format!("{connections} of it are no longer kept"));
     }
-    let is_sender = |connection: &Connection| !connection.course().buckets().is_empty();
+    let is_sender = |connection: &TracedConnection| !connection.course().buckets().is_empty();
     match state.trace.connections().back() {
         Some(last) if !is_sender(last) => lines.push("nothing is known yet of what this side sends".to_owned()),
         None if state.bytes > 0 => lines.push("it is not a trace so far: `--qlog` writes one".to_owned()),
@@ -73,7 +73,7 @@ fn notices(state: &State) -> Vec<String> {
 
 /// Returns the course of a connection in a stretch of time, in at most about so many steps: of each, its time, and of each
 /// quantity the mean, least and greatest value in the trace's units, or null.
-pub(super) fn course(connection: &Connection, range: [f64; 2], most: usize) -> Value {
+pub(super) fn course(connection: &TracedConnection, range: [f64; 2], most: usize) -> Value {
     let steps = connection.course().overview(range, most);
     let of = |index: usize, which: usize| -> Vec<Option<f64>> {
         steps.iter().map(|step| step.values[index].mean_low_high().map(|values| values[which])).collect()

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A run that was started here.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct LabProcess {
     process: Child,
     /// The same process, also when its number is that of another one.
     descriptor: OwnedFd,
@@ -41,13 +41,13 @@ pub(super) struct Run {
 
 /// How a run ended.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
+pub(super) struct ExitState {
     /// Its exit code; `None` if a signal ended it.
     pub(super) code: Option<i32>,
     pub(super) said: Vec<String>,
 }
 
-impl Run {
+impl LabProcess {
     /// Starts `run` for a plan, which puts its results into a folder.
     ///
     /// # Errors
@@ -89,9 +89,9 @@ impl Run {
     }
 
     /// Returns how it ended, if it has.
-    pub(super) fn ended(&mut self) -> Option<Ended> {
+    pub(super) fn ended(&mut self) -> Option<ExitState> {
         let status = self.process.try_wait().ok().flatten()?;
-        Some(Ended { code: status.code(), said: self.said() })
+        Some(ExitState { code: status.code(), said: self.said() })
     }
 
     /// Returns the last lines that it has said.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::holder::Locks;
 use super::is_running;
 use crate::peers::{self, Presence, Programs};
-use crate::web::shelf::{Book, Shelf};
+use crate::web::experiment_index::{Book, ExperimentIndex};
 
 /// A system that the simulator runs: its series in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +49,7 @@ const SIMULATED: [Simulated; 8] = [
 ];
 
 /// Returns everything that the form offers.
-pub(super) fn all(shelf: &Shelf, programs: &Programs) -> Value {
+pub(super) fn all(shelf: &ExperimentIndex, programs: &Programs) -> Value {
     let peer = |peer: &'static peers::Peer| {
         let (missing, install) = match peer.presence(programs) {
             Presence::Present => (None, None),

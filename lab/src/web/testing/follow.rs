@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use rustix::time::ClockId;
 use serde_json::{Value, json};
 
-use super::child::{Ended, Run};
+use super::child::{ExitState, LabProcess};
 use super::holder::{Holder, Locks};
 use crate::clock;
 use crate::exit::Code;
-use crate::measured::{Measured, Outlook, Stamp};
 use crate::results::RECORDS;
+use crate::tables::{Measured, Outlook, Stamp};
+use crate::web::experiment_index::{Book, ExperimentIndex};
 use crate::web::lock;
 use crate::web::refusal::Refusal;
 use crate::web::results::pictures;
-use crate::web::shelf::{Book, Shelf};
 use crate::web::topic::{Keep, Topic};
 
 /// How often viewers are told at most, and how much longer than its processor time a pause is: beside a run, that costs 2.5 % of
@@ -37,15 +37,15 @@ const MOST_RUNS: usize = 40;
 pub(super) struct Followed {
     pub(super) book: Book,
     pub(super) topic: Arc<Topic>,
-    state: Mutex<State>,
+    state: Mutex<ResultsView>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    run: Option<Run>,
+struct ResultsView {
+    run: Option<LabProcess>,
     /// How the last run of this program ended, and how long the records were then: once there are more, or another process
     /// has made some, that tells nothing of them.
-    ended: Option<(Ended, u64)>,
+    ended: Option<(ExitState, u64)>,
     /// The process that was not started here and was told to stop.
     told: Option<Holder>,
     /// Whether a thread looks after it.
@@ -71,7 +71,7 @@ impl Followed {
         state.run.is_none() && !state.is_followed
     }
 
-    pub(super) fn begin(&self, run: Run) {
+    pub(super) fn begin(&self, run: LabProcess) {
         let mut state = lock(&self.state);
         (state.run, state.ended) = (Some(run), None);
         state.changes += 1;
@@ -121,7 +121,7 @@ impl Followed {
     }
 
     /// Looks after it in a thread, unless one does, for as long as there is a run or a viewer.
-    pub(super) fn follow(self: &Arc<Self>, shelf: &Arc<Shelf>) {
+    pub(super) fn follow(self: &Arc<Self>, shelf: &Arc<ExperimentIndex>) {
         if std::mem::replace(&mut lock(&self.state).is_followed, true) {
             return;
         }
@@ -129,7 +129,7 @@ impl Followed {
         thread::spawn(move || followed.look_after(&shelf));
     }
 
-    fn look_after(&self, shelf: &Shelf) {
+    fn look_after(&self, shelf: &ExperimentIndex) {
         let mut told = None;
         loop {
             let begun = clock::read(ClockId::ThreadCPUTime);
@@ -152,7 +152,7 @@ impl Followed {
     /// Notices that a run has ended.
     fn reap(&self) {
         let mut state = lock(&self.state);
-        if let Some(ended) = state.run.as_mut().and_then(Run::ended) {
+        if let Some(ended) = state.run.as_mut().and_then(LabProcess::ended) {
             state.run = None;
             state.ended = Some((ended, Stamp::of(&self.records()).map_or(0, |records| records.length)));
             state.changes += 1;
@@ -160,7 +160,7 @@ impl Followed {
     }
 
     /// Tells viewers what there is, if anything has changed since `told`.
-    fn tell(&self, shelf: &Shelf, told: &mut Option<Seen>) {
+    fn tell(&self, shelf: &ExperimentIndex, told: &mut Option<Seen>) {
         let seen = Seen::now(self);
         if told.as_ref() == Some(&seen) {
             return;
@@ -186,7 +186,7 @@ impl Followed {
             (None, Some((ended, _))) => ended.said.clone(),
             (None, None) => Vec::new(),
         };
-        let now = Stage::of(&state, elsewhere, (outlook, measured.count()));
+        let now = PlanProgress::of(&state, elsewhere, (outlook, measured.count()));
         drop(state);
         let (title, plan) = measured.title_and_name();
         json!({
@@ -207,7 +207,7 @@ fn left(passed: Duration, before: usize, outlook: Outlook) -> Option<f64> {
 
 /// Where a plan stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum PlanProgress {
     Running,
     Stopping,
     /// A process that was not started here runs it, and was told to stop or not.
@@ -218,19 +218,19 @@ enum Stage {
     Failed(Option<i32>),
 }
 
-impl Stage {
-    fn of(state: &State, elsewhere: Option<Holder>, (outlook, records): (Outlook, usize)) -> Self {
+impl PlanProgress {
+    fn of(state: &ResultsView, elsewhere: Option<Holder>, (outlook, records): (Outlook, usize)) -> Self {
         const INTERRUPTED: i32 = Code::Interrupted as i32;
         match (&state.run, elsewhere, &state.ended) {
             (Some(run), ..) if run.is_stopping => Self::Stopping,
             (Some(_), ..) => Self::Running,
             (None, Some(holder), _) => Self::Elsewhere(holder, state.told == Some(holder)),
             // One that was killed has nothing more to do either.
-            (None, None, Some((Ended { code: Some(code), .. }, _))) if !matches!(*code, 0 | INTERRUPTED) => {
+            (None, None, Some((ExitState { code: Some(code), .. }, _))) if !matches!(*code, 0 | INTERRUPTED) => {
                 Self::Failed(Some(*code))
             }
             _ if outlook.settled == outlook.total => Self::Done,
-            (None, None, Some((Ended { code: None, .. }, _))) => Self::Failed(None),
+            (None, None, Some((ExitState { code: None, .. }, _))) => Self::Failed(None),
             _ if records == 0 => Self::Empty,
             _ => Self::Partial,
         }
@@ -316,7 +316,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let followed = followed(folder.path());
         let files = [followed.book.plan.as_path(), folder.path()];
-        let run = Run::start(Path::new("false"), files, None, false, 0).expect("it starts");
+        let run = LabProcess::start(Path::new("false"), files, None, false, 0).expect("it starts");
         followed.begin(run);
         let begun = Instant::now();
         while followed.stop().is_ok() {
@@ -335,32 +335,32 @@ mod tests {
 
     /// Somebody went on with it in a terminal, whether a viewer has seen that or not.
     #[test]
-    fn what_others_have_made_since_a_run_was_killed_is_no_failure() {
+    fn follow_foreign_results_no_failure() {
         let folder = tempfile::tempdir().expect("a folder");
         let followed = followed(folder.path());
         let records = folder.path().join(RECORDS);
         let left = plans::tests::alone(plans::tests::PLAN).expect("a plan").outlook(NonZeroUsize::MIN);
         let stage = |outlook, count| {
             let seen = Seen::now(&followed);
-            Stage::of(&lock(&followed.state), seen.elsewhere, (outlook, count))
+            PlanProgress::of(&lock(&followed.state), seen.elsewhere, (outlook, count))
         };
         let ends = |code| {
             let said = vec!["of that run".to_owned()];
-            lock(&followed.state).ended = Some((Ended { code, said }, 4));
+            lock(&followed.state).ended = Some((ExitState { code, said }, 4));
         };
         std::fs::write(&records, "one\n").expect("written");
         ends(None);
-        assert_eq!(stage(left, 1), Stage::Failed(None));
-        assert_eq!(stage(Outlook { settled: left.total, ..left }, 1), Stage::Done, "there is no rest");
+        assert_eq!(stage(left, 1), PlanProgress::Failed(None));
+        assert_eq!(stage(Outlook { settled: left.total, ..left }, 1), PlanProgress::Done, "there is no rest");
         std::fs::write(&records, "one\ntwo\n").expect("written");
-        assert_eq!(stage(left, 2), Stage::Partial, "it has grown");
+        assert_eq!(stage(left, 2), PlanProgress::Partial, "it has grown");
 
         ends(Some(1));
         std::fs::write(&records, "").expect("written");
-        assert_eq!(stage(left, 1), Stage::Failed(Some(1)));
+        assert_eq!(stage(left, 1), PlanProgress::Failed(Some(1)));
         let store = Store::open(folder.path()).expect("records");
-        assert!(matches!(stage(left, 0), Stage::Elsewhere(..)));
+        assert!(matches!(stage(left, 0), PlanProgress::Elsewhere(..)));
         drop(store);
-        assert_eq!(stage(left, 0), Stage::Empty, "another process had it");
+        assert_eq!(stage(left, 0), PlanProgress::Empty, "another process had it");
     }
 }

@@ -28,17 +28,17 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::background::in_background;
+use super::experiment_index::{Book, ExperimentIndex};
 use super::lock;
-use super::quiet::{Quiet, Turn};
+use super::lock::{MeasurementLock, Turn};
 use super::refusal::Refusal;
-use super::shelf::{Book, Shelf};
 use crate::exit::Failure;
-use crate::measured::{Measured, Outlook};
 use crate::output::warn;
 use crate::peers::Programs;
 use crate::plan::read_text;
 use crate::results::{PLAN, RECORDS, has_records, keep, write};
-use child::Run;
+use crate::tables::{Measured, Outlook};
+use child::LabProcess;
 use follow::Followed;
 use holder::Locks;
 
@@ -48,20 +48,20 @@ const MOST_RUNS: usize = 4;
 /// The most runs of a plan at a time.
 const MOST_JOBS: usize = 64;
 
-type Answer = Result<Json<Value>, Refusal>;
-type Asked<T> = Result<Json<T>, JsonRejection>;
+type ApiResult = Result<Json<Value>, Refusal>;
+type QueryResult<T> = Result<Json<T>, JsonRejection>;
 
 /// The room.
 #[derive(Debug)]
 pub(super) struct Testing {
-    shelf: Arc<Shelf>,
+    shelf: Arc<ExperimentIndex>,
     /// The program that runs plans: this one.
     program: PathBuf,
     programs: Programs,
     open: Mutex<Open>,
     /// Starts at a time: others wait for it without a thread.
     starts: Semaphore,
-    quiet: Arc<Quiet>,
+    quiet: Arc<MeasurementLock>,
 }
 
 /// What is followed or runs.
@@ -75,7 +75,7 @@ struct Open {
 
 /// A plan as text.
 #[derive(Debug, Deserialize)]
-struct Written {
+struct PlanSource {
     text: String,
     /// The book or topology beside which its topologies lie.
     #[serde(default)]
@@ -89,7 +89,7 @@ struct Written {
 
 /// A book, and what to do with it.
 #[derive(Debug, Deserialize)]
-struct Named {
+struct PlanQuery {
     name: String,
     #[serde(default)]
     jobs: Option<usize>,
@@ -99,11 +99,16 @@ struct Named {
 }
 
 impl Testing {
-    pub(super) fn new(shelf: Arc<Shelf>, quiet: Arc<Quiet>, program: PathBuf, programs: Programs) -> Arc<Self> {
+    pub(super) fn new(
+        shelf: Arc<ExperimentIndex>,
+        quiet: Arc<MeasurementLock>,
+        program: PathBuf,
+        programs: Programs,
+    ) -> Arc<Self> {
         Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1), quiet })
     }
 
-    pub(super) fn quiet(&self) -> Arc<Quiet> {
+    pub(super) fn quiet(&self) -> Arc<MeasurementLock> {
         Arc::clone(&self.quiet)
     }
 
@@ -111,7 +116,7 @@ impl Testing {
         &self.program
     }
 
-    pub(super) fn shelf(&self) -> Arc<Shelf> {
+    pub(super) fn shelf(&self) -> Arc<ExperimentIndex> {
         Arc::clone(&self.shelf)
     }
 
@@ -154,12 +159,12 @@ impl Testing {
         Ok(file.parent().map(PathBuf::from).unwrap_or_default())
     }
 
-    fn check(&self, written: &Written) -> Result<Value, Refusal> {
+    fn check(&self, written: &PlanSource) -> Result<Value, Refusal> {
         let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.shelf)?;
         let (title, plan) = measured.title_and_name();
         let jobs = jobs(written.jobs)?;
         let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
-        let name = Shelf::name(plan);
+        let name = ExperimentIndex::name(plan);
         let has_results = has_records(&self.shelf.folder(plan));
         Ok(json!({
             "name": name, "title": title, "runs": total, "least": least, "most": most, "about": about,
@@ -168,12 +173,12 @@ impl Testing {
     }
 
     /// Writes a plan to its folder, and starts it.
-    fn start(&self, written: &Written) -> Result<Value, Refusal> {
+    fn start(&self, written: &PlanSource) -> Result<Value, Refusal> {
         let jobs = jobs(written.jobs)?;
         let beside = self.beside(written.beside.as_deref())?;
         let measured = plans::read(&written.text, &beside, &self.shelf)?;
         let (_, plan) = measured.title_and_name();
-        let (folder, name) = (self.shelf.folder(plan), Shelf::name(plan));
+        let (folder, name) = (self.shelf.folder(plan), ExperimentIndex::name(plan));
         let _turn = self.turn(&name, &folder.join(RECORDS), measured.needs_quiet())?;
         if !written.again && has_records(&folder) {
             return Err(Refusal::conflict(format_args!(
@@ -191,7 +196,7 @@ impl Testing {
     }
 
     /// Goes on with a plan, with more repeats if so many are asked for.
-    fn go_on(&self, named: &Named) -> Result<Value, Refusal> {
+    fn go_on(&self, named: &PlanQuery) -> Result<Value, Refusal> {
         let jobs = jobs(named.jobs)?;
         let book = self.shelf.find(&named.name)?;
         if !book.is_own() {
@@ -223,7 +228,7 @@ impl Testing {
         }
         let entry = entry(&mut open.followed, book)?;
         let files = [entry.book.plan.as_path(), entry.book.folder.as_path()];
-        let run = Run::start(&self.program, files, jobs, measured.needs_quiet(), settled)
+        let run = LabProcess::start(&self.program, files, jobs, measured.needs_quiet(), settled)
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
         entry.begin(run);
         drop(open);
@@ -261,7 +266,7 @@ fn is_running(locks: &Locks, book: &Book) -> bool {
 }
 
 /// Returns what runs in the folders of the shelf, whoever has started it, and whether it needs the machine for itself.
-pub(super) fn running(shelf: &Shelf) -> BTreeMap<String, bool> {
+pub(super) fn running(shelf: &ExperimentIndex) -> BTreeMap<String, bool> {
     let locks = Locks::now();
     let mut running = shelf.books();
     running.retain(|book| is_running(&locks, book));
@@ -299,7 +304,7 @@ fn jobs(asked: Option<usize>) -> Result<NonZeroUsize, Refusal> {
 }
 
 /// Returns what was asked, or why it cannot be understood.
-fn asked<T>(body: Asked<T>) -> Result<T, Refusal> {
+fn asked<T>(body: QueryResult<T>) -> Result<T, Refusal> {
     match body {
         Ok(Json(asked)) => Ok(asked),
         Err(JsonRejection::BytesRejection(_)) => {
@@ -309,12 +314,12 @@ fn asked<T>(body: Asked<T>) -> Result<T, Refusal> {
     }
 }
 
-async fn choices(State(room): State<Arc<Testing>>) -> Answer {
+async fn choices(State(room): State<Arc<Testing>>) -> ApiResult {
     let of = Arc::clone(&room);
     room.shelf.work(move || Ok(Json(choices::all(&of.shelf, &of.programs)))).await
 }
 
-async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<Named>) -> Answer {
+async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<PlanQuery>) -> ApiResult {
     let of = Arc::clone(&room);
     let found = move || {
         let book = of.shelf.find(&named.name)?;
@@ -324,24 +329,24 @@ async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<Named>) -> A
     room.shelf.work(found).await
 }
 
-async fn check(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
+async fn check(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) -> ApiResult {
     let (of, written) = (Arc::clone(&room), asked(body)?);
     room.shelf.work(move || of.check(&written).map(Json)).await
 }
 
-async fn start(State(room): State<Arc<Testing>>, body: Asked<Written>) -> Answer {
+async fn start(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) -> ApiResult {
     let (of, written) = (Arc::clone(&room), asked(body)?);
     let _start = room.starts.acquire().await;
     in_background(move || of.start(&written).map(Json)).await
 }
 
-async fn more(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
+async fn more(State(room): State<Arc<Testing>>, body: QueryResult<PlanQuery>) -> ApiResult {
     let (of, named) = (Arc::clone(&room), asked(body)?);
     let _start = room.starts.acquire().await;
     in_background(move || of.go_on(&named).map(Json)).await
 }
 
-async fn stop(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
+async fn stop(State(room): State<Arc<Testing>>, body: QueryResult<PlanQuery>) -> ApiResult {
     let (of, named) = (Arc::clone(&room), asked(body)?);
     let stopped = move || {
         let book = of.shelf.find(&named.name)?;
@@ -353,7 +358,7 @@ async fn stop(State(room): State<Arc<Testing>>, body: Asked<Named>) -> Answer {
 
 async fn watch(
     State(room): State<Arc<Testing>>,
-    Query(named): Query<Named>,
+    Query(named): Query<PlanQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let of = Arc::clone(&room);
@@ -378,9 +383,9 @@ mod tests {
 
     /// A room whose runs fail at once.
     fn room(folder: &Path) -> Arc<Testing> {
-        let shelf = Shelf::of(None, folder.join("lab-results"));
+        let shelf = ExperimentIndex::of(None, folder.join("lab-results"));
         let shelf = Arc::new(shelf);
-        Testing::new(Arc::clone(&shelf), Quiet::new(shelf), "false".into(), Programs::beside("false".into()))
+        Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), "false".into(), Programs::beside("false".into()))
     }
 
     #[test]
@@ -398,8 +403,8 @@ mod tests {
         room.start(&written(codes)).expect("nothing plays");
     }
 
-    fn written(text: &str) -> Written {
-        Written { text: text.to_owned(), beside: None, jobs: None, again: false }
+    fn written(text: &str) -> PlanSource {
+        PlanSource { text: text.to_owned(), beside: None, jobs: None, again: false }
     }
 
     /// Its text may have been read while the program was told to end.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use netsim::{Duplex, TraceFile};
 use toml::{Table, Value};
 
-use crate::measured::Measured;
 use crate::peers::{self, Presence, Programs};
 use crate::plan::is_name;
+use crate::tables::Measured;
+use crate::web::experiment_index::ExperimentIndex;
 use crate::web::refusal::Refusal;
-use crate::web::shelf::Shelf;
 
 /// Bounds on what a browser may ask for: bytes of a plan, and runs in it.
 pub(super) const LONGEST: usize = 256 << 10;
@@ -26,7 +26,7 @@ const UNSAVED: &str = "plan.toml";
 ///
 /// # Errors
 /// What the plan readers say, in one line; a plan that is too large, or names another file.
-pub(super) fn read(text: &str, beside: &Path, shelf: &Shelf) -> Result<Measured, Refusal> {
+pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result<Measured, Refusal> {
     if text.len() > LONGEST {
         return Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", LONGEST >> 10)));
     }
@@ -218,7 +218,7 @@ values = ["0%", "2%"]
 
     /// Reads a plan that names no file.
     pub(in crate::web) fn alone(text: &str) -> Result<Measured, Refusal> {
-        read(text, Path::new(""), &Shelf::of(None, PathBuf::from("lab-results")))
+        read(text, Path::new(""), &ExperimentIndex::of(None, PathBuf::from("lab-results")))
     }
 
     fn said(text: &str) -> String {
@@ -233,7 +233,7 @@ values = ["0%", "2%"]
             crate::results::write(&home.path().join(name), text.as_bytes()).expect("written");
         }
         std::os::unix::fs::symlink(at("secret"), at("results/link")).expect("a link");
-        let shelf = Shelf::of(None, home.path().join("results"));
+        let shelf = ExperimentIndex::of(None, home.path().join("results"));
         let over_links = |link: &str, value: &str| {
             format!(
                 "name = \"x\"\ntitle = \"x\"\nlink = \"{link}\"\nsize = \"100KB\"\ncap = \"60s\"\npeers = [\"tcp-cubic\"]\n\

@@ -1,6 +1,6 @@
 //! Peak memory of both ends beside the block itself.
 
-use erasure::{BlockCode, Progress, measuring};
+use erasure::{BlockCode, Progress, bench_support};
 
 use super::Bench;
 use super::crate_raptorq::Crate;
@@ -25,7 +25,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
         let bytes = source.bytes().len() as f64;
         let mut sender = Sender::new(BlockCode::RaptorQ, source.clone())?;
         let theirs = Crate::new(&source);
-        measuring::forget_plans();
+        bench_support::forget_plans();
         let mut place = sender.place(k / 10);
         let ours = heap::peak(|| sender.encode(&mut place)).1;
         let its = heap::peak(|| theirs.encode_once(k / 10)).1;
@@ -39,7 +39,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
             // Its packets hold what lies in the block on our side.
             let (result, its) = heap::peak(|| theirs.decode(theirs.packets(&received.lost, repairs)));
             result?;
-            measuring::forget_plans();
+            bench_support::forget_plans();
             let (is_complete, ours) = heap::peak(|| decode(&sender, &mut received, first));
             if !is_complete || received.block != source {
                 return Err(Failure::new(format_args!("k = {k}: {lost} lost symbols were not decoded")));

@@ -15,7 +15,7 @@ pub(super) const SYMBOL_SIZE: usize = 1280;
 pub(super) fn block(k: u32, symbol_size: usize, rng: &mut Rng) -> Block {
     let mut bytes = vec![0; k as usize * symbol_size];
     rng.fill(&mut bytes);
-    Block::full(k, symbol_size, bytes)
+    Block::new_complete(k, symbol_size, bytes)
 }
 
 /// A sender's block with repair symbols, made as they are asked for.
@@ -51,7 +51,7 @@ impl Sender {
         }
         while self.repairs.len() <= number as usize {
             let mut symbol = vec![0; size];
-            self.encoder.repair(&self.source, k + self.repairs.len() as u32, &mut symbol);
+            self.encoder.write_repair(&self.source, k + self.repairs.len() as u32, &mut symbol);
             self.repairs.push(symbol);
         }
         Some(&self.repairs[number as usize])
@@ -86,7 +86,7 @@ impl Sender {
         let mut lost = ids[..count as usize].to_vec();
         lost.sort_unstable();
         // What is missing must not shine through.
-        let mut block = Block::empty(k, self.source.symbol_size(), vec![0xee; self.source.bytes().len()]);
+        let mut block = Block::new_missing(k, self.source.symbol_size(), vec![0xee; self.source.bytes().len()]);
         for &esi in &ids[count as usize..] {
             block.insert(esi, self.source.symbol(esi).expect("a full block"));
         }

@@ -142,7 +142,7 @@ impl<'a> Receiver<'a> {
     fn trial(&mut self, mut rng: Rng) -> Result<Option<u32>, Failure> {
         let (k, size) = (self.source.k(), self.source.symbol_size());
         let mut ids = Ids::new(self.arrivals, k, self.encoder.symbol_limit(), &mut rng);
-        let mut block = Block::empty(k, size, vec![0xee; self.source.bytes().len()]);
+        let mut block = Block::new_missing(k, size, vec![0xee; self.source.bytes().len()]);
         let mut decoder = self.code.decoder(k, size).map_err(Failure::at(self.code))?;
         let mut came = 0;
         // A decoder asks for no more than it is sure to need, so what it asks for are the symbols with which it cannot
@@ -154,7 +154,7 @@ impl<'a> Receiver<'a> {
                 if let Some(symbol) = self.source.symbol(esi) {
                     block.insert(esi, symbol);
                 } else {
-                    self.encoder.repair(self.source, esi, &mut self.symbol);
+                    self.encoder.write_repair(self.source, esi, &mut self.symbol);
                     decoder.push(&block, esi, &self.symbol);
                 }
             }

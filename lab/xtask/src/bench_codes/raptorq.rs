@@ -1,6 +1,6 @@
 //! The parts about RaptorQ: beside the crate, and how time grows with the block.
 
-use erasure::{BlockCode, measuring};
+use erasure::{BlockCode, bench_support};
 use fastrand::Rng;
 
 use super::Bench;
@@ -89,7 +89,7 @@ impl Comparison<'_> {
                 let mut place = self.sender.place(k / 10);
                 let ours = &mut || {
                     if !is_planned {
-                        measuring::forget_plans();
+                        bench_support::forget_plans();
                     }
                     Ok(self.sender.encode(&mut place))
                 };
@@ -168,7 +168,7 @@ fn once(sender: &mut Sender, work: Work, rng: &mut Rng) -> Result<std::time::Dur
     match work {
         Work::Encode { is_planned } => {
             if !is_planned {
-                measuring::forget_plans();
+                bench_support::forget_plans();
             }
             Ok(sender.encode(&mut sender.place(k / 10)))
         }

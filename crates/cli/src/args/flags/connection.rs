@@ -1,7 +1,7 @@
 //! How the other side is reached.
 
 use downpour::Family;
-use downpour::remote::Via;
+use downpour::remote::CarrierChoice;
 
 use super::ticket::set_time;
 use crate::args::Command::{self, Bootstrap, Complete, Cp, Doctor, Pipe, Proxy, Sync, Tunnel, Verify};
@@ -117,9 +117,9 @@ pub(super) const FLAGS: &[Flag] = &[
         takes: Takes::Value(
             value("WHAT", || {
                 values::choice(&[
-                    ("auto", "UDP, falling back to ssh if UDP is blocked", Via::Auto),
-                    ("udp", "UDP only", Via::Udp),
-                    ("ssh", "The ssh connection", Via::Ssh),
+                    ("auto", "UDP, falling back to ssh if UDP is blocked", CarrierChoice::Auto),
+                    ("udp", "UDP only", CarrierChoice::Udp),
+                    ("ssh", "The ssh connection", CarrierChoice::Ssh),
                 ])
             })
             .or("auto"),

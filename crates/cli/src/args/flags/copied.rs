@@ -1,6 +1,6 @@
 //! Which files of the sources are copied.
 
-use downpour::files::{Links, Rule};
+use downpour::files::{LinkPolicy, Rule};
 
 use crate::args::Command::{self, Cp, Send, Sync, Verify};
 use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
@@ -42,9 +42,9 @@ pub(super) const FLAGS: &[Flag] = &[
         request: &["links", "follow_items"],
         takes: Takes::Value(value("HOW", || {
             values::choice(&[
-                ("copy", "Copy links as links", Links::Copy),
-                ("follow", "Copy the files that links point to", Links::Follow),
-                ("skip", "Skip links", Links::Skip),
+                ("copy", "Copy links as links", LinkPolicy::Copy),
+                ("follow", "Copy the files that links point to", LinkPolicy::Follow),
+                ("skip", "Skip links", LinkPolicy::Skip),
             ])
         })),
         help: "How to handle symbolic links [default: copy; but cp, send and verify follow links named as sources]",

@@ -3,7 +3,7 @@
 use crate::args::Command::{
     self, Bootstrap, Clean, Cp, Demo, Doctor, Pipe, Proxy, Recv, Send, Status, Sync, Tunnel, Verify,
 };
-use crate::args::HowShown;
+use crate::args::ProgressMode;
 use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
 use crate::args::values;
 
@@ -16,9 +16,9 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "progress",
         takes: Takes::Value(value("HOW", || {
             values::choice(&[
-                ("bar", "A progress bar", HowShown::Bar),
-                ("line", "A line per minute", HowShown::Line),
-                ("none", "Nothing", HowShown::None),
+                ("bar", "A progress bar", ProgressMode::Bar),
+                ("line", "A line per minute", ProgressMode::Line),
+                ("none", "Nothing", ProgressMode::None),
             ])
         })),
         help: "How to show progress [default: bar on a terminal, line otherwise]",

@@ -17,7 +17,7 @@ const EXISTING: Value = value("WHAT", || {
         ("skip", "Keep it and copy the others", Existing::Skip),
         ("refuse", "Copy nothing", Existing::Refuse),
         ("keep-newer", "Replace it unless it is newer", Existing::KeepNewer),
-        ("only", "Replace it, and create nothing new", Existing::Only),
+        ("only", "Replace it, and create nothing new", Existing::UpdateOnly),
     ])
 });
 

@@ -2,7 +2,7 @@
 
 use crate::args::Command::{Proxy, Tunnel};
 use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
-use crate::args::{Control, values};
+use crate::args::{TunnelControl, values};
 
 const FORWARDS: Flag = Flag { section: Section::Forwards, of: &[Tunnel], ..FLAG };
 
@@ -73,8 +73,8 @@ pub(super) const FLAGS: &[Flag] = &[
         short: Some('O'),
         takes: Takes::Value(value("WHAT", || {
             values::choice(&[
-                ("check", "Print the process of each", Control::Check),
-                ("exit", "End them", Control::Exit),
+                ("check", "Print the process of each", TunnelControl::Check),
+                ("exit", "End them", TunnelControl::Exit),
             ])
         })),
         help: "Show the tunnels to this host that run, or end them",

@@ -1,7 +1,7 @@
 //! Tests of the advice on made-up figures.
 
-use downpour::remote::doctor::{BufferFacts, Core, Disk, Machine, SocketFacts, Speed, ThreadShare, Verdict};
-use transport::LimitedBy;
+use downpour::remote::doctor::{BufferFacts, Core, Disk, DoctorVerdict, Machine, SocketInfo, Speed, ThreadShare};
+use transport::SendLimit;
 
 use super::*;
 use crate::doctor::lines;
@@ -10,7 +10,7 @@ const ENOUGH: BufferFacts = BufferFacts { asked: 8 << 20, granted: 8 << 20, limi
 
 fn machine() -> Machine {
     let socket =
-        SocketFacts { send_segments: 64, receive_segments: 64, receive_buffer: ENOUGH, send_buffer: ENOUGH, ecn: true };
+        SocketInfo { send_segments: 64, receive_segments: 64, receive_buffer: ENOUGH, send_buffer: ENOUGH, ecn: true };
     let disk =
         Disk { folder: "/data".into(), free: Some(2_000_000_000_000), small_files: Some(20_000), ..Disk::default() };
     Machine {
@@ -37,7 +37,7 @@ fn traffic() -> Traffic {
         marked: 0.0,
         ecn: Some(true),
         loaded_rtt: Some(0.06),
-        limited_by: LimitedBy::Window,
+        limited_by: SendLimit::Window,
         sender: share,
         receiver: share,
         bytes_sent: 300_000_000,
@@ -63,7 +63,7 @@ fn checkup() -> Checkup {
         here: machine(),
         there: machine(),
         troubles: Vec::new(),
-        verdict: Verdict::default(),
+        verdict: DoctorVerdict::default(),
     }
 }
 
@@ -72,7 +72,7 @@ fn closed(arrived: bool) -> Udp {
 }
 
 fn slow_disk() -> Speed {
-    Speed { goodput: 1_000_000, bottleneck: Bottleneck::Disk(Side::There) }
+    Speed { goodput: 1_000_000, bottleneck: ForecastLimit::Disk(Side::There) }
 }
 
 #[test]

@@ -99,7 +99,7 @@ pub struct Checkup {
     /// What could not be determined, and why.
     pub troubles: Vec<String>,
     /// What the findings mean for transfers.
-    pub verdict: Verdict,
+    pub verdict: DoctorVerdict,
 }
 
 impl Checkup {
@@ -116,7 +116,7 @@ impl Checkup {
 /// The bottleneck of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", content = "side", rename_all = "snake_case")]
-pub enum Bottleneck {
+pub enum ForecastLimit {
     /// The path: its rate, its loss, or the controller's caution.
     Network,
     /// The configured rate or limit.
@@ -131,7 +131,7 @@ pub enum Bottleneck {
 
 /// What the findings mean for transfers; `None` for a direction that could not be probed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct DoctorVerdict {
     /// From here to there.
     pub up: Option<Speed>,
     /// From there to here.
@@ -146,7 +146,7 @@ pub struct Speed {
     /// Bytes per second.
     pub goodput: u64,
     /// The bottleneck.
-    pub bottleneck: Bottleneck,
+    pub bottleneck: ForecastLimit,
 }
 
 /// How long a transfer will take, in seconds.

@@ -11,18 +11,18 @@ use std::time::Duration;
 use net::{Bind, Endpoint, PIPE_PEER};
 use serde::de::DeserializeOwned;
 
-use super::attend::Arrivals;
-use super::checkup::{Checkup, Finding, Side, Udp, Verdict};
+use super::checkup::{Checkup, DoctorVerdict, Finding, Side, Udp};
 use super::machine::{self, Machine};
 use super::meter::{TICK, Traffic};
-use super::probe::{Direction, Failure, Opened, Target};
-use super::{DEAD_AFTER, Doctor, Reporter, verdict};
+use super::probe::{Direction, Failure, ProbeHandle, Target};
+use super::remote::Arrivals;
+use super::{DEAD_AFTER, DoctorOptions, Reporter, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
 use crate::protocol::ssh::{GO_ON, MEASURE};
 use crate::remote::launch::log_in;
 use crate::remote::request::{RemoteTask, Request};
-use crate::remote::{PathOptions, Via};
+use crate::remote::{CarrierChoice, PathOptions};
 use crate::ticket::Ticket;
 
 /// How long the other machine may take to measure itself: a slow disk takes its time.
@@ -36,12 +36,12 @@ const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
 /// Connects to the other machine and examines it.
-pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checkup, Error> {
+pub(super) fn through_ssh(doctor: &DoctorOptions, reporter: &Reporter) -> Result<Checkup, Error> {
     let host = (&doctor.ssh, doctor.host.as_str(), doctor.path.family);
     // An examination shows no notes; prompts of ssh itself appear on the terminal.
     let answer = log_in(host, &request(doctor), &reporter.switch, &mut |_| {});
     let mut remote = answer.map_err(|error| reporter.stopped().err().unwrap_or(error))?;
-    let (read, write) = remote.take_pipes().map_err(Error::System)?;
+    let (read, write) = remote.take_pipes().map_err(Error::OutOfResources)?;
     let ticket = remote.ticket.clone();
     reporter.found(Finding::Reached { host: doctor.host.clone() });
     // The pipes are closed before waiting for ssh.
@@ -49,15 +49,15 @@ pub(super) fn through_ssh(doctor: &Doctor, reporter: &Reporter) -> Result<Checku
 }
 
 /// Creates the request to the other machine.
-pub(super) fn request(doctor: &Doctor) -> Request {
+pub(super) fn request(doctor: &DoctorOptions) -> Request {
     let folder = doctor.target.as_ref().map(|folder| Bytes::from(folder.as_path()));
     let task = RemoteTask::Examine { folder };
-    Request::new(task, &PathOptions { via: Via::Auto, ..doctor.path.clone() }, &doctor.engine)
+    Request::new(task, &PathOptions { via: CarrierChoice::Auto, ..doctor.path.clone() }, &doctor.engine)
 }
 
 /// Examines the machine that `ticket` refers to and whose program reads and writes `pipes`.
 pub(super) fn examine(
-    doctor: &Doctor,
+    doctor: &DoctorOptions,
     ticket: Ticket,
     pipes: (File, File),
     udp_timeout: Duration,
@@ -79,7 +79,7 @@ pub(super) fn examine(
     };
     let silence = found.probe(&target, reporter)?;
     let (read, mut write) = pipes;
-    write.write_all(&[MEASURE]).map_err(|_| Error::Vanished)?;
+    write.write_all(&[MEASURE]).map_err(|_| Error::ConnectionLost)?;
     let (Arrivals { arrivals }, read) = read_line(read, reporter)?;
     let port = ticket.addresses.first().map_or(0, SocketAddr::port);
     if let Some(hint) = silence {
@@ -95,7 +95,7 @@ pub(super) fn examine(
     let stops = || reporter.stopped().is_err();
     let (there, here) = thread::scope(|scope| {
         let measure = || Machine::measure(&folder, endpoint.facts(), load, &stops);
-        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::System)?;
+        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
         Ok::<_, Error>((read_line::<Machine>(read, reporter), here.join()))
     })?;
     let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
@@ -103,12 +103,12 @@ pub(super) fn examine(
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
-        write.write_all(&[GO_ON]).map_err(|_| Error::Vanished)?;
+        write.write_all(&[GO_ON]).map_err(|_| Error::ConnectionLost)?;
         let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.engine.endpoint, ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
         // The pipes exist, so there is an answer, or any other failure.
         if found.probe(&target, reporter)?.is_some() {
-            found.troubles.push(Error::Vanished.to_string());
+            found.troubles.push(Error::ConnectionLost.to_string());
         }
     } else {
         drop((read, write));
@@ -132,13 +132,13 @@ impl Network {
     /// Probes both directions. If there is no answer, returns the kernel's error, if any.
     fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
         for direction in [Direction::Up, Direction::Down] {
-            let trouble = match Opened::new(target, direction) {
+            let trouble = match ProbeHandle::new(target, direction) {
                 Ok(opened) => self.measure(opened, target, direction, reporter).err(),
                 Err(Failure::Silence(hint)) if direction == Direction::Up => return Ok(Some(hint)),
                 Err(failure) => Some(failure.into()),
             };
             match trouble {
-                Some(error @ (Error::Cancelled | Error::Terminated | Error::Version)) => return Err(error),
+                Some(error @ (Error::Cancelled | Error::Terminated | Error::VersionMismatch)) => return Err(error),
                 Some(error) => self.troubles.push(machine::cleaned(&format!("{direction}: {error}"))),
                 None => {}
             }
@@ -149,7 +149,7 @@ impl Network {
     /// Measures one direction.
     fn measure(
         &mut self,
-        opened: Opened<'_>,
+        opened: ProbeHandle<'_>,
         target: &Target<'_>,
         direction: Direction,
         reporter: &Reporter,
@@ -174,7 +174,7 @@ impl Network {
     }
 
     /// Notes what the first handshakes show.
-    fn connected(&mut self, opened: &Opened<'_>, reporter: &Reporter) {
+    fn connected(&mut self, opened: &ProbeHandle<'_>, reporter: &Reporter) {
         let (remote, stats) = (opened.remote, opened.stats);
         self.min_rtt = [self.min_rtt, stats.path.min_rtt].into_iter().flatten().min();
         if remote != PIPE_PEER && self.udp.is_none() {
@@ -194,7 +194,7 @@ impl Network {
         self.udp = Some(udp);
     }
 
-    fn checkup(self, doctor: &Doctor, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
+    fn checkup(self, doctor: &DoctorOptions, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
         let told = doctor.engine.profile.fixed_rate().is_some() || doctor.engine.profile.limit.is_some();
         let mut checkup = Checkup {
             host: doctor.host.clone(),
@@ -206,7 +206,7 @@ impl Network {
             here,
             there,
             troubles: self.troubles,
-            verdict: Verdict::default(),
+            verdict: DoctorVerdict::default(),
         };
         checkup.verdict = verdict::judge(&checkup, told, doctor.size);
         checkup
@@ -229,7 +229,7 @@ fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T,
         // Fails if the doctor has stopped waiting.
         let _ = sender.send(result.map(|_| (line, reader.into_inner())));
     };
-    runtime::spawn("downpour-report", work).map_err(Error::System)?;
+    runtime::spawn("downpour-report", work).map_err(Error::OutOfResources)?;
     let deadline = runtime::now() + LINE_TIME;
     loop {
         reporter.stopped()?;
@@ -237,7 +237,7 @@ fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T,
             Ok(result) => {
                 let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh has ended: {error}")))?;
                 if line.is_empty() {
-                    return Err(Error::Vanished);
+                    return Err(Error::ConnectionLost);
                 }
                 let unreadable = |error| Error::Ssh(format!("the other side's report cannot be understood: {error}"));
                 return Ok((serde_json::from_slice(&line).map_err(unreadable)?, read));

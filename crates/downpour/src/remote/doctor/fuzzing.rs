@@ -3,11 +3,11 @@
 use serde::de::DeserializeOwned;
 use transport::Profile;
 
-use super::attend::Arrivals;
-use super::checkup::Verdict;
+use super::checkup::DoctorVerdict;
 use super::checkup::{Checkup, Udp};
 use super::machine::Machine;
-use super::meter::{Counts, Traffic};
+use super::meter::{ProbeCounters, Traffic};
+use super::remote::Arrivals;
 use super::show::MAX_LINES;
 use super::verdict;
 
@@ -19,7 +19,7 @@ const HEADERS: usize = 48;
 pub(in crate::remote) fn check_report(text: &[u8]) {
     let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
     let arrived = read::<Arrivals>(&lines).first().is_some_and(|found| found.arrivals > 0);
-    let counts = read::<Counts>(&lines);
+    let counts = read::<ProbeCounters>(&lines);
     let congestion = Profile::auto().recovery.congestion;
     let traffic = |at: usize, to: usize| Some(Traffic::of(&congestion, counts.get(at)?, counts.get(to)?, HEADERS));
     for machine in read::<Machine>(&lines) {
@@ -34,7 +34,7 @@ pub(in crate::remote) fn check_report(text: &[u8]) {
             here: there.clone(),
             there,
             troubles: Vec::new(),
-            verdict: Verdict::default(),
+            verdict: DoctorVerdict::default(),
         };
         checkup.verdict = verdict::judge(&checkup, false, None);
         let shown = checkup.to_string();

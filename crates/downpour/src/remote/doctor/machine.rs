@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use net::SocketFacts;
+use net::SocketInfo;
 use ring::aead::{AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 use transport::secure::Cipher;
@@ -39,7 +39,7 @@ pub struct Machine {
     /// Average number of tasks that wanted a core in the last minute (`/proc/loadavg`), before the measurements.
     pub load: Option<f64>,
     /// Properties that the kernel gives a UDP socket.
-    pub socket: Option<SocketFacts>,
+    pub socket: Option<SocketInfo>,
     /// Speed of one core.
     pub core: Core,
     /// The disk below the folder that files come from or go to.
@@ -64,7 +64,7 @@ impl Machine {
     /// returns true.
     pub(super) fn measure(
         folder: &Path,
-        socket: Option<SocketFacts>,
+        socket: Option<SocketInfo>,
         load: Option<f64>,
         stopped: &dyn Fn() -> bool,
     ) -> Self {

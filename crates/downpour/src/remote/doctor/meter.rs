@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use net::{Thread, ThreadTime};
+use net::{ThreadClock, ThreadTime};
 use serde::{Deserialize, Serialize};
 use transport::congestion::CongestionConfig;
-use transport::{ConnectionStats, LimitedBy};
+use transport::{ConnectionStats, SendLimit};
 
 /// Interval between two samples of a connection.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ const MOST_ARRIVING: f64 = 1.5;
 /// One end's counters, as sent over the connection that they describe. Those that an earlier release does not send are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Counts {
+pub(super) struct ProbeCounters {
     /// Microseconds of the second half of the probe, when the controller has found its rate...
     half_micros: u64,
     /// ... and IP bytes received in it, ...
@@ -44,7 +44,7 @@ pub(super) struct Counts {
     ecn: Option<bool>,
     datagram: usize,
     rtt_micros: Option<u64>,
-    limited_by: LimitedBy,
+    limited_by: SendLimit,
     running_micros: Option<u64>,
     waiting_micros: Option<u64>,
     micros: u64,
@@ -75,7 +75,7 @@ pub struct Traffic {
     /// Smoothed round-trip time at the end in seconds, including queues filled by the probe.
     pub loaded_rtt: Option<f64>,
     /// What limited the sender most of the time.
-    pub limited_by: LimitedBy,
+    pub limited_by: SendLimit,
     /// The network thread of the sender.
     pub sender: Option<ThreadShare>,
     /// The network thread of the receiver.
@@ -107,18 +107,18 @@ struct Look {
 pub(super) struct Meter {
     began: Instant,
     /// The driver's thread.
-    thread: Thread,
+    thread: ThreadClock,
     before: Option<ThreadTime>,
     looks: Vec<Look>,
     last: ConnectionStats,
     /// How often each limit was found.
-    limits: [(LimitedBy, u32); 5],
+    limits: [(SendLimit, u32); 5],
 }
 
 impl Meter {
     /// Starts at the beginning of a probe.
-    pub(super) fn new(thread: Thread) -> Self {
-        use LimitedBy::{Nothing, Pacing, Receiver, Source, Window};
+    pub(super) fn new(thread: ThreadClock) -> Self {
+        use SendLimit::{Nothing, Pacing, Receiver, Source, Window};
         Self {
             began: runtime::now(),
             before: thread.time(),
@@ -156,7 +156,7 @@ impl Meter {
     }
 
     /// Returns the counters so far.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> ProbeCounters {
         let last = &self.last;
         let (from, to) = self.second_half();
         let half = |of: fn(Look) -> u64| to.map_or(0, of).saturating_sub(from.map_or(0, of));
@@ -165,7 +165,7 @@ impl Meter {
         let share = |of: fn(ThreadTime) -> Duration| Some(micros(of(now?).saturating_sub(of(self.before?))));
         // Of limits found equally often, the first in the list explains most.
         let most = self.limits.iter().rev().max_by_key(|(_, times)| *times);
-        Counts {
+        ProbeCounters {
             half_micros: half_time.map_or(0, micros),
             half_received: half(|look| look.bytes_received),
             half_bytes_sent: half(|look| look.bytes_sent),
@@ -181,7 +181,7 @@ impl Meter {
             ecn: last.path.ecn,
             datagram: last.path.datagram,
             rtt_micros: last.path.rtt.map(micros),
-            limited_by: most.map_or(LimitedBy::Nothing, |(limit, _)| *limit),
+            limited_by: most.map_or(SendLimit::Nothing, |(limit, _)| *limit),
             running_micros: share(|time| time.running),
             waiting_micros: share(|time| time.waiting),
             micros: micros(runtime::since(self.began)),
@@ -204,7 +204,7 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).clamp(0.0, 1.0) }
 }
 
-impl Counts {
+impl ProbeCounters {
     fn thread(&self) -> Option<ThreadShare> {
         let (running, waiting) = (self.running_micros?, self.waiting_micros?);
         Some(ThreadShare { running: share(running, self.micros), waiting: share(waiting, self.micros) })
@@ -229,7 +229,12 @@ impl Counts {
 impl Traffic {
     /// Computes the traffic from both ends' counters; `headers` is what IP and UDP add to a datagram. One of them is the
     /// other side's: whatever it says, no rate is beyond what a path may have, and no more arrives than was sent.
-    pub(super) fn of(control: &CongestionConfig, sender: &Counts, receiver: &Counts, headers: usize) -> Self {
+    pub(super) fn of(
+        control: &CongestionConfig,
+        sender: &ProbeCounters,
+        receiver: &ProbeCounters,
+        headers: usize,
+    ) -> Self {
         let sent = sender.rate(sender.half_bytes_sent);
         let most = if sent > 0.0 { MOST_ARRIVING * sent } else { MAX_RATE };
         let arrived = receiver.rate(receiver.half_received).min(most);

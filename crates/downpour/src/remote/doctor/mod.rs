@@ -1,7 +1,6 @@
 //! `doctor`: examines the path between this machine and another, and both machines; forecasts how long transfers will
 //! take, and advises how to make them faster.
 
-mod attend;
 mod checkup;
 mod disk;
 mod examine;
@@ -10,6 +9,7 @@ pub(super) mod fuzzing;
 mod machine;
 mod meter;
 mod probe;
+mod remote;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -24,15 +24,15 @@ use tokio::sync::mpsc;
 use super::{CopyError, PathOptions, SshOptions};
 use crate::error::Error;
 use crate::options::EngineOptions;
-use crate::transfer::{Stop, Switch};
+use crate::transfer::{StopReason, TransferControl};
 use net::EndpointOptions;
 
-pub(super) use attend::attend;
-pub use checkup::{Bottleneck, Checkup, Finding, Forecast, Side, Speed, Udp, Verdict};
+pub use checkup::{Checkup, DoctorVerdict, Finding, Forecast, ForecastLimit, Side, Speed, Udp};
 pub use disk::Disk;
 pub use machine::{Core, Machine};
 pub use meter::{ThreadShare, Traffic};
-pub use net::{BufferFacts, SocketFacts};
+pub use net::{BufferFacts, SocketInfo};
+pub(super) use remote::attend;
 
 /// Maximum number of events waiting for the program; there are fewer.
 const MAX_EVENTS: usize = 64;
@@ -42,7 +42,7 @@ const DEAD_AFTER: Duration = Duration::from_secs(10);
 
 /// Description of an examination.
 #[derive(Clone, Debug)]
-pub struct Doctor {
+pub struct DoctorOptions {
     /// Argument for ssh: `[user@]host`.
     pub host: String,
     /// How to call ssh.
@@ -61,7 +61,7 @@ pub struct Doctor {
     pub size: Option<u64>,
 }
 
-impl Doctor {
+impl DoctorOptions {
     /// Creates an examination of `host`, reached like by [`copy`](super::copy) without any options.
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
@@ -90,38 +90,38 @@ pub enum DoctorEvent {
 /// Starts an examination; it takes about nine seconds, and longer if round trips are long or the user types a password.
 ///
 /// # Errors
-/// A host that ssh would take for an option; [`Error::System`] if a thread cannot be spawned. Other errors are reported
+/// A host that ssh would take for an option; [`Error::OutOfResources`] if a thread cannot be spawned. Other errors are reported
 /// by [`DoctorEvent::Done`]. Blocked UDP is not an error, but a finding.
-pub fn doctor(doctor: Doctor) -> Result<Examination, Error> {
+pub fn doctor(doctor: DoctorOptions) -> Result<RunningDoctor, Error> {
     if doctor.host.is_empty() || doctor.host.starts_with('-') {
         return Err(CopyError::NotAHost(doctor.host.clone()).into());
     }
     let (sender, events) = mpsc::channel(MAX_EVENTS);
-    let switch = Arc::<Switch>::default();
+    let switch = Arc::<TransferControl>::default();
     let reporter = Reporter { events: sender, switch: Arc::clone(&switch) };
     let work = move || {
         let result = examine::through_ssh(&doctor, &reporter);
         reporter.tell(DoctorEvent::Done(result.map(Box::new)));
     };
-    runtime::spawn("downpour-doctor", work).map_err(Error::System)?;
-    Ok(Examination { events, switch })
+    runtime::spawn("downpour-doctor", work).map_err(Error::OutOfResources)?;
+    Ok(RunningDoctor { events, switch })
 }
 
 /// A running examination. Dropping it ends it.
 #[derive(Debug)]
-pub struct Examination {
+pub struct RunningDoctor {
     events: mpsc::Receiver<DoctorEvent>,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 }
 
-impl Examination {
+impl RunningDoctor {
     /// Returns the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<DoctorEvent> {
         self.events.recv().await
     }
 
     /// Ends the examination soon. Files written for measurements are removed before [`DoctorEvent::Done`].
-    pub fn stop(&self, why: Stop) {
+    pub fn stop(&self, why: StopReason) {
         self.switch.stop(why);
     }
 
@@ -139,9 +139,9 @@ impl Examination {
     }
 }
 
-impl Drop for Examination {
+impl Drop for RunningDoctor {
     fn drop(&mut self) {
-        self.stop(Stop::Cancelled);
+        self.stop(StopReason::Cancelled);
     }
 }
 
@@ -149,7 +149,7 @@ impl Drop for Examination {
 #[derive(Debug)]
 struct Reporter {
     events: mpsc::Sender<DoctorEvent>,
-    switch: Arc<Switch>,
+    switch: Arc<TransferControl>,
 }
 
 impl Reporter {

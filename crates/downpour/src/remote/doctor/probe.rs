@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use net::{Connection, Endpoint, Event, EventHandler, NetError, Sink, Source, Thread};
+use net::{Connection, Endpoint, Event, EventHandler, NetError, Sink, Source, ThreadClock};
 use transport::{AcceptOptions, ConnectOptions, ConnectionStats, Profile};
 
-use super::meter::{Counts, Meter, TICK};
+use super::meter::{Meter, ProbeCounters, TICK};
+use crate::block_on::block_on;
 use crate::error::{Closing, Error, ErrorKind};
 use crate::protocol::handshake::PROBE;
 use crate::remote::asked::VALID_FOR;
-use crate::wait::block_on;
 
 /// Bytes of a probe's object: more than any path carries in the time.
 const LENGTH: u64 = 1 << 40;
@@ -102,38 +102,38 @@ impl From<Error> for Failure {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Silence(_) => Self::Vanished,
+            Failure::Silence(_) => Self::ConnectionLost,
             Failure::Other(error) => error,
         }
     }
 }
 
 /// A source and sink that does nothing.
-struct Nowhere;
+struct NullSink;
 
-impl Source for Nowhere {
+impl Source for NullSink {
     fn read(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl Sink for Nowhere {
+impl Sink for NullSink {
     fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// A probe whose other side has answered.
-pub(super) struct Opened<'a> {
+pub(super) struct ProbeHandle<'a> {
     target: &'a Target<'a>,
     direction: Direction,
-    end: End,
+    end: ProbeConnection,
     pub(super) remote: SocketAddr,
     /// Statistics of the connection before any traffic.
     pub(super) stats: ConnectionStats,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> ProbeHandle<'a> {
     /// Connects for one probe.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl<'a> Opened<'a> {
             qlog: false,
         };
         let connection = target.endpoint.connect(target.key, options, handler);
-        let mut end = End::new(connection, events, target.endpoint.thread());
+        let mut end = ProbeConnection::new(connection, events, target.endpoint.thread());
         let remote = end.connected(target)?;
         let stats = loop {
             end.turn(target.stopped)?;
@@ -167,14 +167,14 @@ impl<'a> Opened<'a> {
     }
 
     /// Runs the probe; returns the counters of the sending side, then of the receiving side.
-    pub(super) fn run(mut self) -> Result<(Counts, Counts), Error> {
+    pub(super) fn run(mut self) -> Result<(ProbeCounters, ProbeCounters), Error> {
         let Self { target, direction, end, .. } = &mut self;
         end.meter = end.meter.again();
         if *direction == Direction::Up {
-            end.connection.send_object(1, LENGTH, Arc::new(Nowhere));
+            end.connection.send_object(1, LENGTH, Arc::new(NullSink));
         }
         let began = runtime::now();
-        let long_enough = |end: &End| {
+        let long_enough = |end: &ProbeConnection| {
             let last = end.meter.last().unwrap_or_default();
             // Without the queue that the probe has filled.
             let round_trips =
@@ -192,14 +192,14 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Drop for Opened<'_> {
+impl Drop for ProbeHandle<'_> {
     fn drop(&mut self) {
         Closing::done().close(&self.end.connection);
     }
 }
 
 /// One end of a probe's connection.
-struct End {
+struct ProbeConnection {
     connection: Connection,
     events: Receiver<Event>,
     meter: Meter,
@@ -214,8 +214,8 @@ fn handler() -> (EventHandler, Receiver<Event>) {
     (Box::new(move |event| sender.send(event).unwrap_or_default()), events)
 }
 
-impl End {
-    fn new(connection: Connection, events: Receiver<Event>, thread: Thread) -> Self {
+impl ProbeConnection {
+    fn new(connection: Connection, events: Receiver<Event>, thread: ThreadClock) -> Self {
         Self { connection, events, meter: Meter::new(thread), next_look: runtime::now(), said: Vec::new() }
     }
 
@@ -233,7 +233,7 @@ impl End {
                 }
                 Ok(event) => heard(event)?,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(Error::Vanished.into()),
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::ConnectionLost.into()),
             }
         }
     }
@@ -247,46 +247,46 @@ impl End {
             self.next_look = now + TICK;
         }
         match runtime::recv_timeout(&self.events, self.next_look.saturating_duration_since(now)) {
-            Ok(Event::ObjectAnnounced(object)) => object.accept(Arc::new(Nowhere)),
+            Ok(Event::ObjectAnnounced(object)) => object.accept(Arc::new(NullSink)),
             Ok(Event::Control(bytes)) => {
-                self.connection.control_taken(bytes.len());
+                self.connection.release_control(bytes.len());
                 self.said.extend(bytes);
                 if self.said.len() > MAX_ANSWER {
-                    return Err(Error::Violation("an answer that is too long".to_owned()));
+                    return Err(Error::ProtocolViolation("an answer that is too long".to_owned()));
                 }
             }
             Ok(event) => heard(event)?,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Error::Vanished),
+            Err(RecvTimeoutError::Disconnected) => return Err(Error::ConnectionLost),
         }
         Ok(())
     }
 
     /// Ends the probe; returns the other side's counters.
-    fn ask_counts(&mut self, stopped: &dyn Fn() -> Result<(), Error>) -> Result<Counts, Error> {
+    fn ask_counts(&mut self, stopped: &dyn Fn() -> Result<(), Error>) -> Result<ProbeCounters, Error> {
         self.connection.write_control(vec![ENOUGH]);
         let deadline = runtime::now() + ANSWER_TIME;
         while runtime::now() < deadline {
             if let Some(text) = self.said.strip_suffix(b"\n") {
-                let unreadable = |_| Error::Violation("counts that cannot be understood".to_owned());
+                let unreadable = |_| Error::ProtocolViolation("counts that cannot be understood".to_owned());
                 return serde_json::from_slice(text).map_err(unreadable);
             }
             self.turn(stopped)?;
         }
-        Err(Error::Vanished)
+        Err(Error::ConnectionLost)
     }
 }
 
 /// Returns the error of an event that ends a probe early.
 fn heard(event: Event) -> Result<(), Error> {
     match event {
-        Event::Failed(error) => Err(error.into()),
+        Event::ObjectFailed(error) => Err(error.into()),
         Event::Closed(
             NetError::ClosedByPeer { .. }
             | NetError::ClosedLocally
             | NetError::HandshakeTimedOut { .. }
             | NetError::Undecodable,
-        ) => Err(Error::Vanished),
+        ) => Err(Error::ConnectionLost),
         Event::Closed(error) => Err(error.into()),
         _ => Ok(()),
     }
@@ -313,13 +313,13 @@ impl Answering {
             let _ = &until_closed;
             let (handler, events) = handler();
             answering.arrivals.fetch_add(1, Ordering::Relaxed);
-            answering.take(End::new(connection, events, network.clone()));
+            answering.take(ProbeConnection::new(connection, events, network.clone()));
             handler
         });
         endpoint.listen(key, runtime::system_time() + VALID_FOR, options, acceptor);
     }
 
-    fn take(&self, mut end: End) {
+    fn take(&self, mut end: ProbeConnection) {
         let running = Arc::clone(&self.running);
         if running.fetch_add(1, Ordering::Relaxed) >= MAX_AT_ONCE {
             running.fetch_sub(1, Ordering::Relaxed);
@@ -339,21 +339,21 @@ impl Answering {
     }
 }
 
-impl End {
+impl ProbeConnection {
     /// Answers one probe until the other side ends it.
     fn answer(&mut self) -> Result<(), Error> {
         let deadline = runtime::now() + LONGEST;
         loop {
             match runtime::recv_timeout(&self.events, LONGEST) {
                 Ok(Event::Connected { application, .. }) => {
-                    let Some(direction) = Direction::of(&application) else { return Err(Error::Version) };
+                    let Some(direction) = Direction::of(&application) else { return Err(Error::VersionMismatch) };
                     if direction == Direction::Down {
-                        self.connection.send_object(1, LENGTH, Arc::new(Nowhere));
+                        self.connection.send_object(1, LENGTH, Arc::new(NullSink));
                     }
                     break;
                 }
                 Ok(event) => heard(event)?,
-                Err(_) => return Err(Error::Vanished),
+                Err(_) => return Err(Error::ConnectionLost),
             }
         }
         self.meter = self.meter.again();
@@ -368,7 +368,7 @@ impl End {
                 self.connection.write_control(text);
             }
         }
-        Err(Error::Vanished)
+        Err(Error::ConnectionLost)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use net::SocketFacts;
-use transport::LimitedBy;
+use net::SocketInfo;
+use transport::SendLimit;
 use units::{bytes, grouped, percent, scaled, seconds};
 
-use super::checkup::{Bottleneck, Forecast, Speed};
 use super::checkup::{Checkup, Finding, Side, Udp};
+use super::checkup::{Forecast, ForecastLimit, Speed};
 use super::disk::Disk;
 use super::machine::{Core, Machine};
 use super::meter::Traffic;
@@ -76,11 +76,11 @@ impl Display for Traffic {
             write!(f, ", round trip {} under load", seconds(rtt))?;
         }
         f.write_str(match self.limited_by {
-            LimitedBy::Nothing => "",
-            LimitedBy::Window | LimitedBy::Pacing if self.set_bits_per_second.is_some() => "",
-            LimitedBy::Window | LimitedBy::Pacing => "; congestion control holds it back",
-            LimitedBy::Source => "; the sender's cores hold it back",
-            LimitedBy::Receiver => "; the receiver's cores hold it back",
+            SendLimit::Nothing => "",
+            SendLimit::Window | SendLimit::Pacing if self.set_bits_per_second.is_some() => "",
+            SendLimit::Window | SendLimit::Pacing => "; congestion control holds it back",
+            SendLimit::Source => "; the sender's cores hold it back",
+            SendLimit::Receiver => "; the receiver's cores hold it back",
         })
     }
 }
@@ -122,7 +122,7 @@ impl Display for Disk {
     }
 }
 
-fn socket(socket: &SocketFacts) -> String {
+fn socket(socket: &SocketInfo) -> String {
     let offload = |segments| if segments > 1 { format!("{segments} at once") } else { "one by one".to_owned() };
     format!(
         "sends {}, takes {}; queues of {} out and {} in; ECN {}",
@@ -145,7 +145,7 @@ impl Display for Finding {
     }
 }
 
-impl Display for Bottleneck {
+impl Display for ForecastLimit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network => f.write_str("the network"),

@@ -9,10 +9,10 @@ use std::thread;
 use std::thread::JoinHandle;
 
 use tokio::sync::mpsc::Receiver;
-use transport::LimitedBy;
+use transport::SendLimit;
 use transport::congestion::CongestionConfig;
 
-use super::meter::{Counts, Traffic};
+use super::meter::{ProbeCounters, Traffic};
 use super::verdict::judge;
 use super::*;
 use crate::remote::answer::{ANSWER, parse_answer};
@@ -24,7 +24,7 @@ const ENOUGH: BufferFacts = BufferFacts { asked: 8 << 20, granted: 8 << 20, limi
 
 fn machine() -> Machine {
     let socket =
-        SocketFacts { send_segments: 64, receive_segments: 64, receive_buffer: ENOUGH, send_buffer: ENOUGH, ecn: true };
+        SocketInfo { send_segments: 64, receive_segments: 64, receive_buffer: ENOUGH, send_buffer: ENOUGH, ecn: true };
     Machine {
         version: "1.2.3".into(),
         system: "Linux 6.1 x86_64".into(),
@@ -58,7 +58,7 @@ fn traffic() -> Traffic {
         marked: 0.0,
         ecn: Some(true),
         loaded_rtt: Some(0.06),
-        limited_by: LimitedBy::Window,
+        limited_by: SendLimit::Window,
         sender: share,
         receiver: share,
         bytes_sent: 300_000_000,
@@ -83,12 +83,12 @@ fn checkup() -> Checkup {
         here: machine(),
         there: machine(),
         troubles: Vec::new(),
-        verdict: Verdict::default(),
+        verdict: DoctorVerdict::default(),
     }
 }
 
 /// Adds the verdict.
-fn judged(mut checkup: Checkup, doctor: &Doctor) -> Checkup {
+fn judged(mut checkup: Checkup, doctor: &DoctorOptions) -> Checkup {
     checkup.verdict = judge(&checkup, doctor.engine.profile.fixed_rate().is_some(), doctor.size);
     checkup
 }
@@ -104,7 +104,7 @@ fn each_figure_says_what_it_is() {
         loss: 0.01,
         ..traffic()
     });
-    let text = judged(found, &Doctor::new("far")).to_string();
+    let text = judged(found, &DoctorOptions::new("far")).to_string();
     for line in [
         "UDP     open both ways at 192.0.2.1:4000; datagrams of 1451 bytes pass (IP packets of 1479); idle round trip 50 ms",
         "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load; congestion control holds it back",
@@ -117,8 +117,10 @@ fn each_figure_says_what_it_is() {
 
 #[test]
 fn counters_of_the_other_side_are_bounded_and_those_of_an_earlier_release_understood() {
-    let counts = |text: &str| serde_json::from_str::<Counts>(text).unwrap();
-    let of = |sender: &Counts, receiver: &Counts| Traffic::of(&CongestionConfig::default(), sender, receiver, 28);
+    let counts = |text: &str| serde_json::from_str::<ProbeCounters>(text).unwrap();
+    let of = |sender: &ProbeCounters, receiver: &ProbeCounters| {
+        Traffic::of(&CongestionConfig::default(), sender, receiver, 28)
+    };
     let ours = counts(
         r#"{"half_micros":1000000,"half_bytes_sent":1000000,"half_packets_sent":1000,"half_packets_lost":20,"datagram":1451}"#,
     );
@@ -143,9 +145,9 @@ fn closed(arrived: bool) -> Udp {
 
 #[test]
 fn what_limits_a_transfer() {
-    use Bottleneck::{Cpu, Disk as OfDisk, Network, Ssh, ToldRate};
+    use ForecastLimit::{Cpu, Disk as OfDisk, Network, Ssh, ToldRate};
     type Change = fn(&mut Checkup);
-    let cases: [(&str, Change, Bottleneck, Bottleneck); 9] = [
+    let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
         ("nothing special", |_| {}, Network, Network),
         ("slow disk there", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
         ("slow source there", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
@@ -163,7 +165,7 @@ fn what_limits_a_transfer() {
             Network,
             Cpu(Side::Here),
         ),
-        ("slow receiver", |c| c.up.as_mut().unwrap().limited_by = LimitedBy::Receiver, Cpu(Side::There), Network),
+        ("slow receiver", |c| c.up.as_mut().unwrap().limited_by = SendLimit::Receiver, Cpu(Side::There), Network),
         ("over ssh", |c| c.over_ssh = true, Ssh, Ssh),
     ];
     for (name, change, up, down) in cases {
@@ -174,7 +176,7 @@ fn what_limits_a_transfer() {
         assert_eq!(found, [up, down], "{name}");
     }
     let mut paced = checkup();
-    paced.up.as_mut().unwrap().limited_by = LimitedBy::Pacing;
+    paced.up.as_mut().unwrap().limited_by = SendLimit::Pacing;
     assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ToldRate);
     paced.down = None;
     assert_eq!(judge(&paced, false, None).down, None);
@@ -202,7 +204,7 @@ fn how_long_it_will_take() {
 
 #[test]
 fn a_checkup_is_short_whatever_is_wrong() {
-    let (mut worst, mut doctor) = (checkup(), Doctor::new("far"));
+    let (mut worst, mut doctor) = (checkup(), DoctorOptions::new("far"));
     doctor.size = None;
     worst.udp = closed(true);
     (worst.over_ssh, worst.up) = (true, None);
@@ -216,7 +218,7 @@ fn a_checkup_is_short_whatever_is_wrong() {
     let text = judged(worst, &doctor).to_string();
     assert!(text.lines().count() <= super::show::MAX_LINES, "{text}");
     assert!(text.contains("CLOSED: port 4000 did not answer in 4 s"), "{text}");
-    let text = judged(checkup(), &Doctor::new("far")).to_string();
+    let text = judged(checkup(), &DoctorOptions::new("far")).to_string();
     assert!(text.contains("100,000 files of 4 kB    5.00 s        5.00 s"), "{text}");
     let usual = "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load";
     assert!(text.contains(usual), "{text}");
@@ -279,16 +281,16 @@ fn examined(firewall: Firewall) -> Scene {
         (File::from(read), File::from(write))
     };
     let folder = tempfile::tempdir().unwrap();
-    let doctor = Doctor {
+    let doctor = DoctorOptions {
         path: PathOptions { family: net::Family::V4, ..PathOptions::default() },
         target: Some(folder.path().to_owned()),
         local: Some(folder.path().to_owned()),
         probe_time: Duration::from_millis(300),
-        ..Doctor::new("far")
+        ..DoctorOptions::new("far")
     };
     let request = Request::read(
         &mut &examine::request(&doctor).to_frame().unwrap()[..],
-        &transport::profile::Names::default(),
+        &transport::profile::AlgorithmRegistry::default(),
         crate::remote::request::Bounds::OF_USER,
     )
     .unwrap();
@@ -365,17 +367,19 @@ fn a_closed_path_is_told_and_the_pipes_are_measured() {
 #[test]
 fn who_stops_it_is_obeyed_at_once() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let doctor =
-        Doctor { path: PathOptions { family: net::Family::V4, ..PathOptions::default() }, ..Doctor::new("far") };
+    let doctor = DoctorOptions {
+        path: PathOptions { family: net::Family::V4, ..PathOptions::default() },
+        ..DoctorOptions::new("far")
+    };
     let ticket = Ticket {
         key: [1; 32],
         expires: std::time::SystemTime::UNIX_EPOCH,
         addresses: vec!["127.0.0.1:9".parse().unwrap()],
-        listener: crate::ticket::Role::Receives,
+        listener: crate::ticket::Role::Receiver,
     };
     let (sender, _events) = mpsc::channel(MAX_EVENTS);
     let reporter = Reporter { events: sender, switch: Arc::default() };
-    reporter.switch.stop(Stop::Terminated);
+    reporter.switch.stop(StopReason::Terminated);
     let pipes = (File::from(OwnedFd::from(ours.try_clone().unwrap())), File::from(OwnedFd::from(ours)));
     let result = examine::examine(&doctor, ticket, pipes, Duration::from_secs(60), &reporter);
     assert!(matches!(result, Err(Error::Terminated)), "{result:?}");

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use transport::{Connector, LimitedBy, Rate, floor};
+use transport::{ConnectingSide, Rate, SendLimit, transfer_floor};
 
-use super::checkup::{Bottleneck, Checkup, Forecast, Side, Speed, Verdict};
+use super::checkup::{Checkup, DoctorVerdict, Forecast, ForecastLimit, Side, Speed};
 use super::machine::Machine;
 use super::meter::{ThreadShare, Traffic};
 
@@ -24,14 +24,14 @@ struct Lane<'a> {
     traffic: Traffic,
     source: (Side, &'a Machine),
     target: (Side, &'a Machine),
-    connector: Connector,
+    connector: ConnectingSide,
     rtt: Duration,
     over_ssh: bool,
     told: bool,
 }
 
 /// Judges a checkup by its findings. `told`: the profile has a fixed rate or a limit.
-pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict {
+pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> DoctorVerdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
     let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
     let measured = |traffic: &Option<Traffic>| {
@@ -41,7 +41,7 @@ pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict
         traffic,
         source: here,
         target: there,
-        connector: Connector::Sender,
+        connector: ConnectingSide::Sender,
         rtt,
         over_ssh,
         told,
@@ -50,7 +50,7 @@ pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict
         traffic,
         source: there,
         target: here,
-        connector: Connector::Receiver,
+        connector: ConnectingSide::Receiver,
         rtt,
         over_ssh,
         told,
@@ -62,7 +62,7 @@ pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> Verdict
     let sizes = size.map_or_else(|| USUAL_SIZES.to_vec(), |size| vec![size]);
     let mut forecasts: Vec<Forecast> = sizes.into_iter().map(|bytes| forecast(1, bytes)).collect();
     forecasts.push(forecast(SMALL_FILES, SMALL_FILES * SMALL_FILE));
-    Verdict { up: up.map(|lane| lane.speed()), down: down.map(|lane| lane.speed()), forecasts }
+    DoctorVerdict { up: up.map(|lane| lane.speed()), down: down.map(|lane| lane.speed()), forecasts }
 }
 
 impl Lane<'_> {
@@ -76,33 +76,33 @@ impl Lane<'_> {
     fn speed(&self) -> Speed {
         let goodput = self.traffic.goodput;
         match self.disk() {
-            Some((side, rate)) if rate < goodput => Speed { goodput: rate, bottleneck: Bottleneck::Disk(side) },
+            Some((side, rate)) if rate < goodput => Speed { goodput: rate, bottleneck: ForecastLimit::Disk(side) },
             _ => Speed { goodput, bottleneck: self.carrier() },
         }
     }
 
     /// Returns the bottleneck between the disks.
-    fn carrier(&self) -> Bottleneck {
+    fn carrier(&self) -> ForecastLimit {
         let full = |share: Option<ThreadShare>| share.is_some_and(|share| share.running + share.waiting >= FULL);
-        if self.told && self.traffic.limited_by == LimitedBy::Pacing {
-            Bottleneck::ToldRate
+        if self.told && self.traffic.limited_by == SendLimit::Pacing {
+            ForecastLimit::ToldRate
         } else if full(self.traffic.sender) {
-            Bottleneck::Cpu(self.source.0)
-        } else if full(self.traffic.receiver) || self.traffic.limited_by == LimitedBy::Receiver {
-            Bottleneck::Cpu(self.target.0)
-        } else if self.traffic.limited_by == LimitedBy::Source {
-            Bottleneck::Cpu(self.source.0)
+            ForecastLimit::Cpu(self.source.0)
+        } else if full(self.traffic.receiver) || self.traffic.limited_by == SendLimit::Receiver {
+            ForecastLimit::Cpu(self.target.0)
+        } else if self.traffic.limited_by == SendLimit::Source {
+            ForecastLimit::Cpu(self.source.0)
         } else if self.over_ssh {
-            Bottleneck::Ssh
+            ForecastLimit::Ssh
         } else {
-            Bottleneck::Network
+            ForecastLimit::Network
         }
     }
 
     /// Returns the duration: the network's floor (`docs/design/floor.md`), or what the disks need if that is more.
     fn seconds(&self, files: u64, bytes: u64) -> f64 {
         let arrived = Rate::from_bits_per_second(self.traffic.rate_bits_per_second);
-        let network = floor(bytes, arrived, self.rtt, 0.0, self.connector).as_secs_f64();
+        let network = transfer_floor(bytes, arrived, self.rtt, 0.0, self.connector).as_secs_f64();
         let disk = self.disk().map_or(0.0, |(_, rate)| bytes as f64 / rate as f64);
         let made = self.target.1.disk.small_files.filter(|rate| *rate > 0);
         let names = made.map_or(0.0, |rate| files as f64 / rate as f64);

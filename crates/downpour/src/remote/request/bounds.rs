@@ -55,7 +55,7 @@ impl Bounds {
 
     fn refusal(&self, bytes: u64) -> Error {
         match self.is_limited {
-            true => Error::Limited(Limited::TooLarge(bytes)),
+            true => Error::KeyRestricted(Limited::TooLarge(bytes)),
             false => CopyError::TooLarge(bytes).into(),
         }
     }

@@ -2,7 +2,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::*;
-use crate::files::{FilesError, ReceiveSpec};
+use crate::files::{FilesError, ReceiveRequest};
 use crate::transfer::config::Task;
 use crate::transfer::{Transfer, TransferOptions};
 use net::PIPE_PEER;
@@ -10,7 +10,7 @@ use transport::Profile;
 
 /// Creates a listener that receives into `into`, and learns of peers from the test alone.
 fn listener(into: &Path) -> (Listener, Transfer) {
-    let task = Task::receive(ReceiveSpec::into_directory(into), false);
+    let task = Task::receive(ReceiveRequest::into_directory(into), false);
     let config = TransferConfig::by_ticket(task, TransferOptions::default());
     let (events, transfer) = Transfer::new();
     let options = ListenOptions { valid_for: Duration::from_secs(60), ..ListenOptions::default() };
@@ -51,8 +51,8 @@ fn beginning(listener: &Listener) -> Beginning {
 }
 
 fn ended(listener: &mut Listener) -> bool {
-    let ended = Ended::at_once(Error::Vanished, true);
-    listener.take(Arrival::Ended(Box::new(ended)))
+    let ended = SessionEnd::at_once(Error::ConnectionLost, true);
+    listener.take(ListenerEvent::Ended(Box::new(ended)))
 }
 
 #[test]
@@ -60,15 +60,15 @@ fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_se
     let folder = tempfile::tempdir().unwrap();
     let (mut listener, _transfer) = listener(folder.path());
     let (first, second) = (beginning(&listener), beginning(&listener));
-    let Store::Target(target) = first.store.clone() else { unreachable!() };
+    let SessionStorage::Target(target) = first.store.clone() else { unreachable!() };
     // The first session runs from beginning to end while the second peer is being authenticated.
     let _settle = target.start(&first.inputs.0).unwrap();
     listener.running = 1;
     assert!(!ended(&mut listener));
-    assert!(!listener.take(Arrival::Peer(second)));
+    assert!(!listener.take(ListenerEvent::Peer(second)));
     assert_eq!(listener.running, 0, "it does not begin with what the first has written to");
     let third = beginning(&listener);
-    assert!(!listener.take(Arrival::Peer(third)));
+    assert!(!listener.take(ListenerEvent::Peer(third)));
     assert_eq!(listener.running, 1);
 }
 
@@ -78,17 +78,17 @@ fn a_folder_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
     let into = folder.path().join("into");
     let (mut listener, _transfer) = listener(&into);
     let first = beginning(&listener);
-    let Store::Target(target) = first.store.clone() else { unreachable!() };
+    let SessionStorage::Target(target) = first.store.clone() else { unreachable!() };
     let _settle = target.start(&first.inputs.0).unwrap();
     std::fs::write(&into, "in the way").unwrap();
     listener.running = 1;
     assert!(!ended(&mut listener));
-    assert!(!listener.take(Arrival::Peer(beginning(&listener))));
+    assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
     assert_eq!(listener.running, 0);
     std::fs::remove_file(&into).unwrap();
     // The first peer after it makes the listener examine the folder again.
-    assert!(!listener.take(Arrival::Peer(beginning(&listener))));
-    assert!(!listener.take(Arrival::Peer(beginning(&listener))));
+    assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
+    assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
     assert_eq!(listener.running, 1);
 }
 

@@ -30,7 +30,7 @@ impl Batch {
         let Some(object) = self.object.take() else { return Ok(None) };
         let length = object.length();
         if length != wanted {
-            return Err(Error::Violation(format!("batch {tag} is {length} bytes long and should be {wanted}")));
+            return Err(Error::ProtocolViolation(format!("batch {tag} is {length} bytes long and should be {wanted}")));
         }
         self.is_accepted = true;
         Ok(Some(object))
@@ -48,7 +48,7 @@ impl Batches {
     /// Handles a part of the manifest of a batch whose files are of this length.
     ///
     /// # Errors
-    /// [`Error::Violation`] if there are too many batches.
+    /// [`Error::ProtocolViolation`] if there are too many batches.
     pub(super) fn on_part(&mut self, tag: u64, full: u64) -> Result<(), Error> {
         self.begun(tag)?.full = full;
         Ok(())
@@ -57,7 +57,7 @@ impl Batches {
     /// Returns the length of all files of a batch.
     ///
     /// # Errors
-    /// [`Error::Violation`] if there are too many batches.
+    /// [`Error::ProtocolViolation`] if there are too many batches.
     pub(super) fn full_length(&mut self, tag: u64) -> Result<u64, Error> {
         Ok(self.begun(tag)?.full)
     }
@@ -65,12 +65,12 @@ impl Batches {
     /// Handles the announcement of a batch's object; returns it if it is to be accepted now.
     ///
     /// # Errors
-    /// [`Error::Violation`] if it was announced before, is of the wrong length, or there are too many batches.
+    /// [`Error::ProtocolViolation`] if it was announced before, is of the wrong length, or there are too many batches.
     pub(super) fn on_object(&mut self, object: IncomingObject) -> Result<Option<IncomingObject>, Error> {
         let tag = object.tag();
         let batch = self.begun(tag)?;
         if batch.is_accepted || batch.object.replace(object).is_some() {
-            return Err(Error::Violation(format!("it opens batch {tag} twice")));
+            return Err(Error::ProtocolViolation(format!("it opens batch {tag} twice")));
         }
         batch.accept(tag)
     }
@@ -78,7 +78,7 @@ impl Batches {
     /// Sets the length of what is wanted of a batch; returns its object if that is to be accepted now.
     ///
     /// # Errors
-    /// [`Error::Violation`] if the object is of another length, or there are too many batches.
+    /// [`Error::ProtocolViolation`] if the object is of another length, or there are too many batches.
     pub(super) fn on_wanted(&mut self, tag: u64, length: u64) -> Result<Option<IncomingObject>, Error> {
         let batch = self.begun(tag)?;
         batch.wanted = Some(length);
@@ -103,7 +103,7 @@ impl Batches {
     /// Returns a batch that has begun, with its manifest or its object.
     fn begun(&mut self, tag: u64) -> Result<&mut Batch, Error> {
         if self.begun.len() >= MAX_BATCHES && !self.begun.contains_key(&tag) {
-            return Err(Error::Violation("it opens too many batches".to_owned()));
+            return Err(Error::ProtocolViolation("it opens too many batches".to_owned()));
         }
         Ok(self.begun.entry(tag).or_default())
     }
@@ -119,7 +119,7 @@ mod tests {
         for tag in 0..MAX_BATCHES as u64 {
             batches.on_part(tag, 7).unwrap();
         }
-        assert!(matches!(batches.on_part(1000, 0), Err(Error::Violation(_))));
+        assert!(matches!(batches.on_part(1000, 0), Err(Error::ProtocolViolation(_))));
         assert_eq!(batches.full_length(0).unwrap(), 7);
         assert!(batches.on_wanted(0, 3).unwrap().is_none(), "its object is not announced");
         batches.on_received(0).unwrap();

@@ -111,10 +111,10 @@ fn ends(messages: &[Message]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Entry, Kind};
+    use crate::files::{Entry, EntryKind};
 
     fn part(last: bool, names: &[&str]) -> Message {
-        let kind = Kind::File { size: 1 << 63, version: 0, hash: None };
+        let kind = EntryKind::File { size: 1 << 63, version: 0, hash: None };
         let entry = |name: &&str| Entry {
             path: name.as_bytes().to_vec(),
             kind: kind.clone(),

@@ -3,10 +3,10 @@
 use super::Receiving;
 use crate::error::{Context, Error};
 use crate::files::{Compare, FailReason, Failed, ReceiveOutcome};
-use crate::messages::{Complete, Message, Untouched};
+use crate::messages::{Complete, Message, UnverifiedFiles};
 use crate::transfer::events::TransferEvent;
-use crate::transfer::step::Step;
-use crate::transfer::summary::Bytes;
+use crate::transfer::input::SideInput;
+use crate::transfer::summary::DisplayBytes;
 use crate::transfer::totals::Totals;
 
 impl Receiving {
@@ -15,11 +15,11 @@ impl Receiving {
         self.say(&Message::AllStored)?;
         loop {
             match self.session.next()? {
-                Step::Message(Message::Notice(notice)) => self.removed(notice)?,
+                SideInput::Message(Message::Notice(notice)) => self.removed(notice)?,
                 // What it has told is what its user hears too.
-                Step::Message(Message::Removed(_)) => return Ok(()),
-                Step::Message(_) => return Err(Error::Violation("it says more after the end".to_owned())),
-                Step::Tick => self.report(),
+                SideInput::Message(Message::Removed(_)) => return Ok(()),
+                SideInput::Message(_) => return Err(Error::ProtocolViolation("it says more after the end".to_owned())),
+                SideInput::Tick => self.report(),
                 _ => {}
             }
         }
@@ -30,7 +30,7 @@ impl Receiving {
         self.session.complete();
         // Files compared by content and found equal do not count as unchanged, since their content was compared.
         let by_time = self.target.files().spec().compare != Compare::Checksum;
-        let untouched = Untouched { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
+        let untouched = UnverifiedFiles { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
         let is_recent = self.session.peer.hears_untouched();
         if is_recent {
             self.say(&Message::Untouched(untouched))?;
@@ -50,18 +50,19 @@ impl Receiving {
         done.into = Some(self.target.files().destination().directory.clone());
         (done.names.files, done.bytes.total) = (outcome.files, outcome.bytes);
         (done.names.directories, done.names.symlinks) = (outcome.directories, outcome.symlinks);
-        (done.bytes.present, done.bytes.unchecked) = (outcome.present, outcome.unchecked);
+        (done.bytes.present, done.bytes.unverified) = (outcome.present, outcome.unchecked);
         if outcome.altered > 0 {
-            let note = format!("{} kept from an earlier run had changed, and came again", Bytes(outcome.altered));
-            self.session.events.tell(TransferEvent::Note(note));
+            let note =
+                format!("{} kept from an earlier run had changed, and came again", DisplayBytes(outcome.altered));
+            self.session.events.tell(TransferEvent::UserNote(note));
         }
         (done.names.unchanged, done.names.kept, done.names.deleted) =
             (untouched.unchanged, untouched.kept, outcome.deleted);
         let links_left_out = outcome.links_left_out + outcome.unsafe_links;
-        (done.bytes.altered, done.names.links_left_out) = (Some(outcome.altered), links_left_out);
+        (done.bytes.altered, done.names.links_skipped) = (Some(outcome.altered), links_left_out);
         self.session.events.tell_links(outcome.links_left_out);
         if let Some(left) = &outcome.staging_left {
-            self.session.events.tell(TransferEvent::Note(left.to_string()));
+            self.session.events.tell(TransferEvent::UserNote(left.to_string()));
         }
         // Refused names have been reported already.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
@@ -84,7 +85,7 @@ impl Receiving {
             Ok(Some(staging)) => error.within(Context::Kept { staging, by_ticket: self.session.config.by_ticket() }),
             Ok(None) => error,
             Err(left) => {
-                self.session.events.tell(TransferEvent::Note(left.to_string()));
+                self.session.events.tell(TransferEvent::UserNote(left.to_string()));
                 error
             }
         }

@@ -1,7 +1,7 @@
 //! What a sender has announced.
 
 use crate::error::Error;
-use crate::messages::{End, ManifestPart, Message};
+use crate::messages::{ManifestPart, Message, TransferEnd};
 
 /// How far the sender has announced what it sends. Scanned precedes the last part of the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub(super) struct Listing {
     extent: Extent,
     /// The batch whose manifest has begun and not ended.
     building: Option<u32>,
-    end: Option<End>,
+    end: Option<TransferEnd>,
 }
 
 impl Listing {
     /// Handles a message that is about to be processed.
     ///
     /// # Errors
-    /// [`Error::Violation`] if it announces more after everything, unless it is something that `comes_again`: the user may
+    /// [`Error::ProtocolViolation`] if it announces more after everything, unless it is something that `comes_again`: the user may
     /// have been shown a complete list, and agreed to that.
     pub(super) fn on_message(
         &mut self,
@@ -53,7 +53,7 @@ impl Listing {
         comes_again: impl Fn(&ManifestPart) -> bool,
     ) -> Result<(), Error> {
         if self.extent == Extent::Complete && matches!(message, Message::Manifest(part) if !comes_again(part)) {
-            return Err(Error::Violation("it announces more after the end of its list".to_owned()));
+            return Err(Error::ProtocolViolation("it announces more after the end of its list".to_owned()));
         }
         self.extent = self.extent.after(message);
         Ok(())
@@ -70,12 +70,12 @@ impl Listing {
     }
 
     /// Handles the last message.
-    pub(super) const fn on_end(&mut self, end: End) {
+    pub(super) const fn on_end(&mut self, end: TransferEnd) {
         self.end = Some(end);
     }
 
     /// Returns the last message, if it has arrived.
-    pub(super) const fn end(&self) -> Option<End> {
+    pub(super) const fn end(&self) -> Option<TransferEnd> {
         self.end
     }
 }
@@ -92,7 +92,8 @@ mod tests {
     #[test]
     fn a_list_is_complete_with_the_batch_after_scanned_or_with_the_end() {
         let manifest = |last| Message::Manifest(part(0, last, false));
-        let end = Message::End(End { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() });
+        let end =
+            Message::End(TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() });
         assert!(!is_all(&[manifest(true)]) && !is_all(&[Message::Scanned]));
         assert!(!is_all(&[Message::Scanned, manifest(false)]));
         assert!(is_all(&[manifest(false), Message::Scanned, manifest(true)]) && is_all(&[end]));
@@ -106,7 +107,7 @@ mod tests {
         announce(Message::Manifest(part(0, true, false))).unwrap();
         announce(Message::Accepted).unwrap();
         announce(Message::Manifest(part(1, true, true))).unwrap();
-        assert!(matches!(announce(Message::Manifest(part(1, true, false))), Err(Error::Violation(_))));
+        assert!(matches!(announce(Message::Manifest(part(1, true, false))), Err(Error::ProtocolViolation(_))));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::files::{Batch, Kind, TreeObject, Voided, Wanted};
-use crate::messages::{ListChunks, Wants};
+use crate::files::{Batch, EntryKind, InvalidatedFile, TreeObject, Wanted};
+use crate::messages::{ListChunks, WantedPart};
 
 /// Maximum number of ranges that a receiver may want of a batch, beyond two for each entry: for long files that it
 /// holds in scattered parts.
@@ -38,14 +38,14 @@ pub(super) struct SentBatch {
     again: bool,
     /// Entries whose files changed while they were read.
     voided: BTreeSet<u32>,
-    phase: Phase,
+    phase: BatchState,
 }
 
 /// State of a batch.
 #[derive(Debug)]
-enum Phase {
+enum BatchState {
     /// The receiver has not yet listed all that it wants.
-    Asked,
+    AwaitingWanted,
     /// The wanted ranges are known, and other batches go first.
     Ready,
     /// Its object is being sent.
@@ -62,8 +62,8 @@ impl SentBatch {
     /// Creates one whose object is not open.
     pub(super) fn new(batch: Arc<Batch>, choice: Choice, again: bool) -> Self {
         let (wanted, phase) = match choice {
-            Choice::Receiver => (Wanted::none(), Phase::Asked),
-            Choice::Listed | Choice::None => (Wanted::all(), Phase::Ready),
+            Choice::Receiver => (Wanted::none(), BatchState::AwaitingWanted),
+            Choice::Listed | Choice::None => (Wanted::all(), BatchState::Ready),
         };
         let needed = (choice == Choice::Listed).then(|| (Wanted::none(), false));
         Self { batch, wanted, needed, pieces: 0, is_listed: false, again, voided: BTreeSet::new(), phase }
@@ -93,12 +93,12 @@ impl SentBatch {
     /// that need not be sent, once that is known.
     ///
     /// # Errors
-    /// [`Error::Violation`] if the ranges are not asked for, overlap or are too many.
-    pub(super) fn on_wants(&mut self, wants: &Wants, is_early: bool) -> Result<u64, Error> {
-        let broken = |what: &str| Error::Violation(format!("it {what} batch {}", wants.batch));
+    /// [`Error::ProtocolViolation`] if the ranges are not asked for, overlap or are too many.
+    pub(super) fn on_wants(&mut self, wants: &WantedPart, is_early: bool) -> Result<u64, Error> {
+        let broken = |what: &str| Error::ProtocolViolation(format!("it {what} batch {}", wants.batch));
         let is_due = match &self.needed {
             Some((_, is_all)) => !is_all,
-            None => matches!(self.phase, Phase::Asked),
+            None => matches!(self.phase, BatchState::AwaitingWanted),
         };
         if !is_due {
             return Err(broken("lists twice what it wants of"));
@@ -118,7 +118,7 @@ impl SentBatch {
         if let Some((_, is_all)) = &mut self.needed {
             *is_all = wants.last;
         } else if wants.last {
-            self.phase = Phase::Ready;
+            self.phase = BatchState::Ready;
             return Ok(self.batch.length - self.length());
         }
         Ok(0)
@@ -127,11 +127,11 @@ impl SentBatch {
     /// Checks that chunks of its files may be listed, which is so once.
     ///
     /// # Errors
-    /// [`Error::Violation`] if they may not.
+    /// [`Error::ProtocolViolation`] if they may not.
     pub(super) fn on_list(&mut self, asked: &ListChunks, dry_run: bool) -> Result<(), Error> {
-        let broken = |what: &str| Error::Violation(format!("it asks for chunks of {what} {}", asked.batch));
+        let broken = |what: &str| Error::ProtocolViolation(format!("it asks for chunks of {what} {}", asked.batch));
         let was_listed = std::mem::replace(&mut self.is_listed, true);
-        if !matches!(self.phase, Phase::Asked) || self.pieces > 0 || was_listed {
+        if !matches!(self.phase, BatchState::AwaitingWanted) || self.pieces > 0 || was_listed {
             return Err(broken("what is no longer open of batch"));
         }
         if dry_run {
@@ -139,33 +139,33 @@ impl SentBatch {
         }
         let is_file = |entry: &u32| {
             let entry = self.batch.entries.get(*entry as usize);
-            entry.is_some_and(|entry| matches!(entry.kind, Kind::File { .. }))
+            entry.is_some_and(|entry| matches!(entry.kind, EntryKind::File { .. }))
         };
         if asked.entries.iter().all(is_file) { Ok(()) } else { Err(broken("what is no file of batch")) }
     }
 
     /// Whether it waits only for others to be sent.
     pub(super) const fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
+        matches!(self.phase, BatchState::Ready)
     }
 
     /// Whether its object is open.
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open { .. })
+        matches!(self.phase, BatchState::Open { .. })
     }
 
     /// Opens its object, which is not sent if there is nothing to send.
     pub(super) fn open(&mut self, object: Arc<dyn TreeObject>, is_nothing: bool) {
         let digested = if is_nothing { self.length() } else { 0 };
-        self.phase = Phase::Open { object, digested, is_sent: is_nothing };
+        self.phase = BatchState::Open { object, digested, is_sent: is_nothing };
     }
 
     /// Handles the digest of so many bytes; returns the files that their reading has shown to have changed.
     ///
     /// # Errors
     /// [`Error::Internal`] if the object is not open.
-    pub(super) fn on_digest(&mut self, bytes: u64) -> Result<Vec<Voided>, Error> {
-        let Phase::Open { object, digested, .. } = &mut self.phase else {
+    pub(super) fn on_digest(&mut self, bytes: u64) -> Result<Vec<InvalidatedFile>, Error> {
+        let BatchState::Open { object, digested, .. } = &mut self.phase else {
             return Err(Error::Internal("a digest of a batch that is not open"));
         };
         *digested += bytes;
@@ -180,30 +180,32 @@ impl SentBatch {
     /// [`Error::Internal`] if the object is not open.
     pub(super) const fn on_sent(&mut self) -> Result<(), Error> {
         match &mut self.phase {
-            Phase::Open { is_sent, .. } => {
+            BatchState::Open { is_sent, .. } => {
                 *is_sent = true;
                 Ok(())
             }
-            Phase::Asked | Phase::Ready => Err(Error::Internal("a batch was sent that was not open")),
+            BatchState::AwaitingWanted | BatchState::Ready => {
+                Err(Error::Internal("a batch was sent that was not open"))
+            }
         }
     }
 
     /// Whether bytes of its object are still to arrive.
     pub(super) const fn is_crossing(&self) -> bool {
-        matches!(self.phase, Phase::Open { is_sent: false, .. })
+        matches!(self.phase, BatchState::Open { is_sent: false, .. })
     }
 
     /// Returns its object, once that is open.
     pub(super) fn object(&self) -> Option<&dyn TreeObject> {
         match &self.phase {
-            Phase::Open { object, .. } => Some(&**object),
-            Phase::Asked | Phase::Ready => None,
+            BatchState::Open { object, .. } => Some(&**object),
+            BatchState::AwaitingWanted | BatchState::Ready => None,
         }
     }
 
     /// Whether all digests are written.
     pub(super) fn is_digested(&self) -> bool {
-        matches!(self.phase, Phase::Open { digested, .. } if digested == self.length())
+        matches!(self.phase, BatchState::Open { digested, .. } if digested == self.length())
     }
 
     /// Whether the whole object has arrived and all digests are written.
@@ -225,7 +227,7 @@ impl SentBatch {
         let needed = self.needed.as_ref().map_or(&self.wanted, |(needed, _)| needed);
         let mut wanted = needed.ranges(self.batch.length).peekable();
         for (number, entry) in (0..).zip(&self.batch.entries) {
-            let Kind::File { size, .. } = entry.kind else { continue };
+            let EntryKind::File { size, .. } = entry.kind else { continue };
             let end = start + size;
             while wanted.next_if(|range| range.end <= start).is_some() {}
             if wanted.peek().is_none_or(|range| range.start >= end) {
@@ -244,7 +246,7 @@ pub(super) mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::files::{BatchSource, Root, ScanOptions, Scanner};
+    use crate::files::{BatchSource, Scanner, SourceItem, SourceOptions};
 
     /// A batch of two files of three bytes and a folder between them, and where it is from.
     pub(in crate::transfer::sending) fn scanned() -> (tempfile::TempDir, Scanner, Arc<Batch>) {
@@ -253,14 +255,14 @@ pub(super) mod tests {
         for name in ["a", "c"] {
             std::fs::write(here.path().join(name), "123").unwrap();
         }
-        let mut scanner = Scanner::new(vec![Root::contents(here.path())], ScanOptions::default()).unwrap();
+        let mut scanner = Scanner::new(vec![SourceItem::contents(here.path())], SourceOptions::default()).unwrap();
         let batch = Arc::new(scanner.next().unwrap());
         assert_eq!((batch.length, batch.entries.len()), (6, 3));
         (here, scanner, batch)
     }
 
-    pub(in crate::transfer::sending) fn wants(batch: u32, last: bool, range: Option<Range<u64>>) -> Wants {
-        Wants { batch, last, ranges: range.into_iter().collect() }
+    pub(in crate::transfer::sending) fn wants(batch: u32, last: bool, range: Option<Range<u64>>) -> WantedPart {
+        WantedPart { batch, last, ranges: range.into_iter().collect() }
     }
 
     #[test]
@@ -270,15 +272,15 @@ pub(super) mod tests {
             let mut sent = SentBatch::new(Arc::clone(&batch), choice, false);
             assert_eq!((sent.is_ready(), sent.length()), (choice == Choice::Listed, if left == 5 { 0 } else { 6 }));
             assert_eq!(sent.on_wants(&wants(0, false, Some(1..2)), false).unwrap(), 0);
-            assert!(matches!(sent.on_wants(&wants(0, false, Some(0..1)), false), Err(Error::Violation(_))));
-            assert!(matches!(sent.on_wants(&wants(0, false, Some(5..7)), false), Err(Error::Violation(_))));
+            assert!(matches!(sent.on_wants(&wants(0, false, Some(0..1)), false), Err(Error::ProtocolViolation(_))));
+            assert!(matches!(sent.on_wants(&wants(0, false, Some(5..7)), false), Err(Error::ProtocolViolation(_))));
             assert_eq!(sent.on_wants(&wants(0, true, None), false).unwrap(), left);
-            assert!(matches!(sent.on_wants(&wants(0, true, None), false), Err(Error::Violation(_))));
+            assert!(matches!(sent.on_wants(&wants(0, true, None), false), Err(Error::ProtocolViolation(_))));
             assert_eq!((sent.is_ready(), sent.length()), (true, 6 - left));
             assert_eq!(sent.files(), (vec![(b"a".to_vec(), 3)], 1));
         }
         let mut sent = SentBatch::new(batch, Choice::None, false);
-        assert!(matches!(sent.on_wants(&wants(0, true, None), false), Err(Error::Violation(_))));
+        assert!(matches!(sent.on_wants(&wants(0, true, None), false), Err(Error::ProtocolViolation(_))));
         assert_eq!(sent.files().0.len(), 2);
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::batch::{Choice, SentBatch};
 use crate::error::Error;
 use crate::files::Batch;
-use crate::messages::{ListChunks, MAX_OPEN_BATCHES, ManifestPart, Wants, manifest_parts};
+use crate::messages::{ListChunks, MAX_OPEN_BATCHES, ManifestPart, WantedPart, manifest_parts};
 
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
 const MAX_OPEN: usize = 2;
@@ -17,7 +17,7 @@ const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 
 /// A batch whose manifest is being written, and the first entry of the next part.
 #[derive(Debug)]
-struct Opening {
+struct PendingManifest {
     batch: Arc<Batch>,
     next_entry: usize,
     choice: Choice,
@@ -30,7 +30,7 @@ struct Opening {
 pub(super) struct Batches {
     /// Whether nothing is sent of them.
     dry_run: bool,
-    opening: Option<Opening>,
+    opening: Option<PendingManifest>,
     begun: BTreeMap<u64, SentBatch>,
     /// Regular files of batches that the receiver has, and the bytes of their objects.
     files_over: u64,
@@ -62,7 +62,7 @@ impl Batches {
 
     /// Begins to write a manifest, when no other is being written.
     pub(super) fn begin(&mut self, batch: Arc<Batch>, choice: Choice, again: bool) {
-        self.opening = Some(Opening { batch, next_entry: 0, choice, again });
+        self.opening = Some(PendingManifest { batch, next_entry: 0, choice, again });
     }
 
     /// Returns the next part of the manifest that is being written, if any is, and its batch.
@@ -70,7 +70,7 @@ impl Batches {
     /// # Errors
     /// [`Error::Internal`] if it has no part.
     pub(super) fn next_part(&mut self) -> Result<Option<(ManifestPart, Arc<Batch>)>, Error> {
-        let Some(Opening { batch, next_entry, choice, again }) = self.opening.take() else { return Ok(None) };
+        let Some(PendingManifest { batch, next_entry, choice, again }) = self.opening.take() else { return Ok(None) };
         let part = manifest_parts(batch.number, batch.length, &batch.entries[next_entry..]).next();
         let whole = choice == Choice::Listed;
         let Some(part) = part.map(|part| ManifestPart { whole, again, ..part }) else {
@@ -80,7 +80,7 @@ impl Batches {
             self.begun.insert(batch.number.into(), SentBatch::new(Arc::clone(&batch), choice, again));
         } else {
             let next_entry = next_entry + part.entries.len();
-            self.opening = Some(Opening { batch: Arc::clone(&batch), next_entry, choice, again });
+            self.opening = Some(PendingManifest { batch: Arc::clone(&batch), next_entry, choice, again });
         }
         Ok(Some((part, batch)))
     }
@@ -88,10 +88,10 @@ impl Batches {
     /// Checks that the receiver can have stored a batch. It has if that is no longer here.
     ///
     /// # Errors
-    /// [`Error::Violation`] if it cannot.
+    /// [`Error::ProtocolViolation`] if it cannot.
     pub(super) fn on_stored(&self, number: u32) -> Result<(), Error> {
         if self.begun.get(&number.into()).is_some_and(|begun| !begun.may_be_stored(self.dry_run)) {
-            return Err(Error::Violation(format!("it stores batch {number} before that is sent")));
+            return Err(Error::ProtocolViolation(format!("it stores batch {number} before that is sent")));
         }
         Ok(())
     }
@@ -107,9 +107,9 @@ impl Batches {
     /// Takes ranges that the receiver wants, which may be too early: before the chunks that it has asked for.
     ///
     /// # Errors
-    /// [`Error::Violation`].
-    pub(super) fn on_wants(&mut self, wants: &Wants, is_early: bool) -> Result<(), Error> {
-        let unknown = || Error::Violation(format!("it wants ranges of unknown batch {}", wants.batch));
+    /// [`Error::ProtocolViolation`].
+    pub(super) fn on_wants(&mut self, wants: &WantedPart, is_early: bool) -> Result<(), Error> {
+        let unknown = || Error::ProtocolViolation(format!("it wants ranges of unknown batch {}", wants.batch));
         self.present += self.begun.get_mut(&wants.batch.into()).ok_or_else(unknown)?.on_wants(wants, is_early)?;
         Ok(())
     }
@@ -117,9 +117,9 @@ impl Batches {
     /// Returns the batch whose chunks the receiver asks for.
     ///
     /// # Errors
-    /// [`Error::Violation`] if it may not.
+    /// [`Error::ProtocolViolation`] if it may not.
     pub(super) fn on_list(&mut self, asked: &ListChunks) -> Result<Arc<Batch>, Error> {
-        let unknown = || Error::Violation(format!("it asks for chunks of unknown batch {}", asked.batch));
+        let unknown = || Error::ProtocolViolation(format!("it asks for chunks of unknown batch {}", asked.batch));
         let begun = self.begun.get_mut(&asked.batch.into()).ok_or_else(unknown)?;
         begun.on_list(asked, self.dry_run)?;
         Ok(Arc::clone(begun.batch()))

@@ -6,8 +6,8 @@ use std::time::Duration;
 use net::Rate;
 
 use crate::ticket::Role;
-use crate::transfer::headway::Patience;
 use crate::transfer::options::TransferOptions;
+use crate::transfer::peer_progress::ProgressTimeouts;
 use crate::transfer::trace::Trace;
 
 /// How the connection of a session was established.
@@ -23,7 +23,7 @@ pub(in crate::transfer) enum Origin {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::transfer) enum Acquaintance {
     /// By a ticket that was passed on. One that connected to this side may make no progress for this long.
-    Ticket(Patience),
+    Ticket(ProgressTimeouts),
     /// It is this user's own process, which a login has started; running the same command again finds it.
     Login,
 }
@@ -41,7 +41,7 @@ pub(in crate::transfer) struct SessionConfig {
 impl SessionConfig {
     /// Whether this side sends the files.
     pub(super) fn sends(&self) -> bool {
-        self.role == Role::Sends
+        self.role == Role::Sender
     }
 
     /// Whether this side connected to the peer.
@@ -55,7 +55,7 @@ impl SessionConfig {
     }
 
     /// Returns how long the peer may make no progress; `None` for one that this side has chosen.
-    pub(super) const fn patience(&self) -> Option<Patience> {
+    pub(super) const fn patience(&self) -> Option<ProgressTimeouts> {
         match (&self.origin, self.acquaintance) {
             (Origin::Accepted, Acquaintance::Ticket(patience)) => Some(patience),
             (Origin::Connected { .. }, _) | (_, Acquaintance::Login) => None,

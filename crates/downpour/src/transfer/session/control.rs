@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
-use crate::messages::{Message, MessageReader, Strain};
+use crate::messages::{HostPressure, Message, MessageReader};
 
 /// Bytes of the control stream that may be outstanding before another part of a manifest is written or processed.
 const MAX_BACKLOG: usize = 512 << 10;
@@ -30,7 +30,7 @@ impl ControlStream {
     ///
     /// # Errors
     /// A malformed message.
-    pub(super) fn on_bytes(&mut self, mut bytes: &[u8], mut strain: impl FnMut(Strain)) -> Result<(), Error> {
+    pub(super) fn on_bytes(&mut self, mut bytes: &[u8], mut strain: impl FnMut(HostPressure)) -> Result<(), Error> {
         self.unreleased += bytes.len();
         while let Some(message) = self.reader.next(&mut bytes)? {
             match message {
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_is_said_of_the_moment_overtakes_what_waits() {
         let mut control = ControlStream::default();
-        let strain = Strain { memory: true, overflowed: 7 };
+        let strain = HostPressure { memory: true, overflowed: 7 };
         let mut said = Vec::new();
         let mut sent = bytes(&[Message::Accepted, Message::Strain(strain)]);
         control.on_bytes(&sent, |strain| said.push(strain)).unwrap();

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use net::Stats;
-use transport::{Connector, floor};
+use transport::{ConnectingSide, transfer_floor};
 
 use super::{Session, TICK};
 use crate::error::{Closing, Error};
 use crate::ticket::Role;
 use crate::transfer::TransferEvent;
 use crate::transfer::connection_figures::{ConnectionFigures, counted, path_share, share};
-use crate::transfer::step::{Input, Step};
+use crate::transfer::input::{Input, SideInput};
 use crate::transfer::summary::{Attempts, Summary};
 use crate::transfer::totals::Totals;
 
@@ -28,8 +28,8 @@ impl Session {
         self.stopwatch.stop(runtime::now());
         // A transfer that is complete does not fail because of its peer's silence.
         let (is_news, _) = self.take_stats();
-        if is_news && self.config.role == Role::Receives {
-            self.tell_strain();
+        if is_news && self.config.role == Role::Receiver {
+            self.send_pressure();
         }
     }
 
@@ -44,7 +44,7 @@ impl Session {
             // A final progress report.
             self.tell_progress();
             if let Some(why) = self.recording.lost() {
-                self.events.tell(TransferEvent::Note(why));
+                self.events.tell(TransferEvent::UserNote(why));
             }
         }
         result.and_then(|done| self.summary(done))
@@ -74,7 +74,7 @@ impl Session {
             let deadline = lingers_until(since, heard);
             match runtime::recv_timeout(&self.inputs, deadline.saturating_duration_since(runtime::now()).min(TICK)) {
                 // Later events do not change the result.
-                Ok(Input::Step(Step::Network(event))) => drop(self.on_network(event)),
+                Ok(Input::Step(SideInput::Network(event))) => drop(self.on_network(event)),
                 Ok(_) => {}
                 Err(_) => {
                     // The summary needs the counters, and the deadline depends on when the peer was last heard.
@@ -97,8 +97,8 @@ impl Session {
         };
         let connection = &stats.connection;
         let wire_bytes = match self.config.role {
-            Role::Sends => connection.packets.bytes_sent,
-            Role::Receives | Role::Tunnels | Role::Streams => connection.packets.bytes_received,
+            Role::Sender => connection.packets.bytes_sent,
+            Role::Receiver | Role::Tunnel | Role::Streams => connection.packets.bytes_received,
         };
         Attempts {
             since: Some(self.stopwatch.started()),
@@ -114,8 +114,8 @@ impl Session {
     /// know.
     fn overflowed(&self, stats: &Stats) -> Option<u64> {
         match self.config.role {
-            Role::Receives | Role::Tunnels | Role::Streams => stats.overflowed,
-            Role::Sends => self.peer.counts_overflow().then_some(self.strains.of_both().1.overflowed),
+            Role::Receiver | Role::Tunnel | Role::Streams => stats.socket_drops,
+            Role::Sender => self.peer.counts_overflow().then_some(self.strains.of_both().1.overflowed),
         }
     }
 
@@ -147,10 +147,10 @@ impl Session {
         let sends = self.config.sends();
         // The actual loss, not the engine's forecast.
         let lost = connection.packets.lost as f64 / connection.packets.sent.max(1) as f64;
-        let connector = if self.config.has_connected() { Connector::Sender } else { Connector::Receiver };
+        let connector = if self.config.has_connected() { ConnectingSide::Sender } else { ConnectingSide::Receiver };
         // Only the side that sends much knows the loss and the configured rate.
         let told = self.config.fixed_rate().zip(connection.path.min_rtt).filter(|_| sends);
-        let least = told.map(|(rate, rtt)| floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
+        let least = told.map(|(rate, rtt)| transfer_floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.symbols.source + connection.symbols.resent + connection.symbols.repair;
         ConnectionFigures {
             repair_share: share(connection.symbols.repair, symbols).filter(|_| sends),
@@ -177,8 +177,8 @@ mod tests {
     use net::PIPE_PEER;
 
     use super::*;
-    use crate::transfer::headway::Patience;
     use crate::transfer::mailbox::Mailbox;
+    use crate::transfer::peer_progress::ProgressTimeouts;
     use crate::transfer::session::config::{Acquaintance, Origin, SessionConfig};
     use crate::transfer::session::peer::{Peer, application};
     use crate::transfer::summary::NameCounts;
@@ -187,7 +187,7 @@ mod tests {
     /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has left does
     /// not.
     #[test]
-    fn a_side_lingers_while_the_peer_is_heard() {
+    fn close_lingers_while_peer_active() {
         let since = Instant::now();
         let after = |heard: Option<u64>| {
             let heard = heard.map(|seconds| since + Duration::from_secs(seconds));
@@ -209,15 +209,15 @@ mod tests {
         let options = transport::ConnectOptions::new(vec![PIPE_PEER]);
         let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
         let config = SessionConfig {
-            role: Role::Receives,
+            role: Role::Receiver,
             origin: Origin::Accepted,
             options: TransferOptions::default(),
             trace: None,
-            acquaintance: Acquaintance::Ticket(Patience::default()),
+            acquaintance: Acquaintance::Ticket(ProgressTimeouts::default()),
         };
         let (events, _transfer) = Transfer::new();
         let mut session = Session::new(connection, events, config, inputs, Instant::now()).unwrap();
-        session.peer = Peer::new(PIPE_PEER, &application(Role::Sends, false, false), Role::Receives).unwrap();
+        session.peer = Peer::new(PIPE_PEER, &application(Role::Sender, false, false), Role::Receiver).unwrap();
         session.control.on_written(1);
         let summary = session
             .conclude(Ok(Totals { names: NameCounts { files: 1, ..NameCounts::default() }, ..Totals::default() }))

@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::transfer::step::Lives;
+use crate::transfer::input::OnAlive;
 
 /// How long a peer whose place another one wants may be silent while it owes a response: long enough for several
 /// probes.
 const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// Another peer that wants the place of this one.
-struct Rival {
+struct Takeover {
     /// When this peer was asked for a sign of life, and the bytes received by then.
     asked: Option<(Instant, u64)>,
-    lives: Lives,
+    lives: OnAlive,
 }
 
 /// When the peer was last heard, and who wants its place.
@@ -22,7 +22,7 @@ pub(in crate::transfer) struct Liveness {
     heard: Option<Instant>,
     /// Bytes received from the peer.
     bytes: u64,
-    rival: Option<Rival>,
+    rival: Option<Takeover>,
 }
 
 impl Liveness {
@@ -40,8 +40,8 @@ impl Liveness {
 
     /// Handles another peer that wants the place of this one: `lives` is called when this one has been heard again.
     /// Further rivals give this peer no more time, and are answered with the first.
-    pub(super) fn on_rival(&mut self, lives: Lives) {
-        self.rival.get_or_insert(Rival { asked: None, lives });
+    pub(super) fn on_rival(&mut self, lives: OnAlive) {
+        self.rival.get_or_insert(Takeover { asked: None, lives });
     }
 
     /// Returns when something was last received from the peer.
@@ -58,7 +58,7 @@ impl Liveness {
     /// life.
     ///
     /// # Errors
-    /// [`Error::Vanished`] if it was asked and has not been heard since.
+    /// [`Error::ConnectionLost`] if it was asked and has not been heard since.
     pub(super) fn check(&mut self, now: Instant, in_flight: u64) -> Result<bool, Error> {
         let Some(rival) = &mut self.rival else { return Ok(false) };
         match rival.asked {
@@ -69,7 +69,7 @@ impl Liveness {
             Some((_, before)) if self.bytes > before => self.rival.take().into_iter().for_each(|rival| (rival.lives)()),
             // Only while something is in flight does the peer owe a response.
             Some((since, _)) if in_flight > 0 && now.saturating_duration_since(since) >= PROOF_OF_LIFE => {
-                return Err(Error::Vanished);
+                return Err(Error::ConnectionLost);
             }
             Some(_) => {}
         }
@@ -95,7 +95,7 @@ mod tests {
         assert!(liveness.is_contested() && liveness.check(at(0), 1).unwrap());
         assert!(!liveness.check(at(1_999), 1).unwrap());
         assert!(!liveness.check(at(3_000), 0).unwrap(), "it owes nothing");
-        assert!(matches!(liveness.check(at(3_000), 1), Err(Error::Vanished)));
+        assert!(matches!(liveness.check(at(3_000), 1), Err(Error::ConnectionLost)));
         assert!(heard.try_recv().is_err());
         liveness.on_bytes(at(3_000), 101);
         assert!(!liveness.check(at(3_000), 1).unwrap() && !liveness.is_contested());

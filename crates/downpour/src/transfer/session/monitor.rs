@@ -6,17 +6,17 @@ use net::Stats;
 use transport::{ConnectionStats, Rate};
 
 use super::strains::Strains;
-use crate::transfer::bottleneck::{Overload, Watch};
+use crate::transfer::bottleneck::{LoadMonitor, Overload};
 use crate::transfer::progress::{Meter, Progress};
-use crate::transfer::totals::Counts;
+use crate::transfer::totals::SideProgress;
 
 /// What progress reports are made from.
 #[derive(Debug)]
 pub(in crate::transfer) struct Monitor {
     /// Counts as last reported.
-    counts: Counts,
+    counts: SideProgress,
     meter: Meter,
-    watch: Watch,
+    watch: LoadMonitor,
     overload: Overload,
 }
 
@@ -24,15 +24,15 @@ impl Monitor {
     /// Creates one of a session that begins now.
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            counts: Counts::default(),
+            counts: SideProgress::default(),
             meter: Meter::new(now),
-            watch: Watch::new(now),
+            watch: LoadMonitor::new(now),
             overload: Overload::default(),
         }
     }
 
     /// Takes the counts of a side.
-    pub(super) fn on_counts(&mut self, counts: Counts) {
+    pub(super) fn on_counts(&mut self, counts: SideProgress) {
         self.counts = counts;
     }
 
@@ -91,7 +91,12 @@ mod tests {
     fn what_was_present_is_done_and_has_no_goodput() {
         let start = Instant::now();
         let mut monitor = Monitor::new(start);
-        monitor.on_counts(Counts { bytes_done: 1_000, bytes_present: 5_000, bytes_underway: 250, ..Counts::default() });
+        monitor.on_counts(SideProgress {
+            bytes_done: 1_000,
+            bytes_present: 5_000,
+            bytes_underway: 250,
+            ..SideProgress::default()
+        });
         let second = Duration::from_secs(1);
         let mut progress =
             |sends| monitor.progress(start + second, &Stats::default(), &Strains::default(), sends, second);

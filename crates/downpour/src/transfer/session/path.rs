@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use net::PIPE_PEER;
-use transport::congestion::PathMemory;
+use transport::congestion::SavedPath;
 use transport::{ConnectionStats, Rate};
 
 use super::config::SessionConfig;
@@ -28,8 +28,8 @@ impl Path {
     }
 
     /// Takes out what an earlier transfer has learned of the path to `peer`, and returns it.
-    pub(super) fn recall(&mut self, peer: SocketAddr, config: &SessionConfig) -> Option<PathMemory> {
-        let is_told = config.role == Role::Receives || config.fixed_rate().is_some() || peer == PIPE_PEER;
+    pub(super) fn recall(&mut self, peer: SocketAddr, config: &SessionConfig) -> Option<SavedPath> {
+        let is_told = config.role == Role::Receiver || config.fixed_rate().is_some() || peer == PIPE_PEER;
         self.lease = config.options.paths.as_ref().filter(|_| !is_told)?.lease(peer);
         let memory = self.lease.as_ref()?.memory()?;
         // A rate that is known comes first.

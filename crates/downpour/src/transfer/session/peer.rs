@@ -12,10 +12,10 @@ use crate::ticket::Role;
 /// A receiver's flag: it may already hold some of the bytes, and lists what it wants of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
-/// Flag of a sender that understands [`Message::Untouched`](crate::messages::Message::Untouched).
+/// Flag of a sender that understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
 const HEARS_UNTOUCHED: u8 = 2;
 
-/// Flag of a side that understands [`Message::Strain`](crate::messages::Message::Strain).
+/// Flag of a side that understands [`Message::HostPressure`](crate::messages::Message::Strain).
 const HEARS_STRAIN: u8 = 4;
 
 /// Flag of a sender that lists the chunks of files:
@@ -40,9 +40,9 @@ const READS_CAUSES: u8 = 128;
 pub(in crate::transfer) fn application(role: Role, may_hold_some: bool, takes_again: bool) -> Vec<u8> {
     let again = if takes_again { TAKES_AGAIN } else { 0 };
     let flags = match role {
-        Role::Sends => HEARS_UNTOUCHED | LISTS_CHUNKS,
-        Role::Receives if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
-        Role::Receives | Role::Tunnels | Role::Streams => again,
+        Role::Sender => HEARS_UNTOUCHED | LISTS_CHUNKS,
+        Role::Receiver if may_hold_some => MAY_HOLD_SOME | TAKES_WHOLE | again,
+        Role::Receiver | Role::Tunnel | Role::Streams => again,
     };
     vec![TRANSFER, role as u8, flags | HEARS_STRAIN | KNOWS_REASONS | READS_CAUSES]
 }
@@ -65,7 +65,7 @@ impl Peer {
         match *application {
             [TRANSFER, theirs, _, ..] if theirs == role as u8 => Err(Error::WrongRole { both: role }),
             [TRANSFER, theirs, flags, ..] if theirs == role.other() as u8 => Ok(Self { address: Some(address), flags }),
-            _ => Err(Error::Version),
+            _ => Err(Error::VersionMismatch),
         }
     }
 
@@ -108,7 +108,7 @@ impl Peer {
         }
     }
 
-    /// Whether the sender understands [`Message::Untouched`](crate::messages::Message::Untouched).
+    /// Whether the sender understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
     pub(in crate::transfer) const fn hears_untouched(&self) -> bool {
         self.flags & HEARS_UNTOUCHED != 0
     }
@@ -118,7 +118,7 @@ impl Peer {
         self.flags & LISTS_CHUNKS != 0
     }
 
-    /// Whether the peer understands [`Message::Strain`](crate::messages::Message::Strain).
+    /// Whether the peer understands [`Message::HostPressure`](crate::messages::Message::Strain).
     pub(super) const fn hears_strain(&self) -> bool {
         self.flags & HEARS_STRAIN != 0
     }
@@ -137,16 +137,16 @@ mod tests {
     fn a_peer_is_capable_of_what_it_says() {
         let none = Peer::default();
         assert!(none.address().is_none() && !none.hears_strain() && !none.may_hold_some());
-        let receiver = Peer::new(PIPE_PEER, &application(Role::Receives, true, false), Role::Sends).unwrap();
+        let receiver = Peer::new(PIPE_PEER, &application(Role::Receiver, true, false), Role::Sender).unwrap();
         assert!(receiver.may_hold_some() && receiver.takes_whole() && receiver.knows_reasons());
         assert!(!receiver.takes_again() && !receiver.hears_untouched() && !receiver.lists_chunks());
         assert!(receiver.hears_strain() && !receiver.counts_overflow(), "over pipes");
         let address = "192.0.2.1:1".parse().unwrap();
-        let sender = Peer::new(address, &application(Role::Sends, false, false), Role::Receives).unwrap();
+        let sender = Peer::new(address, &application(Role::Sender, false, false), Role::Receiver).unwrap();
         assert!(sender.hears_untouched() && sender.lists_chunks() && sender.counts_overflow());
-        let later = [application(Role::Sends, false, false), vec![0xff; 9]].concat();
-        assert!(Peer::new(address, &later, Role::Receives).unwrap().reads_causes());
-        assert!(Peer::new(address, &later[..2], Role::Receives).is_err());
+        let later = [application(Role::Sender, false, false), vec![0xff; 9]].concat();
+        assert!(Peer::new(address, &later, Role::Receiver).unwrap().reads_causes());
+        assert!(Peer::new(address, &later[..2], Role::Receiver).is_err());
         assert!(!sender.may_hold_some() && sender.address() == Some(address));
     }
 
@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn a_peer_that_would_do_the_same_or_speaks_something_else_is_refused() {
-        let of = |application: &[u8]| Peer::new(PIPE_PEER, application, Role::Sends);
-        let same = application(Role::Sends, false, false);
-        assert!(matches!(of(&same), Err(Error::WrongRole { both: Role::Sends })));
-        for other in [&[][..], &[TRANSFER], &[TRANSFER, Role::Receives as u8], &[1, Role::Receives as u8, 0]] {
-            assert!(matches!(of(other), Err(Error::Version)));
+        let of = |application: &[u8]| Peer::new(PIPE_PEER, application, Role::Sender);
+        let same = application(Role::Sender, false, false);
+        assert!(matches!(of(&same), Err(Error::WrongRole { both: Role::Sender })));
+        for other in [&[][..], &[TRANSFER], &[TRANSFER, Role::Receiver as u8], &[1, Role::Receiver as u8, 0]] {
+            assert!(matches!(of(other), Err(Error::VersionMismatch)));
         }
     }
 }

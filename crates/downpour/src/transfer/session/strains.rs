@@ -2,14 +2,14 @@
 
 use net::Stats;
 
-use crate::messages::{Message, Strain};
+use crate::messages::{HostPressure, Message};
 use crate::transfer::memory_ticks::MemoryTicks;
 
 /// What holds this machine back, and what its peer says of its own.
 #[derive(Debug, Default)]
 pub(in crate::transfer) struct Strains {
-    ours: Strain,
-    theirs: Strain,
+    ours: HostPressure,
+    theirs: HostPressure,
     ticks: MemoryTicks,
 }
 
@@ -17,15 +17,15 @@ impl Strains {
     /// Handles the latest statistics; returns whether the peer would learn something new from them.
     pub(super) fn on_stats(&mut self, stats: &Stats) -> bool {
         let before = self.ours;
-        self.ours = Strain {
+        self.ours = HostPressure {
             memory: stats.connection.memory_binds,
-            overflowed: stats.overflowed.unwrap_or(self.ours.overflowed),
+            overflowed: stats.socket_drops.unwrap_or(self.ours.overflowed),
         };
         self.ours != before
     }
 
     /// Handles what the peer says of its own machine.
-    pub(super) const fn on_peer(&mut self, theirs: Strain) {
+    pub(super) const fn on_peer(&mut self, theirs: HostPressure) {
         self.theirs = theirs;
     }
 
@@ -35,7 +35,7 @@ impl Strains {
     }
 
     /// Returns what holds this machine back, and the peer's.
-    pub(super) const fn of_both(&self) -> (&Strain, &Strain) {
+    pub(super) const fn of_both(&self) -> (&HostPressure, &HostPressure) {
         (&self.ours, &self.theirs)
     }
 
@@ -53,21 +53,21 @@ impl Strains {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::memory_ticks::Bound;
+    use crate::transfer::memory_ticks::Side;
 
     #[test]
     fn only_what_has_changed_is_news() {
         let mut strains = Strains::default();
-        let mut stats = Stats { overflowed: Some(0), ..Stats::default() };
+        let mut stats = Stats { socket_drops: Some(0), ..Stats::default() };
         assert!(!strains.on_stats(&stats));
-        stats.overflowed = Some(3);
+        stats.socket_drops = Some(3);
         stats.connection.memory_binds = true;
         assert_eq!([strains.on_stats(&stats), strains.on_stats(&stats)], [true, false]);
         // A kernel that does not tell has dropped as many as before.
-        stats.overflowed = None;
+        stats.socket_drops = None;
         assert!(!strains.on_stats(&stats));
-        assert_eq!(strains.of_both().0, &Strain { memory: true, overflowed: 3 });
+        assert_eq!(strains.of_both().0, &HostPressure { memory: true, overflowed: 3 });
         strains.on_tick();
-        assert_eq!(strains.ticks().bound(), Some(Bound::Here));
+        assert_eq!(strains.ticks().bound(), Some(Side::Here));
     }
 }

@@ -18,26 +18,26 @@ async fn stopped(mut send: SendStream) {
 }
 
 /// The near end's answer.
-async fn answered(stream: Stream) -> (Answer, RecvStream, SendStream) {
+async fn answered(stream: Stream) -> (ConnectReply, RecvStream, SendStream) {
     let (mut recv, send) = stream.into_split();
-    (Answer::read(&mut recv).await.unwrap(), recv, send)
+    (ConnectReply::read(&mut recv).await.unwrap(), recv, send)
 }
 
 /// A connection of a program here, and the wish for it as it arrives over there.
 async fn wanted(port: u16, far: &Connection) -> (TcpStream, Stream) {
     let client = dial(port).await;
     let mut wished = far.accept().await.unwrap();
-    Wish::read(&mut wished).await.unwrap();
+    ConnectRequest::read(&mut wished).await.unwrap();
     (client, wished)
 }
 
 #[tokio::test]
 async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() {
     let server = serve(echo).await;
-    let mut ends = Ends::new(vec![Destination::Place(tcp("127.0.0.1", server))]).await;
+    let mut ends = Ends::new(vec![ForwardTarget::Place(tcp("127.0.0.1", server))]).await;
     let far = ends.only_here().await;
-    let place = Wish::Place(tcp("127.0.0.1", server)).encode().unwrap();
-    let listener = |number| Wish::Listener(number).encode().unwrap();
+    let place = ConnectRequest::Place(tcp("127.0.0.1", server)).encode().unwrap();
+    let listener = |number| ConnectRequest::Listener(number).encode().unwrap();
     let refusals = [
         (place, Refusal::Forbidden),
         (listener(1), Refusal::Forbidden),
@@ -46,16 +46,19 @@ async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() 
     ];
     for (beginning, expected) in refusals {
         let (answer, _, send) = answered(say(&far, &beginning).await).await;
-        assert!(matches!(answer, Answer::Refused(refusal, _) if refusal == expected), "{beginning:?}: {answer:?}");
+        assert!(
+            matches!(answer, ConnectReply::Refused(refusal, _) if refusal == expected),
+            "{beginning:?}: {answer:?}"
+        );
         stopped(send).await;
     }
     // Streams that end, or break off, in the middle of a wish.
     let mut ended = say(&far, &[1, 0]).await;
     ended.finish();
-    assert!(matches!(answered(ended).await.0, Answer::Refused(Refusal::Failed, _)));
+    assert!(matches!(answered(ended).await.0, ConnectReply::Refused(Refusal::Failed, _)));
     let (mut recv, mut send) = say(&far, &[1, 0]).await.into_split();
     send.reset(7);
-    assert!(matches!(Answer::read(&mut recv).await.unwrap(), Answer::Refused(Refusal::Failed, _)));
+    assert!(matches!(ConnectReply::read(&mut recv).await.unwrap(), ConnectReply::Refused(Refusal::Failed, _)));
     let of_there = || ends.here.counts.connections().map(|(_, figures)| figures)[Origin::There as usize];
     assert_eq!((of_there().refused, of_there().total()), (6, 6));
     let mut granted = say(&far, &[&listener(0)[..], b"hello"].concat()).await;
@@ -63,7 +66,7 @@ async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() 
     let (answer, mut recv, _) = answered(granted).await;
     let mut echoed = String::new();
     recv.read_to_string(&mut echoed).await.unwrap();
-    assert_eq!((answer, echoed.as_str()), (Answer::Connected, "hello"));
+    assert_eq!((answer, echoed.as_str()), (ConnectReply::Connected, "hello"));
     assert_eq!((of_there().refused, of_there().opened), (6, 1));
 }
 
@@ -71,7 +74,7 @@ async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() 
 async fn an_answer_that_is_none_resets_its_connection_alone() {
     let mut ends = Ends::new(vec![]).await;
     let far = ends.only_here().await;
-    let port = ends.listen(Destination::Place(tcp("far.example", 80)));
+    let port = ends.listen(ForwardTarget::Place(tcp("far.example", 80)));
     let (mut other, mut other_wished) = wanted(port, &far).await;
     for beginning in [&[][..], &[3, 0], &[3, 0xff, 0xff]] {
         let (mut client, mut wished) = wanted(port, &far).await;
@@ -79,7 +82,7 @@ async fn an_answer_that_is_none_resets_its_connection_alone() {
         wished.finish();
         assert_eq!(broken(&mut client).await, io::ErrorKind::ConnectionReset, "{beginning:?}");
     }
-    other_wished.write_all(&Answer::Connected.encode()).await.unwrap();
+    other_wished.write_all(&ConnectReply::Connected.encode()).await.unwrap();
     other_wished.finish();
     other.read_to_end(&mut Vec::new()).await.unwrap();
     let [here, _] = ends.here.counts.connections();
@@ -88,9 +91,9 @@ async fn an_answer_that_is_none_resets_its_connection_alone() {
 
 #[tokio::test]
 async fn wishes_beyond_the_bound_are_refused_at_once_and_leave_room_for_ones_own() {
-    let mut ends = Ends::new(vec![Destination::Socks]).await;
+    let mut ends = Ends::new(vec![ForwardTarget::Socks]).await;
     let far = ends.only_here().await;
-    let port = ends.listen(Destination::Place(tcp("far.example", 80)));
+    let port = ends.listen(ForwardTarget::Place(tcp("far.example", 80)));
     // They are not complete: each waits for the rest.
     let mut begun = Vec::new();
     for _ in 0..480 {
@@ -99,12 +102,12 @@ async fn wishes_beyond_the_bound_are_refused_at_once_and_leave_room_for_ones_own
     for _ in 0..20 {
         let (answer, ..) = answered(say(&far, &[3]).await).await;
         assert!(
-            matches!(&answer, Answer::Refused(Refusal::Failed, why) if why.contains("as there can be")),
+            matches!(&answer, ConnectReply::Refused(Refusal::Failed, why) if why.contains("as there can be")),
             "{answer:?}"
         );
     }
     let (mut client, mut wished) = wanted(port, &far).await;
-    wished.write_all(&[&Answer::Connected.encode()[..], b"hello"].concat()).await.unwrap();
+    wished.write_all(&[&ConnectReply::Connected.encode()[..], b"hello"].concat()).await.unwrap();
     wished.finish();
     let mut read = String::new();
     client.read_to_string(&mut read).await.unwrap();

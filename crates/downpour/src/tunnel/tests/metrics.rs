@@ -89,16 +89,16 @@ async fn connections_and_bytes_are_counted_while_they_go_on() {
     let before = scrape(metrics).await;
     assert_eq!(of_here(&before), [0.0; 7]);
     let server = serve(echo).await;
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     exchange(&mut dial(port).await, &pattern(100_000)).await.unwrap();
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
-    let refused = ends.listen(Destination::Place(tcp("127.0.0.1", closed)));
+    let refused = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", closed)));
     broken(&mut dial(refused).await).await;
     let greets = serve(async |mut socket: TcpStream| {
         socket.write_all(b"hello").await.unwrap();
         let _ = socket.read_to_end(&mut Vec::new()).await;
     });
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", greets.await)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", greets.await)));
     let mut hello = [0; 5];
     let [mut kept, mut cut] = [dial(port).await, dial(port).await];
     kept.read_exact(&mut hello).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_few_clients_are_served_at_once_and_others_wait() {
     waits.write_all(b"HEAD /metrics HTTP/1.0\r\n\r\n").await.unwrap();
     // Meanwhile the tunnel carries what it should.
     let server = serve(echo).await;
-    let port = ends.listen(Destination::Place(tcp("127.0.0.1", server)));
+    let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     exchange(&mut dial(port).await, b"hello").await.unwrap();
     let early = waits.try_read(&mut [0]).map_err(|error| error.kind());
     assert_eq!(early, Err(io::ErrorKind::WouldBlock));

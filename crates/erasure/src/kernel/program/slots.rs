@@ -1,6 +1,6 @@
 //! The operands of programs: slots in memory and the inputs.
 
-use super::sums::{Run, Targets, chain, combine, sums};
+use super::sums::{SumOperands, Targets, chain, combine, sums};
 use super::{Part, Program};
 use crate::kernel::Level;
 
@@ -86,7 +86,7 @@ impl Slots<'_> {
         let end = offset.checked_add(self.width);
         assert!(program.inputs <= inputs.symbols.len() as u64 && end.is_some_and(|end| end <= inputs.size), "inputs");
         let slots = self.bytes.as_mut_ptr();
-        let run = Run {
+        let run = SumOperands {
             bytes: self.width,
             first: slots,
             last: slots,
@@ -124,11 +124,11 @@ impl Slots<'_> {
         unsafe { sums(self.level, program.words(), run) }
     }
 
-    fn run_without_inputs(&self, program: &Program, last: *const u8, to: Targets) -> Run<'static> {
+    fn run_without_inputs(&self, program: &Program, last: *const u8, to: Targets) -> SumOperands<'static> {
         assert!(program.inputs <= 1, "a program without inputs");
         const ZEROS: &[&[u8]] = &[&[]];
         let first = self.bytes.as_ptr();
-        Run { bytes: self.width, first, last, inputs: ZEROS.as_ptr(), offset: 0, part: Part::All, to }
+        SumOperands { bytes: self.width, first, last, inputs: ZEROS.as_ptr(), offset: 0, part: Part::All, to }
     }
 
     /// The chain of RFC 6330's HDPC rows: with y doubled and slot j added at each step j, adds y to the two slots,

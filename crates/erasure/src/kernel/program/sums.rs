@@ -6,7 +6,7 @@ use crate::kernel::vector::Vector;
 
 /// The operands of a run over a program.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
+pub(super) struct SumOperands<'a> {
     /// Bytes of a slot.
     pub(super) bytes: usize,
     /// Slots of the first sources.
@@ -34,7 +34,7 @@ dispatch! {
     ///
     /// The words are a row of whole sums, each its header and as many sources as the header counts. Everything that
     /// they name exists in `run`, with `run.bytes` bytes.
-    pub(super) unsafe fn sums(words: &[u32], run: Run<'_>) = sums_body;
+    pub(super) unsafe fn sums(words: &[u32], run: SumOperands<'_>) = sums_body;
 }
 
 dispatch! {
@@ -70,13 +70,13 @@ macro_rules! by_registers {
 }
 
 #[inline(always)]
-unsafe fn sums_body<V: Vector>(words: &[u32], run: Run<'_>) {
+unsafe fn sums_body<V: Vector>(words: &[u32], run: SumOperands<'_>) {
     // SAFETY: the caller upholds the same contract.
     unsafe { by_registers!(run.bytes, sums_by::<V>(words, run)) }
 }
 
 #[inline(always)]
-unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: Run<'_>) {
+unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: SumOperands<'_>) {
     let mut at = words.as_ptr();
     let end = words.as_ptr_range().end;
     // SAFETY: a program is a row of whole sums; the caller guarantees that what they name exists.

@@ -192,7 +192,7 @@ fn run(target: u32, input: u32, first: u32, last: u32) {
 
 /// Numbers at the bounds, and the largest, whose bound does not fit its type.
 #[test]
-fn what_does_not_exist_is_refused() {
+fn kernel_program_out_of_range_rejected() {
     run(3, 1, 3, 3);
     for beyond in [4, u32::MAX] {
         for (target, input, first, last) in

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use store::{
-    Content, FileSink, FilesError, LocalSource, Mtime, Node, ReceiveSpec, Root, ScanOptions, TreeSource, TreeTarget,
+    Content, FileSink, FilesError, LocalSource, Mtime, Node, ReceiveRequest, SourceItem, SourceOptions, TreeSource,
+    TreeTarget,
 };
 use tempfile::TempDir;
 
@@ -55,13 +56,13 @@ impl Place for Local {
 }
 
 impl SourcePlace for Local {
-    fn source_of(&self, root: Root, options: ScanOptions) -> Result<Box<dyn TreeSource>, FilesError> {
+    fn source_of(&self, root: SourceItem, options: SourceOptions) -> Result<Box<dyn TreeSource>, FilesError> {
         Ok(Box::new(LocalSource::new(vec![root], options, false)?))
     }
 }
 
 impl TargetPlace for Local {
-    fn target_with(&self, spec: ReceiveSpec) -> Result<Arc<dyn TreeTarget>, FilesError> {
+    fn target_with(&self, spec: ReceiveRequest) -> Result<Arc<dyn TreeTarget>, FilesError> {
         Ok(Arc::new(FileSink::with_target(Arc::new(spec), true)?))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use store::{FilesError, MemoryStore, Mtime, Node, ReceiveSpec, Root, ScanOptions, TreeSource, TreeTarget};
+use store::{FilesError, MemoryStore, Mtime, Node, ReceiveRequest, SourceItem, SourceOptions, TreeSource, TreeTarget};
 
 use super::{Place, SourcePlace, TargetPlace};
 use crate::trees::Tree;
@@ -50,13 +50,13 @@ impl Place for Memory {
 }
 
 impl SourcePlace for Memory {
-    fn source_of(&self, root: Root, options: ScanOptions) -> Result<Box<dyn TreeSource>, FilesError> {
+    fn source_of(&self, root: SourceItem, options: SourceOptions) -> Result<Box<dyn TreeSource>, FilesError> {
         Ok(Box::new(self.0.source(vec![root], &options, false)?))
     }
 }
 
 impl TargetPlace for Memory {
-    fn target_with(&self, spec: ReceiveSpec) -> Result<Arc<dyn TreeTarget>, FilesError> {
+    fn target_with(&self, spec: ReceiveRequest) -> Result<Arc<dyn TreeTarget>, FilesError> {
         Ok(Arc::new(self.0.target(Arc::new(spec), true)?))
     }
 }

@@ -12,7 +12,7 @@ const MAX_HISTORY: usize = 4_096;
 
 /// The packets that arrived, as ranges, newest first.
 #[derive(Debug)]
-pub(super) struct Arrivals {
+pub(super) struct ReceivedRanges {
     packets: PacketFeedback,
     /// Number of most recent packet numbers that are remembered, whatever the sender has seen.
     remembered: u64,
@@ -42,7 +42,7 @@ pub enum ReceivedEcn {
     Ce,
 }
 
-impl Arrivals {
+impl ReceivedRanges {
     pub(super) fn new(choice: &FeedbackConfig) -> Self {
         let last = if let PacketFeedback::Last(LastPackets { packets }) = choice.packets { packets } else { 0 };
         let counted = if let FeedbackTiming::Every(counting) = choice.timing { counting.packets } else { 0 };
@@ -77,7 +77,7 @@ impl Arrivals {
     }
 
     /// Makes feedback name a packet that arrived at `at` from now on.
-    pub(super) fn name(&mut self, number: u64, at: Time) {
+    pub(super) fn record_received(&mut self, number: u64, at: Time) {
         match self.ranges.front_mut() {
             Some((_, high)) if number == *high + 1 => *high = number,
             Some((_, high)) if number <= *high => return self.name_late(number),
@@ -111,7 +111,7 @@ impl Arrivals {
 
     /// Returns the packets that feedback `number` names: those since the last feedback that the sender is known to have
     /// seen, or among the last packets.
-    pub(super) fn tell(&mut self, number: u64, now: Time) -> Option<PacketRanges> {
+    pub(super) fn report_ranges(&mut self, number: u64, now: Time) -> Option<PacketRanges> {
         let (_, largest) = *self.ranges.front()?;
         let delay_micros = micros(now.since(self.largest_at));
         let ranges = match self.packets {

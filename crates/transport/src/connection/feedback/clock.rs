@@ -1,8 +1,8 @@
 //! When to send feedback.
 
-use super::arrivals::Arrivals;
+use super::arrivals::ReceivedRanges;
 use crate::time::Time;
-use crate::wire::{Counting, FeedbackTiming, Heartbeat, MILLION, Spacing};
+use crate::wire::{FeedbackTiming, Heartbeat, MILLION, PacketCountTiming, Spacing};
 use std::time::Duration;
 
 /// With feedback every so many packets, a pause of this length between packets ends the wait for more: the sender may
@@ -84,7 +84,7 @@ impl FeedbackClock {
     }
 
     /// Handles the arrival of a packet, one of `arrivals`. `asks`: it asks for feedback.
-    pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, asks: bool, arrivals: &Arrivals) {
+    pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, asks: bool, arrivals: &ReceivedRanges) {
         self.received += u64::from(ip_bytes);
         if !asks {
             return;
@@ -199,8 +199,8 @@ impl FeedbackClock {
 
 /// Returns whether `unsaid` packets are enough to report (ttp II-B): n of them; n / 2, when the loss over the last n
 /// exceeds the threshold; more by the factor, when there is none. Checked when the next half of n is full.
-fn is_enough(counting: Counting, unsaid: u32, arrivals: &Arrivals) -> bool {
-    let Counting { packets, threshold, factor } = counting;
+fn is_enough(counting: PacketCountTiming, unsaid: u32, arrivals: &ReceivedRanges) -> bool {
+    let PacketCountTiming { packets, threshold, factor } = counting;
     if !unsaid.is_multiple_of(u32::from(packets / 2)) {
         return false;
     }

@@ -2,21 +2,21 @@
 
 mod arrivals;
 mod clock;
-mod withheld;
+mod deferred_acks;
 
 pub use arrivals::ReceivedEcn;
 
-use super::recv_flows::Progress;
+use super::recv_flows::RecvProgress;
 use crate::time::Time;
 use crate::wire::{self, FeedbackConfig, FlowId, PacketFeedback, SymbolId, expand};
-use arrivals::Arrivals;
+use arrivals::ReceivedRanges;
 use clock::FeedbackClock;
+use deferred_acks::DeferredAcks;
 use std::time::Duration;
-use withheld::Withheld;
 
 /// A packet whose content was accepted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived {
+pub(super) struct AcceptedPacket {
     pub(super) number: u64,
     pub(super) ecn: ReceivedEcn,
     pub(super) ip_bytes: u32,
@@ -31,9 +31,9 @@ pub(super) struct Arrived {
 pub(super) struct Feedback {
     /// The peer's choice.
     choice: FeedbackConfig,
-    arrivals: Arrivals,
+    arrivals: ReceivedRanges,
     /// Packets that are not named yet, if the sender wants them in order.
-    withheld: Option<Withheld>,
+    withheld: Option<DeferredAcks>,
     clock: FeedbackClock,
     /// Number of the last feedback. The wire carries its lower 32 bits.
     last: u64,
@@ -46,8 +46,8 @@ impl Feedback {
     pub(super) fn new(choice: FeedbackConfig, counts_on: bool) -> Self {
         Self {
             choice,
-            arrivals: Arrivals::new(&choice),
-            withheld: (choice.packets == PacketFeedback::InOrder).then(Withheld::default),
+            arrivals: ReceivedRanges::new(&choice),
+            withheld: (choice.packets == PacketFeedback::InOrder).then(DeferredAcks::default),
             clock: FeedbackClock::new(choice.timing),
             last: 0,
             highest: if counts_on { u64::MAX } else { u32::MAX.into() },
@@ -60,19 +60,19 @@ impl Feedback {
     }
 
     /// Handles a packet that was accepted and must be acknowledged.
-    pub(super) fn on_packet(&mut self, now: Time, packet: Arrived) {
-        let Arrived { number, ecn, ip_bytes, asks, behind_gap } = packet;
+    pub(super) fn on_packet(&mut self, now: Time, packet: AcceptedPacket) {
+        let AcceptedPacket { number, ecn, ip_bytes, asks, behind_gap } = packet;
         self.arrivals.count(number, ecn, asks, now);
         match behind_gap.zip(self.withheld.as_mut()) {
             Some((id, withheld)) => withheld.keep(id, number, now),
-            None => self.arrivals.name(number, now),
+            None => self.arrivals.record_received(number, now),
         }
         self.clock.on_packet(now, ip_bytes, asks, &self.arrivals);
     }
 
     /// Handles the flows' progress with what arrived.
-    pub(super) const fn on_progress(&mut self, progress: Progress) {
-        let Progress { written, caught_up, block_done, decoded, complete } = progress;
+    pub(super) const fn on_progress(&mut self, progress: RecvProgress) {
+        let RecvProgress { written, caught_up, block_done, decoded, complete } = progress;
         if written {
             self.clock.note();
         }
@@ -128,11 +128,11 @@ impl Feedback {
         self.last += 1;
         let number = self.last;
         if let Some(withheld) = &mut self.withheld {
-            withheld.release(gap, |number, at| self.arrivals.name(number, at));
+            withheld.release(gap, |number, at| self.arrivals.record_received(number, at));
         }
         let feedback = wire::Feedback {
             number: number as u32,
-            packets: self.arrivals.tell(number, now),
+            packets: self.arrivals.report_ranges(number, now),
             ecn: self.choice.ecn.then(|| self.arrivals.marks()),
             count: self.arrivals.tell_count(now),
             ..wire::Feedback::default()
@@ -163,7 +163,7 @@ impl Feedback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Counting, FeedbackTiming, LastPackets, Spacing};
+    use crate::wire::{FeedbackTiming, LastPackets, PacketCountTiming, Spacing};
 
     const RTT: Duration = Duration::from_millis(40);
 
@@ -175,8 +175,8 @@ mod tests {
         FeedbackConfig::everything(FeedbackTiming::EveryPacket)
     }
 
-    fn packet(number: u64) -> Arrived {
-        Arrived { number, ecn: ReceivedEcn::Ect0, ip_bytes: 1_500, asks: true, behind_gap: None }
+    fn packet(number: u64) -> AcceptedPacket {
+        AcceptedPacket { number, ecn: ReceivedEcn::Ect0, ip_bytes: 1_500, asks: true, behind_gap: None }
     }
 
     /// Where packets are named in order, a packet behind a gap is named once the gap is closed.
@@ -187,7 +187,7 @@ mod tests {
         assert!(feedback.is_in_order());
         let id = SymbolId { flow: FlowId(1), block: 0, esi: 2 };
         feedback.on_packet(at(1), packet(1));
-        feedback.on_packet(at(2), Arrived { behind_gap: Some(id), ..packet(3) });
+        feedback.on_packet(at(2), AcceptedPacket { behind_gap: Some(id), ..packet(3) });
         let ranges = |(_, frame): (u64, wire::Feedback)| frame.packets.map(|packets| packets.ranges);
         assert_eq!(ranges(feedback.frame(at(3), |_| Some((0, 1)))), Some(vec![(1, 1)]));
         assert_eq!(ranges(feedback.frame(at(4), |_| Some((0, 3)))), Some(vec![(3, 3), (1, 1)]));
@@ -204,13 +204,13 @@ mod tests {
             feedback.on_progress(progress);
             feedback.deadline(|| false)
         };
-        let none = Progress::default();
+        let none = RecvProgress::default();
         assert_eq!(due(none), None);
-        assert_eq!(due(Progress { written: true, ..none }), Some(at(11)), "a quarter of a round trip");
-        assert_eq!(due(Progress { caught_up: true, ..none }), Some(at(11)));
-        assert_eq!(due(Progress { block_done: true, ..none }), Some(at(11)));
-        assert_eq!(due(Progress { decoded: true, ..none }), Some(Time::ZERO), "at once");
-        assert_eq!(due(Progress { complete: true, ..none }), Some(Time::ZERO));
+        assert_eq!(due(RecvProgress { written: true, ..none }), Some(at(11)), "a quarter of a round trip");
+        assert_eq!(due(RecvProgress { caught_up: true, ..none }), Some(at(11)));
+        assert_eq!(due(RecvProgress { block_done: true, ..none }), Some(at(11)));
+        assert_eq!(due(RecvProgress { decoded: true, ..none }), Some(Time::ZERO), "at once");
+        assert_eq!(due(RecvProgress { complete: true, ..none }), Some(Time::ZERO));
     }
 
     /// The packets of a keystroke, its repair half a thirty-second of a round trip later among them, get one answer.
@@ -220,8 +220,8 @@ mod tests {
         let mut feedback = Feedback::new(FeedbackConfig { timing, ..everything() }, true);
         feedback.on_seen(0, RTT * 16);
         let key = |feedback: &mut Feedback, number, millis| {
-            feedback.on_packet(at(millis), Arrived { ip_bytes: 80, ..packet(number) });
-            feedback.on_progress(Progress { caught_up: true, block_done: true, ..Progress::default() });
+            feedback.on_packet(at(millis), AcceptedPacket { ip_bytes: 80, ..packet(number) });
+            feedback.on_progress(RecvProgress { caught_up: true, block_done: true, ..RecvProgress::default() });
             feedback.deadline(|| false)
         };
         assert_eq!(key(&mut feedback, 1, 1), Some(Time::ZERO), "the first at once");
@@ -232,14 +232,14 @@ mod tests {
         assert_eq!(key(&mut feedback, 4, 1_020), Some(at(1_040)), "from the first that is unsaid");
         feedback.on_sent(at(1_040), 100);
         assert_eq!(key(&mut feedback, 5, 1_041), Some(at(1_081)));
-        feedback.on_progress(Progress { decoded: true, ..Progress::default() });
+        feedback.on_progress(RecvProgress { decoded: true, ..RecvProgress::default() });
         assert_eq!(feedback.deadline(|| false), Some(Time::ZERO), "a decoder has tried");
     }
 
     /// A sender of 25 packets a second would wait 41 s for the 1024th, and takes a silence of 30 s for a dead path.
     #[test]
     fn a_slow_sender_is_answered_every_three_seconds() {
-        let timing = FeedbackTiming::Every(Counting { packets: 1_024, threshold: 10_000, factor: 2 });
+        let timing = FeedbackTiming::Every(PacketCountTiming { packets: 1_024, threshold: 10_000, factor: 2 });
         let mut feedback = Feedback::new(FeedbackConfig { timing, ..everything() }, true);
         feedback.on_seen(0, RTT * 10);
         let mut sent = Vec::new();
@@ -260,7 +260,7 @@ mod tests {
             let packets = PacketFeedback::Last(LastPackets { packets: 64 });
             let mut feedback = Feedback::new(FeedbackConfig { ecn, packets, ..everything() }, true);
             feedback.on_packet(at(1), packet(1));
-            feedback.on_packet(at(1), Arrived { ecn: ReceivedEcn::Ce, ..packet(2) });
+            feedback.on_packet(at(1), AcceptedPacket { ecn: ReceivedEcn::Ce, ..packet(2) });
             let counts = feedback.frame(at(2), |_| None).1.ecn.map(|ecn| (ecn.ect0, ecn.ce));
             assert_eq!(counts, ecn.then_some((1, 1)));
         }

@@ -80,12 +80,15 @@ fn a_peer_that_should_listen_and_does_at_no_address_is_given_up_at_once() {
     assert!(handshake.on_unreachable(at(5), address(1)) && handshake.on_unreachable(at(5), address(1)));
     assert_eq!(handshake.failure(at(5)), None, "it may be at the other address");
     assert!(handshake.on_unreachable(at(7), address(2)));
-    assert_eq!((handshake.deadline(), handshake.failure(at(7))), (at(7), Some(Closed::HandshakeTimeout)));
+    assert_eq!((handshake.deadline(), handshake.failure(at(7))), (at(7), Some(ConnectionError::HandshakeTimeout)));
 
     // Where it may begin to listen later, and whoever guesses the port may forge such reports, nothing ends.
     let mut handshake = initiator(&[1]);
     assert!(handshake.on_unreachable(at(5), address(1)));
-    assert_eq!((handshake.failure(at(29_999)), handshake.failure(at(30_000))), (None, Some(Closed::HandshakeTimeout)));
+    assert_eq!(
+        (handshake.failure(at(29_999)), handshake.failure(at(30_000))),
+        (None, Some(ConnectionError::HandshakeTimeout))
+    );
 }
 
 #[test]
@@ -104,7 +107,7 @@ fn an_answer_from_an_address_that_was_not_asked_or_that_is_not_authentic_changes
     let mut handshake = initiator(&[1]);
     let noise = answer(&mut handshake);
     let mut on_answer = |host, noise: &[u8]| handshake.on_answer(at(50), address(host), &message(noise, 0), FULL).err();
-    assert_eq!(on_answer(2, &noise), Some(Refused::Unacceptable));
+    assert_eq!(on_answer(2, &noise), Some(RejectReason::Unacceptable));
     let mut forged = noise.clone();
     forged[40] ^= 1;
     assert!(on_answer(1, &forged).is_some());
@@ -115,12 +118,12 @@ fn an_answer_from_an_address_that_was_not_asked_or_that_is_not_authentic_changes
 fn silence_ends_the_handshake_after_its_timeout_and_other_versions_explain_it() {
     let mut handshake = initiator(&[1]);
     assert_eq!(handshake.failure(at(29_999)), None);
-    assert_eq!(handshake.failure(at(30_000)), Some(Closed::HandshakeTimeout));
+    assert_eq!(handshake.failure(at(30_000)), Some(ConnectionError::HandshakeTimeout));
     let mut bytes = Vec::new();
     VersionAnswer::encode(PROLOGUE.connection, 0, &mut bytes);
     let Ok(Datagram::Versions(versions)) = Datagram::classify(&bytes) else { panic!("a list of versions") };
-    assert_eq!(handshake.on_versions(&versions), Err(Refused::BadVersion), "it is ours");
-    assert_eq!(handshake.failure(at(30_000)), Some(Closed::HandshakeTimeout));
+    assert_eq!(handshake.on_versions(&versions), Err(RejectReason::BadVersion), "it is ours");
+    assert_eq!(handshake.failure(at(30_000)), Some(ConnectionError::HandshakeTimeout));
 }
 
 /// A ticket may name addresses of hosts that never asked for anything: they get few bytes, whoever chose the addresses
@@ -132,7 +135,7 @@ fn an_address_that_does_not_answer_gets_little() {
     let timeout = (Duration::from_secs(10), false);
     let mut handshake = Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL);
     let all: Vec<_> = (0..=10_000).flat_map(|millis| sent(&mut handshake, at(millis))).collect();
-    assert_eq!(handshake.failure(at(10_000)), Some(Closed::HandshakeTimeout));
+    assert_eq!(handshake.failure(at(10_000)), Some(ConnectionError::HandshakeTimeout));
     for host in 0..16 {
         let to_host = all.iter().filter(|(to, ..)| *to == address(host));
         let (datagrams, bytes) = to_host.fold((0, 0), |(count, bytes), (_, size, _)| (count + 1, bytes + size));

@@ -19,7 +19,7 @@ fn at(millis: u64) -> Time {
 }
 
 fn liveness() -> Liveness {
-    Liveness::new(Time::ZERO, &Limits::default())
+    Liveness::new(Time::ZERO, &ConnectionConfig::default())
 }
 
 fn expire(liveness: &mut Liveness, now: Time, timer: Timer, activity: &Activity) -> bool {
@@ -129,7 +129,7 @@ fn a_timeout_that_is_capped_below_a_second_caps_pings_as_well() {
 }
 
 #[test]
-fn a_connection_with_nothing_to_say_says_so_every_keep_alive() {
+fn keep_alive_idle_sends_ping() {
     let mut liveness = liveness();
     assert_eq!(liveness.keep_alive_deadline(), at(15_000));
     assert!(expire(&mut liveness, at(15_000), Timer::KeepAlive, &IDLE));

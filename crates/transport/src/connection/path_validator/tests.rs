@@ -22,7 +22,9 @@ fn validator() -> PathValidator {
 
 /// Delivers packet `number` of 100 bytes from `host`; a challenge to it would carry the packet number.
 fn hear(paths: &mut PathValidator, millis: u64, host: u8, number: u64) {
-    paths.on_packet(at(millis), Arrival { path: path(host), number, ip_bytes: 100 }, RTT, || number.to_be_bytes());
+    paths.on_packet(at(millis), ReceivedPacket { path: path(host), number, ip_bytes: 100 }, RTT, || {
+        number.to_be_bytes()
+    });
 }
 
 fn challenge(host: u8, number: u64) -> Option<PathProbe> {
@@ -88,7 +90,7 @@ fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_r
 #[test]
 fn challenges_keep_no_time_with_anything_else() {
     let mut paths = validator();
-    let path = Arrival { path: path(2), number: 1, ip_bytes: 10_000 };
+    let path = ReceivedPacket { path: path(2), number: 1, ip_bytes: 10_000 };
     paths.on_packet(at(0), path, Duration::from_millis(500), || [0, 255, 128, 64, 0, 0, 0, 0]);
     let sent: Vec<_> = (0..5_000).filter(|millis| paths.poll_probe(at(*millis)).is_some()).collect();
     // First two round trips and 25 ms, then a second and up to a quarter more.
@@ -207,7 +209,7 @@ fn the_path_in_use_is_in_doubt_when_it_is_silent_and_the_peer_speaks_from_elsewh
 #[test]
 fn a_connection_that_closes_follows_the_newest_packet_without_validation() {
     let mut paths = validator();
-    let packet = |host, number| Arrival { path: path(host), number, ip_bytes: 100 };
+    let packet = |host, number| ReceivedPacket { path: path(host), number, ip_bytes: 100 };
     assert_eq!(paths.on_packet_while_closing(at(1), packet(1, 5)), LastPath::Same);
     assert_eq!(paths.on_packet_while_closing(at(2), packet(2, 4)), LastPath::Left);
     assert_eq!(paths.active(), path(1));
@@ -221,7 +223,7 @@ fn a_connection_that_closes_follows_the_newest_packet_without_validation() {
 fn answers_leave_from_the_local_address_that_was_reached() {
     let mut paths = validator();
     let local = Some(IpAddr::from([192, 168, 0, 1]));
-    let arrival = Arrival { path: AddressPair { local, ..path(1) }, number: 1, ip_bytes: 100 };
+    let arrival = ReceivedPacket { path: AddressPair { local, ..path(1) }, number: 1, ip_bytes: 100 };
     paths.on_packet(at(1), arrival, RTT, || unreachable!("the path in use is not challenged"));
     assert_eq!(paths.active().local, local);
 }

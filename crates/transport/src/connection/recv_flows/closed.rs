@@ -40,13 +40,13 @@ impl ClosedFlows {
     }
 
     /// Takes the flows that feedback should report as complete once more.
-    pub(super) fn take_unheard(&mut self) -> BTreeSet<FlowId> {
+    pub(super) fn take_unreported(&mut self) -> BTreeSet<FlowId> {
         std::mem::take(&mut self.unheard)
     }
 
     /// Returns those of `over`, at most `most`, that feedback `number` reports as over. If there is no room for all,
     /// those not reported lately go first.
-    pub(super) fn tell(&mut self, number: u64, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
+    pub(super) fn report_finished(&mut self, number: u64, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
         if over.len() > MAX_COMPLETE_TOLD {
             let told: BTreeSet<FlowId> = self.told.iter().flat_map(|(_, told)| told).copied().collect();
             over.sort_by_key(|id| told.contains(id));
@@ -82,9 +82,9 @@ mod tests {
     fn only_the_feedback_that_was_seen_counts() {
         let mut closed = ClosedFlows::default();
         let ids = |ids: std::ops::Range<u16>| ids.map(FlowId).collect::<Vec<_>>();
-        assert_eq!(closed.tell(1, ids(0..2), 32), ids(0..2));
-        assert_eq!(closed.tell(2, ids(0..3), 32), ids(0..3));
-        assert_eq!(closed.tell(3, ids(0..4), 32), ids(0..4));
+        assert_eq!(closed.report_finished(1, ids(0..2), 32), ids(0..2));
+        assert_eq!(closed.report_finished(2, ids(0..3), 32), ids(0..3));
+        assert_eq!(closed.report_finished(3, ids(0..4), 32), ids(0..4));
         assert_eq!(closed.on_seen(2), ids(0..3));
         assert_eq!((closed.on_seen(1), closed.on_seen(2)), (vec![], vec![]), "overtaken");
         assert_eq!(closed.on_seen(9), [], "3 may be lost");
@@ -94,8 +94,8 @@ mod tests {
     fn flows_that_were_not_told_lately_go_first() {
         let mut closed = ClosedFlows::default();
         let all: Vec<FlowId> = (0..40).map(FlowId).collect();
-        assert_eq!(closed.tell(1, all.clone(), 32), all[..32]);
-        assert_eq!(closed.tell(2, all.clone(), 10), [&all[32..], &all[..2]].concat());
+        assert_eq!(closed.report_finished(1, all.clone(), 32), all[..32]);
+        assert_eq!(closed.report_finished(2, all.clone(), 10), [&all[32..], &all[..2]].concat());
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         closed.insert(FlowId(1), true);
         closed.insert(FlowId(2), false);
         assert_eq!([1, 2, 3].map(|id| closed.on_symbols(FlowId(id))), [true, true, false]);
-        assert_eq!(closed.take_unheard().into_iter().collect::<Vec<_>>(), [FlowId(1)]);
-        assert_eq!(closed.take_unheard().len(), 0, "once");
+        assert_eq!(closed.take_unreported().into_iter().collect::<Vec<_>>(), [FlowId(1)]);
+        assert_eq!(closed.take_unreported().len(), 0, "once");
     }
 }

@@ -1,7 +1,7 @@
 //! Symbols and plans that arrived before the announcement or the plan that they need.
 
 use super::Violation;
-use crate::wire::{FlowId, Plan, Refused, SymbolId};
+use crate::wire::{FlowId, Plan, RejectReason, SymbolId};
 use std::collections::BTreeMap;
 
 /// Most symbol packets kept: those of the first milliseconds of a flow whose first announcement was lost. Their symbols
@@ -27,10 +27,10 @@ impl EarlySymbols {
         Self { packets: Vec::new(), room: MAX_PACKETS * usize::from(largest_symbol) }
     }
 
-    pub(super) fn keep(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<(), Refused> {
+    pub(super) fn keep(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<(), RejectReason> {
         let kept: usize = self.packets.iter().map(|(.., symbols)| symbols.len()).sum();
         if symbols.is_empty() || self.packets.len() >= MAX_PACKETS || kept + symbols.len() > self.room {
-            return Err(Refused::Unacceptable);
+            return Err(RejectReason::Unacceptable);
         }
         self.packets.push((first, plan, symbols.to_vec()));
         Ok(())
@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn symbols_wait_within_bounds_of_number_and_bytes() {
         let mut early = EarlySymbols::new(100);
-        assert_eq!(early.keep(id(1), 0, &[]), Err(Refused::Unacceptable), "nothing in it");
+        assert_eq!(early.keep(id(1), 0, &[]), Err(RejectReason::Unacceptable), "nothing in it");
         (0..MAX_PACKETS).for_each(|nth| early.keep(id(1 + nth as u16 % 2), 0, &[7; 50]).expect("there is room"));
-        assert_eq!(early.keep(id(1), 0, &[7]), Err(Refused::Unacceptable), "too many");
+        assert_eq!(early.keep(id(1), 0, &[7]), Err(RejectReason::Unacceptable), "too many");
         assert_eq!((early.take(FlowId(1)).len(), early.take(FlowId(1)).len()), (256, 0));
         early.keep(id(1), 0, &[7; 38_400]).expect("there is room");
-        assert_eq!(early.keep(id(1), 0, &[7]), Err(Refused::Unacceptable), "too many bytes");
+        assert_eq!(early.keep(id(1), 0, &[7]), Err(RejectReason::Unacceptable), "too many bytes");
         early.forget(FlowId(1));
         assert_eq!(early.packets.len(), 256);
     }

@@ -3,14 +3,16 @@
 mod closed;
 mod early;
 
-use super::{Event, Limits};
+use super::{ConnectionConfig, Event};
 use crate::flow::{
     BadBlock, Direction, FlowAnnouncement, FlowKey, FlowKind, FlowLimits, FlowMap, PartialBlock, Pool, ReceiveCredit,
-    RecvCredit, RecvFlow, Reply, Request, SymbolOutcome,
+    RecvCredit, RecvFlow, SymbolOutcome, WorkReply, WorkRequest,
 };
 use crate::time::Time;
 use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
-use crate::wire::{BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, Refused, StreamsAllowed, SymbolId, SymbolRun};
+use crate::wire::{
+    BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, RejectReason, StreamLimits, SymbolId, SymbolRun,
+};
 use closed::ClosedFlows;
 use early::{EarlyPlans, EarlySymbols};
 use std::collections::VecDeque;
@@ -28,7 +30,7 @@ pub(super) struct Violation(pub(super) &'static str);
 
 /// The reason why a connection cannot continue with the data it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum RecvError {
     /// The peer violated the protocol.
     Violation(Violation),
     /// A block reported done cannot be decoded: it is lost.
@@ -37,7 +39,7 @@ pub(super) enum Broken {
 
 /// The flows' progress with symbols and replies, as far as the sender waits to hear of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct RecvProgress {
     /// Blocks are written: their credit is the sender's again.
     pub(super) written: bool,
     /// A stream has every block of which anything has arrived.
@@ -58,15 +60,15 @@ pub(super) struct RecvFlows {
     early: EarlySymbols,
     early_plans: EarlyPlans,
     limits: FlowLimits,
-    streams: StreamsAllowed,
+    streams: StreamLimits,
     /// How to report blocks to the sender; `None`: not at all.
     told: Option<BlockFeedback>,
     credit: RecvCredit,
     pool: Pool,
     events: VecDeque<Event>,
-    progress: Progress,
+    progress: RecvProgress,
     /// The reason why it cannot continue, found while handling data.
-    broken: Option<Broken>,
+    broken: Option<RecvError>,
     surplus: u64,
     bytes_written: u64,
     /// The most that one flow has held of blocks that were not done, in bytes.
@@ -74,8 +76,8 @@ pub(super) struct RecvFlows {
 }
 
 impl RecvFlows {
-    pub(super) fn new(limits: &Limits, told: Option<BlockFeedback>) -> Self {
-        let Limits { most_symbols, flows, streams, .. } = *limits;
+    pub(super) fn new(limits: &ConnectionConfig, told: Option<BlockFeedback>) -> Self {
+        let ConnectionConfig { most_symbols, flows, streams, .. } = *limits;
         Self {
             flows: FlowMap::new(),
             closed: ClosedFlows::default(),
@@ -90,7 +92,7 @@ impl RecvFlows {
             },
             pool: Pool::default(),
             events: VecDeque::new(),
-            progress: Progress::default(),
+            progress: RecvProgress::default(),
             broken: None,
             surplus: 0,
             bytes_written: 0,
@@ -99,7 +101,7 @@ impl RecvFlows {
     }
 
     /// Sets how to report blocks to the sender. No flow is announced before that.
-    pub(super) const fn set_told(&mut self, told: Option<BlockFeedback>) {
+    pub(super) const fn set_block_feedback(&mut self, told: Option<BlockFeedback>) {
         self.told = told;
     }
 
@@ -128,7 +130,7 @@ impl RecvFlows {
         self.events.push_back(match announcement {
             FlowAnnouncement::Object(object) => {
                 self.credit.objects.expect_blocks(object.plan.k);
-                Event::Announced { flow: id, length: object.length, tag: object.tag }
+                Event::ObjectAnnounced { flow: id, length: object.length, tag: object.tag }
             }
             FlowAnnouncement::Stream(stream) => Event::StreamAnnounced { flow: id, tag: stream.tag },
         });
@@ -171,10 +173,10 @@ impl RecvFlows {
         }
         if flow.has_promised() {
             // The decoder works on symbols of the old size, and the sender has dropped the block.
-            self.broken.get_or_insert(Broken::Undecodable);
+            self.broken.get_or_insert(RecvError::Undecodable);
         }
         flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
-        if let Some(before) = self.flows.present_id(first) {
+        if let Some(before) = self.flows.current_id(first) {
             self.closed.insert(before, false);
             self.early_plans.forget(before);
         }
@@ -259,7 +261,7 @@ impl RecvFlows {
 
     /// Removes a flow that is over, `complete` or given up.
     fn forget(&mut self, first: FlowId, complete: bool) {
-        let id = self.flows.present_id(first).unwrap_or(first);
+        let id = self.flows.current_id(first).unwrap_or(first);
         if let Some(flow) = self.flows.remove(first) {
             self.credit.shared += flow.shared_credit();
         }
@@ -268,7 +270,7 @@ impl RecvFlows {
 
     /// Handles the symbols of one packet, of which the first is `first`. Refused ones are not acknowledged, so that the
     /// sender sends them again.
-    pub(super) fn on_symbols(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<SymbolRun, Refused> {
+    pub(super) fn on_symbols(&mut self, first: SymbolId, plan: u8, symbols: &[u8]) -> Result<SymbolRun, RejectReason> {
         let Some(flow) = self.flows.get_mut(first.flow) else {
             if self.closed.on_symbols(first.flow) {
                 self.surplus += 1;
@@ -285,11 +287,11 @@ impl RecvFlows {
             padded
         });
         let symbols = padded.as_deref().unwrap_or(symbols);
-        let run = run_of(first, symbols.len(), size, flow.symbols_per_packet()).ok_or(Refused::Unacceptable)?;
+        let run = run_of(first, symbols.len(), size, flow.symbols_per_packet()).ok_or(RejectReason::Unacceptable)?;
         for (id, symbol) in run.ids().zip(symbols.chunks_exact(size)) {
             let outcome = flow.on_symbol(id, plan, symbol, &mut self.credit, &mut self.pool).map_err(|bad| {
                 self.broken.get_or_insert(bad.into());
-                Refused::Unacceptable
+                RejectReason::Unacceptable
             })?;
             match outcome {
                 SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
@@ -309,7 +311,7 @@ impl RecvFlows {
                     self.early.keep(first, plan, symbols)?;
                     break;
                 }
-                SymbolOutcome::Refused => return Err(Refused::Unacceptable),
+                SymbolOutcome::Refused => return Err(RejectReason::Unacceptable),
             }
         }
         self.most_held = self.flows.get(first.flow).map_or(0, RecvFlow::most_held).max(self.most_held);
@@ -317,9 +319,9 @@ impl RecvFlows {
     }
 
     /// Handles a reply to a request of a received flow.
-    pub(super) fn on_reply(&mut self, reply: Reply) {
+    pub(super) fn on_reply(&mut self, reply: WorkReply) {
         let (first, block) = match reply {
-            Reply::Decoded(job, progress) => {
+            WorkReply::Decoded(job, progress) => {
                 let Some(flow) = self.flows.get_mut(job.flow) else { return };
                 match flow.on_decoded(job, progress, &mut self.credit, &mut self.pool) {
                     Ok(()) => self.progress.complete |= flow.is_complete(),
@@ -330,8 +332,8 @@ impl RecvFlows {
                 self.progress.decoded = true;
                 return;
             }
-            Reply::Written { flow, block } => (flow, block),
-            Reply::Digested { key: FlowKey { direction: Direction::Receiving, flow }, block } => (flow, block),
+            WorkReply::Written { flow, block } => (flow, block),
+            WorkReply::Digested { key: FlowKey { direction: Direction::Receiving, flow }, block } => (flow, block),
             _ => return,
         };
         if let Some((cost, bytes)) = self.flows.named_mut(first).and_then(|flow| flow.on_stored(block)) {
@@ -373,7 +375,7 @@ impl RecvFlows {
 
     /// Moves out the flows' requests, and what to report to the peer of streams that are read. Queues events for the
     /// program.
-    pub(super) fn collect(&mut self, requests: &mut impl Extend<Request>, mut on_read: impl FnMut(FlowId, u64)) {
+    pub(super) fn collect(&mut self, requests: &mut impl Extend<WorkRequest>, mut on_read: impl FnMut(FlowId, u64)) {
         for kind in KINDS {
             for recv in self.flows.values_mut().filter(|flow| flow.kind() == kind) {
                 let flow = recv.first();
@@ -383,7 +385,7 @@ impl RecvFlows {
                 }
                 if recv.newly_received() {
                     self.events.push_back(match kind {
-                        FlowKind::Object => Event::Received { flow },
+                        FlowKind::Object => Event::ObjectReceived { flow },
                         FlowKind::Stream => Event::StreamFinished { flow },
                     });
                 }
@@ -400,12 +402,12 @@ impl RecvFlows {
     }
 
     /// Takes the progress since the last call.
-    pub(super) fn take_progress(&mut self) -> Progress {
+    pub(super) fn take_progress(&mut self) -> RecvProgress {
         std::mem::take(&mut self.progress)
     }
 
     /// Takes the reason why receiving cannot continue.
-    pub(super) const fn take_broken(&mut self) -> Option<Broken> {
+    pub(super) const fn take_broken(&mut self) -> Option<RecvError> {
         self.broken.take()
     }
 
@@ -477,10 +479,10 @@ impl RecvFlows {
             return Default::default();
         }
         let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
-        let mut statuses: Vec<FlowStatus> = self.closed.take_unheard().into_iter().map(over).collect();
+        let mut statuses: Vec<FlowStatus> = self.closed.take_unreported().into_iter().map(over).collect();
         let of_kind = |kind| self.flows.iter().filter(move |(_, flow)| flow.kind() == kind);
         let ids = KINDS.into_iter().flat_map(of_kind).filter(|(_, flow)| flow.is_over()).map(|(id, _)| id).collect();
-        let told = self.closed.tell(number, ids, MAX_COMPLETE_TOLD - statuses.len());
+        let told = self.closed.report_finished(number, ids, MAX_COMPLETE_TOLD - statuses.len());
         statuses.extend(told.iter().filter_map(|id| self.flows.get(*id)?.status()));
         let (mut open, mut masks): (Vec<FlowStatus>, Vec<BlockMask>) = Default::default();
         for flow in KINDS.into_iter().flat_map(|kind| self.of_kind(kind)).filter(|flow| !flow.is_over()) {
@@ -510,7 +512,7 @@ impl RecvFlows {
     }
 }
 
-impl From<BadBlock> for Broken {
+impl From<BadBlock> for RecvError {
     fn from(bad: BadBlock) -> Self {
         match bad {
             BadBlock::Contradiction => Self::Violation(Violation("impossible block of a stream")),

@@ -1,13 +1,13 @@
 //! Flows of a peer, without a connection: objects and streams of symbols of 100 bytes, uncoded, two symbols in a block.
 
 use super::*;
-use crate::wire::{Announcement, DoneBlocks, ReceivedBlocks, StreamAnnouncement};
-use erasure::{BlockCode, Code};
+use crate::wire::{Announcement, DoneConfig, ReceivedConfig, StreamAnnouncement};
+use erasure::{AnyCode, BlockCode};
 
 const SIZE: u16 = 100;
 
 fn flows() -> RecvFlows {
-    RecvFlows::new(&Limits::default(), Some(BlockFeedback::Needs))
+    RecvFlows::new(&ConnectionConfig::default(), Some(BlockFeedback::Needs))
 }
 
 fn object(flow: u16, length: u64) -> FlowAnnouncement {
@@ -17,7 +17,7 @@ fn object(flow: u16, length: u64) -> FlowAnnouncement {
 }
 
 fn stream(flow: u16) -> FlowAnnouncement {
-    let (code, short_code) = (Code::Block(BlockCode::Uncoded), BlockCode::Uncoded);
+    let (code, short_code) = (AnyCode::Block(BlockCode::Uncoded), BlockCode::Uncoded);
     FlowAnnouncement::Stream(StreamAnnouncement {
         flow: FlowId(flow),
         symbol_size: SIZE,
@@ -48,23 +48,23 @@ fn events(flows: &mut RecvFlows) -> Vec<Event> {
 fn an_object_is_announced_filled_written_and_forgotten() {
     let mut flows = flows();
     assert_eq!([flows.on_announcement(object(1, 300)), flows.on_announcement(object(1, 300))], [Ok(()); 2]);
-    assert_eq!(events(&mut flows), [Event::Announced { flow: FlowId(1), length: 300, tag: 7 }], "once");
+    assert_eq!(events(&mut flows), [Event::ObjectAnnounced { flow: FlowId(1), length: 300, tag: 7 }], "once");
     assert!(flows.has_unfinished() && !flows.awaits_more());
     for (block, esi) in [(0, 0), (1, 0), (0, 1)] {
         assert_eq!(flows.on_symbols(id(1, block, esi), 0, &[5; 100]), Ok(id(1, block, esi).into()));
     }
-    let complete = Progress { block_done: true, complete: true, ..Progress::default() };
-    assert_eq!((flows.take_progress(), flows.take_progress()), (complete, Progress::default()));
+    let complete = RecvProgress { block_done: true, complete: true, ..RecvProgress::default() };
+    assert_eq!((flows.take_progress(), flows.take_progress()), (complete, RecvProgress::default()));
     assert_eq!(flows.on_symbols(id(1, 0, 0), 0, &[5; 100]), Ok(id(1, 0, 0).into()), "again");
     assert_eq!((flows.surplus(), flows.has_unfinished()), (1, false));
     flows.accept(FlowId(1), false);
     let granted = flows.granted();
     for block in 0..2 {
-        flows.on_reply(Reply::Written { flow: FlowId(1), block });
+        flows.on_reply(WorkReply::Written { flow: FlowId(1), block });
     }
     assert_eq!((flows.bytes_written(), flows.granted()), (300, granted + 3));
     assert!(flows.take_progress().written);
-    assert_eq!(events(&mut flows), [Event::Received { flow: FlowId(1) }]);
+    assert_eq!(events(&mut flows), [Event::ObjectReceived { flow: FlowId(1) }]);
     let over = FlowStatus { flow: FlowId(1), done_below: 2, blocks: vec![] };
     assert_eq!(flows.statuses(1).0, [over]);
     flows.on_seen(1);
@@ -83,7 +83,7 @@ fn a_stream_is_announced_read_and_forgotten() {
     flows.on_symbols(id(1, 1, 0), 1, &short_block(20, true)).expect("the end, early");
     assert!(!flows.take_progress().complete && flows.awaits_more());
     flows.on_symbols(id(1, 0, 0), 1, &short_block(30, false)).expect("the beginning");
-    let all_here = Progress { caught_up: true, block_done: true, complete: true, ..Progress::default() };
+    let all_here = RecvProgress { caught_up: true, block_done: true, complete: true, ..RecvProgress::default() };
     assert_eq!(flows.take_progress(), all_here);
     let announced = Event::StreamAnnounced { flow: FlowId(1), tag: 8 };
     assert_eq!(events(&mut flows), [announced, Event::StreamReadable { flow: FlowId(1) }]);
@@ -125,7 +125,7 @@ fn flows_are_succeeded_alike() {
 fn a_successor_stands_for_what_it_succeeds() {
     let mut flows = flows();
     flows.on_successor(FlowId(2), 80, object(1, 300)).expect("an object");
-    assert_eq!(events(&mut flows), [Event::Announced { flow: FlowId(1), length: 300, tag: 7 }]);
+    assert_eq!(events(&mut flows), [Event::ObjectAnnounced { flow: FlowId(1), length: 300, tag: 7 }]);
     assert_eq!(flows.on_symbols(id(2, 0, 0), 0, &[5; 80]), Ok(id(2, 0, 0).into()));
     let violations = [
         flows.on_successor(FlowId(3), 70, object(1, 400)),
@@ -171,7 +171,7 @@ fn symbols_and_plans_that_overtake_their_announcement_wait() {
     let plan = Plan { flow: FlowId(1), number: 1, first_block: 1, first_symbol: 2, k: 1, code: BlockCode::Uncoded };
     assert_eq!(flows.on_symbols(id(1, 1, 0), 1, &[5; 100]), Ok(id(1, 1, 0).into()));
     assert_eq!(flows.on_plan(plan), Ok(()));
-    assert_eq!(flows.take_progress(), Progress::default());
+    assert_eq!(flows.take_progress(), RecvProgress::default());
     flows.on_announcement(object(1, 300)).expect("an object");
     assert!(flows.take_progress().block_done, "block 1 is one symbol by plan 1");
     assert_eq!(flows.on_plan(Plan { k: 2, ..plan }), Err(Violation("impossible plan")));
@@ -195,14 +195,14 @@ fn blocks_are_told_as_the_sender_asked() {
     let told = [
         None,
         Some(BlockFeedback::Mask),
-        Some(BlockFeedback::Done(DoneBlocks { epsilon: 0 })),
-        Some(BlockFeedback::Received(ReceivedBlocks { epsilon: 0 })),
+        Some(BlockFeedback::Done(DoneConfig { epsilon: 0 })),
+        Some(BlockFeedback::Received(ReceivedConfig { epsilon: 0 })),
     ];
     let found = told.map(|told| {
-        let mut flows = RecvFlows::new(&Limits::default(), told);
+        let mut flows = RecvFlows::new(&ConnectionConfig::default(), told);
         flows.on_announcement(object(1, 300)).expect("an object");
         flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("half a block");
-        assert_eq!(flows.take_progress(), Progress::default());
+        assert_eq!(flows.take_progress(), RecvProgress::default());
         flows.on_symbols(id(1, 0, 1), 0, &[5; 100]).expect("a block");
         let (statuses, masks) = flows.statuses(1);
         (flows.take_progress().complete, statuses.len(), masks.len())

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_when_there_is_enough_again() {
+    fn repair_budget_empty_gives_refill_time() {
         let mut budget = Budget::default();
         budget.set_share(Some(0.5));
         assert!(budget.allows(Time::ZERO, 1_500));

@@ -2,28 +2,28 @@
 //! has them.
 
 mod budget;
+mod send_order;
 mod service;
-mod turns;
 
 use super::Event;
-use super::control::{Control, ReliableFrame};
-use super::streams::Class;
+use super::control::{ControlStream, ReliableFrame};
+use super::streams::Priority;
 use crate::flow::{
-    BlockSender, BlockSizing, Direction, FlowKey, FlowKind, FlowMap, PickedSymbol, Pool, Reply, Request,
-    ScheduleConfig, SendCredit, SendFlow, SymbolKind,
+    BlockSender, BlockSizing, Direction, FlowKey, FlowKind, FlowMap, PickedSymbol, Pool, ScheduleConfig, SendCredit,
+    SendFlow, SymbolKind, WorkReply, WorkRequest,
 };
 use crate::recovery::{Content, Report, SentPacket};
 use crate::time::Time;
 use crate::trace::Symbols;
 use crate::wire::limits::MAX_OPEN_FLOWS;
-use crate::wire::{FlowId, FlowStatus, Frame, StreamsAllowed, SymbolId, SymbolRun};
+use crate::wire::{FlowId, FlowStatus, Frame, StreamLimits, SymbolId, SymbolRun};
 use budget::Budget;
+use send_order::{SendOrder, Turn};
 use std::collections::{BTreeSet, VecDeque};
-use turns::{Turn, Turns};
 
 /// Flows of one kind, by the ids that the program knows, in the order they were opened.
 #[derive(Debug, Default)]
-struct Line {
+struct FlowQueue {
     /// Announced, and served: an earlier object is never held up by a later one, and the tail of one is filled with the
     /// source of the next.
     served: Vec<FlowId>,
@@ -31,7 +31,7 @@ struct Line {
     waiting: VecDeque<FlowId>,
 }
 
-impl Line {
+impl FlowQueue {
     fn all(&self) -> impl Iterator<Item = FlowId> {
         self.served.iter().chain(&self.waiting).copied()
     }
@@ -49,14 +49,14 @@ pub(super) struct SymbolCounts {
 #[derive(Debug)]
 pub(super) struct SendFlows {
     flows: FlowMap<SendFlow>,
-    objects: Line,
-    streams: Line,
-    streams_allowed: StreamsAllowed,
+    objects: FlowQueue,
+    streams: FlowQueue,
+    streams_allowed: StreamLimits,
     short_symbols: bool,
     budget: Budget,
     /// A stream may have more to send once the budget for repair allows it.
     waits_for_budget: bool,
-    turns: Turns,
+    turns: SendOrder,
     /// The order in which to ask for the next symbol, kept for its memory.
     order: Vec<Turn>,
     /// Streams to which something has happened: the program may have to be told, and they may be over or at rest.
@@ -83,13 +83,13 @@ impl SendFlows {
     pub(super) fn new() -> Self {
         Self {
             flows: FlowMap::new(),
-            objects: Line::default(),
-            streams: Line::default(),
-            streams_allowed: StreamsAllowed::default(),
+            objects: FlowQueue::default(),
+            streams: FlowQueue::default(),
+            streams_allowed: StreamLimits::default(),
             short_symbols: false,
             budget: Budget::default(),
             waits_for_budget: false,
-            turns: Turns::default(),
+            turns: SendOrder::default(),
             order: Vec::new(),
             touched: Vec::new(),
             unopened: BTreeSet::new(),
@@ -106,7 +106,7 @@ impl SendFlows {
     }
 
     /// Applies the peer's limit on streams. `short`: it accepts their symbols without the zeros at the end.
-    pub(super) const fn allow_streams(&mut self, allowed: StreamsAllowed, short: bool) {
+    pub(super) const fn allow_streams(&mut self, allowed: StreamLimits, short: bool) {
         (self.streams_allowed, self.short_symbols) = (allowed, short);
     }
 
@@ -121,31 +121,31 @@ impl SendFlows {
     }
 
     /// Adds a stream; it is announced as soon as the peer accepts it.
-    pub(super) fn open_stream(&mut self, stream: SendFlow, class: Class, control: &mut Control) {
+    pub(super) fn open_stream(&mut self, stream: SendFlow, class: Priority, control: &mut ControlStream) {
         self.turns.add(stream.first(), class);
         self.add(stream, control);
     }
 
     /// Adds an object; it is announced as soon as the peer accepts it.
-    pub(super) fn open_object(&mut self, object: SendFlow, control: &mut Control) {
+    pub(super) fn open_object(&mut self, object: SendFlow, control: &mut ControlStream) {
         self.add(object, control);
     }
 
-    fn add(&mut self, flow: SendFlow, control: &mut Control) {
+    fn add(&mut self, flow: SendFlow, control: &mut ControlStream) {
         let first = flow.first();
         self.line(flow.kind()).waiting.push_back(first);
         self.flows.insert(first, flow);
         self.announce_waiting(control);
     }
 
-    fn line(&mut self, kind: FlowKind) -> &mut Line {
+    fn line(&mut self, kind: FlowKind) -> &mut FlowQueue {
         match kind {
             FlowKind::Object => &mut self.objects,
             FlowKind::Stream => &mut self.streams,
         }
     }
 
-    fn announce_waiting(&mut self, control: &mut Control) {
+    fn announce_waiting(&mut self, control: &mut ControlStream) {
         let streams = usize::from(self.streams_allowed.count);
         for (kind, most) in [(FlowKind::Object, MAX_OPEN_FLOWS), (FlowKind::Stream, streams)] {
             let line = self.line(kind);
@@ -162,7 +162,7 @@ impl SendFlows {
         }
     }
 
-    fn announce(&self, first: FlowId, control: &mut Control) {
+    fn announce(&self, first: FlowId, control: &mut ControlStream) {
         let Some(flow) = self.flows.named(first) else { return };
         control.push_thrice(ReliableFrame::Announce(flow.id()));
         for plan in flow.further_plans() {
@@ -220,7 +220,7 @@ impl SendFlows {
     }
 
     /// Gives a flow up; returns false when there is none that can be, or it already was.
-    pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut Control) -> bool {
+    pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut ControlStream) -> bool {
         let Some(flow) = self.wake(first) else { return false };
         let (kind, waits) = (flow.kind(), flow.is_announced_first());
         if !flow.reset(code) {
@@ -256,7 +256,7 @@ impl SendFlows {
 
     /// Continues every flow that may still send in smaller symbols, as flows numbered from `next` on. Returns the
     /// number after the last.
-    pub(super) fn shrink(&mut self, symbol_size: u16, mut next: u16, control: &mut Control) -> u16 {
+    pub(super) fn shrink(&mut self, symbol_size: u16, mut next: u16, control: &mut ControlStream) -> u16 {
         // The unanswered symbols were too large.
         self.unanswered = None;
         let all: Vec<FlowId> = self.objects.all().chain(self.streams.all()).collect();
@@ -276,14 +276,14 @@ impl SendFlows {
     }
 
     /// Handles a reply to a request of a flow that is sent; returns the request that follows from it.
-    pub(super) fn on_reply(&mut self, reply: Reply) -> Option<Request> {
+    pub(super) fn on_reply(&mut self, reply: WorkReply) -> Option<WorkRequest> {
         match reply {
-            Reply::Read { flow, block, buffer } => self.flows.named_mut(flow)?.on_read(block, buffer),
-            Reply::Encoded(job) => {
+            WorkReply::Read { flow, block, buffer } => self.flows.named_mut(flow)?.on_read(block, buffer),
+            WorkReply::Encoded(job) => {
                 self.flows.get_mut(job.flow)?.blocks_mut().on_encoded(job);
                 None
             }
-            Reply::Digested { key: FlowKey { direction: Direction::Sending, flow }, block } => {
+            WorkReply::Digested { key: FlowKey { direction: Direction::Sending, flow }, block } => {
                 self.flows.named_mut(flow)?.on_digest(block);
                 None
             }
@@ -395,7 +395,7 @@ impl SendFlows {
     }
 
     /// Returns events for the program. Removes flows that are over, and announces others in their place.
-    pub(super) fn take_events(&mut self, control: &mut Control) -> Vec<Event> {
+    pub(super) fn take_events(&mut self, control: &mut ControlStream) -> Vec<Event> {
         for first in self.announced_resets.drain(..) {
             control.push(ReliableFrame::Reset(first));
         }
@@ -411,8 +411,8 @@ impl SendFlows {
             }
             if flow.newly_sent() {
                 events.push(match flow.kind() {
-                    FlowKind::Object => Event::Sent { flow: first },
-                    FlowKind::Stream => Event::StreamSent { flow: first },
+                    FlowKind::Object => Event::ObjectDelivered { flow: first },
+                    FlowKind::Stream => Event::StreamDelivered { flow: first },
                 });
             }
             if flow.is_over() {

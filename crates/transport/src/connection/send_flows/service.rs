@@ -2,12 +2,12 @@
 
 use super::SendFlows;
 use super::budget::LARGEST_REPAIR;
-use super::turns::Turn;
-use crate::flow::{PathEstimate, Pick, PickedSymbol, Request, SendFlow};
+use super::send_order::Turn;
+use crate::flow::{PathEstimate, Pick, PickedSymbol, SendFlow, WorkRequest};
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId};
 
-use super::super::control::{Control, ReliableFrame};
+use super::super::control::{ControlStream, ReliableFrame};
 
 /// How far ahead of sending the blocks of objects are read: in source symbols, about 4 MB.
 const READ_AHEAD: u64 = 3_000;
@@ -26,8 +26,8 @@ impl SendFlows {
         now: Time,
         path: &PathEstimate,
         most: u64,
-        control: &mut Control,
-        requests: &mut impl Extend<Request>,
+        control: &mut ControlStream,
+        requests: &mut impl Extend<WorkRequest>,
     ) {
         self.open_object_blocks(path, most, control, requests);
         self.open_stream_blocks(now, path, most);
@@ -38,8 +38,8 @@ impl SendFlows {
         &mut self,
         path: &PathEstimate,
         most: u64,
-        control: &mut Control,
-        requests: &mut impl Extend<Request>,
+        control: &mut ControlStream,
+        requests: &mut impl Extend<WorkRequest>,
     ) {
         let Self { flows, objects, credit, pool, .. } = self;
         let held = |first: &FlowId| flows.named(*first).map_or(0, SendFlow::held_symbols);
@@ -136,13 +136,13 @@ impl SendFlows {
         self.objects.served.iter().rposition(|first| self.has_source_of(*first))
     }
 
-    /// Returns the next symbol by the flows' schedules, in the order that [`Turns`](super::turns::Turns) gives. Work to be
+    /// Returns the next symbol by the flows' schedules, in the order that [`SendOrder`](super::turns::Turns) gives. Work to be
     /// done first goes to `requests`.
     pub(in super::super) fn next_symbol(
         &mut self,
         now: Time,
         path: &PathEstimate,
-        requests: &mut impl Extend<Request>,
+        requests: &mut impl Extend<WorkRequest>,
     ) -> Option<PickedSymbol> {
         let may_repair = self.streams.served.is_empty() || self.budget.allows(now, LARGEST_REPAIR);
         self.waits_for_budget = false;
@@ -169,7 +169,7 @@ impl SendFlows {
         &mut self,
         now: Time,
         path: &PathEstimate,
-        requests: &mut impl Extend<Request>,
+        requests: &mut impl Extend<WorkRequest>,
     ) -> Option<PickedSymbol> {
         for _ in 0..REQUESTS_PER_ASK {
             let last_with_source = self.last_with_source();
@@ -201,7 +201,7 @@ impl SendFlows {
         now: Time,
         path: &PathEstimate,
         last: SymbolId,
-        requests: &mut impl Extend<Request>,
+        requests: &mut impl Extend<WorkRequest>,
     ) -> Option<PickedSymbol> {
         let first = self.flows.get(last.flow)?.first();
         let at = self.objects.served.iter().position(|id| *id == first)?;
@@ -213,7 +213,7 @@ impl SendFlows {
     fn ask(
         &mut self,
         first: FlowId,
-        requests: &mut impl Extend<Request>,
+        requests: &mut impl Extend<WorkRequest>,
         mut next: impl FnMut(&mut SendFlow) -> Pick,
     ) -> Option<PickedSymbol> {
         let flow = self.flows.named_mut(first)?;

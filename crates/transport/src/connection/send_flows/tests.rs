@@ -4,16 +4,16 @@ use super::*;
 use crate::flow::PathEstimate;
 use crate::recovery::SentPacket;
 use crate::wire::{Announcement, BlockStatus, Plan, StreamAnnouncement};
-use erasure::{BlockCode, Code};
+use erasure::{AnyCode, BlockCode};
 
 const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
 /// A peer that accepts two streams with four symbols of their own each.
-fn flows() -> (SendFlows, Control) {
+fn flows() -> (SendFlows, ControlStream) {
     let mut flows = SendFlows::new();
     flows.grant(1_000);
-    flows.allow_streams(StreamsAllowed { count: 2, window: 4, shared: 100 }, false);
-    (flows, Control::new(1_000))
+    flows.allow_streams(StreamLimits { count: 2, window: 4, shared: 100 }, false);
+    (flows, ControlStream::new(1_000))
 }
 
 fn object(flow: u16, symbols: u64) -> SendFlow {
@@ -24,13 +24,13 @@ fn object(flow: u16, symbols: u64) -> SendFlow {
 }
 
 fn stream(flow: u16) -> SendFlow {
-    let (code, short_code) = (Code::Block(BlockCode::Uncoded), BlockCode::Uncoded);
+    let (code, short_code) = (AnyCode::Block(BlockCode::Uncoded), BlockCode::Uncoded);
     let stream = StreamAnnouncement { flow: FlowId(flow), symbol_size: 100, tag: 0, k: 2, code, short_code };
     SendFlow::stream(stream, 4, ScheduleConfig::Arq.build())
 }
 
 /// The pending frames: their kind, and the flow.
-fn frames(flows: &SendFlows, control: &mut Control) -> Vec<(&'static str, u16)> {
+fn frames(flows: &SendFlows, control: &mut ControlStream) -> Vec<(&'static str, u16)> {
     let mut out = Vec::new();
     control.take_frames(10_000, &mut out, |frame| flows.frame(frame));
     let named = crate::wire::Frames::new(&out).map(|frame| match frame.expect("it is whole") {
@@ -45,12 +45,12 @@ fn frames(flows: &SendFlows, control: &mut Control) -> Vec<(&'static str, u16)> 
 }
 
 /// Opens blocks, reads them, and sends `most` symbols; returns flow, block and esi of each.
-fn send(flows: &mut SendFlows, control: &mut Control, most: usize) -> Vec<(u16, u32, u32)> {
+fn send(flows: &mut SendFlows, control: &mut ControlStream, most: usize) -> Vec<(u16, u32, u32)> {
     let mut requests = Vec::new();
     flows.open_blocks(Time::ZERO, &PATH, 1_000, control, &mut requests);
     for request in requests.drain(..) {
-        let Request::Read { flow, block, length, .. } = request else { panic!("{request:?}") };
-        assert!(flows.on_reply(Reply::Read { flow, block, buffer: vec![flow.0 as u8; length] }).is_none());
+        let WorkRequest::Read { flow, block, length, .. } = request else { panic!("{request:?}") };
+        assert!(flows.on_reply(WorkReply::Read { flow, block, buffer: vec![flow.0 as u8; length] }).is_none());
     }
     let picked = (0..most).map_while(|_| flows.next_symbol(Time::ZERO, &PATH, &mut requests));
     picked.map(|picked| (picked.id.flow.0, picked.id.block, picked.id.esi)).collect()
@@ -96,7 +96,7 @@ fn a_symbol_that_arrived_behind_a_gap_is_an_answer() {
 fn objects_go_out_in_order_and_take_turns_with_each_stream() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
-    flows.open_stream(stream(2), Class::Bulk, &mut control);
+    flows.open_stream(stream(2), Priority::Bulk, &mut control);
     flows.open_object(object(3, 9), &mut control);
     assert_eq!(frames(&flows, &mut control), [("object", 1), ("stream", 2), ("object", 3)]);
     flows.wake(FlowId(2)).expect("it is open").write(&[7; 1_000], 4 << 20);
@@ -111,8 +111,8 @@ fn objects_go_out_in_order_and_take_turns_with_each_stream() {
 #[test]
 fn interactive_streams_go_first_and_those_at_rest_have_no_turn() {
     let (mut flows, mut control) = flows();
-    flows.open_stream(stream(1), Class::Bulk, &mut control);
-    flows.open_stream(stream(2), Class::Interactive, &mut control);
+    flows.open_stream(stream(1), Priority::Bulk, &mut control);
+    flows.open_stream(stream(2), Priority::Interactive, &mut control);
     frames(&flows, &mut control);
     [1, 2].iter().for_each(|flow| flows.on_frame_delivered(&ReliableFrame::Announce(FlowId(*flow))));
     flows.wake(FlowId(1)).expect("it is open").write(&[7; 1_000], 4 << 20);
@@ -141,8 +141,8 @@ fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
     assert_eq!((requests.len(), seen(&flows)), (2, (2, false, false, false)));
     for request in requests.drain(..) {
         assert!(!flows.is_full(4));
-        let Request::Read { flow, block, length, .. } = request else { panic!("{request:?}") };
-        assert!(flows.on_reply(Reply::Read { flow, block, buffer: vec![1; length] }).is_none());
+        let WorkRequest::Read { flow, block, length, .. } = request else { panic!("{request:?}") };
+        assert!(flows.on_reply(WorkReply::Read { flow, block, buffer: vec![1; length] }).is_none());
     }
     let sent = (0..9).map_while(|_| flows.next_symbol(Time::ZERO, &PATH, &mut requests)).count();
     assert_eq!((sent, seen(&flows)), (4, (0, true, false, false)));
@@ -153,7 +153,7 @@ fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
 #[test]
 fn flows_wait_until_the_peer_takes_them() {
     let (mut flows, mut control) = flows();
-    (1..=3).for_each(|flow| flows.open_stream(stream(flow), Class::Bulk, &mut control));
+    (1..=3).for_each(|flow| flows.open_stream(stream(flow), Priority::Bulk, &mut control));
     assert_eq!(frames(&flows, &mut control), [("stream", 1), ("stream", 2)]);
     assert_eq!(flows.wake(FlowId(3)).expect("it waits").write(&[7; 50], 4 << 20), Some(50));
     assert_eq!(send(&mut flows, &mut control, 9), []);
@@ -171,7 +171,7 @@ fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
     for number in 1..=3 {
         let mut awaited = stream(number);
         awaited.set_awaited(true);
-        flows.open_stream(awaited, Class::Bulk, &mut control);
+        flows.open_stream(awaited, Priority::Bulk, &mut control);
     }
     assert!([1, 3].iter().all(|flow| flows.reset(FlowId(*flow), 5, &mut control)));
     assert_eq!(frames(&flows, &mut control), [("stream", 1), ("stream", 2)]);
@@ -190,7 +190,7 @@ fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
 fn a_flow_is_given_up_once_and_an_object_never() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
-    (2..=4).for_each(|flow| flows.open_stream(stream(flow), Class::Bulk, &mut control));
+    (2..=4).for_each(|flow| flows.open_stream(stream(flow), Priority::Bulk, &mut control));
     frames(&flows, &mut control);
     let mut reset = |flow| flows.reset(FlowId(flow), 5, &mut control);
     assert_eq!([1, 2, 2, 4, 4, 9].map(&mut reset), [false, true, false, true, false, false]);
@@ -201,10 +201,10 @@ fn a_flow_is_given_up_once_and_an_object_never() {
 #[test]
 fn all_flows_are_succeeded_at_once() {
     let (mut flows, mut control) = flows();
-    flows.open_stream(stream(1), Class::Bulk, &mut control);
+    flows.open_stream(stream(1), Priority::Bulk, &mut control);
     flows.open_object(object(2, 4), &mut control);
-    flows.open_stream(stream(3), Class::Bulk, &mut control);
-    flows.open_stream(stream(4), Class::Bulk, &mut control);
+    flows.open_stream(stream(3), Priority::Bulk, &mut control);
+    flows.open_stream(stream(4), Priority::Bulk, &mut control);
     flows.reset(FlowId(3), 5, &mut control);
     frames(&flows, &mut control);
     assert_eq!(send(&mut flows, &mut control, 2), [(2, 0, 0), (2, 0, 1)]);
@@ -223,7 +223,7 @@ fn all_flows_are_succeeded_at_once() {
 fn what_has_arrived_is_reported_and_forgotten() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
-    flows.open_stream(stream(2), Class::Bulk, &mut control);
+    flows.open_stream(stream(2), Priority::Bulk, &mut control);
     let stream = flows.wake(FlowId(2)).expect("it is open");
     stream.write(&[7; 50], 4 << 20);
     assert!(stream.finish());
@@ -233,7 +233,7 @@ fn what_has_arrived_is_reported_and_forgotten() {
     flows.on_statuses(2, &[status(1, &[0, 1]), status(2, &[0])], |_, _| ());
     flows.on_statuses(1, &[status(1, &[0])], |_, _| ());
     assert_eq!(flows.bytes_acknowledged(), 350);
-    let sent = [Event::Sent { flow: FlowId(1) }, Event::StreamSent { flow: FlowId(2) }];
+    let sent = [Event::ObjectDelivered { flow: FlowId(1) }, Event::StreamDelivered { flow: FlowId(2) }];
     assert_eq!((flows.take_events(&mut control), flows.has_unfinished()), (sent.to_vec(), false));
     assert!(flows.flows.get(FlowId(1)).is_none() && flows.flows.get(FlowId(2)).is_some(), "the stream is not read yet");
     let read = FlowStatus { flow: FlowId(2), done_below: u32::MAX, blocks: vec![] };

@@ -2,9 +2,9 @@
 
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
-use crate::flow::request::DecodeJob;
+use crate::flow::work::DecodeJob;
 use crate::wire::{
-    BlockFeedback, BlockMask, BlockStatus, DoneBlocks, FlowId, FlowStatus, MILLION, ReceivedBlocks, SymbolId,
+    BlockFeedback, BlockMask, BlockStatus, DoneConfig, FlowId, FlowStatus, MILLION, ReceivedConfig, SymbolId,
 };
 use erasure::{Block, BlockCode, Decoder, Progress};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ pub(in crate::flow) const MOST_AHEAD: u32 = 4_096;
 
 /// A block that is not complete yet.
 #[derive(Debug)]
-pub(in crate::flow) struct Filling {
+pub(in crate::flow) struct IncompleteBlock {
     shape: BlockShape,
     block: Block,
     decoder: Option<Box<dyn Decoder>>,
@@ -26,8 +26,8 @@ pub(in crate::flow) struct Filling {
 }
 
 #[derive(Debug)]
-enum State {
-    Filling(Box<Filling>),
+enum BlockState {
+    Filling(Box<IncompleteBlock>),
     /// A worker is decoding it from this many symbols; those that arrive meanwhile are surplus.
     Decoding(BlockShape, u32),
 }
@@ -51,12 +51,12 @@ pub struct PartialBlock<'a> {
 
 /// Bytes of the symbols of blocks that are not done.
 #[derive(Debug, Default)]
-struct Held {
+struct BufferedBytes {
     now: u64,
     most: u64,
 }
 
-impl Held {
+impl BufferedBytes {
     fn add(&mut self, symbols: u32, symbol_size: usize) {
         self.now += u64::from(symbols) * symbol_size as u64;
         self.most = self.most.max(self.now);
@@ -67,11 +67,17 @@ impl Held {
     }
 }
 
-impl State {
+impl BlockState {
     /// Creates a block of which nothing has arrived.
     fn filling(shape: BlockShape, symbol_size: usize, told: BlockFeedback, pool: &mut Pool) -> Self {
-        let block = Block::empty(shape.k, symbol_size, pool.take());
-        Self::Filling(Box::new(Filling { shape, block, decoder: None, repairs: 0, wanted: first_try(&shape, told) }))
+        let block = Block::new_missing(shape.k, symbol_size, pool.take());
+        Self::Filling(Box::new(IncompleteBlock {
+            shape,
+            block,
+            decoder: None,
+            repairs: 0,
+            wanted: first_try(&shape, told),
+        }))
     }
 }
 
@@ -79,7 +85,7 @@ impl State {
 fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
     let epsilon = match (told, shape.code) {
         (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlockFeedback::Needs | BlockFeedback::Mask, _) => 0,
-        (BlockFeedback::Done(DoneBlocks { epsilon }) | BlockFeedback::Received(ReceivedBlocks { epsilon }), _) => {
+        (BlockFeedback::Done(DoneConfig { epsilon }) | BlockFeedback::Received(ReceivedConfig { epsilon }), _) => {
             epsilon
         }
     };
@@ -105,7 +111,7 @@ pub(crate) enum SymbolOutcome {
 
 /// The result of placing a symbol.
 #[derive(Debug)]
-pub(in crate::flow) enum Placed {
+pub(in crate::flow) enum PlaceResult {
     /// The block is not finished by it.
     Symbol(SymbolOutcome),
     /// Its block can be decoded.
@@ -132,8 +138,8 @@ pub(in crate::flow) struct BlockReceiver {
     symbol_size: usize,
     /// The form in which feedback reports blocks to the sender.
     told: BlockFeedback,
-    blocks: BTreeMap<u32, State>,
-    held: Held,
+    blocks: BTreeMap<u32, BlockState>,
+    held: BufferedBytes,
     /// Every block below is done.
     done_below: u32,
     /// A block, and the first of its source symbols that was missing at the last look.
@@ -145,7 +151,7 @@ pub(in crate::flow) struct BlockReceiver {
 impl BlockReceiver {
     pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlockFeedback) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
-        Self { flow, symbol_size, told, blocks, held: Held::default(), done_below: 0, gap: (0, 0), done_above }
+        Self { flow, symbol_size, told, blocks, held: BufferedBytes::default(), done_below: 0, gap: (0, 0), done_above }
     }
 
     pub(in crate::flow) const fn flow(&self) -> FlowId {
@@ -182,7 +188,7 @@ impl BlockReceiver {
     /// Returns the received part of a block that is neither done nor being decoded.
     pub(in crate::flow) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
         match self.blocks.get(&number) {
-            Some(State::Filling(filling)) => Some((&filling.shape, &filling.block)),
+            Some(BlockState::Filling(filling)) => Some((&filling.shape, &filling.block)),
             _ => None,
         }
     }
@@ -190,7 +196,7 @@ impl BlockReceiver {
     /// Iterates over the blocks that are neither done nor being decoded, in order.
     pub(in crate::flow) fn partial_blocks(&self) -> impl Iterator<Item = PartialBlock<'_>> {
         self.blocks.iter().filter_map(|(number, state)| {
-            let State::Filling(filling) = state else { return None };
+            let BlockState::Filling(filling) = state else { return None };
             let (shape, source, repairs) = (&filling.shape, &filling.block, filling.repairs);
             let (offset, length) = (shape.offset, shape.length);
             Some(PartialBlock { flow: self.flow, number: *number, offset, length, source, repairs })
@@ -206,36 +212,36 @@ impl BlockReceiver {
         symbol: &[u8],
         pool: &mut Pool,
         open: impl FnOnce() -> Result<BlockShape, SymbolOutcome>,
-    ) -> Placed {
+    ) -> PlaceResult {
         if symbol.len() != self.symbol_size {
-            return Placed::Symbol(SymbolOutcome::Refused);
+            return PlaceResult::Symbol(SymbolOutcome::Refused);
         }
         if self.is_done(id.block) {
-            return Placed::Symbol(SymbolOutcome::Surplus);
+            return PlaceResult::Symbol(SymbolOutcome::Surplus);
         }
         if !self.blocks.contains_key(&id.block) {
             if !self.is_near(id.block) {
-                return Placed::Symbol(SymbolOutcome::Refused);
+                return PlaceResult::Symbol(SymbolOutcome::Refused);
             }
             let shape = match open() {
                 Ok(shape) => shape,
-                Err(taken) => return Placed::Symbol(taken),
+                Err(taken) => return PlaceResult::Symbol(taken),
             };
-            self.blocks.insert(id.block, State::filling(shape, self.symbol_size, self.told, pool));
+            self.blocks.insert(id.block, BlockState::filling(shape, self.symbol_size, self.told, pool));
         }
-        let Some(State::Filling(filling)) = self.blocks.get_mut(&id.block) else {
-            return Placed::Symbol(SymbolOutcome::Surplus);
+        let Some(BlockState::Filling(filling)) = self.blocks.get_mut(&id.block) else {
+            return PlaceResult::Symbol(SymbolOutcome::Surplus);
         };
         if filling.shape.plan != plan {
-            return Placed::Symbol(SymbolOutcome::Refused);
+            return PlaceResult::Symbol(SymbolOutcome::Refused);
         }
         let progress = filling.take(id.esi, symbol);
-        if progress != Progress::Useless {
+        if progress != Progress::Redundant {
             self.held.add(1, self.symbol_size);
         }
         match progress {
-            Progress::Useless => Placed::Symbol(SymbolOutcome::Surplus),
-            Progress::Need(_) => Placed::Symbol(SymbolOutcome::New),
+            Progress::Redundant => PlaceResult::Symbol(SymbolOutcome::Surplus),
+            Progress::Need(_) => PlaceResult::Symbol(SymbolOutcome::New),
             Progress::Ready => self.advance(id.block),
         }
     }
@@ -243,10 +249,12 @@ impl BlockReceiver {
     /// Handles the end of a decoding attempt.
     pub(in crate::flow) fn on_decoded(&mut self, job: DecodeJob, progress: Progress) -> DecodeOutcome {
         let number = job.block;
-        let Some(&State::Decoding(shape, held)) = self.blocks.get(&number) else { return DecodeOutcome::Incomplete };
+        let Some(&BlockState::Decoding(shape, held)) = self.blocks.get(&number) else {
+            return DecodeOutcome::Incomplete;
+        };
         let more = if let Progress::Need(more) = progress { more.max(1) } else { 0 };
         let DecodeJob { partial: block, decoder, repairs, .. } = job;
-        let wanted = block.present() + repairs + more;
+        let wanted = block.present_count() + repairs + more;
         if block.is_complete() {
             self.blocks.remove(&number);
             self.held.remove(held, self.symbol_size);
@@ -257,9 +265,9 @@ impl BlockReceiver {
             return DecodeOutcome::Lost;
         }
         // Some of the source may have been recovered.
-        self.held.add((block.present() + repairs).saturating_sub(held), self.symbol_size);
-        let filling = Filling { shape, block, decoder: Some(decoder), repairs, wanted };
-        self.blocks.insert(number, State::Filling(Box::new(filling)));
+        self.held.add((block.present_count() + repairs).saturating_sub(held), self.symbol_size);
+        let filling = IncompleteBlock { shape, block, decoder: Some(decoder), repairs, wanted };
+        self.blocks.insert(number, BlockState::Filling(Box::new(filling)));
         DecodeOutcome::Incomplete
     }
 
@@ -270,7 +278,7 @@ impl BlockReceiver {
 
     /// Returns whether a block reported done is still being decoded.
     pub(in crate::flow) fn has_promised(&self) -> bool {
-        self.is_early() && self.blocks.values().any(|state| matches!(state, State::Decoding(..)))
+        self.is_early() && self.blocks.values().any(|state| matches!(state, BlockState::Decoding(..)))
     }
 
     /// Continues as another flow. Done blocks keep their numbers. The others start over with `k` symbols, since those
@@ -285,10 +293,10 @@ impl BlockReceiver {
         (self.flow, self.symbol_size) = (flow, symbol_size);
         for state in self.blocks.values_mut() {
             let shape = match state {
-                State::Filling(filling) => filling.shape,
-                State::Decoding(shape, _) => *shape,
+                BlockState::Filling(filling) => filling.shape,
+                BlockState::Decoding(shape, _) => *shape,
             };
-            *state = State::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.told, pool);
+            *state = BlockState::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.told, pool);
         }
         (self.gap, self.held.now) = ((0, 0), 0);
     }
@@ -305,12 +313,12 @@ impl BlockReceiver {
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
         for (number, state) in &self.blocks {
             match state {
-                State::Filling(filling) if self.told == BlockFeedback::Needs => {
+                BlockState::Filling(filling) if self.told == BlockFeedback::Needs => {
                     blocks.push(BlockStatus { block: *number, need: filling.need() });
                 }
-                State::Decoding(..) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
+                BlockState::Decoding(..) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
                 // How many symbols a block being decoded lacks is unknown.
-                State::Filling(_) | State::Decoding(..) => {}
+                BlockState::Filling(_) | BlockState::Decoding(..) => {}
             }
         }
         blocks.sort_unstable_by_key(|status| status.block);
@@ -334,7 +342,7 @@ impl BlockReceiver {
         if self.gap.0 != self.done_below {
             self.gap = (self.done_below, 0);
         }
-        if let Some(State::Filling(filling)) = self.blocks.get(&self.done_below) {
+        if let Some(BlockState::Filling(filling)) = self.blocks.get(&self.done_below) {
             while filling.block.is_present(self.gap.1) {
                 self.gap.1 += 1;
             }
@@ -352,21 +360,21 @@ impl BlockReceiver {
     }
 
     /// Advances a block that has the symbols it needs: to the decoder, or to done when no symbol is missing.
-    fn advance(&mut self, number: u32) -> Placed {
-        let Some(State::Filling(filling)) = self.blocks.remove(&number) else {
-            return Placed::Symbol(SymbolOutcome::Surplus);
+    fn advance(&mut self, number: u32) -> PlaceResult {
+        let Some(BlockState::Filling(filling)) = self.blocks.remove(&number) else {
+            return PlaceResult::Symbol(SymbolOutcome::Surplus);
         };
-        let Filling { shape, block, decoder, repairs, .. } = *filling;
-        let held = block.present() + repairs;
+        let IncompleteBlock { shape, block, decoder, repairs, .. } = *filling;
+        let held = block.present_count() + repairs;
         match decoder {
             Some(decoder) if !block.is_complete() => {
-                self.blocks.insert(number, State::Decoding(shape, held));
-                Placed::Decodable(DecodeJob { flow: self.flow, block: number, partial: block, decoder, repairs })
+                self.blocks.insert(number, BlockState::Decoding(shape, held));
+                PlaceResult::Decodable(DecodeJob { flow: self.flow, block: number, partial: block, decoder, repairs })
             }
             _ => {
                 self.held.remove(held, self.symbol_size);
                 self.mark_done(number);
-                Placed::Complete(shape, block)
+                PlaceResult::Complete(shape, block)
             }
         }
     }
@@ -379,11 +387,11 @@ impl BlockReceiver {
     }
 }
 
-impl Filling {
+impl IncompleteBlock {
     fn take(&mut self, esi: u32, symbol: &[u8]) -> Progress {
         if esi < self.shape.k {
             if !self.block.insert(esi, symbol) {
-                return Progress::Useless;
+                return Progress::Redundant;
             }
         } else {
             let decoder = match &mut self.decoder {
@@ -393,11 +401,11 @@ impl Filling {
                         decoder.wait_for(self.wanted);
                         none.insert(decoder)
                     }
-                    Err(_) => return Progress::Useless,
+                    Err(_) => return Progress::Redundant,
                 },
             };
-            if decoder.push(&self.block, esi, symbol) == Progress::Useless {
-                return Progress::Useless;
+            if decoder.push(&self.block, esi, symbol) == Progress::Redundant {
+                return Progress::Redundant;
             }
             self.repairs += 1;
         }
@@ -412,7 +420,7 @@ impl Filling {
         if self.block.is_complete() {
             return 0;
         }
-        self.wanted.saturating_sub(self.block.present() + self.repairs)
+        self.wanted.saturating_sub(self.block.present_count() + self.repairs)
     }
 }
 
@@ -431,9 +439,9 @@ mod tests {
             let id = SymbolId { flow: FlowId(1), block: number, esi: 0 };
             blocks.on_symbol(id, 0, &[7; 8], &mut Pool::default(), || Ok(shape))
         };
-        assert!(matches!(take(u32::MAX), Placed::Symbol(SymbolOutcome::Refused)));
-        assert!(matches!(take(u32::MAX - 1), Placed::Complete(..)));
-        assert!(matches!(take(u32::MAX - 2), Placed::Complete(..)));
+        assert!(matches!(take(u32::MAX), PlaceResult::Symbol(SymbolOutcome::Refused)));
+        assert!(matches!(take(u32::MAX - 1), PlaceResult::Complete(..)));
+        assert!(matches!(take(u32::MAX - 2), PlaceResult::Complete(..)));
         assert_eq!((blocks.done_below(), blocks.begun_below()), (u32::MAX, u32::MAX));
     }
 }

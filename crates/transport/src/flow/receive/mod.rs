@@ -14,9 +14,9 @@ use super::announcement::{FlowAnnouncement, FlowKind};
 use super::credit::ReceiveCredit;
 use super::layout::{BadPlan, BlockShape, FlowLayout};
 use super::pool::Pool;
-use super::request::{DecodeJob, Request};
+use super::work::{DecodeJob, WorkRequest};
 use crate::wire::{BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, SymbolId};
-use block_receiver::{BlockReceiver, DecodeOutcome, Placed};
+use block_receiver::{BlockReceiver, DecodeOutcome, PlaceResult};
 use erasure::{Block, Progress};
 use object::ObjectSink;
 use stream::StreamSink;
@@ -68,7 +68,7 @@ pub(crate) struct RecvFlow {
     sink: Sink,
     /// Recovers lost symbols of a stream with a window code.
     window: Option<WindowReceiver>,
-    requests: Vec<Request>,
+    requests: Vec<WorkRequest>,
 }
 
 impl RecvFlow {
@@ -246,13 +246,13 @@ impl RecvFlow {
     ) -> Result<SymbolOutcome, BadBlock> {
         let Self { blocks, sink, .. } = self;
         let outcome = match blocks.on_symbol(id, plan, symbol, pool, || sink.begin_block(id, plan, credit)) {
-            Placed::Symbol(SymbolOutcome::New) => self.sink.on_new_symbol(id, symbol, &self.blocks)?,
-            Placed::Symbol(outcome) => return Ok(outcome),
-            Placed::Decodable(job) => {
-                self.requests.push(Request::Decode(job));
+            PlaceResult::Symbol(SymbolOutcome::New) => self.sink.on_new_symbol(id, symbol, &self.blocks)?,
+            PlaceResult::Symbol(outcome) => return Ok(outcome),
+            PlaceResult::Decodable(job) => {
+                self.requests.push(WorkRequest::Decode(job));
                 if self.blocks.is_early() { SymbolOutcome::CompletesBlock } else { SymbolOutcome::New }
             }
-            Placed::Complete(shape, block) => {
+            PlaceResult::Complete(shape, block) => {
                 self.on_block(shape, block, credit, pool)?;
                 SymbolOutcome::CompletesBlock
             }
@@ -418,7 +418,7 @@ impl RecvFlow {
     }
 
     /// Takes the flow's pending requests.
-    pub(crate) fn take_requests(&mut self) -> impl Iterator<Item = Request> {
+    pub(crate) fn take_requests(&mut self) -> impl Iterator<Item = WorkRequest> {
         self.requests.drain(..)
     }
 

@@ -3,7 +3,7 @@
 use super::block_receiver::SymbolOutcome;
 use crate::flow::credit::ReceiveCredit;
 use crate::flow::layout::{BadPlan, BlockShape, ObjectLayout};
-use crate::flow::request::{Direction, FlowKey, Request};
+use crate::flow::work::{Direction, FlowKey, WorkRequest};
 use crate::wire::{Announcement, FlowId, SymbolId};
 use erasure::Block;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl ObjectSink {
         granted.then_some(shape).ok_or(SymbolOutcome::Refused)
     }
 
-    pub(super) fn accept(&mut self, digest: bool, requests: &mut Vec<Request>) {
+    pub(super) fn accept(&mut self, digest: bool, requests: &mut Vec<WorkRequest>) {
         self.accepted = Some(digest);
         let held = |(number, done): (&u32, &Done)| matches!(done, Done::Held(..)).then_some(*number);
         let held: Vec<u32> = self.done.iter().filter_map(held).collect();
@@ -73,12 +73,12 @@ impl ObjectSink {
         }
     }
 
-    pub(super) fn on_block(&mut self, shape: BlockShape, block: Block, requests: &mut Vec<Request>) {
+    pub(super) fn on_block(&mut self, shape: BlockShape, block: Block, requests: &mut Vec<WorkRequest>) {
         self.waiting_symbols += u64::from(shape.cost);
         self.store(shape, Arc::new(block), requests);
     }
 
-    fn store(&mut self, shape: BlockShape, data: Arc<Block>, requests: &mut Vec<Request>) {
+    fn store(&mut self, shape: BlockShape, data: Arc<Block>, requests: &mut Vec<WorkRequest>) {
         let BlockShape { number, cost, offset, length, .. } = shape;
         let Some(digest) = self.accepted else {
             self.done.insert(number, Done::Held(shape, data));
@@ -87,10 +87,10 @@ impl ObjectSink {
         let flow = self.object;
         if digest {
             let key = FlowKey { direction: Direction::Receiving, flow };
-            requests.push(Request::Digest { key, block: number, offset, length, data: Arc::clone(&data) });
+            requests.push(WorkRequest::Digest { key, block: number, offset, length, data: Arc::clone(&data) });
         }
         self.done.insert(number, Done::Storing { cost, length, replies: 1 + u8::from(digest) });
-        requests.push(Request::Write { flow, block: number, offset, length, data });
+        requests.push(WorkRequest::Write { flow, block: number, offset, length, data });
     }
 
     /// Handles the digest or write of a block. Returns the block's cost and length when no other is pending.

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RecvStreamState {
     Open,
     /// The program stopped it; the sender's reset is awaited.
     Stopped,
@@ -36,7 +36,7 @@ pub(super) struct StreamSink {
     at: usize,
     /// The last block of all, once its header has arrived.
     end: Option<u32>,
-    phase: Phase,
+    phase: RecvStreamState,
     readable_told: bool,
     received_told: bool,
 }
@@ -59,7 +59,7 @@ impl StreamSink {
             front: 0,
             at: STREAM_HEADER,
             end: None,
-            phase: Phase::Open,
+            phase: RecvStreamState::Open,
             readable_told: false,
             received_told: false,
         })
@@ -104,7 +104,7 @@ impl StreamSink {
         credit: &mut RecvCredit,
         pool: &mut Pool,
     ) -> Result<(), BadBlock> {
-        if self.phase != Phase::Open {
+        if self.phase != RecvStreamState::Open {
             return Ok(());
         }
         self.check(shape.number, block.bytes(), shape.length, blocks)?;
@@ -147,7 +147,7 @@ impl StreamSink {
 
     /// Returns the bytes of the front block that can be read now, up to `max`: those of symbols received without a gap.
     fn ready<'a>(&'a self, max: usize, blocks: &'a BlockReceiver) -> Option<(&'a Block, Range<usize>)> {
-        if self.phase != Phase::Open {
+        if self.phase != RecvStreamState::Open {
             return None;
         }
         let complete = self.complete.get(&self.front).map(|(_, block)| block);
@@ -182,7 +182,7 @@ impl StreamSink {
                 pool.put(block.into_buffer());
             }
             if self.end == Some(self.front) {
-                self.phase = Phase::Over;
+                self.phase = RecvStreamState::Over;
                 self.complete.clear();
                 return;
             }
@@ -195,23 +195,23 @@ impl StreamSink {
     pub(super) fn stop(&mut self) -> bool {
         let open = self.is_open();
         if open {
-            self.phase = Phase::Stopped;
+            self.phase = RecvStreamState::Stopped;
             self.complete.clear();
         }
         open
     }
 
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open)
+        matches!(self.phase, RecvStreamState::Open)
     }
 
     pub(super) const fn is_stopped(&self) -> bool {
-        matches!(self.phase, Phase::Stopped)
+        matches!(self.phase, RecvStreamState::Stopped)
     }
 
     /// Returns whether every byte is read.
     pub(super) const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.phase, RecvStreamState::Over)
     }
 
     /// Returns whether every block is done, read or not.

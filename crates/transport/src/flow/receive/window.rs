@@ -3,7 +3,7 @@
 use crate::flow::stream_layout::WindowShape;
 use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::Progress;
-use erasure::rlc::{Decoder, Density, Field, Repair};
+use erasure::rlc::{Density, Field, RepairId, WindowDecoder};
 
 /// After this many windows without a repair symbol the path is assumed to lose nothing, and nothing is kept (law 5).
 const QUIET_WINDOWS: u32 = 2;
@@ -23,7 +23,7 @@ pub(crate) fn largest_window(own: u32) -> u32 {
 pub(in crate::flow) struct WindowReceiver {
     shape: WindowShape,
     /// `None` while no repair is expected.
-    decoder: Option<Decoder>,
+    decoder: Option<WindowDecoder>,
     /// Source symbols since the last repair symbol.
     quiet: u32,
 }
@@ -33,8 +33,8 @@ impl WindowReceiver {
         Self { shape, decoder: Some(Self::decoder(shape)), quiet: 0 }
     }
 
-    fn decoder(shape: WindowShape) -> Decoder {
-        Decoder::new(Field::Gf256, shape.symbol_size, shape.symbols)
+    fn decoder(shape: WindowShape) -> WindowDecoder {
+        WindowDecoder::new(Field::Gf256, shape.symbol_size, shape.symbols)
     }
 
     /// Returns whether this is a repair symbol.
@@ -48,11 +48,11 @@ impl WindowReceiver {
     }
 
     /// Parses a repair symbol's header; `None` for an impossible window.
-    pub(in crate::flow) fn repair(&self, id: SymbolId) -> Option<Repair> {
+    pub(in crate::flow) fn repair(&self, id: SymbolId) -> Option<RepairId> {
         let (symbols, key) = (id.esi / WINDOW_REPAIR, (id.esi % WINDOW_REPAIR) as u16);
         let end = (u64::from(id.block) + 1) * u64::from(self.shape.per_block);
         let first = end.checked_sub(symbols.into()).filter(|_| symbols <= self.shape.symbols)?;
-        Some(Repair { key, density: Density::FULL, first, symbols: symbols as u16 })
+        Some(RepairId { key, density: Density::FULL, first, symbols: symbols as u16 })
     }
 
     /// Handles an arrived source symbol.
@@ -67,11 +67,11 @@ impl WindowReceiver {
 
     /// Handles an arrived repair symbol; returns whether it was useful. Symbols that arrived before any were kept count
     /// as missing.
-    pub(in crate::flow) fn on_repair(&mut self, repair: Repair, symbol: &[u8]) -> bool {
+    pub(in crate::flow) fn on_repair(&mut self, repair: RepairId, symbol: &[u8]) -> bool {
         self.quiet = 0;
         let shape = self.shape;
         let decoder = self.decoder.get_or_insert_with(|| Self::decoder(shape));
-        decoder.repair(repair, symbol) != Progress::Useless
+        decoder.repair(repair, symbol) != Progress::Redundant
     }
 
     /// Returns the next recovered symbol.
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn headers_of_repair() {
         let receiver = WindowReceiver::new(SHAPE);
-        let repair = |first, symbols, key| Some(Repair { key, density: Density::FULL, first, symbols });
+        let repair = |first, symbols, key| Some(RepairId { key, density: Density::FULL, first, symbols });
         assert!(!WindowReceiver::is_repair(id(7, 0xfff)) && WindowReceiver::is_repair(id(7, 0x1000)));
         assert_eq!(receiver.repair(id(7, 8 << 12 | 0xabc)), repair(0, 8, 0xabc));
         assert_eq!(receiver.repair(id(6, 8 << 12)), None, "it begins before the first symbol");
@@ -112,7 +112,7 @@ mod tests {
         let mut receiver = WindowReceiver::new(SHAPE);
         (0..17).for_each(|block| receiver.on_source(id(block, 0), &[1; 4]));
         assert!(receiver.decoder.is_none());
-        let mut encoder = erasure::rlc::Encoder::new(Field::Gf256, 4, 8);
+        let mut encoder = erasure::rlc::WindowEncoder::new(Field::Gf256, 4, 8);
         encoder.restart(17);
         let mut repair = |block: u8, lost: bool, key| {
             encoder.push(&[block; 4]);

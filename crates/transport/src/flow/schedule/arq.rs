@@ -1,6 +1,6 @@
 //! Automatic repeat request: every lost source symbol is sent again, no repair is made (arq §3).
 
-use super::{Next, PathEstimate, Schedule, source};
+use super::{PathEstimate, Schedule, ScheduleAction, source};
 use crate::flow::SendBlocks;
 use crate::recovery::Report;
 use crate::time::Time;
@@ -9,8 +9,8 @@ use crate::time::Time;
 pub(super) struct Arq;
 
 impl Schedule for Arq {
-    fn next(&mut self, _now: Time, flow: &SendBlocks, _path: &PathEstimate) -> Next {
-        flow.first_lost().map_or_else(|| source(flow), Next::Resend)
+    fn next(&mut self, _now: Time, flow: &SendBlocks, _path: &PathEstimate) -> ScheduleAction {
+        flow.first_lost().map_or_else(|| source(flow), ScheduleAction::Retransmit)
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}

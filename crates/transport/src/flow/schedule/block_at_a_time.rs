@@ -1,10 +1,10 @@
 //! One block at a time: its coded symbols are sent until the receiver has it (rc-udp §IV-B).
 
-use super::{MOST_LOSS, Next, PathEstimate, Schedule};
+use super::{MOST_LOSS, PathEstimate, Schedule, ScheduleAction};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::recovery::Report;
-use crate::settings::{Count, Setting, Settings, Share, Span, field};
+use crate::settings::{IntegerRange, Setting, Settings, Share, Span, field};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,8 +32,8 @@ impl Default for BlockAtATimeConfig {
 impl Settings for BlockAtATimeConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("wait", wait, Span(Duration::ZERO, Duration::from_secs(60))),
-        field!("blocks", blocks, Count(1, 1_000)),
-        field!("ahead", ahead, Count(0, 1_000)),
+        field!("blocks", blocks, IntegerRange(1, 1_000)),
+        field!("ahead", ahead, IntegerRange(0, 1_000)),
         field!("epsilon", epsilon, Share(0.0, 1.0)),
     ];
 }
@@ -96,7 +96,7 @@ impl BlockAtATime {
 
     /// Orders missing symbols: of a block that has its turn before they run out, of the following blocks all that they
     /// will need.
-    fn prepare(&self, flow: &SendBlocks, path: &PathEstimate) -> Option<Next> {
+    fn prepare(&self, flow: &SendBlocks, path: &PathEstimate) -> Option<ScheduleAction> {
         let at_once = (self.config.blocks + self.config.ahead) as usize;
         flow.open_blocks().take(at_once).find_map(|block| {
             let k = block.k();
@@ -104,13 +104,13 @@ impl BlockAtATime {
             let running_out =
                 block.number() < self.upcoming && block.source_left() == 0 && block.repair_ready() <= k / 8;
             // Another schedule may have sent some of its symbols before.
-            let run_out = block.is_coded() && block.repair_ready() == 0;
+            let run_out = block.is_repair_only() && block.repair_ready() == 0;
             let count = match made {
-                0 if block.is_coded() => self.enough(k, path),
+                0 if block.is_repair_only() => self.enough(k, path),
                 _ if running_out || run_out => (k / 4).max(16),
                 _ => return None,
             };
-            block.can_prepare().then(|| Next::Prepare { block: flow.id_of(block), count })
+            block.can_prepare().then(|| ScheduleAction::EncodeRepair { block: flow.id_of(block), count })
         })
     }
 
@@ -133,7 +133,7 @@ impl BlockAtATime {
 
     /// Returns a symbol of a block that has its turn. Of several, the oldest that has not had enough goes first; once
     /// all have, they alternate.
-    fn serve(&mut self, flow: &SendBlocks, path: &PathEstimate) -> Option<Next> {
+    fn serve(&mut self, flow: &SendBlocks, path: &PathEstimate) -> Option<ScheduleAction> {
         let wanting = self.sending.iter().position(|sending| sending.sent < self.enough(sending.k, path));
         let count = self.sending.len();
         let first = wanting.unwrap_or(0);
@@ -153,25 +153,25 @@ impl BlockAtATime {
 
 /// Returns whether the block can be sent: its repair is made, or it is sent as source.
 fn is_encoded(block: &SendBlock) -> bool {
-    block.repair_ready() > 0 || block.source_ready()
+    block.repair_ready() > 0 || block.has_source_ready()
 }
 
 /// Returns a symbol of the block: source of a code that needs it, then repair, and source as the last resort.
-fn symbol(flow: &SendBlocks, block: &SendBlock) -> Option<Next> {
-    if block.source_ready() && flow.source_block() == block.number() {
-        return Some(Next::Source);
+fn symbol(flow: &SendBlocks, block: &SendBlock) -> Option<ScheduleAction> {
+    if block.has_source_ready() && flow.source_block() == block.number() {
+        return Some(ScheduleAction::Source);
     }
     if block.repair_ready() > 0 {
-        return Some(Next::Repair(flow.id_of(block)));
+        return Some(ScheduleAction::Repair(flow.id_of(block)));
     }
-    flow.last_resort_of(block).map(Next::Resend)
+    flow.last_resort_of(block).map(ScheduleAction::Retransmit)
 }
 
 impl Schedule for BlockAtATime {
-    fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
+    fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         // rc-udp §IV-B a: encoding starts when the decoder has acknowledged the parameters.
         if !flow.announced() {
-            return Next::Idle;
+            return ScheduleAction::Idle;
         }
         self.retire(now, flow);
         if let Some(prepare) = self.prepare(flow, path) {
@@ -180,8 +180,8 @@ impl Schedule for BlockAtATime {
         self.admit(now, flow);
         match self.serve(flow, path) {
             Some(next) => next,
-            None if self.silent_until > now => Next::Wait(self.silent_until),
-            None => Next::Idle,
+            None if self.silent_until > now => ScheduleAction::Wait(self.silent_until),
+            None => ScheduleAction::Idle,
         }
     }
 
@@ -201,10 +201,10 @@ impl Schedule for BlockAtATime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::schedule::harness::Line;
+    use crate::flow::schedule::harness::TestFlow;
 
-    fn line(text: &str, blocks: u32, k: u32) -> Line {
-        Line::new(&format!("block-at-a-time:{text}"), "precoded-lt", blocks, k)
+    fn line(text: &str, blocks: u32, k: u32) -> TestFlow {
+        TestFlow::new(&format!("block-at-a-time:{text}"), "precoded-lt", blocks, k)
     }
 
     /// rc-udp §IV-B a: the parameters first.
@@ -340,7 +340,7 @@ mod tests {
     /// A code without further symbols sends its source, and resends what is lost.
     #[test]
     fn a_code_that_has_no_repair_is_carried_all_the_same() {
-        let mut line = Line::new("block-at-a-time", "uncoded", 2, 4).announced();
+        let mut line = TestFlow::new("block-at-a-time", "uncoded", 2, 4).announced();
         assert_eq!(line.send(9), [(0, 0), (0, 1), (0, 2), (0, 3)]);
         line.lose(0, 2);
         assert_eq!(line.send(9), [(0, 2)]);

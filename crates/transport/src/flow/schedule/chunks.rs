@@ -5,7 +5,7 @@
 //! document's pipeline, with encoding and transmission one after the other, is [`EncodeOrder::First`].
 
 use super::first_round::{Rounds, lacking};
-use super::{Next, PathEstimate, Schedule};
+use super::{PathEstimate, Schedule, ScheduleAction};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::flow::tail::{Odds, Outstanding};
@@ -111,17 +111,17 @@ impl Chunks {
 }
 
 /// Returns a lost source symbol, which is what a failed chunk lacks.
-fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> Next {
-    flow.first_lost_of(block).map_or(Next::Idle, Next::Resend)
+fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
+    flow.first_lost_of(block).map_or(ScheduleAction::Idle, ScheduleAction::Retransmit)
 }
 
 /// ttp §I: "the potential cost of failed transfers".
-fn give_up(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> Next {
-    Next::GiveUp(flow.id_of(block))
+fn give_up(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
+    ScheduleAction::GiveUp(flow.id_of(block))
 }
 
 impl Schedule for Chunks {
-    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         let Self { config, rounds } = self;
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
         let supply = if config.mend { mend } else { give_up };

@@ -1,7 +1,7 @@
 //! Schedules from other crates.
 
 use super::{Schedule, ScheduleConfig};
-use crate::settings::{Choice, Custom, Named, Settings};
+use crate::settings::{Algorithm, Custom, NamedSettings, Settings};
 
 /// Parameters of a schedule that another crate implements, and its constructor.
 pub trait ScheduleFactory: Settings + Send + Sync {
@@ -13,7 +13,7 @@ pub trait ScheduleFactory: Settings + Send + Sync {
 }
 
 /// An object-safe [`ScheduleFactory`]. Every factory is one.
-pub trait DynSchedule: Choice + Send + Sync {
+pub trait DynSchedule: Algorithm + Send + Sync {
     /// Builds the schedule of one flow.
     fn build(&self) -> Box<dyn Schedule>;
 
@@ -21,7 +21,7 @@ pub trait DynSchedule: Choice + Send + Sync {
     fn to_boxed(&self) -> Box<dyn DynSchedule>;
 }
 
-impl<F: ScheduleFactory> DynSchedule for Named<F> {
+impl<F: ScheduleFactory> DynSchedule for NamedSettings<F> {
     fn build(&self) -> Box<dyn Schedule> {
         self.settings.build()
     }
@@ -37,7 +37,7 @@ pub type CustomSchedule = Custom<dyn DynSchedule>;
 impl CustomSchedule {
     /// Wraps `factory`.
     pub fn new<F: ScheduleFactory>(factory: F) -> Self {
-        Self(Box::new(Named { name: F::NAME, settings: factory }))
+        Self(Box::new(NamedSettings { name: F::NAME, settings: factory }))
     }
 }
 
@@ -56,12 +56,12 @@ impl ScheduleConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Next, PathEstimate};
+    use super::super::{PathEstimate, ScheduleAction};
     use super::*;
     use crate::flow::SendBlocks;
-    use crate::flow::schedule::harness::Line;
+    use crate::flow::schedule::harness::TestFlow;
     use crate::recovery::Report;
-    use crate::settings::{Count, Setting, field};
+    use crate::settings::{IntegerRange, Setting, field};
     use crate::time::Time;
 
     /// Source in order, with a pause of one second after a number of symbols.
@@ -72,13 +72,17 @@ mod tests {
     }
 
     impl Settings for Resting {
-        const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("after", after, Count(1, 100))];
+        const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("after", after, IntegerRange(1, 100))];
     }
 
     impl Schedule for Resting {
-        fn next(&mut self, now: Time, _flow: &SendBlocks, _path: &PathEstimate) -> Next {
+        fn next(&mut self, now: Time, _flow: &SendBlocks, _path: &PathEstimate) -> ScheduleAction {
             self.sent += 1;
-            if self.sent > self.after { Next::Wait(now + std::time::Duration::from_secs(1)) } else { Next::Source }
+            if self.sent > self.after {
+                ScheduleAction::Wait(now + std::time::Duration::from_secs(1))
+            } else {
+                ScheduleAction::Source
+            }
         }
 
         fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
@@ -96,7 +100,7 @@ mod tests {
     fn a_custom_schedule_is_a_value_like_any_other() {
         let mut resting = ScheduleConfig::custom(Resting { after: 7, sent: 0 });
         assert_eq!(resting.to_string(), "resting:after=7");
-        assert_eq!(Line::with(&resting, "raptorq", &[10, 10]).send(99).len(), 7);
+        assert_eq!(TestFlow::with(&resting, "raptorq", &[10, 10]).send(99).len(), 7);
         resting.set_number("after", "9").expect("allowed");
         assert_eq!(resting.to_string(), "resting:after=9");
         assert!(resting.set_number("after", "0").is_err());

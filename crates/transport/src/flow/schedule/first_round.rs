@@ -2,7 +2,7 @@
 //! which that is not enough want more.
 
 use super::wants::Wants;
-use super::{Next, source};
+use super::{ScheduleAction, source};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::wire::FlowId;
@@ -28,8 +28,8 @@ impl Rounds {
         ahead: u32,
         repair: impl FnMut(&SendBlock) -> u32,
         wanted: impl Fn(&SendBlock) -> u32,
-        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
-    ) -> Next {
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> ScheduleAction,
+    ) -> ScheduleAction {
         self.first.begin(flow, ahead, repair);
         self.wanted(flow, wanted, supply).unwrap_or_else(|| self.first_or(flow, source(flow)))
     }
@@ -40,11 +40,11 @@ impl Rounds {
         &mut self,
         flow: &SendBlocks,
         repair: impl FnMut(&SendBlock) -> u32,
-        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
-    ) -> Next {
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> ScheduleAction,
+    ) -> ScheduleAction {
         let is_begun = flow.block(flow.source_block()).is_some_and(|block| block.source_left() < block.k());
         self.first.begin(flow, u32::from(is_begun), repair);
-        let source = if self.first.is_encoded(flow) { source(flow) } else { Next::Idle };
+        let source = if self.first.is_encoded(flow) { source(flow) } else { ScheduleAction::Idle };
         self.wanted(flow, lacking, supply).unwrap_or_else(|| self.first_or(flow, source))
     }
 
@@ -53,8 +53,8 @@ impl Rounds {
         &mut self,
         flow: &SendBlocks,
         wanted: impl Fn(&SendBlock) -> u32,
-        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
-    ) -> Option<Next> {
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> ScheduleAction,
+    ) -> Option<ScheduleAction> {
         if !self.current {
             self.current = true;
             self.wants.survey(flow, |block| if self.first.is_sent(block) { wanted(block) } else { 0 });
@@ -63,7 +63,7 @@ impl Rounds {
     }
 
     /// Returns the next repair of a first round, or else `source`.
-    fn first_or(&mut self, flow: &SendBlocks, source: Next) -> Next {
+    fn first_or(&mut self, flow: &SendBlocks, source: ScheduleAction) -> ScheduleAction {
         let next = self.first.next(flow).unwrap_or(source);
         self.current &= !may_end_round(flow, next);
         next
@@ -121,7 +121,7 @@ impl FirstRound {
     }
 
     /// Returns the next repair symbol of a block whose source is all sent, or the work it first requires.
-    fn next(&mut self, flow: &SendBlocks) -> Option<Next> {
+    fn next(&mut self, flow: &SendBlocks) -> Option<ScheduleAction> {
         let left = |number: u32, count: u32| {
             let block = flow.block(number).filter(|block| !block.is_done())?;
             Some((block, count.saturating_sub(block.repair_sent()))).filter(|(_, left)| *left > 0)
@@ -131,10 +131,10 @@ impl FirstRound {
             let Some((block, left)) = left(number, count) else { continue };
             let id = flow.id_of(block);
             if block.repair_ready() < left && block.can_prepare() {
-                return Some(Next::Prepare { block: id, count: left - block.repair_ready() });
+                return Some(ScheduleAction::EncodeRepair { block: id, count: left - block.repair_ready() });
             }
             if block.source_left() == 0 && block.repair_ready() > 0 {
-                return Some(Next::Repair(id));
+                return Some(ScheduleAction::Repair(id));
             }
         }
         None
@@ -154,10 +154,10 @@ pub(super) fn lacking(block: &SendBlock) -> u32 {
 }
 
 /// Returns whether `next` may end a block's first round; losses in it may be known already.
-fn may_end_round(flow: &SendBlocks, next: Next) -> bool {
+fn may_end_round(flow: &SendBlocks, next: ScheduleAction) -> bool {
     match next {
-        Next::Source => flow.block(flow.source_block()).is_some_and(|block| block.source_left() == 1),
-        Next::Repair(_) => true,
+        ScheduleAction::Source => flow.block(flow.source_block()).is_some_and(|block| block.source_left() == 1),
+        ScheduleAction::Repair(_) => true,
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use super::{PathEstimate, ScheduleConfig};
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
-use crate::flow::request::{EncodeJob, Reply, Request};
+use crate::flow::work::{EncodeJob, WorkReply, WorkRequest};
 use crate::flow::{BlockSender, Pick, PickedSymbol, SymbolKind};
 use crate::recovery::{Cause, Content, Report, SentPacket};
 use crate::time::Time;
@@ -16,7 +16,7 @@ const SYMBOL: usize = 8;
 
 /// A flow whose blocks are all open and filled.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct TestFlow {
     pub(super) flow: BlockSender,
     pub(super) path: PathEstimate,
     pub(super) now: Time,
@@ -50,7 +50,7 @@ impl fmt::Display for Done {
     }
 }
 
-impl Line {
+impl TestFlow {
     /// Creates a line with the schedule named by its text, and blocks of `k` symbols each.
     pub(super) fn new(schedule: &str, code: &str, blocks: u32, k: u32) -> Self {
         Self::of(schedule, code, &vec![k; blocks as usize])
@@ -159,7 +159,7 @@ impl Line {
                 assert_eq!(self.flow.symbol(picked.id).len(), SYMBOL);
                 Some(Done::Sent(picked))
             }
-            Pick::Request(Request::Encode(job)) => {
+            Pick::Request(WorkRequest::Encode(job)) => {
                 let (block, count) = (job.block, job.count);
                 self.encodes.push((block, count));
                 self.held.push(job);
@@ -177,8 +177,8 @@ impl Line {
     /// Lets the encoders reply.
     pub(super) fn reply(&mut self) {
         for job in std::mem::take(&mut self.held) {
-            match Request::Encode(job).run_pure() {
-                Ok(Reply::Encoded(job)) => self.flow.on_encoded(job),
+            match WorkRequest::Encode(job).run_pure() {
+                Ok(WorkReply::Encoded(job)) => self.flow.on_encoded(job),
                 other => panic!("{other:?}"),
             }
         }

@@ -1,12 +1,12 @@
 //! Source in order, interleaved with repair of earlier blocks; then repair of unacknowledged blocks, round robin
 //! (tornado-transfer §2.1).
 
-use super::{Next, PathEstimate, Schedule};
+use super::{PathEstimate, Schedule, ScheduleAction};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::flow::tail::Outstanding;
 use crate::recovery::Report;
-use crate::settings::{Count, Or, Setting, Settings, Share, field};
+use crate::settings::{IntegerRange, Or, Setting, Settings, Share, field};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ impl Default for InterleavedConfig {
 
 impl Settings for InterleavedConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("repair-every", repair_every, Or("auto", Count(1, 1_000_000))),
+        field!("repair-every", repair_every, Or("auto", IntegerRange(1, 1_000_000))),
         field!("failure", failure, Share(1e-9, 0.5)),
     ];
 }
@@ -73,19 +73,19 @@ impl Interleaved {
 
     /// Returns one repair symbol of the block, or an order for some. `None` while they are being made; a code that has
     /// no more resends lost source.
-    fn repair(&self, flow: &SendBlocks, block: &SendBlock) -> Option<Next> {
+    fn repair(&self, flow: &SendBlocks, block: &SendBlock) -> Option<ScheduleAction> {
         let id = flow.id_of(block);
         if block.repair_ready() > 0 {
-            return Some(Next::Repair(id));
+            return Some(ScheduleAction::Repair(id));
         }
         if block.can_prepare() {
-            return Some(Next::Prepare { block: id, count: self.batch(block.k()) });
+            return Some(ScheduleAction::EncodeRepair { block: id, count: self.batch(block.k()) });
         }
-        flow.last_resort_of(block).map(Next::Resend)
+        flow.last_resort_of(block).map(ScheduleAction::Retransmit)
     }
 
     /// Returns what to send while there is source.
-    fn with_source(&mut self, flow: &SendBlocks, path: &PathEstimate, block: &SendBlock) -> Next {
+    fn with_source(&mut self, flow: &SendBlocks, path: &PathEstimate, block: &SendBlock) -> ScheduleAction {
         let number = block.number();
         if self.block != Some(number) {
             self.block = Some(number);
@@ -98,7 +98,7 @@ impl Interleaved {
         while let Some(earlier) = self.round.front() {
             let open = flow.block(*earlier).filter(|block| !block.is_done());
             let next = open.and_then(|block| self.repair(flow, block));
-            if !matches!(next, Some(Next::Prepare { .. })) {
+            if !matches!(next, Some(ScheduleAction::EncodeRepair { .. })) {
                 self.round.pop_front();
             }
             if let Some(next) = next {
@@ -108,16 +108,16 @@ impl Interleaved {
         // §2.1.1: costly work is done in advance while symbols are sent; the block's repair is needed when its source
         // has been sent.
         if self.every.is_some() && block.repair_ready() == 0 && block.can_prepare() {
-            return Next::Prepare { block: flow.id_of(block), count: self.batch(block.k()) };
+            return ScheduleAction::EncodeRepair { block: flow.id_of(block), count: self.batch(block.k()) };
         }
         self.since += 1;
-        Next::Source
+        ScheduleAction::Source
     }
 
     /// Returns what to send when there is no source: it has all been sent, or waits for the receiver to complete some
     /// blocks.
-    fn without_source(&mut self, flow: &SendBlocks) -> Next {
-        let sent = |block: &&SendBlock| block.source_left() == 0 || block.is_coded();
+    fn without_source(&mut self, flow: &SendBlocks) -> ScheduleAction {
+        let sent = |block: &&SendBlock| block.source_left() == 0 || block.is_repair_only();
         let after = |block: &&SendBlock| self.turn.is_none_or(|turn| block.number() > turn);
         let others = flow.open_blocks().filter(sent).take_while(|block| !after(block));
         let next = flow.open_blocks().filter(sent).filter(after).chain(others).find_map(|block| {
@@ -125,18 +125,18 @@ impl Interleaved {
             Some((block.number(), next))
         });
         match next {
-            Some((_, prepare @ Next::Prepare { .. })) => prepare,
+            Some((_, prepare @ ScheduleAction::EncodeRepair { .. })) => prepare,
             Some((number, next)) => {
                 self.turn = Some(number);
                 next
             }
-            None => Next::Idle,
+            None => ScheduleAction::Idle,
         }
     }
 }
 
 impl Schedule for Interleaved {
-    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         match flow.block(flow.source_block()).filter(|_| flow.source_ready()) {
             Some(block) => self.with_source(flow, path, block),
             None => self.without_source(flow),
@@ -153,10 +153,10 @@ impl Schedule for Interleaved {
 
 #[cfg(test)]
 mod tests {
-    use crate::flow::schedule::harness::Line;
+    use crate::flow::schedule::harness::TestFlow;
 
-    fn line(text: &str, blocks: u32, k: u32) -> Line {
-        Line::new(&format!("interleaved:{text}"), "raptorq", blocks, k)
+    fn line(text: &str, blocks: u32, k: u32) -> TestFlow {
+        TestFlow::new(&format!("interleaved:{text}"), "raptorq", blocks, k)
     }
 
     const fn s(block: u32, esi: u32) -> (u32, u32) {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_code_without_repair_sends_lost_source_again() {
-        let mut line = Line::new("interleaved", "uncoded", 2, 4);
+        let mut line = TestFlow::new("interleaved", "uncoded", 2, 4);
         assert_eq!(line.send(99).len(), 8);
         line.lose(0, 3);
         line.lose(1, 1);

@@ -4,12 +4,12 @@
 mod idle;
 
 use super::first_round::{Rounds, lacking};
-use super::{Next, PathEstimate, Schedule};
+use super::{PathEstimate, Schedule, ScheduleAction};
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use crate::flow::tail::{Odds, Outstanding};
 use crate::recovery::Report;
-use crate::settings::{Count, Or, Setting, Settings, Share, field};
+use crate::settings::{IntegerRange, Or, Setting, Settings, Share, field};
 use crate::time::Time;
 use idle::IdleCounters;
 
@@ -31,7 +31,7 @@ impl Default for ProactiveConfig {
 
 impl Settings for ProactiveConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("failure", failure, Share(1e-9, 0.5)), field!("idle", idle, Or("off", Count(1, 100_000)))];
+        &[field!("failure", failure, Share(1e-9, 0.5)), field!("idle", idle, Or("off", IntegerRange(1, 100_000)))];
 }
 
 impl ProactiveConfig {
@@ -61,22 +61,22 @@ impl Proactive {
 /// Returns a symbol for a block that wants `missing` symbols. It is repair, since lt-tcp sends nothing twice (§3.5).
 /// Departs: a code with few symbols may have sent them all, a case that the document does not cover; then lost source
 /// is resent.
-fn supply(flow: &SendBlocks, block: &SendBlock, missing: u32) -> Next {
+fn supply(flow: &SendBlocks, block: &SendBlock, missing: u32) -> ScheduleAction {
     let id = flow.id_of(block);
     if block.repair_ready() > 0 {
-        return Next::Repair(id);
+        return ScheduleAction::Repair(id);
     }
     if block.can_prepare() {
-        return Next::Prepare { block: id, count: missing };
+        return ScheduleAction::EncodeRepair { block: id, count: missing };
     }
     match flow.first_lost_of(block) {
-        Some(lost) if block.is_exhausted() => Next::Resend(lost),
-        _ => Next::Idle,
+        Some(lost) if block.is_exhausted() => ScheduleAction::Retransmit(lost),
+        _ => ScheduleAction::Idle,
     }
 }
 
 impl Schedule for Proactive {
-    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         let Self { config, rounds, idle } = self;
         let wanted = |block: &SendBlock| idle.as_ref().map_or_else(|| lacking(block), |idle| idle.wanted(block));
         rounds.next(flow, 0, |block| config.repair(block, path), wanted, supply)

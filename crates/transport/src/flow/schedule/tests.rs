@@ -1,16 +1,16 @@
 //! The order in which the schedules that repair ahead of losses send a flow's symbols.
 
-use super::harness::Line;
+use super::harness::TestFlow;
 use super::*;
 use erasure::BlockCode;
-use erasure::tornado::Rate;
+use erasure::tornado::CheckShare;
 
 mod proactive {
     use super::*;
 
     /// A flow of lt-tcp with these blocks of a code that decodes from any k.
-    fn line(loss: f64, blocks: &[u32]) -> Line {
-        Line::of("proactive:failure=5%", "reed-solomon", blocks).losing(loss)
+    fn line(loss: f64, blocks: &[u32]) -> TestFlow {
+        TestFlow::of("proactive:failure=5%", "reed-solomon", blocks).losing(loss)
     }
 
     #[test]
@@ -63,7 +63,7 @@ mod proactive {
     /// lt-tcp §3.4, as it was: what is known lost does not matter, only how long nothing was heard of a block.
     #[test]
     fn an_idle_counter_waits_for_acknowledgements_of_later_blocks() {
-        let line = || Line::of("proactive:failure=5%,idle=2", "reed-solomon", &[4, 4]).losing(0.1);
+        let line = || TestFlow::of("proactive:failure=5%,idle=2", "reed-solomon", &[4, 4]).losing(0.1);
         let all = "0?2 0:0 0:1 0:2 0:3 0:+4 0:+5 1?2 1:0 1:1 1:2 1:3 1:+4 1:+5";
         let mut late = line();
         assert_eq!(late.log(99), all);
@@ -116,8 +116,8 @@ mod proactive {
 mod chunks {
     use super::*;
 
-    fn line(schedule: &str, loss: f64, chunks: &[u32]) -> Line {
-        Line::of(schedule, "tornado:64", chunks).losing(loss)
+    fn line(schedule: &str, loss: f64, chunks: &[u32]) -> TestFlow {
+        TestFlow::of(schedule, "tornado:64", chunks).losing(loss)
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod chunks {
 
     #[test]
     fn encoded_first_a_code_without_repair_sends_its_source() {
-        let mut line = Line::new("chunks:encode=first", "uncoded", 2, 2).losing(0.1);
+        let mut line = TestFlow::new("chunks:encode=first", "uncoded", 2, 2).losing(0.1);
         assert_eq!(line.log(99), "0:0 0:1 1:0 1:1");
     }
 
@@ -190,7 +190,7 @@ mod chunks {
         let path = |loss| PathEstimate { rtt: None, loss, burst: 5.0, window: 1 };
         let padding = |text: &str, k, loss| {
             let ScheduleConfig::Chunks(config) = text.parse().expect("a schedule") else { panic!("{text}") };
-            config.padding(k, BlockCode::Tornado(Rate::HALF), &path(loss))
+            config.padding(k, BlockCode::Tornado(CheckShare::HALF), &path(loss))
         };
         assert_eq!([0.0, 0.01, 0.1].map(|loss| padding("chunks", 89, loss)), [0, 5, 22]);
         assert_eq!([0.0, 0.01, 0.1].map(|loss| padding("chunks:padding=document", 89, loss)), [0, 1, 10]);

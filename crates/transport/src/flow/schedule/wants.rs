@@ -1,6 +1,6 @@
 //! Blocks that want symbols, and how many: computed once after each report, served one symbol at a time.
 
-use super::Next;
+use super::ScheduleAction;
 use crate::flow::SendBlock;
 use crate::flow::SendBlocks;
 use std::collections::VecDeque;
@@ -22,8 +22,8 @@ impl Wants {
     pub(super) fn serve(
         &mut self,
         flow: &SendBlocks,
-        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> Next,
-    ) -> Option<Next> {
+        supply: impl Fn(&SendBlocks, &SendBlock, u32) -> ScheduleAction,
+    ) -> Option<ScheduleAction> {
         for at in 0..self.0.len() {
             let (number, wanted) = self.0[at];
             let Some(block) = flow.block(number) else {
@@ -31,8 +31,8 @@ impl Wants {
             };
             let next = supply(flow, block, wanted);
             match next {
-                Next::Idle => continue,
-                Next::Prepare { .. } => {}
+                ScheduleAction::Idle => continue,
+                ScheduleAction::EncodeRepair { .. } => {}
                 _ if wanted == 1 => drop(self.0.remove(at)),
                 _ => self.0[at].1 -= 1,
             }

@@ -5,7 +5,7 @@
 //! ahead of them.
 
 use super::wants::Wants;
-use super::{Next, PathEstimate, Schedule, source};
+use super::{PathEstimate, Schedule, ScheduleAction, source};
 use crate::flow::tail::Outstanding;
 use crate::flow::{SendBlock, SendBlocks};
 use crate::recovery::Report;
@@ -69,31 +69,31 @@ impl Windowed {
 }
 
 /// Returns a symbol for a block that wants `extra`: lost source first, since it may spare the decoder, then repair.
-fn supply(flow: &SendBlocks, block: &SendBlock, extra: u32) -> Next {
+fn supply(flow: &SendBlocks, block: &SendBlock, extra: u32) -> ScheduleAction {
     let id = flow.id_of(block);
     if let Some(lost) = flow.first_lost_of(block) {
-        return Next::Resend(lost);
+        return ScheduleAction::Retransmit(lost);
     }
     if block.repair_ready() > 0 {
-        return Next::Repair(id);
+        return ScheduleAction::Repair(id);
     }
-    if block.can_prepare() { Next::Prepare { block: id, count: extra } } else { Next::Idle }
+    if block.can_prepare() { ScheduleAction::EncodeRepair { block: id, count: extra } } else { ScheduleAction::Idle }
 }
 
 impl Schedule for Windowed {
-    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> Next {
+    fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         let coding = path.rtt.is_none_or(|rtt| rtt >= self.config.repair_from_rtt);
         if flow.more_to_come() || !coding {
             self.current = false;
             if let Some(lost) = flow.first_lost() {
-                return Next::Resend(lost);
+                return ScheduleAction::Retransmit(lost);
             }
             return source(flow);
         }
         if !self.current {
             self.survey(flow, path);
         }
-        self.wants.serve(flow, supply).unwrap_or(Next::Idle)
+        self.wants.serve(flow, supply).unwrap_or(ScheduleAction::Idle)
     }
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {

@@ -1,7 +1,7 @@
 //! A sender's open block: what was sent, what arrived, and its repair symbols.
 
 use crate::flow::layout::BlockShape;
-use crate::flow::request::{EncodeJob, Request};
+use crate::flow::work::{EncodeJob, WorkRequest};
 use crate::wire::FlowId;
 use erasure::{Block, BlockCode, Encoder};
 use std::collections::VecDeque;
@@ -152,7 +152,7 @@ impl SendBlock {
     }
 
     /// Returns whether only repair of it is sent.
-    pub const fn is_coded(&self) -> bool {
+    pub const fn is_repair_only(&self) -> bool {
         self.coded
     }
 
@@ -198,7 +198,7 @@ impl SendBlock {
     }
 
     /// Returns whether a source symbol can be sent for the first time now.
-    pub fn source_ready(&self) -> bool {
+    pub fn has_source_ready(&self) -> bool {
         self.data.is_some() && !self.coded && self.next_source < self.shape.k
     }
 
@@ -283,7 +283,7 @@ impl SendBlock {
         let whole = self.shape.k as usize * self.symbol_size;
         buffer.truncate(self.shape.length);
         buffer.resize(whole, 0);
-        let data = Arc::new(Block::full(self.shape.k, self.symbol_size, buffer));
+        let data = Arc::new(Block::new_complete(self.shape.k, self.symbol_size, buffer));
         self.data = Some(Arc::clone(&data));
         data
     }
@@ -335,7 +335,7 @@ impl SendBlock {
     }
 
     /// Orders `count` more repair symbols.
-    pub(in crate::flow) fn prepare(&mut self, flow: FlowId, count: u32) -> Option<Request> {
+    pub(in crate::flow) fn prepare(&mut self, flow: FlowId, count: u32) -> Option<WorkRequest> {
         let source = Arc::clone(self.data.as_ref()?);
         let encoder = match self.repairs.encoder.take() {
             Some(encoder) => encoder,
@@ -345,7 +345,7 @@ impl SendBlock {
         let count = count.min(encoder.symbol_limit().saturating_sub(first));
         self.repairs.busy = true;
         let symbols = Vec::new();
-        Some(Request::Encode(EncodeJob { flow, block: self.number(), source, encoder, first, count, symbols }))
+        Some(WorkRequest::Encode(EncodeJob { flow, block: self.number(), source, encoder, first, count, symbols }))
     }
 
     pub(in crate::flow) fn prepared(&mut self, job: EncodeJob) {

@@ -7,9 +7,9 @@ use super::blocks::SendBlocks;
 use super::window::WindowSender;
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
-use crate::flow::request::{EncodeJob, Request};
-use crate::flow::schedule::{Next, PathEstimate, Schedule};
+use crate::flow::schedule::{PathEstimate, Schedule, ScheduleAction};
 use crate::flow::stream_layout::WindowShape;
+use crate::flow::work::{EncodeJob, WorkRequest};
 use crate::recovery::Report;
 use crate::time::Time;
 use crate::wire::{FlowId, FlowStatus, SymbolId, WINDOW_REPAIR};
@@ -58,7 +58,7 @@ pub(crate) enum Pick {
     /// A symbol to send.
     Symbol(PickedSymbol),
     /// Work to do first; ask again.
-    Request(Request),
+    Request(WorkRequest),
     /// A block cannot be completed any more.
     Failed,
     /// Nothing for now.
@@ -76,7 +76,7 @@ pub(crate) struct BlockSender {
     /// Repair over all blocks, for a stream with a window code.
     window: Option<WindowSender>,
     /// The schedule's choice that did not fit the packet being filled: it starts the next one.
-    held: Option<Next>,
+    held: Option<ScheduleAction>,
     /// When to ask the schedule again, or to look at waiting blocks.
     wait: Option<Time>,
     stalled: Stalled,
@@ -234,7 +234,7 @@ impl BlockSender {
     /// Notes whether the program writes faster than the path takes.
     pub(in crate::flow) fn set_pours(&mut self, pours: bool) {
         if let Some(window) = &mut self.window {
-            window.set_pours(pours);
+            window.set_backlogged(pours);
         }
     }
 
@@ -309,49 +309,59 @@ impl BlockSender {
         self.obey(now, next)
     }
 
-    fn decide(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Next {
+    fn decide(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> ScheduleAction {
         self.blocks.others_waiting = others_waiting;
         self.wait = None;
         self.schedule.next(now, &self.blocks, path)
     }
 
     /// Returns the symbol that [`BlockSender::take`] would take, by block and esi.
-    fn names(&self, next: Next) -> Option<(u32, u32)> {
+    fn names(&self, next: ScheduleAction) -> Option<(u32, u32)> {
         match next {
-            Next::Source => {
+            ScheduleAction::Source => {
                 let block = self.blocks.block(self.blocks.cursor)?;
                 Some((block.number(), block.source_sent()))
             }
-            Next::Resend(id) => Some((id.block, id.esi)),
-            Next::Repair(id) => Some((id.block, self.blocks.block(id.block).map(|b| b.k() + b.repair_sent())?)),
-            Next::Prepare { .. } | Next::Wait(_) | Next::GiveUp(_) | Next::Idle => None,
+            ScheduleAction::Retransmit(id) => Some((id.block, id.esi)),
+            ScheduleAction::Repair(id) => {
+                Some((id.block, self.blocks.block(id.block).map(|b| b.k() + b.repair_sent())?))
+            }
+            ScheduleAction::EncodeRepair { .. }
+            | ScheduleAction::Wait(_)
+            | ScheduleAction::GiveUp(_)
+            | ScheduleAction::Idle => None,
         }
     }
 
     /// Takes the symbol that the schedule wants, if there is one.
-    fn take(&mut self, next: Next) -> Option<PickedSymbol> {
+    fn take(&mut self, next: ScheduleAction) -> Option<PickedSymbol> {
         match next {
-            Next::Source => self.take_source(),
-            Next::Resend(id) => self.resend(id),
-            Next::Repair(id) => self.take_repair(id.block),
-            Next::Prepare { .. } | Next::Wait(_) | Next::GiveUp(_) | Next::Idle => None,
+            ScheduleAction::Source => self.take_source(),
+            ScheduleAction::Retransmit(id) => self.resend(id),
+            ScheduleAction::Repair(id) => self.take_repair(id.block),
+            ScheduleAction::EncodeRepair { .. }
+            | ScheduleAction::Wait(_)
+            | ScheduleAction::GiveUp(_)
+            | ScheduleAction::Idle => None,
         }
     }
 
-    fn obey(&mut self, now: Time, next: Next) -> Pick {
+    fn obey(&mut self, now: Time, next: ScheduleAction) -> Pick {
         match next {
-            Next::Source | Next::Resend(_) | Next::Repair(_) => self.take(next).map_or(Pick::Idle, Pick::Symbol),
-            Next::Prepare { block, count } => {
+            ScheduleAction::Source | ScheduleAction::Retransmit(_) | ScheduleAction::Repair(_) => {
+                self.take(next).map_or(Pick::Idle, Pick::Symbol)
+            }
+            ScheduleAction::EncodeRepair { block, count } => {
                 let flow = self.blocks.id;
                 let request = self.blocks.block_mut(block.block).and_then(|block| block.prepare(flow, count));
                 request.map_or(Pick::Idle, Pick::Request)
             }
-            Next::Wait(at) => {
+            ScheduleAction::Wait(at) => {
                 self.wait = Some(at).filter(|at| *at > now);
                 Pick::Idle
             }
-            Next::GiveUp(_) => Pick::Failed,
-            Next::Idle => Pick::Idle,
+            ScheduleAction::GiveUp(_) => Pick::Failed,
+            ScheduleAction::Idle => Pick::Idle,
         }
     }
 
@@ -508,7 +518,7 @@ impl BlockSender {
     fn take_source(&mut self) -> Option<PickedSymbol> {
         let number = self.blocks.cursor;
         let flow = self.blocks.id;
-        let block = self.blocks.block_mut(number).filter(|block| block.source_ready())?;
+        let block = self.blocks.block_mut(number).filter(|block| block.has_source_ready())?;
         let (esi, plan) = (block.take_source(), block.shape().plan);
         self.blocks.source_left -= 1;
         self.blocks.advance_cursor();

@@ -59,7 +59,7 @@ impl SendBlocks {
 
     /// Returns whether a source symbol can be sent for the first time now.
     pub fn source_ready(&self) -> bool {
-        self.block(self.cursor).is_some_and(SendBlock::source_ready)
+        self.block(self.cursor).is_some_and(SendBlock::has_source_ready)
     }
 
     /// Returns the block whose source is being sent: the first with unsent source, or the number after the last if all

@@ -15,9 +15,9 @@ use super::announcement::{FlowAnnouncement, FlowKind};
 use super::credit::SendCredit;
 use super::layout::{BadPlan, FlowLayout};
 use super::pool::Pool;
-use super::request::Request;
 use super::schedule::{PathEstimate, Schedule};
 use super::sizing::{BlockSizer, BlockSizing};
+use super::work::WorkRequest;
 use crate::time::Time;
 use crate::wire::{Announcement, FlowId, FlowStatus, Frame, Plan, StreamAnnouncement, SymbolId};
 use object::ObjectSource;
@@ -26,7 +26,7 @@ use stream::StreamSource;
 
 /// The source of a flow's bytes.
 #[derive(Debug)]
-enum Source {
+enum FlowSource {
     Object(ObjectSource),
     Stream(StreamSource),
 }
@@ -36,7 +36,7 @@ enum Source {
 pub(crate) struct SendFlow {
     announcement: FlowAnnouncement,
     blocks: BlockSender,
-    source: Source,
+    source: FlowSource,
     /// The peer waits for it, and is told that it is given up even if it has not heard of it.
     is_awaited: bool,
 }
@@ -58,7 +58,7 @@ impl SendFlow {
         Ok(Self {
             announcement: FlowAnnouncement::Object(object),
             blocks,
-            source: Source::Object(source),
+            source: FlowSource::Object(source),
             is_awaited: false,
         })
     }
@@ -71,7 +71,7 @@ impl SendFlow {
         Self {
             announcement: FlowAnnouncement::Stream(stream),
             blocks,
-            source: Source::Stream(source),
+            source: FlowSource::Stream(source),
             is_awaited: false,
         }
     }
@@ -90,8 +90,8 @@ impl SendFlow {
     /// announced and planned.
     pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
         match &mut self.source {
-            Source::Object(object) => object.set_sizer(rule, largest_k),
-            Source::Stream(stream) => stream.set_sizer(rule),
+            FlowSource::Object(object) => object.set_sizer(rule, largest_k),
+            FlowSource::Stream(stream) => stream.set_sizer(rule),
         }
     }
 
@@ -161,8 +161,8 @@ impl SendFlow {
     /// Returns whether symbols of it may still have to be sent.
     pub(crate) const fn may_send(&self) -> bool {
         match &self.source {
-            Source::Object(_) => true,
-            Source::Stream(stream) => stream.may_send(),
+            FlowSource::Object(_) => true,
+            FlowSource::Stream(stream) => stream.may_send(),
         }
     }
 
@@ -187,8 +187,8 @@ impl SendFlow {
     /// Returns the cost of the next block of an object to open; `None` when all are open.
     pub(crate) fn next_cost(&self) -> Option<u32> {
         match &self.source {
-            Source::Object(object) => object.layout.block(self.blocks.next_number()).map(|shape| shape.cost),
-            Source::Stream(_) => None,
+            FlowSource::Object(object) => object.layout.block(self.blocks.next_number()).map(|shape| shape.cost),
+            FlowSource::Stream(_) => None,
         }
     }
 
@@ -200,10 +200,10 @@ impl SendFlow {
         read_ahead: u64,
         path: &PathEstimate,
         pool: &mut Pool,
-    ) -> Option<Request> {
+    ) -> Option<WorkRequest> {
         match &mut self.source {
-            Source::Object(object) => object.open_block(&mut self.blocks, credit, read_ahead, path, pool),
-            Source::Stream(_) => None,
+            FlowSource::Object(object) => object.open_block(&mut self.blocks, credit, read_ahead, path, pool),
+            FlowSource::Stream(_) => None,
         }
     }
 
@@ -218,27 +218,27 @@ impl SendFlow {
         pool: &mut Pool,
     ) -> bool {
         match &mut self.source {
-            Source::Object(_) => false,
-            Source::Stream(stream) => stream.open_block(&mut self.blocks, now, path, (room, shared), pool),
+            FlowSource::Object(_) => false,
+            FlowSource::Stream(stream) => stream.open_block(&mut self.blocks, now, path, (room, shared), pool),
         }
     }
 
     /// Returns whether a stream needs another block but has no number left for it.
     pub(crate) const fn is_exhausted(&self) -> bool {
-        matches!(&self.source, Source::Stream(stream) if stream.is_exhausted())
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_exhausted())
     }
 
     /// Handles the bytes of a block of an object. Returns the request for its digest, if digests are wanted.
-    pub(crate) fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<Request> {
+    pub(crate) fn on_read(&mut self, number: u32, buffer: Vec<u8>) -> Option<WorkRequest> {
         match &mut self.source {
-            Source::Object(object) => object.on_read(&mut self.blocks, number, buffer),
-            Source::Stream(_) => None,
+            FlowSource::Object(object) => object.on_read(&mut self.blocks, number, buffer),
+            FlowSource::Stream(_) => None,
         }
     }
 
     /// Handles the digest of a block of an object.
     pub(crate) fn on_digest(&mut self, number: u32) {
-        if let Source::Object(object) = &mut self.source {
+        if let FlowSource::Object(object) = &mut self.source {
             object.on_digest(&self.blocks, number);
         }
     }
@@ -247,14 +247,14 @@ impl SendFlow {
     /// finished or given up, and for an object.
     pub(crate) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
         match &mut self.source {
-            Source::Object(_) => None,
-            Source::Stream(stream) => stream.write(bytes, room),
+            FlowSource::Object(_) => None,
+            FlowSource::Stream(stream) => stream.write(bytes, room),
         }
     }
 
     /// Ends a stream after the bytes written so far; returns false for an object.
     pub(crate) const fn finish(&mut self) -> bool {
-        let Source::Stream(stream) = &mut self.source else { return false };
+        let FlowSource::Stream(stream) = &mut self.source else { return false };
         stream.finish();
         true
     }
@@ -263,8 +263,8 @@ impl SendFlow {
     /// object, for which the wire has no reset.
     pub(crate) fn reset(&mut self, code: u32) -> bool {
         let reset = match &mut self.source {
-            Source::Object(_) => false,
-            Source::Stream(stream) => stream.reset(code),
+            FlowSource::Object(_) => false,
+            FlowSource::Stream(stream) => stream.reset(code),
         };
         if reset {
             self.blocks.give_up();
@@ -274,27 +274,27 @@ impl SendFlow {
 
     /// Returns whether the flow is given up.
     const fn is_given_up(&self) -> bool {
-        matches!(&self.source, Source::Stream(stream) if stream.is_given_up())
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_given_up())
     }
 
     /// Returns the code with which the flow was given up, until the receiver knows it.
     pub(crate) const fn reset_code(&self) -> Option<u32> {
         match &self.source {
-            Source::Object(_) => None,
-            Source::Stream(stream) => stream.reset_code(),
+            FlowSource::Object(_) => None,
+            FlowSource::Stream(stream) => stream.reset_code(),
         }
     }
 
     /// Handles the receiver's confirmation that the flow is given up.
     pub(crate) const fn on_reset_delivered(&mut self) {
-        if let Source::Stream(stream) = &mut self.source {
+        if let FlowSource::Stream(stream) = &mut self.source {
             stream.on_reset_delivered();
         }
     }
 
     /// Handles the report that the receiver's program has read blocks of `symbols` symbols of a stream in all.
     pub(crate) const fn on_peer_read(&mut self, symbols: u64) {
-        if let Source::Stream(stream) = &mut self.source {
+        if let FlowSource::Stream(stream) = &mut self.source {
             stream.on_peer_read(symbols);
         }
     }
@@ -302,22 +302,22 @@ impl SendFlow {
     /// Returns the symbols that a stream holds of the credit that all streams share.
     pub(crate) const fn shared_credit(&self) -> u64 {
         match &self.source {
-            Source::Object(_) => 0,
-            Source::Stream(stream) => stream.shared_credit(),
+            FlowSource::Object(_) => 0,
+            FlowSource::Stream(stream) => stream.shared_credit(),
         }
     }
 
     /// Returns whether bytes of a stream wait for credit.
     pub(crate) const fn is_held_back(&self) -> bool {
-        matches!(&self.source, Source::Stream(stream) if stream.is_held_back())
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_held_back())
     }
 
     /// Returns the cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being
     /// made.
     pub(crate) const fn held_symbols(&self) -> u64 {
         let digesting = match &self.source {
-            Source::Object(object) => object.done_digesting(),
-            Source::Stream(_) => 0,
+            FlowSource::Object(object) => object.done_digesting(),
+            FlowSource::Stream(_) => 0,
         };
         self.blocks.open_symbols() + digesting
     }
@@ -329,7 +329,7 @@ impl SendFlow {
 
     /// Returns whether bytes of open blocks are being read, digested or encoded.
     pub(crate) fn is_prepared_here(&self) -> bool {
-        let is_digesting = matches!(&self.source, Source::Object(object) if object.done_digesting() > 0);
+        let is_digesting = matches!(&self.source, FlowSource::Object(object) if object.done_digesting() > 0);
         let mut open = self.blocks.blocks().open_blocks();
         is_digesting || open.any(|block| !block.is_filled() || block.is_encoding())
     }
@@ -338,8 +338,8 @@ impl SendFlow {
     /// is to be opened, or its repair sent.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let short = match &self.source {
-            Source::Object(_) => None,
-            Source::Stream(stream) => stream.short_block_at(),
+            FlowSource::Object(_) => None,
+            FlowSource::Stream(stream) => stream.short_block_at(),
         };
         short.into_iter().chain(self.blocks.due_at()).min()
     }
@@ -348,7 +348,7 @@ impl SendFlow {
     /// block to open do not defer repair. `ahead`: repair may be sent before anything is known to be lost.
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool, ahead: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
-        if let Source::Stream(stream) = &self.source {
+        if let FlowSource::Stream(stream) = &self.source {
             self.blocks.set_pours(stream.pours());
         }
         self.blocks.next(now, path, others_waiting, ahead)
@@ -366,12 +366,12 @@ impl SendFlow {
         let mut bytes = 0;
         blocks.on_status(status, pool, &mut |shape| {
             bytes += match source {
-                Source::Object(object) => object.on_block_done(shape),
-                Source::Stream(stream) => stream.on_block_done(shape),
+                FlowSource::Object(object) => object.on_block_done(shape),
+                FlowSource::Stream(stream) => stream.on_block_done(shape),
             };
             finished(shape.number);
         });
-        if let Source::Stream(stream) = source {
+        if let FlowSource::Stream(stream) = source {
             stream.on_status(status);
         }
         bytes
@@ -380,8 +380,8 @@ impl SendFlow {
     /// Returns whether the receiver lacks any written part of the flow.
     pub(crate) fn is_unfinished(&self) -> bool {
         match &self.source {
-            Source::Object(object) => !object.is_finished(&self.blocks),
-            Source::Stream(stream) => stream.is_unfinished(&self.blocks),
+            FlowSource::Object(object) => !object.is_finished(&self.blocks),
+            FlowSource::Stream(stream) => stream.is_unfinished(&self.blocks),
         }
     }
 
@@ -392,46 +392,46 @@ impl SendFlow {
 
     /// Returns whether bytes wait that were not sent before.
     pub(crate) fn has_source(&self) -> bool {
-        self.blocks.source_left() > 0 || matches!(&self.source, Source::Stream(stream) if stream.is_waiting())
+        self.blocks.source_left() > 0 || matches!(&self.source, FlowSource::Stream(stream) if stream.is_waiting())
     }
 
     /// Returns whether bytes of a stream, or its end, are in no block yet.
     pub(crate) fn has_unopened(&self) -> bool {
-        matches!(&self.source, Source::Stream(stream) if stream.is_waiting() || stream.is_finishing())
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_waiting() || stream.is_finishing())
     }
 
     /// Returns true once after a partial write to a stream: when half of the room is free again.
     pub(crate) fn newly_writable(&mut self) -> bool {
         match &mut self.source {
-            Source::Object(_) => false,
-            Source::Stream(stream) => stream.newly_writable(),
+            FlowSource::Object(_) => false,
+            FlowSource::Stream(stream) => stream.newly_writable(),
         }
     }
 
     /// Returns true when every byte has arrived: once for a stream, until it is removed for an object.
     pub(crate) fn newly_sent(&mut self) -> bool {
         match &mut self.source {
-            Source::Object(object) => object.is_finished(&self.blocks),
-            Source::Stream(stream) => stream.newly_sent(&self.blocks),
+            FlowSource::Object(object) => object.is_finished(&self.blocks),
+            FlowSource::Stream(stream) => stream.newly_sent(&self.blocks),
         }
     }
 
     /// Returns whether every byte of the flow has arrived and the program knows it.
     pub(crate) const fn is_sent(&self) -> bool {
-        matches!(&self.source, Source::Stream(stream) if stream.is_sent())
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_sent())
     }
 
     /// Returns whether nothing is left to say about the flow: the receiver has the whole object, has read a stream to
     /// its end, or knows that it is given up.
     pub(crate) fn is_over(&self) -> bool {
         match &self.source {
-            Source::Object(object) => object.is_finished(&self.blocks),
-            Source::Stream(stream) => stream.is_over(),
+            FlowSource::Object(object) => object.is_finished(&self.blocks),
+            FlowSource::Stream(stream) => stream.is_over(),
         }
     }
 }
 
-impl Source {
+impl FlowSource {
     fn layout(&self) -> &dyn FlowLayout {
         match self {
             Self::Object(object) => &object.layout,

@@ -5,9 +5,9 @@ use super::block_sender::BlockSender;
 use crate::flow::credit::SendCredit;
 use crate::flow::layout::{BadPlan, BlockShape, FlowLayout, ObjectLayout};
 use crate::flow::pool::Pool;
-use crate::flow::request::{Direction, FlowKey, Request};
 use crate::flow::schedule::PathEstimate;
 use crate::flow::sizing::BlockSizer;
+use crate::flow::work::{Direction, FlowKey, WorkRequest};
 use crate::wire::{Announcement, FlowId, Plan};
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl ObjectSource {
         read_ahead: u64,
         path: &PathEstimate,
         pool: &mut Pool,
-    ) -> Option<Request> {
+    ) -> Option<WorkRequest> {
         let read_ahead = self.sizer.as_ref().map_or(read_ahead, |sizer| sizer.rule.read_ahead(path).min(read_ahead));
         if blocks.unsent() >= read_ahead {
             return None;
@@ -81,7 +81,7 @@ impl ObjectSource {
         }
         let BlockShape { number, offset, length, .. } = shape;
         blocks.open(shape);
-        Some(Request::Read { flow: self.object, block: number, offset, length, buffer: pool.take() })
+        Some(WorkRequest::Read { flow: self.object, block: number, offset, length, buffer: pool.take() })
     }
 
     /// Asks the sizer how to cut the next block, and plans it if that differs from the plan in force. A block that
@@ -111,7 +111,7 @@ impl ObjectSource {
     }
 
     /// Handles the bytes of a block.
-    pub(super) fn on_read(&mut self, blocks: &mut BlockSender, number: u32, buffer: Vec<u8>) -> Option<Request> {
+    pub(super) fn on_read(&mut self, blocks: &mut BlockSender, number: u32, buffer: Vec<u8>) -> Option<WorkRequest> {
         let block = blocks.block_mut(number).filter(|block| !block.is_done() && !block.is_filled())?;
         let BlockShape { offset, length, cost, .. } = *block.shape();
         let data = block.fill(buffer);
@@ -120,7 +120,7 @@ impl ObjectSource {
         }
         self.digesting.insert(number, cost);
         let key = FlowKey { direction: Direction::Sending, flow: self.object };
-        Some(Request::Digest { key, block: number, offset, length, data })
+        Some(WorkRequest::Digest { key, block: number, offset, length, data })
     }
 
     /// Handles the digest of a block.

@@ -33,7 +33,7 @@ const SHORT_BLOCKS_PER_RTT: u32 = 32;
 
 /// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SendStreamState {
     /// The program may write.
     Writing,
     /// The program has finished it; the end is in no block yet.
@@ -55,7 +55,7 @@ pub(super) struct StreamSource {
     credit: StreamCredit,
     /// Decides how large blocks are as they are opened; without it, the announcement does.
     sizer: Option<Box<dyn BlockSizer>>,
-    phase: Phase,
+    phase: SendStreamState,
     /// Written and in no block yet, and how much of that there may be.
     waiting: VecDeque<u8>,
     room: usize,
@@ -81,7 +81,7 @@ impl StreamSource {
             layout: StreamLayout::new(announcement),
             credit: StreamCredit::new(own),
             sizer: None,
-            phase: Phase::Writing,
+            phase: SendStreamState::Writing,
             waiting: VecDeque::new(),
             room: 0,
             offset: 0,
@@ -101,13 +101,13 @@ impl StreamSource {
 
     /// Returns whether symbols of it may still have to be sent.
     pub(super) const fn may_send(&self) -> bool {
-        matches!(self.phase, Phase::Writing | Phase::Finishing | Phase::Ended)
+        matches!(self.phase, SendStreamState::Writing | SendStreamState::Finishing | SendStreamState::Ended)
     }
 
     /// Accepts as many of `bytes` as there is room for, if `room` of them may wait for a block; `None` when the stream is
     /// finished or given up.
     pub(super) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
-        if self.phase != Phase::Writing {
+        if self.phase != SendStreamState::Writing {
             return None;
         }
         self.room = room;
@@ -123,8 +123,8 @@ impl StreamSource {
     /// is. Departs: a block already open is not marked, sent or not. Its first symbol, and the symbols coded over it,
     /// state its content.
     pub(super) const fn finish(&mut self) {
-        if matches!(self.phase, Phase::Writing) {
-            self.phase = Phase::Finishing;
+        if matches!(self.phase, SendStreamState::Writing) {
+            self.phase = SendStreamState::Finishing;
         }
     }
 
@@ -133,25 +133,25 @@ impl StreamSource {
         if self.is_given_up() {
             return false;
         }
-        self.phase = Phase::Reset(code);
+        self.phase = SendStreamState::Reset(code);
         self.waiting = VecDeque::new();
         (self.held_back, self.short_block_at, self.wants_room) = (false, None, false);
         true
     }
 
     pub(super) const fn is_given_up(&self) -> bool {
-        matches!(self.phase, Phase::Reset(_) | Phase::Over)
+        matches!(self.phase, SendStreamState::Reset(_) | SendStreamState::Over)
     }
 
     /// Returns the code with which it was given up, until the receiver knows it.
     pub(super) const fn reset_code(&self) -> Option<u32> {
-        if let Phase::Reset(code) = self.phase { Some(code) } else { None }
+        if let SendStreamState::Reset(code) = self.phase { Some(code) } else { None }
     }
 
     /// Handles the receiver's confirmation that the stream is given up.
     pub(super) const fn on_reset_delivered(&mut self) {
-        if matches!(self.phase, Phase::Reset(_)) {
-            self.phase = Phase::Over;
+        if matches!(self.phase, SendStreamState::Reset(_)) {
+            self.phase = SendStreamState::Over;
         }
     }
 
@@ -171,7 +171,7 @@ impl StreamSource {
 
     /// Returns whether the end is in no block yet.
     pub(super) const fn is_finishing(&self) -> bool {
-        matches!(self.phase, Phase::Finishing)
+        matches!(self.phase, SendStreamState::Finishing)
     }
 
     /// Returns whether the program writes faster than the path takes.
@@ -197,28 +197,28 @@ impl StreamSource {
     /// Returns whether the receiver lacks any written part of the stream.
     pub(super) fn is_unfinished(&self, blocks: &BlockSender) -> bool {
         match self.phase {
-            Phase::Writing => !blocks.announced() || !self.waiting.is_empty() || blocks.span() > 0,
-            Phase::Finishing | Phase::Ended | Phase::Reset(_) => true,
-            Phase::Sent | Phase::Over => false,
+            SendStreamState::Writing => !blocks.announced() || !self.waiting.is_empty() || blocks.span() > 0,
+            SendStreamState::Finishing | SendStreamState::Ended | SendStreamState::Reset(_) => true,
+            SendStreamState::Sent | SendStreamState::Over => false,
         }
     }
 
     /// Returns whether nothing is left to say about it: it is read to its end, or the receiver knows that it is given
     /// up.
     pub(super) const fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over) || (self.is_sent() && self.read)
+        matches!(self.phase, SendStreamState::Over) || (self.is_sent() && self.read)
     }
 
     /// Returns whether every byte has arrived and the program knows it.
     pub(super) const fn is_sent(&self) -> bool {
-        matches!(self.phase, Phase::Sent)
+        matches!(self.phase, SendStreamState::Sent)
     }
 
     /// Returns true once: when every byte of a finished stream has arrived.
     pub(super) fn newly_sent(&mut self, blocks: &BlockSender) -> bool {
-        let now = self.phase == Phase::Ended && blocks.span() == 0;
+        let now = self.phase == SendStreamState::Ended && blocks.span() == 0;
         if now {
-            self.phase = Phase::Sent;
+            self.phase = SendStreamState::Sent;
         }
         now
     }
@@ -242,7 +242,7 @@ impl StreamSource {
         pool: &mut Pool,
     ) -> bool {
         (self.held_back, self.short_block_at) = (false, None);
-        let finishing = self.phase == Phase::Finishing;
+        let finishing = self.phase == SendStreamState::Finishing;
         if (self.waiting.is_empty() && !finishing) || blocks.unsent() >= READ_AHEAD {
             return false;
         }
@@ -289,7 +289,7 @@ impl StreamSource {
         }
         self.opened_at = Some(now);
         if end {
-            self.phase = Phase::Ended;
+            self.phase = SendStreamState::Ended;
         }
         true
     }
@@ -301,7 +301,8 @@ impl StreamSource {
 
     /// Notes whether the receiver has read all of the stream.
     pub(super) fn on_status(&mut self, status: &FlowStatus) {
-        self.read |= status.done_below == u32::MAX && matches!(self.phase, Phase::Ended | Phase::Sent);
+        self.read |=
+            status.done_below == u32::MAX && matches!(self.phase, SendStreamState::Ended | SendStreamState::Sent);
     }
 }
 

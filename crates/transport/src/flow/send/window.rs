@@ -11,7 +11,7 @@ use crate::flow::tail::Outstanding;
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId, WINDOW_REPAIR};
 use erasure::BlockCode;
-use erasure::rlc::{Density, Encoder, Field};
+use erasure::rlc::{Density, Field, WindowEncoder};
 use std::collections::VecDeque;
 
 /// A path that loses less gets no repair (law 5): at most one window in 1,000 would need it.
@@ -37,7 +37,7 @@ const ODDS_OF: BlockCode = BlockCode::RaptorQ;
 pub(in crate::flow) struct WindowSender {
     shape: WindowShape,
     /// The symbols sent last; `None` while the path loses nothing.
-    encoder: Option<Encoder>,
+    encoder: Option<WindowEncoder>,
     /// Repair symbols for each source symbol; recomputed after each report.
     share: Option<f64>,
     /// Repair symbols that are due; made one at a time.
@@ -83,7 +83,7 @@ impl WindowSender {
 
     /// Notes whether the program writes faster than the path takes. The window that follows then begins with its last
     /// symbols.
-    pub(in crate::flow) fn set_pours(&mut self, pours: bool) {
+    pub(in crate::flow) fn set_backlogged(&mut self, pours: bool) {
         self.pours = pours;
         if pours {
             self.stop();
@@ -115,7 +115,7 @@ impl WindowSender {
         }
         let number = self.first_of(id.block) + u64::from(id.esi);
         let WindowShape { symbol_size, symbols, .. } = self.shape;
-        let encoder = self.encoder.get_or_insert_with(|| Encoder::new(Field::Gf256, symbol_size, symbols));
+        let encoder = self.encoder.get_or_insert_with(|| WindowEncoder::new(Field::Gf256, symbol_size, symbols));
         if encoder.window().end != number || encoder.window().is_empty() {
             // The first symbol of a window is followed by repair at once: it tells the receiver to keep what arrives.
             encoder.restart(number);
@@ -324,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn what_pours_gets_no_repair_until_its_end() {
+    fn window_code_backlogged_no_repair() {
         let mut sender = sender(64);
         assert!(!send(&mut sender, 0..64, 0.05).is_empty());
-        sender.set_pours(true);
+        sender.set_backlogged(true);
         assert_eq!((send(&mut sender, 64..336, 0.05), sender.encoder.is_none()), (vec![], true));
         assert_eq!(sender.idle(LATER, FLOW, 0, 300, &path(0.05)), None);
-        sender.set_pours(false);
+        sender.set_backlogged(false);
         let repairs = send(&mut sender, 336..400, 0.05);
         assert_eq!((repairs[0].block, repairs[0].esi >> 12), (336, 1), "a window begins");
         assert!((9..13).contains(&repairs.len()), "{}", repairs.len());

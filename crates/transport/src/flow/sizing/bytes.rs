@@ -1,7 +1,7 @@
 //! Blocks of a number of bytes (rc-udp §IV-B).
 
 use super::CODES;
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 use erasure::BlockCode;
 
 /// Blocks of a number of bytes: as many symbols as hold them.
@@ -23,7 +23,7 @@ impl Default for BytesBlocks {
 
 impl Settings for BytesBlocks {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("bytes", bytes, Count(1, u32::MAX as u64)), field!("code", code, CODES)];
+        &[field!("bytes", bytes, IntegerRange(1, u32::MAX as u64)), field!("code", code, CODES)];
 }
 
 impl BytesBlocks {

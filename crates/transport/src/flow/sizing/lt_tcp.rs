@@ -2,7 +2,7 @@
 
 use super::{BlockSizer, CODES};
 use crate::flow::schedule::PathEstimate;
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 use erasure::BlockCode;
 
 /// Blocks that span about a window: feedback on the first symbols of a block arrives while its last are sent. Packets
@@ -27,8 +27,8 @@ impl Default for LtTcpBlocks {
 
 impl Settings for LtTcpBlocks {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("least", least, Count(1, 32_768)),
-        field!("most", most, Count(1, 32_768)),
+        field!("least", least, IntegerRange(1, 32_768)),
+        field!("most", most, IntegerRange(1, 32_768)),
         field!("code", code, CODES),
     ];
 }

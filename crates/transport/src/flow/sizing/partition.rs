@@ -1,6 +1,6 @@
 //! Blocks as small as RFC 6330 allows: at most 256 of an object (tornado-transfer §2.1, "Parameter setting").
 
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 use crate::wire::{FlowId, Plan};
 use erasure::{BlockCode, raptorq_padded};
 
@@ -57,7 +57,7 @@ impl Default for SubFiles {
 }
 
 impl Settings for SubFiles {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("bytes", bytes, Count(1, 1 << 40))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("bytes", bytes, IntegerRange(1, 1 << 40))];
 }
 
 impl SubFiles {

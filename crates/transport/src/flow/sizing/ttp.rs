@@ -2,9 +2,9 @@
 
 use super::BlockSizer;
 use crate::flow::schedule::PathEstimate;
-use crate::settings::{Count, Setting, Settings, Share, field};
+use crate::settings::{IntegerRange, Setting, Settings, Share, field};
 use erasure::BlockCode;
-use erasure::tornado::Rate;
+use erasure::tornado::CheckShare;
 
 /// Chunks of a number of bits.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,20 +25,20 @@ impl Default for TtpBlocks {
 
 impl Settings for TtpBlocks {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("bits", bits, Count(1, 1 << 32)), field!("spare", spare, Share(0.0, 1.0))];
+        &[field!("bits", bits, IntegerRange(1, 1 << 32)), field!("spare", spare, Share(0.0, 1.0))];
 }
 
 impl TtpBlocks {
     /// Returns the source symbols of a full chunk.
     pub(super) fn k(&self, symbol_size: u16) -> u32 {
         let bits = u64::from(symbol_size.max(1)) * 8;
-        self.bits.div_ceil(bits).clamp(1, u64::from(BlockCode::Tornado(Rate::HALF).max_source_symbols())) as u32
+        self.bits.div_ceil(bits).clamp(1, u64::from(BlockCode::Tornado(CheckShare::HALF).max_source_symbols())) as u32
     }
 
     /// Returns the rate for a chunk of `k` at this loss. Departs: a chunk sent with more check symbols than source, as
     /// ttp's is where more than half is lost, has no rate on the wire; it gets the largest.
-    pub(super) fn rate(&self, k: u32, loss: f64) -> Rate {
-        Rate::for_loss(k, loss, self.spare).unwrap_or(Rate::HALF)
+    pub(super) fn rate(&self, k: u32, loss: f64) -> CheckShare {
+        CheckShare::for_loss(k, loss, self.spare).unwrap_or(CheckShare::HALF)
     }
 }
 
@@ -47,7 +47,7 @@ impl TtpBlocks {
 pub(super) struct Chunker {
     blocks: TtpBlocks,
     symbol_size: u16,
-    rate: Option<Rate>,
+    rate: Option<CheckShare>,
 }
 
 impl Chunker {
@@ -62,7 +62,7 @@ impl BlockSizer for Chunker {
         let wanted = self.blocks.rate(k, path.loss);
         // Unused capacity costs next to nothing, and an object has 255 plans: the rate follows a falling loss in
         // halves.
-        let fits = |rate: &Rate| *rate >= wanted && rate.of_128() <= 2 * wanted.of_128();
+        let fits = |rate: &CheckShare| *rate >= wanted && rate.of_128() <= 2 * wanted.of_128();
         let rate = self.rate.filter(fits).unwrap_or(wanted);
         self.rate = Some(rate);
         (k, BlockCode::Tornado(rate))
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(rates.map(|(rate, _)| rate), [64, 64, 28, 28, 30, 11, 11, 42]);
         // The code has room for the padding that completes 999 of 1000, except with the half that is assumed at first.
         for (loss, (rate, room)) in losses.into_iter().zip(rates).skip(1) {
-            let code = BlockCode::Tornado(Rate::new(rate).expect("a rate"));
+            let code = BlockCode::Tornado(CheckShare::new(rate).expect("a rate"));
             let path = PathEstimate { rtt: None, loss, burst: 1.0, window: 1 };
             let padding = ChunksConfig::default().padding(89, code, &path);
             assert!(padding <= room, "{padding} symbols of padding at {loss}, room for {room}");

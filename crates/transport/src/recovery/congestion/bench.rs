@@ -23,7 +23,7 @@ pub(super) struct Bench<C> {
 
 /// The content of a report.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Event {
+pub(super) struct ReportSpec {
     pub(super) cause: Option<Cause>,
     pub(super) delivered: u64,
     pub(super) lost: u64,
@@ -63,7 +63,7 @@ impl<C: CongestionControl> Bench<C> {
         self.now += Duration::from_millis(millis);
     }
 
-    pub(super) fn report(&mut self, event: Event) {
+    pub(super) fn report(&mut self, event: ReportSpec) {
         let age = if event.age_millis == 0 { self.rtt.smoothed() } else { Duration::from_millis(event.age_millis) };
         let sent = SentPacket { number: 0, time: self.now - age, bytes: Self::PACKET, content: Content::Nothing };
         let packets = |count: u64| vec![sent; count as usize];
@@ -73,7 +73,7 @@ impl<C: CongestionControl> Bench<C> {
     /// Reports these packets, whatever `event` counts.
     pub(super) fn report_of(
         &mut self,
-        event: Event,
+        event: ReportSpec,
         delivered: &[SentPacket],
         lost: &[SentPacket],
         spurious: &[SentPacket],
@@ -99,7 +99,7 @@ impl<C: CongestionControl> Bench<C> {
     }
 
     /// Lets `time` pass with a full window and 32 reports per round trip.
-    pub(super) fn run(&mut self, time: Duration, event: Event) {
+    pub(super) fn run(&mut self, time: Duration, event: ReportSpec) {
         let step = self.rtt.smoothed() / 32;
         let end = self.now + time;
         let mut credit = 0.0;
@@ -109,7 +109,7 @@ impl<C: CongestionControl> Bench<C> {
             let delivered = credit as u64;
             credit -= delivered as f64;
             // SentPacket a round trip ago, but never before the reduction.
-            self.report(Event { delivered, ..event });
+            self.report(ReportSpec { delivered, ..event });
         }
     }
 

@@ -5,7 +5,7 @@
 //! is not congestion controlled otherwise.
 
 use super::reno::{Reno, RenoConfig, Response, Signal, WindowLimit};
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 
 /// Numbers of CCID 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Default for Ccid2Config {
 }
 
 impl Settings for Ccid2Config {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, IntegerRange(1, 1000))];
 }
 
 /// RFC 4341 section 5: ssthresh is initially infinite, the window is halved once per window of data with a lost or
@@ -41,7 +41,7 @@ pub(super) fn ccid2(config: Ccid2Config, max_packet: u32) -> Reno {
 #[cfg(test)]
 mod tests {
     use super::super::CongestionControl;
-    use super::super::bench::{Bench, Event};
+    use super::super::bench::{Bench, ReportSpec};
     use super::*;
     use crate::recovery::report::Cause;
 
@@ -50,17 +50,17 @@ mod tests {
         let mut bench = Bench::new(ccid2(Ccid2Config::default(), Bench::<Reno>::PACKET), 100);
         assert_eq!((bench.packets(), bench.controller.name()), (3.0, "ccid2"));
         for expected in [6.0, 12.0, 24.0, 48.0, 96.0] {
-            bench.report(Event { delivered: bench.packets() as u64, ..Event::default() });
+            bench.report(ReportSpec { delivered: bench.packets() as u64, ..ReportSpec::default() });
             assert_eq!(bench.packets(), expected, "slow start has no threshold");
         }
-        bench.report(Event { delivered: 90, lost: 3, ..Event::default() });
+        bench.report(ReportSpec { delivered: 90, lost: 3, ..ReportSpec::default() });
         bench.later(50);
-        bench.report(Event { lost: 3, ..Event::default() });
+        bench.report(ReportSpec { lost: 3, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 48.0);
         bench.later(60);
-        bench.report(Event { delivered: 1, marked: 1, ..Event::default() });
+        bench.report(ReportSpec { delivered: 1, marked: 1, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 24.0);
-        bench.report(Event { lost: 24, cause: Some(Cause::Timeout), ..Event::default() });
+        bench.report(ReportSpec { lost: 24, cause: Some(Cause::Timeout), ..ReportSpec::default() });
         assert_eq!(bench.packets(), 1.0);
     }
 }

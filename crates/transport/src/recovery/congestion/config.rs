@@ -93,7 +93,7 @@ impl Default for CongestionConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Choice, SettingError};
+    use crate::settings::{Algorithm, SettingError};
     use crate::time::Rate;
 
     #[test]

@@ -4,7 +4,7 @@ use super::hystart::HyStart;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
-use crate::settings::{Count, Itself, Number, Or, Setting, Settings, Switch, field};
+use crate::settings::{IntegerRange, Itself, Number, Or, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -77,8 +77,8 @@ impl Default for CubicConfig {
 
 impl Settings for CubicConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("initial", initial, Count(1, 1000)),
-        field!("threshold", threshold, Or("none", Count(2, 1_000_000))),
+        field!("initial", initial, IntegerRange(1, 1000)),
+        field!("threshold", threshold, Or("none", IntegerRange(2, 1_000_000))),
         field!("beta", beta, Number(0.1, 0.95)),
         field!("c", c, Number(0.01, 10.0)),
         field!("fast-convergence", fast_convergence, Switch),

@@ -1,7 +1,7 @@
 //! Controllers from other crates.
 
 use super::{CongestionConfig, CongestionControl};
-use crate::settings::{Choice, Custom, Named, Settings};
+use crate::settings::{Algorithm, Custom, NamedSettings, Settings};
 
 /// Numbers of a controller that another crate implements, and its constructor.
 pub trait ControllerFactory: Settings + Send + Sync {
@@ -13,7 +13,7 @@ pub trait ControllerFactory: Settings + Send + Sync {
 }
 
 /// An object-safe [`ControllerFactory`]. Every factory is one.
-pub trait DynController: Choice + Send + Sync {
+pub trait DynController: Algorithm + Send + Sync {
     /// Builds the controller, for full packets of `max_packet` IP bytes.
     fn build(&self, max_packet: u32) -> Box<dyn CongestionControl>;
 
@@ -21,7 +21,7 @@ pub trait DynController: Choice + Send + Sync {
     fn to_boxed(&self) -> Box<dyn DynController>;
 }
 
-impl<F: ControllerFactory> DynController for Named<F> {
+impl<F: ControllerFactory> DynController for NamedSettings<F> {
     fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         self.settings.build(max_packet)
     }
@@ -37,7 +37,7 @@ pub type CustomController = Custom<dyn DynController>;
 impl CustomController {
     /// Wraps `factory`.
     pub fn new<F: ControllerFactory>(factory: F) -> Self {
-        Self(Box::new(Named { name: F::NAME, settings: factory }))
+        Self(Box::new(NamedSettings { name: F::NAME, settings: factory }))
     }
 }
 

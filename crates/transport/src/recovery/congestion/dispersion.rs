@@ -30,13 +30,13 @@ const AGREEING_RATES: f64 = 1.3;
 
 /// A packet: its number, when it was sent, and when it arrived, in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
+struct PacketTiming {
     number: u64,
     sent: Time,
     at: f64,
 }
 
-impl Arrival {
+impl PacketTiming {
     /// The arrival of a packet that was on its way for `delay` seconds.
     fn after(sent: &SentPacket, delay: f64) -> Self {
         Self { number: sent.number, sent: sent.time, at: sent.time.since(Time::ZERO).as_secs_f64() + delay }
@@ -45,7 +45,7 @@ impl Arrival {
 
 /// A packet's place in its train: the bytes between the first packet and this one, and its delay in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct TrainOffset {
     bytes: f64,
     delay: f64,
 }
@@ -55,7 +55,7 @@ struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Dispersion {
     /// The first report of packets that were sent together.
-    first: Option<Arrival>,
+    first: Option<PacketTiming>,
     /// What trains have shown, or the largest rate between two reports that are far enough apart, in bytes per second.
     rate: Option<f64>,
     /// Trains have shown it.
@@ -67,7 +67,7 @@ pub(super) struct Dispersion {
     /// The first packet of the last train.
     lead: Option<SentPacket>,
     /// The places of the packets that reports have named last.
-    places: Vec<Place>,
+    places: Vec<TrainOffset>,
     /// Packets that were sent from then on were no trains.
     crowded: Option<Time>,
 }
@@ -129,8 +129,8 @@ impl Dispersion {
         // One report may be the first to name all packets that were sent together, as a program takes a while between
         // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
         // base that is still too long, faster. So this is for a first idea only.
-        let lead = Arrival::after(lead, base);
-        let newest = Arrival::after(newest, rtt.as_secs_f64());
+        let lead = PacketTiming::after(lead, base);
+        let newest = PacketTiming::after(newest, rtt.as_secs_f64());
         let first = self.first.filter(|first| newest.number > first.number);
         match first.and_then(|first| rate_between(first, newest, mean)) {
             Some((rate, true)) => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
@@ -152,7 +152,8 @@ impl Dispersion {
         let lead = known.unwrap_or(*first);
         self.lead = Some(lead);
         let delay = newest.time.since(lead.time) + rtt;
-        self.places.push(Place { bytes: (newest.number - lead.number) as f64 * packet, delay: delay.as_secs_f64() });
+        self.places
+            .push(TrainOffset { bytes: (newest.number - lead.number) as f64 * packet, delay: delay.as_secs_f64() });
         if let Some(rate) = agreed_rate(&self.places, FAR_APART * packet) {
             (self.rate, self.is_measured) = (Some(rate), true);
         }
@@ -167,8 +168,8 @@ impl Dispersion {
 /// Returns the rate, in bytes per second, at which packets left the slowest link that were at least `far` bytes apart in
 /// their trains, if enough of them agree: the median of all pairs (Theil 1950, Sen 1968). It needs no base, and does not
 /// mind a few packets that have waited in hosts.
-fn agreed_rate(places: &[Place], far: f64) -> Option<f64> {
-    let after = |one: &Place| {
+fn agreed_rate(places: &[TrainOffset], far: f64) -> Option<f64> {
+    let after = |one: &TrainOffset| {
         let apart = places.iter().map(|other| (other.bytes - one.bytes, other.delay - one.delay));
         let far = apart.filter(|(bytes, _)| *bytes >= far);
         // Those that did not arrive later agree with nothing.
@@ -186,13 +187,13 @@ fn agreed_rate(places: &[Place], far: f64) -> Option<f64> {
 }
 
 /// Returns whether packets have been spread by this factor on their way.
-fn is_spread(first: Arrival, last: Arrival, factor: f64) -> bool {
+fn is_spread(first: PacketTiming, last: PacketTiming, factor: f64) -> bool {
     last.at - first.at > factor * last.sent.since(first.sent).as_secs_f64()
 }
 
 /// Returns the rate of the link that spread these packets of `mean` bytes, if one has, in bytes per second, and whether it is
 /// more than an idea.
-fn rate_between(first: Arrival, last: Arrival, mean: f64) -> Option<(f64, bool)> {
+fn rate_between(first: PacketTiming, last: PacketTiming, mean: f64) -> Option<(f64, bool)> {
     let (apart, packets) = (last.at - first.at, last.number - first.number);
     let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
     let is_any = apart >= SHORTEST && packets >= FEWEST && is_spread(first, last, HARDLY_SPREAD);

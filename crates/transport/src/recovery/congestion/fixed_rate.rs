@@ -2,10 +2,10 @@
 
 use super::auto::Auto;
 use super::dispersion::Dispersion;
-use super::{CongestionControl, Constraint, ControllerState, MIN_PACKETS, PathView};
+use super::{CongestionControl, ControllerState, MIN_PACKETS, PathView, RateConstraint};
 use crate::recovery::report::Report;
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::settings::{BitRate, Count, Setting, Settings, Switch, field};
+use crate::settings::{BitRate, IntegerRange, Setting, Settings, Switch, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Settings for FixedRateConfig {
         field!(bare "rate", rate, BitRate),
         field!("window", window, Switch),
         field!("insist", insist, Switch),
-        field!("train", train, Count(1, 64)),
+        field!("train", train, IntegerRange(1, 64)),
     ];
 }
 
@@ -54,7 +54,7 @@ pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 pub(super) struct FixedRate {
     config: FixedRateConfig,
     window: u64,
-    overload: Overload,
+    overload: OverloadDetector,
     dispersion: Dispersion,
     base: Duration,
     queue: Duration,
@@ -66,7 +66,7 @@ impl FixedRate {
         Self {
             config,
             window: window(config, INITIAL_RTT, max_packet),
-            overload: Overload::default(),
+            overload: OverloadDetector::default(),
             dispersion: Dispersion::default(),
             base: Duration::ZERO,
             queue: Duration::ZERO,
@@ -88,7 +88,7 @@ const QUEUED: f64 = 0.8;
 
 /// Watches whether the rate is far above the path's.
 #[derive(Debug, Default)]
-struct Overload {
+struct OverloadDetector {
     /// The current span: its beginning, what it delivered and lost, the round-trip times and those with a queue.
     span: Option<Time>,
     bytes: u64,
@@ -102,7 +102,7 @@ struct Overload {
     since: Option<Time>,
 }
 
-impl Overload {
+impl OverloadDetector {
     /// Takes a report of a path whose delay is `base`. Returns whether to give up the rate.
     fn on_report(&mut self, report: &Report<'_>, base: Duration, smoothed: Duration) -> bool {
         let began = *self.span.get_or_insert(report.now);
@@ -169,7 +169,7 @@ impl CongestionControl for FixedRate {
         Some(self.config.rate)
     }
 
-    fn train(&self) -> u32 {
+    fn min_train_packets(&self) -> u32 {
         self.config.train
     }
 
@@ -187,7 +187,7 @@ impl CongestionControl for FixedRate {
         Some(ControllerState {
             mode: "fixed",
             phase: if is_overloaded { "overload" } else { "steady" },
-            constraint: if is_overloaded { Constraint::Overload } else { Constraint::FixedRate },
+            constraint: if is_overloaded { RateConstraint::Overload } else { RateConstraint::FixedRate },
             rate: delivered.unwrap_or(self.config.rate),
             base: self.base,
             queue: self.queue,
@@ -199,16 +199,16 @@ impl CongestionControl for FixedRate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Bench, Event};
+    use super::super::bench::{Bench, ReportSpec};
     use super::*;
     use crate::recovery::sent_packets::{Content, SentPacket};
 
     /// A second of a path of 50 ms that delivers 7 of 10 packets, or another number, and has a queue of 20 ms, or none.
-    fn second(bench: &mut Bench<FixedRate>, delivered: u64, queue: u64) -> Option<Constraint> {
+    fn second(bench: &mut Bench<FixedRate>, delivered: u64, queue: u64) -> Option<RateConstraint> {
         for _ in 0..50 {
             bench.later(20);
             let rtt = Some(Duration::from_millis(50 + queue));
-            bench.report(Event { delivered, lost: 10 - delivered, rtt, ..Event::default() });
+            bench.report(ReportSpec { delivered, lost: 10 - delivered, rtt, ..ReportSpec::default() });
         }
         bench.controller.state().map(|state| state.constraint)
     }
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn a_rate_far_above_the_path_is_given_up_after_five_seconds_unless_it_insists() {
         let mut bench = bench(false);
-        assert_eq!(second(&mut bench, 10, 0), Some(Constraint::FixedRate));
-        assert_eq!(second(&mut bench, 6, 20), Some(Constraint::Overload), "within a second");
+        assert_eq!(second(&mut bench, 10, 0), Some(RateConstraint::FixedRate));
+        assert_eq!(second(&mut bench, 6, 20), Some(RateConstraint::Overload), "within a second");
         let seconds =
             (1..20).take_while(|_| second(&mut bench, 6, 20).is_some() && bench.controller.successor.is_none());
         assert!((5..8).contains(&(seconds.count() + 2)));
@@ -234,14 +234,14 @@ mod tests {
         let mut bench = self::bench(true);
         assert!((0..20).all(|_| second(&mut bench, 6, 20).is_some()));
         assert!(bench.controller.successor().is_none());
-        assert_eq!(bench.controller.state().map(|state| state.constraint), Some(Constraint::Overload));
+        assert_eq!(bench.controller.state().map(|state| state.constraint), Some(RateConstraint::Overload));
     }
 
     #[test]
     fn loss_without_a_queue_and_a_queue_without_much_loss_are_no_overload() {
         let mut bench = bench(false);
         for (delivered, queue) in [(5, 0), (8, 20), (5, 3)] {
-            assert!((0..10).all(|_| second(&mut bench, delivered, queue) == Some(Constraint::FixedRate)));
+            assert!((0..10).all(|_| second(&mut bench, delivered, queue) == Some(RateConstraint::FixedRate)));
         }
         assert!(bench.controller.successor().is_none());
     }
@@ -252,7 +252,7 @@ mod tests {
         let link = |train: u32| {
             let config = FixedRateConfig { rate, train, ..FixedRateConfig::default() };
             let mut bench = Bench::new(FixedRate::new(config, Bench::<FixedRate>::PACKET), 50);
-            assert_eq!(bench.controller.train(), train);
+            assert_eq!(bench.controller.min_train_packets(), train);
             assert!(bench.controller.window() >= 2 * u64::from(train) * u64::from(Bench::<FixedRate>::PACKET));
             // Of each train, so many packets are reported at first; one takes the link 100 us.
             for (first, places) in (0..).step_by(20).zip([19, 2, 18, 19, 1, 17, 19, 5, 19]) {
@@ -261,7 +261,7 @@ mod tests {
                 let packet = |number| SentPacket { number, time, bytes: 1000, content: Content::Nothing };
                 let delivered: Vec<_> = (first..first + places).map(packet).collect();
                 let rtt = Some(Duration::from_micros(50_000 + 100 * places));
-                bench.report_of(Event { rtt, ..Event::default() }, &delivered, &[], &[]);
+                bench.report_of(ReportSpec { rtt, ..ReportSpec::default() }, &delivered, &[], &[]);
             }
             bench.controller.state().and_then(|state| state.link)
         };

@@ -2,7 +2,7 @@
 
 use super::{CongestionControl, PathView};
 use crate::recovery::report::Report;
-use crate::settings::{BitRate, Count, Or, Setting, Settings, field};
+use crate::settings::{BitRate, IntegerRange, Or, Setting, Settings, field};
 use crate::time::{Rate, Time};
 
 /// Numbers of the fixed window.
@@ -22,7 +22,7 @@ impl Default for FixedWindowConfig {
 
 impl Settings for FixedWindowConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("segments", segments, Count(1, 1_000_000)), field!("rate", rate, Or("none", BitRate))];
+        &[field!("segments", segments, IntegerRange(1, 1_000_000)), field!("rate", rate, Or("none", BitRate))];
 }
 
 /// A fixed number of packets in flight, whatever the losses.
@@ -78,13 +78,13 @@ impl CongestionControl for FixedWindow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Bench, Event};
+    use super::super::bench::{Bench, ReportSpec};
     use super::*;
 
     #[test]
     fn the_window_is_so_many_segments() {
         let mut bench = Bench::new(FixedWindow::new(FixedWindowConfig::default(), Bench::<FixedWindow>::PACKET), 100);
-        bench.report(Event { delivered: 5, lost: 5, marked: 1, persistent: true, ..Event::default() });
+        bench.report(ReportSpec { delivered: 5, lost: 5, marked: 1, persistent: true, ..ReportSpec::default() });
         assert_eq!(bench.controller.window(), 5000);
     }
 
@@ -97,7 +97,7 @@ mod tests {
         );
         assert_eq!(bench.controller.window(), 50_000);
         bench.rtt.sample(bench.now, std::time::Duration::from_millis(80), std::time::Duration::ZERO);
-        bench.report(Event { delivered: 5, ..Event::default() });
+        bench.report(ReportSpec { delivered: 5, ..ReportSpec::default() });
         assert_eq!(bench.controller.window(), 50_000);
     }
 }

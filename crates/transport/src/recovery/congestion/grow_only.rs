@@ -3,7 +3,7 @@
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, PathView};
 use crate::recovery::report::Report;
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 use crate::time::{Rate, Time};
 
 /// Numbers of the window that never shrinks.
@@ -20,7 +20,7 @@ impl Default for GrowOnlyConfig {
 }
 
 impl Settings for GrowOnlyConfig {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, Count(1, 1000))];
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[field!("initial", initial, IntegerRange(1, 1000))];
 }
 
 /// Slow start until the first loss or mark, then one packet per round trip regardless: Reno without reductions.
@@ -85,22 +85,22 @@ impl CongestionControl for GrowOnly {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{Bench, Event};
+    use super::super::bench::{Bench, ReportSpec};
     use super::*;
 
     #[test]
     fn grows_through_everything() {
         let mut bench = Bench::new(GrowOnly::new(GrowOnlyConfig::default(), Bench::<GrowOnly>::PACKET), 100);
-        bench.report(Event { delivered: 10, ..Event::default() });
+        bench.report(ReportSpec { delivered: 10, ..ReportSpec::default() });
         assert_eq!((bench.packets(), bench.controller.in_slow_start()), (20.0, true));
-        bench.report(Event { delivered: 10, app_limited: true, ..Event::default() });
+        bench.report(ReportSpec { delivered: 10, app_limited: true, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 20.0);
-        bench.report(Event { delivered: 5, lost: 5, ..Event::default() });
+        bench.report(ReportSpec { delivered: 5, lost: 5, ..ReportSpec::default() });
         assert_eq!((bench.packets(), bench.controller.in_slow_start()), (20.25, false));
         bench.later(110);
-        bench.report(Event { lost: 20, persistent: true, ..Event::default() });
+        bench.report(ReportSpec { lost: 20, persistent: true, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 20.25);
-        bench.report(Event { delivered: 81, marked: 3, ..Event::default() });
+        bench.report(ReportSpec { delivered: 81, marked: 3, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 24.25);
     }
 }

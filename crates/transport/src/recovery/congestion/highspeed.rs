@@ -2,7 +2,7 @@
 //! window, the faster it grows and the less it is reduced.
 
 use super::reno::{Reno, RenoConfig, Response, Signal, WindowLimit};
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 
 /// Numbers of HighSpeed TCP; those of its response function are fixed (RFC 3649 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Default for HighSpeedConfig {
 
 impl Settings for HighSpeedConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("initial", initial, Count(1, 1000)), field!("inflation", inflation, Count(0, 100))];
+        &[field!("initial", initial, IntegerRange(1, 1000)), field!("inflation", inflation, IntegerRange(0, 100))];
 }
 
 /// Reno with that response function and an infinite initial ssthresh.

@@ -6,7 +6,7 @@
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, PathView};
 use crate::recovery::report::{Cause, Report};
-use crate::settings::{Count, Number, Setting, Settings, Span, field};
+use crate::settings::{IntegerRange, Number, Setting, Settings, Span, field};
 use crate::time::{Rate, Time};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -45,10 +45,10 @@ impl Settings for LedbatConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("target", target, Span(Duration::from_millis(1), Duration::from_millis(100))),
         field!("gain", gain, Number(0.01, 1.0)),
-        field!("base-history", base_history, Count(1, 60)),
-        field!("current-filter", current_filter, Count(1, 64)),
-        field!("initial", initial, Count(2, 4)),
-        field!("allowed-increase", allowed_increase, Count(1, 100)),
+        field!("base-history", base_history, IntegerRange(1, 60)),
+        field!("current-filter", current_filter, IntegerRange(1, 64)),
+        field!("initial", initial, IntegerRange(2, 4)),
+        field!("allowed-increase", allowed_increase, IntegerRange(1, 100)),
     ];
 }
 
@@ -186,7 +186,7 @@ impl CongestionControl for Ledbat {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{self, Event};
+    use super::super::bench::{self, ReportSpec};
     use super::*;
 
     type Bench = bench::Bench<Ledbat>;
@@ -207,23 +207,23 @@ mod tests {
         let mut bench = bench("");
         assert_eq!(bench.packets(), 2.0);
         bench.controller.window = 10_000.0;
-        bench.report(Event { delivered: 10, rtt: millis(50), ..Event::default() });
+        bench.report(ReportSpec { delivered: 10, rtt: millis(50), ..ReportSpec::default() });
         assert_eq!(bench.packets(), 11.0, "nothing queued: a packet per round trip");
         bench.controller.window = 10_000.0;
         // The minimum of the last four samples counts: three of 75 ms change nothing yet.
         for _ in 0..3 {
-            bench.report(Event { rtt: millis(75), ..Event::default() });
+            bench.report(ReportSpec { rtt: millis(75), ..ReportSpec::default() });
         }
-        bench.report(Event { delivered: 10, rtt: millis(75), ..Event::default() });
+        bench.report(ReportSpec { delivered: 10, rtt: millis(75), ..ReportSpec::default() });
         assert_eq!(bench.packets(), 10.75, "a quarter of the target is queued");
         for _ in 0..4 {
-            bench.report(Event { rtt: millis(250), ..Event::default() });
+            bench.report(ReportSpec { rtt: millis(250), ..ReportSpec::default() });
         }
         bench.controller.window = 10_000.0;
-        bench.report(Event { delivered: 10, rtt: millis(250), ..Event::default() });
+        bench.report(ReportSpec { delivered: 10, rtt: millis(250), ..ReportSpec::default() });
         assert_eq!(bench.packets(), 9.0, "twice the target is queued");
         for _ in 0..100 {
-            bench.report(Event { delivered: 10, rtt: millis(250), ..Event::default() });
+            bench.report(ReportSpec { delivered: 10, rtt: millis(250), ..ReportSpec::default() });
         }
         assert_eq!(bench.packets(), 2.0);
     }
@@ -232,12 +232,12 @@ mod tests {
     fn base_delays_are_forgotten_after_so_many_minutes() {
         let mut bench = bench("base-history=2,current-filter=1");
         let queueing = |bench: &Bench| bench.controller.queueing_delay().unwrap().as_millis();
-        bench.report(Event { rtt: millis(50), ..Event::default() });
+        bench.report(ReportSpec { rtt: millis(50), ..ReportSpec::default() });
         bench.later(61_000);
-        bench.report(Event { rtt: millis(80), ..Event::default() });
+        bench.report(ReportSpec { rtt: millis(80), ..ReportSpec::default() });
         assert_eq!(queueing(&bench), 30);
         bench.later(61_000);
-        bench.report(Event { rtt: millis(90), ..Event::default() });
+        bench.report(ReportSpec { rtt: millis(90), ..ReportSpec::default() });
         assert_eq!(queueing(&bench), 10, "the minute of 50 ms is gone");
     }
 
@@ -245,17 +245,17 @@ mod tests {
     fn a_loss_halves_once_a_round_trip_and_a_timeout_leaves_one_packet() {
         let mut bench = bench("");
         bench.controller.window = 40_000.0;
-        bench.report(Event { lost: 1, ..Event::default() });
+        bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
         bench.later(20);
-        bench.report(Event { lost: 1, ..Event::default() });
+        bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 20.0);
         bench.later(40);
-        bench.report(Event { delivered: 1, marked: 1, ..Event::default() });
+        bench.report(ReportSpec { delivered: 1, marked: 1, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 10.0);
-        bench.report(Event { cause: Some(Cause::Timeout), lost: 10, ..Event::default() });
+        bench.report(ReportSpec { cause: Some(Cause::Timeout), lost: 10, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 1.0);
         bench.later(200);
-        bench.report(Event { lost: 1, ..Event::default() });
+        bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
         assert_eq!(bench.packets(), 1.0, "a loss never raises it");
     }
 
@@ -270,7 +270,7 @@ mod tests {
             content: crate::recovery::sent_packets::Content::Nothing,
         };
         bench.in_flight = Some(5000);
-        bench.report_of(Event { rtt: millis(50), ..Event::default() }, &[sent; 5], &[], &[]);
+        bench.report_of(ReportSpec { rtt: millis(50), ..ReportSpec::default() }, &[sent; 5], &[], &[]);
         assert_eq!(bench.packets(), 10.0);
     }
 }

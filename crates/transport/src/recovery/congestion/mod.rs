@@ -35,7 +35,7 @@ pub use highspeed::HighSpeedConfig;
 pub use ledbat::LedbatConfig;
 pub use period::{Congestion, RecoveryPeriod};
 pub use reno::{RenoConfig, Signal, WindowLimit};
-pub use state::{Constraint, ControllerState, LinkRate, PathLoss, PathMemory};
+pub use state::{ControllerState, LinkRate, PathLoss, RateConstraint, SavedPath};
 pub use tfrc::TfrcConfig;
 pub use ttp::TtpConfig;
 
@@ -108,7 +108,7 @@ pub trait CongestionControl: Debug + Send {
     fn in_slow_start(&self) -> bool;
 
     /// Handles a probe timeout that is not the first in a row: nothing has been heard for at least three of them.
-    fn on_silence(&mut self, _now: Time) {}
+    fn on_repeated_pto(&mut self, _now: Time) {}
 
     /// Returns the time for which a sender that wakes up late may catch up at once. Timers are seldom later than 4 ms, and
     /// without it a fixed rate would not be kept (docs/design/pacing.md).
@@ -117,7 +117,7 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Returns how many packets are to leave together at least, so that the path's slowest link spreads them.
-    fn train(&self) -> u32 {
+    fn min_train_packets(&self) -> u32 {
         1
     }
 
@@ -127,10 +127,10 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Begins with what an earlier connection has learned of the path. Without effect once it has found the rate.
-    fn recall(&mut self, _memory: &PathMemory) {}
+    fn recall(&mut self, _memory: &SavedPath) {}
 
     /// Returns what a later connection may begin with; `None` if there is nothing worth remembering.
-    fn memory(&self) -> Option<PathMemory> {
+    fn save_path(&self) -> Option<SavedPath> {
         None
     }
 

@@ -5,7 +5,7 @@ use super::highspeed;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
-use crate::settings::{BitRate, Count, Form, Itself, Number, Or, Setting, Settings, field};
+use crate::settings::{BitRate, IntegerRange, Itself, Number, Or, Setting, Settings, ValueFormat, field};
 use crate::time::{Rate, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -38,10 +38,10 @@ impl Default for RenoConfig {
 
 impl Settings for RenoConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("initial", initial, Count(1, 1000)),
-        field!("threshold", threshold, Or("none", Count(2, 1_000_000))),
+        field!("initial", initial, IntegerRange(1, 1000)),
+        field!("threshold", threshold, Or("none", IntegerRange(2, 1_000_000))),
         field!("beta", beta, Number(0.1, 0.95)),
-        field!("inflation", inflation, Count(0, 100)),
+        field!("inflation", inflation, IntegerRange(0, 100)),
         field!("signal", signal, Itself("loss or ecn")),
         field!("limit", limit, Itself("none, a number of packets, or told: and a rate")),
     ];

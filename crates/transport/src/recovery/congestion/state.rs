@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What keeps a controller from sending faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Constraint {
+pub enum RateConstraint {
     /// It is still searching for the path's rate.
     Search,
     /// The path carries no more.
@@ -25,7 +25,7 @@ pub enum Constraint {
     RateLimit,
 }
 
-impl Constraint {
+impl RateConstraint {
     /// Returns its name in traces.
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ pub struct ControllerState {
     /// What it is doing, such as `start` or `cruise`.
     pub phase: &'static str,
     /// What keeps it from sending faster.
-    pub constraint: Constraint,
+    pub constraint: RateConstraint,
     /// The rate that the path delivers, in IP bits per second.
     pub rate: Rate,
     /// The path's round-trip time without a queue.
@@ -84,7 +84,7 @@ pub struct PathLoss {
 /// The engine keeps nothing itself. A program that does gives a memory to one connection at a time, and to none after a
 /// day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PathMemory {
+pub struct SavedPath {
     /// The rate that the path delivered, in IP bits per second.
     pub rate: Rate,
     /// The path's round-trip time without a queue.

@@ -10,7 +10,7 @@ use super::fixed_rate::LATE_WAKING;
 use super::{CongestionControl, PathView};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::settings::{Count, Setting, Settings, field};
+use crate::settings::{IntegerRange, Setting, Settings, field};
 use crate::time::{Rate, Time};
 use history::LossHistory;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Default for TfrcConfig {
 
 impl Settings for TfrcConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("intervals", intervals, Count(2, 64)), field!("initial", initial, Count(1, 100))];
+        &[field!("intervals", intervals, IntegerRange(2, 64)), field!("initial", initial, IntegerRange(1, 100))];
 }
 
 /// q: the weight of the previous round-trip time (section 4.3).

@@ -8,7 +8,7 @@ use super::{CongestionControl, PathView};
 use crate::recovery::loss_window::LossWindow;
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::settings::{BitRate, Count, Setting, Settings, Share, field};
+use crate::settings::{BitRate, IntegerRange, Setting, Settings, Share, field};
 use crate::time::{Rate, Time};
 use std::time::Duration;
 
@@ -46,13 +46,13 @@ impl Settings for TtpConfig {
         field!("min", min, BitRate),
         field!("max", max, BitRate),
         field!("add", add, BitRate),
-        field!("q", q, Count(1, 10_000)),
-        field!("last", last, Count(16, 65_536)),
+        field!("q", q, IntegerRange(1, 10_000)),
+        field!("last", last, IntegerRange(16, 65_536)),
     ];
 }
 
 /// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), here by at most 16
-/// ([`Counting::factor`](crate::wire::Counting)). The window must allow for it.
+/// ([`PacketCountTiming::factor`](crate::wire::Counting)). The window must allow for it.
 const RAREST_FEEDBACK: u64 = 16;
 
 /// The losses, and the last burst of them.
@@ -156,7 +156,7 @@ impl CongestionControl for Ttp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bench::{self, Event};
+    use super::super::bench::{self, ReportSpec};
     use super::*;
     use crate::recovery::sent_packets::{Content, SentPacket};
 
@@ -177,7 +177,7 @@ mod tests {
         let sent = |number: u64| SentPacket { number, time: bench.now, ..SENT };
         let arrived: Vec<SentPacket> = (from..from + count).filter(|number| !lost.contains(number)).map(sent).collect();
         let lost: Vec<SentPacket> = lost.iter().copied().map(sent).collect();
-        bench.report_of(Event::default(), &arrived, &lost, &[]);
+        bench.report_of(ReportSpec::default(), &arrived, &lost, &[]);
     }
 
     #[test]
@@ -241,9 +241,9 @@ mod tests {
             assert_eq!(mbits(&bench), 20.0);
             let late: Vec<SentPacket> =
                 early[..refuted].iter().map(|number| SentPacket { number: *number, ..SENT }).collect();
-            bench.report_of(Event { app_limited: true, ..Event::default() }, &[], &[], &late);
+            bench.report_of(ReportSpec { app_limited: true, ..ReportSpec::default() }, &[], &[], &late);
             let quiet: Vec<SentPacket> = (80..2_000).map(|number| SentPacket { number, ..SENT }).collect();
-            bench.report_of(Event { app_limited: true, ..Event::default() }, &quiet, &[], &[]);
+            bench.report_of(ReportSpec { app_limited: true, ..ReportSpec::default() }, &quiet, &[], &[]);
             bitmap(&mut bench, 2_000, 1, &[2_000]);
             assert_eq!(mbits(&bench), rate, "1 of 1023 against 41 or 1 of 2001");
         }

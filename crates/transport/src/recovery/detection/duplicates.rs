@@ -7,8 +7,8 @@
 use super::NewAcks;
 use crate::recovery::ack_info::AckInfo;
 use crate::recovery::sent_packets::SentPacket;
-use crate::recovery::sent_packets::{Entry, SentPackets};
-use crate::settings::{Count, Setting, Settings, Switch, field};
+use crate::recovery::sent_packets::{SentPackets, TrackedPacket};
+use crate::settings::{IntegerRange, Setting, Settings, Switch, field};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ impl Default for DuplicatesConfig {
 
 impl Settings for DuplicatesConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("count", count, Count(1, 1000)),
+        field!("count", count, IntegerRange(1, 1000)),
         field!("newreno", newreno, Switch),
         field!("recovery", recovery, Switch),
     ];
@@ -41,7 +41,7 @@ impl Settings for DuplicatesConfig {
 
 /// The state of fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum FastRecoveryState {
     /// Duplicates are counted.
     Open,
     /// In fast recovery, until all packets below this number are acknowledged or lost.
@@ -59,7 +59,7 @@ pub(in crate::recovery) struct Duplicates {
     withheld: u64,
     /// Duplicate acknowledgements since a symbol was last named.
     duplicates: u64,
-    phase: Phase,
+    phase: FastRecoveryState,
     /// Packets in flight without symbols, which are named as soon as they arrive.
     unordered: VecDeque<u64>,
     /// The first number sent after each probe timeout, until one from there on is named. A probe that follows another
@@ -73,7 +73,7 @@ impl Duplicates {
             config,
             withheld: 0,
             duplicates: 0,
-            phase: Phase::Open,
+            phase: FastRecoveryState::Open,
             unordered: VecDeque::new(),
             probes: VecDeque::new(),
         }
@@ -99,7 +99,7 @@ impl Duplicates {
 
     /// Handles the loss of everything below `end`; the next packet has number `next_number`.
     pub(super) fn on_all_lost(&mut self, end: u64, next_number: u64) {
-        self.phase = Phase::AllLost(next_number);
+        self.phase = FastRecoveryState::AllLost(next_number);
         self.withheld = 0;
         self.duplicates = 0;
         self.unordered.retain(|&number| number >= end);
@@ -110,8 +110,8 @@ impl Duplicates {
     /// withheld, the time includes that of filling the gap.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self.phase {
-            Phase::Open | Phase::Recovery(_) => self.withheld == 0,
-            Phase::AllLost(end) => newest >= end,
+            FastRecoveryState::Open | FastRecoveryState::Recovery(_) => self.withheld == 0,
+            FastRecoveryState::AllLost(end) => newest >= end,
         }
     }
 
@@ -120,7 +120,7 @@ impl Duplicates {
         now: Time,
         acks: NewAcks<'_>,
         sent_packets: &mut SentPackets,
-        mut lost: impl FnMut(&Entry),
+        mut lost: impl FnMut(&TrackedPacket),
     ) {
         self.count(acks);
         self.settle_unordered(now, sent_packets, acks.info, &mut lost);
@@ -137,7 +137,7 @@ impl Duplicates {
     /// begin the next.
     fn count(&mut self, acks: NewAcks<'_>) {
         let counts = self.config.recovery && matches!(acks.info, AckInfo::InOrder { .. });
-        if !counts || matches!(self.phase, Phase::AllLost(_)) {
+        if !counts || matches!(self.phase, FastRecoveryState::AllLost(_)) {
             self.withheld = 0;
             self.duplicates = 0;
             return;
@@ -154,7 +154,7 @@ impl Duplicates {
         now: Time,
         sent_packets: &mut SentPackets,
         info: AckInfo<'_>,
-        lost: &mut impl FnMut(&Entry),
+        lost: &mut impl FnMut(&TrackedPacket),
     ) {
         let Some(overtaken) =
             sent_packets.largest_acked().and_then(|top| (top + 1).checked_sub(self.config.count.into()))
@@ -170,15 +170,21 @@ impl Duplicates {
         }
     }
 
-    fn recover(&mut self, now: Time, acks: NewAcks<'_>, sent_packets: &mut SentPackets, lost: &mut impl FnMut(&Entry)) {
+    fn recover(
+        &mut self,
+        now: Time,
+        acks: NewAcks<'_>,
+        sent_packets: &mut SentPackets,
+        lost: &mut impl FnMut(&TrackedPacket),
+    ) {
         match self.phase {
-            Phase::Open => {
+            FastRecoveryState::Open => {
                 if self.duplicates >= u64::from(self.config.count) {
-                    self.phase = Phase::Recovery(sent_packets.next_number());
+                    self.phase = FastRecoveryState::Recovery(sent_packets.next_number());
                     sent_packets.lose_oldest(now, sent_packets.next_number(), lost);
                 }
             }
-            Phase::Recovery(end) => {
+            FastRecoveryState::Recovery(end) => {
                 if !acks.symbols {
                     return;
                 }
@@ -186,13 +192,13 @@ impl Duplicates {
                 if partial && self.config.newreno {
                     sent_packets.lose_oldest(now, end, lost);
                 } else {
-                    self.phase = Phase::Open;
+                    self.phase = FastRecoveryState::Open;
                     self.withheld = 0;
                 }
             }
-            Phase::AllLost(end) => {
+            FastRecoveryState::AllLost(end) => {
                 if acks.newest >= Some(end) {
-                    self.phase = Phase::Open;
+                    self.phase = FastRecoveryState::Open;
                 }
             }
         }
@@ -205,7 +211,7 @@ impl Duplicates {
         now: Time,
         acks: NewAcks<'_>,
         sent_packets: &mut SentPackets,
-        lost: &mut impl FnMut(&Entry),
+        lost: &mut impl FnMut(&TrackedPacket),
     ) {
         let mut answered = None;
         while let Some(probe) = self.probes.pop_front_if(|probe| acks.newest >= Some(*probe)) {

@@ -9,7 +9,7 @@ pub use threshold::ThresholdConfig;
 use super::ack_info::AckInfo;
 use super::rtt::{RttEstimator, Slack};
 use super::sent_packets::SentPacket;
-use super::sent_packets::{Entry, SentPackets};
+use super::sent_packets::{SentPackets, TrackedPacket};
 use crate::settings::choices;
 use crate::time::Time;
 use duplicates::Duplicates;
@@ -110,7 +110,7 @@ impl Detector {
         acks: NewAcks<'_>,
         sent_packets: &mut SentPackets,
         rtt: &RttEstimator,
-        lost: impl FnMut(&Entry),
+        lost: impl FnMut(&TrackedPacket),
     ) -> Option<Time> {
         match self {
             Self::Threshold(threshold) => {
@@ -130,7 +130,7 @@ impl Detector {
         now: Time,
         sent_packets: &mut SentPackets,
         rtt: &RttEstimator,
-        lost: impl FnMut(&Entry),
+        lost: impl FnMut(&TrackedPacket),
     ) -> Option<Time> {
         match self {
             Self::Threshold(threshold) => sent_packets.detect(now, threshold.rule(rtt), lost),

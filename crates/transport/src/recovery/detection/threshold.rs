@@ -4,7 +4,7 @@
 use super::GRANULARITY;
 use crate::recovery::rtt::{RttEstimator, Slack};
 use crate::recovery::sent_packets::LossRule;
-use crate::settings::{Count, Number, Setting, Settings, Span, Switch, field};
+use crate::settings::{IntegerRange, Number, Setting, Settings, Span, Switch, field};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -49,9 +49,9 @@ impl Default for ThresholdConfig {
 
 impl Settings for ThresholdConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("packets", packet_threshold, Count(1, 1 << 20)),
+        field!("packets", packet_threshold, IntegerRange(1, 1 << 20)),
         field!("adapt", adapt, Switch),
-        field!("most-packets", max_packet_threshold, Count(1, 1 << 20)),
+        field!("most-packets", max_packet_threshold, IntegerRange(1, 1 << 20)),
         field!("time", time_threshold, Number(1.0, 10.0)),
         field!("most-time", max_time_threshold, Number(1.0, 10.0)),
         field!("granularity", granularity, Span(Duration::from_micros(1), Duration::from_secs(1))),

@@ -2,7 +2,7 @@
 //! online by recursive least squares. lt-tcp §5 proposes the model as future work and leaves everything else open.
 
 use super::{CONFIDENT, INITIAL, Samples, Settings};
-use crate::settings::{Count, Setting, Share, field};
+use crate::settings::{IntegerRange, Setting, Share, field};
 use std::collections::VecDeque;
 
 const MAX_ORDER: usize = 8;
@@ -37,9 +37,9 @@ impl Default for AutoregressiveConfig {
 
 impl Settings for AutoregressiveConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
-        field!("order", order, Count(1, MAX_ORDER as u64)),
+        field!("order", order, IntegerRange(1, MAX_ORDER as u64)),
         field!("initial", initial, Share(0.0, 0.99)),
-        field!("packets", packets, Count(1, 100_000)),
+        field!("packets", packets, IntegerRange(1, 100_000)),
     ];
 }
 

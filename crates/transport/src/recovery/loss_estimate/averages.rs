@@ -1,7 +1,7 @@
 //! Moving averages of samples (lt-tcp §3.1).
 
 use super::{CONFIDENT, INITIAL, Samples};
-use crate::settings::{Count, Number, Setting, Settings, Share, field};
+use crate::settings::{IntegerRange, Number, Setting, Settings, Share, field};
 
 /// Numbers of the moving average with a fixed weight.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ impl Settings for EwmaConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("alpha", alpha, Number(0.001, 1.0)),
         field!("initial", initial, Share(0.0, 0.99)),
-        field!("packets", packets, Count(1, 100_000)),
+        field!("packets", packets, IntegerRange(1, 100_000)),
     ];
 }
 
@@ -45,7 +45,7 @@ impl Default for DynamicEwmaConfig {
 
 impl Settings for DynamicEwmaConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] =
-        &[field!("initial", initial, Share(0.0, 0.99)), field!("packets", packets, Count(1, 100_000))];
+        &[field!("initial", initial, Share(0.0, 0.99)), field!("packets", packets, IntegerRange(1, 100_000))];
 }
 
 /// The weight of a new sample.

@@ -209,12 +209,12 @@ const HALF_LIFE: f64 = 2000.0;
 struct Bursts {
     lost: f64,
     runs: f64,
-    run: Option<Run>,
+    run: Option<LossBurst>,
 }
 
 /// Consecutive lost packets.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct LossBurst {
     began: Time,
     last: u32,
 }
@@ -236,7 +236,7 @@ impl Bursts {
                 sent
             }
         };
-        self.run = Some(Run { began, last: ordinal });
+        self.run = Some(LossBurst { began, last: ordinal });
         sent.since(began)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{CONFIDENT, Settings};
 use crate::recovery::loss_window::LossWindow;
-use crate::settings::{Count, Number, Setting, Share, field};
+use crate::settings::{IntegerRange, Number, Setting, Share, field};
 
 /// Numbers of ttp's estimate.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ impl Settings for TtpConfig {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[
         field!("weight", weight, Number(0.0, 1.0)),
         field!("initial", initial, Share(0.0, 0.99)),
-        field!("packets", packets, Count(1, 65_536)),
+        field!("packets", packets, IntegerRange(1, 65_536)),
     ];
 }
 

@@ -6,10 +6,10 @@ use crate::recovery::sent_packets::Content;
 use crate::recovery::tests::random::Random;
 use std::collections::BTreeMap;
 
-fn entry(number: u64, time: Time) -> Entry {
+fn entry(number: u64, time: Time) -> TrackedPacket {
     let sent = SentPacket { number, time, bytes: 100 + (number % 7) as u32, content: Content::Control(number as u32) };
     let snapshot = DeliveryRate::new(time).on_sent(time, 1000, 0);
-    Entry { sent, snapshot, ordinal: number as u32, marked: false }
+    TrackedPacket { sent, snapshot, ordinal: number as u32, marked: false }
 }
 
 fn ranges(ranges: &[(u64, u64)]) -> PacketRanges {
@@ -122,8 +122,8 @@ fn agrees_with_the_model(seed: u64) {
         assert_eq!(flight.check(&feedback), Ok(()), "{replay}");
         let (mut delivered, mut late) = (Vec::new(), Vec::new());
         flight.acknowledge(&feedback, |arrival| match arrival {
-            Arrival::Delivered(entry) => delivered.push(entry.sent.number),
-            Arrival::Late(entry) => late.push(entry.sent.number),
+            AckedPacket::Delivered(entry) => delivered.push(entry.sent.number),
+            AckedPacket::Late(entry) => late.push(entry.sent.number),
         });
         assert_eq!((delivered, late), model.acknowledge(&feedback), "{replay}");
 
@@ -147,21 +147,25 @@ fn ring_agrees_with_a_map() {
 #[test]
 fn what_was_never_sent_is_convicted_and_nothing_is_touched() {
     let mut flight = SentPackets::default();
-    assert_eq!(flight.check(&ranges(&[(0, 0)])), Err(NeverSent { number: 0 }));
+    assert_eq!(flight.check(&ranges(&[(0, 0)])), Err(UnsentAcknowledged { number: 0 }));
     (0..10).for_each(|number| flight.push(entry(number, Time::ZERO)));
     flight.push_skipped(10);
     flight.push(entry(11, Time::ZERO));
     flight.push_untracked(12);
-    assert_eq!(flight.check(&ranges(&[(0, 13)])), Err(NeverSent { number: 13 }));
-    assert_eq!(flight.check(&ranges(&[(u64::MAX, u64::MAX)])), Err(NeverSent { number: u64::MAX }));
-    assert_eq!(flight.check(&ranges(&[(10, 12), (0, 3)])), Err(NeverSent { number: 10 }));
-    assert_eq!(flight.check(&ranges(&[(12, 12), (4, 10)])), Err(NeverSent { number: 10 }));
+    assert_eq!(flight.check(&ranges(&[(0, 13)])), Err(UnsentAcknowledged { number: 13 }));
+    assert_eq!(flight.check(&ranges(&[(u64::MAX, u64::MAX)])), Err(UnsentAcknowledged { number: u64::MAX }));
+    assert_eq!(flight.check(&ranges(&[(10, 12), (0, 3)])), Err(UnsentAcknowledged { number: 10 }));
+    assert_eq!(flight.check(&ranges(&[(12, 12), (4, 10)])), Err(UnsentAcknowledged { number: 10 }));
     assert_eq!(flight.check(&ranges(&[(11, 12), (0, 9)])), Ok(()));
     assert_eq!(flight.packets(), 11);
     let mut count = 0;
     flight.acknowledge(&ranges(&[(11, 12), (0, 9)]), |_| count += 1);
     assert_eq!((count, flight.packets(), flight.slots.len()), (11, 0, 0));
-    assert_eq!(flight.check(&ranges(&[(10, 10)])), Err(NeverSent { number: 10 }), "remembered after it left the ring");
+    assert_eq!(
+        flight.check(&ranges(&[(10, 10)])),
+        Err(UnsentAcknowledged { number: 10 }),
+        "remembered after it left the ring"
+    );
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn malformed_ranges_do_no_harm() {
     let mut seen = Vec::new();
     for bad in [&[(5, 4)][..], &[(2, 3), (2, 3)], &[(0, 1), (6, 6)], &[]] {
         flight.acknowledge(&ranges(bad), |arrival| {
-            if let Arrival::Delivered(entry) = arrival {
+            if let AckedPacket::Delivered(entry) = arrival {
                 seen.push(entry.sent.number);
             }
         });

@@ -145,10 +145,10 @@ impl Transfer {
 
     fn fill(&mut self) -> Option<Time> {
         loop {
-            match self.recovery.admit(self.now) {
-                Admission::Wait(until) => return Some(until),
-                Admission::Blocked => return None,
-                Admission::Bytes(_) => {}
+            match self.recovery.send_allowance(self.now) {
+                SendAllowance::Wait(until) => return Some(until),
+                SendAllowance::Blocked => return None,
+                SendAllowance::Bytes(_) => {}
             }
             let esi = self.next_symbol()?;
             self.send(Content::Symbols(SymbolId { flow: FlowId(1), block: 0, esi }.into()), false);

@@ -26,10 +26,10 @@ impl Rounds {
     fn send(&mut self) -> u64 {
         let first = self.next;
         loop {
-            match self.recovery.admit(self.now) {
-                Admission::Blocked => return self.next - first,
-                Admission::Wait(until) => self.now = until,
-                Admission::Bytes(_) => {
+            match self.recovery.send_allowance(self.now) {
+                SendAllowance::Blocked => return self.next - first,
+                SendAllowance::Wait(until) => self.now = until,
+                SendAllowance::Bytes(_) => {
                     let content = Content::Nothing;
                     let sent = SentPacket { number: self.next, time: self.now, bytes: PACKET, content };
                     self.recovery.on_sent(sent, false);
@@ -83,7 +83,7 @@ fn the_counter_keeps_what_is_lost_until_a_timeout() {
 
 /// "These packets accumulate as blocks are fully received with packets belonging to them still in flight."
 #[test]
-fn packets_of_retired_blocks_fill_it_and_only_the_timer_is_left() {
+fn flight_counter_full_waits_for_rto() {
     let mut rounds = Rounds::new("counter");
     assert_eq!(rounds.round(false), 5);
     assert_eq!((rounds.send(), rounds.recovery.packets_in_flight()), (0, 0), "full of what has arrived");
@@ -104,7 +104,7 @@ fn packets_counted_one_by_one_leave_nothing_behind() {
 
 /// A late acknowledgement after a reset takes the counter below what is in flight, but not below zero.
 #[test]
-fn it_is_never_below_zero() {
+fn flight_counter_never_negative() {
     let mut rounds = Rounds::new("counter");
     assert_eq!(rounds.send(), 5);
     let due = rounds.recovery.next_timeout().expect("a timeout");

@@ -108,10 +108,10 @@ fn a_duplicate_makes_room_for_one_packet_and_not_for_two() {
             line.hear(&[], duplicates);
             let before = line.next;
             loop {
-                match line.recovery.admit(line.now) {
-                    Admission::Bytes(_) => line.symbol(),
-                    Admission::Wait(until) => line.now = until,
-                    Admission::Blocked => break line.next - before,
+                match line.recovery.send_allowance(line.now) {
+                    SendAllowance::Bytes(_) => line.symbol(),
+                    SendAllowance::Wait(until) => line.now = until,
+                    SendAllowance::Blocked => break line.next - before,
                 }
             }
         };
@@ -279,7 +279,7 @@ fn what_was_never_sent_cannot_have_arrived() {
     let claim = |line: &mut Line, largest, arrived| {
         line.recovery.on_feedback(line.now, AckInfo::InOrder { packets: None, largest, arrived }, None)
     };
-    assert_eq!(claim(&mut line, 10, 1), Err(NeverSent { number: 10 }));
+    assert_eq!(claim(&mut line, 10, 1), Err(UnsentAcknowledged { number: 10 }));
     assert_eq!(line.in_flight(), 10, "it is refused whole");
     claim(&mut line, 9, u64::MAX).unwrap();
     (0..5).for_each(|_| line.symbol());

@@ -64,8 +64,14 @@ fn lies_are_refused_whole() {
     (0..5).for_each(|number| send(&mut recovery, number, at(0)));
     recovery.on_skipped(5);
     send(&mut recovery, 6, at(0));
-    assert_eq!(recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(0, 6)])), None), Err(NeverSent { number: 5 }));
-    assert_eq!(recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(7, 7)])), None), Err(NeverSent { number: 7 }));
+    assert_eq!(
+        recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(0, 6)])), None),
+        Err(UnsentAcknowledged { number: 5 })
+    );
+    assert_eq!(
+        recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(7, 7)])), None),
+        Err(UnsentAcknowledged { number: 7 })
+    );
     assert_eq!((recovery.packets_in_flight(), recovery.stats().delivered_packets), (6, 0));
     send(&mut recovery, 9, at(1));
     assert_eq!(recovery.on_feedback(at(60), AckInfo::Ranges(&ranges(&[(6, 9), (0, 4)])), None), Ok(()));
@@ -89,20 +95,20 @@ fn the_window_blocks_and_one_packet_always_passes() {
     let mut recovery = recovery("cubic", millis(50));
     let mut now = Time::ZERO;
     for number in 0.. {
-        match recovery.admit(now) {
-            Admission::Bytes(bytes) => {
+        match recovery.send_allowance(now) {
+            SendAllowance::Bytes(bytes) => {
                 assert!(bytes >= u64::from(PACKET));
                 send(&mut recovery, number, now);
             }
-            Admission::Wait(until) => now = until,
-            Admission::Blocked => break,
+            SendAllowance::Wait(until) => now = until,
+            SendAllowance::Blocked => break,
         }
     }
     assert_eq!(recovery.packets_in_flight(), 10);
     assert!(now < at(50), "the initial window leaves within a round trip: {now:?}");
     recovery.set_max_packet(20_000);
     recovery.close(now);
-    assert!(matches!(recovery.admit(at(1000)), Admission::Bytes(bytes) if bytes >= 20_000));
+    assert!(matches!(recovery.send_allowance(at(1000)), SendAllowance::Bytes(bytes) if bytes >= 20_000));
 }
 
 #[test]
@@ -247,9 +253,9 @@ fn a_custom_controller_takes_part() {
     let mut recovery = Recovery::new(&config, Time::ZERO, OVERHEAD);
     recovery.set_max_packet(PACKET);
     assert_eq!(recovery.congestion().name(), "growing");
-    assert_eq!(recovery.admit(Time::ZERO), Admission::Bytes(window));
+    assert_eq!(recovery.send_allowance(Time::ZERO), SendAllowance::Bytes(window));
     (0..3).for_each(|number| send(&mut recovery, number, Time::ZERO));
-    assert_eq!(recovery.admit(Time::ZERO), Admission::Blocked);
+    assert_eq!(recovery.send_allowance(Time::ZERO), SendAllowance::Blocked);
     recovery.on_feedback(at(20), AckInfo::Ranges(&ranges(&[(0, 0)])), None).unwrap();
     assert_eq!(recovery.window(), 4 * u64::from(PACKET));
     recovery.close(at(30));

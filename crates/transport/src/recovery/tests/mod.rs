@@ -145,13 +145,13 @@ impl Path {
     fn fill(&mut self) {
         self.wake = Time::from_nanos(u64::MAX);
         while self.sending {
-            match self.recovery.admit(self.now) {
-                Admission::Bytes(bytes) => (0..bytes / u64::from(PACKET)).for_each(|_| self.send(false)),
-                Admission::Wait(until) => {
+            match self.recovery.send_allowance(self.now) {
+                SendAllowance::Bytes(bytes) => (0..bytes / u64::from(PACKET)).for_each(|_| self.send(false)),
+                SendAllowance::Wait(until) => {
                     self.wake = until;
                     return;
                 }
-                Admission::Blocked => return,
+                SendAllowance::Blocked => return,
             }
         }
     }

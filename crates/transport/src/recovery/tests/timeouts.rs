@@ -93,7 +93,7 @@ fn counts_settle_everything_up_to_the_largest() {
     recovery.on_feedback(at(74), count(7, 7), None).unwrap();
     let report = recovery.report();
     assert_eq!((numbers(report.delivered), numbers(report.spurious)), (vec![6, 7], vec![1]), "one was late");
-    assert_eq!(recovery.on_feedback(at(75), count(10, 9), None), Err(NeverSent { number: 10 }));
+    assert_eq!(recovery.on_feedback(at(75), count(10, 9), None), Err(UnsentAcknowledged { number: 10 }));
     recovery.on_feedback(at(75), count(9, u64::MAX), None).unwrap();
     assert_eq!((recovery.packets_in_flight(), recovery.report().spurious.len()), (0, 1), "a lie of any size");
     recovery.on_feedback(at(76), count(9, 3), None).unwrap();

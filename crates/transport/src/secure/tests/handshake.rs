@@ -23,7 +23,7 @@ fn answer(message1: &[u8], seed: [u8; 32]) -> Result<(Established, Vec<u8>), Han
 }
 
 fn assert_fails(result: Result<(Established, Vec<u8>), HandshakeError>) {
-    assert_eq!(result.map(drop), Err(HandshakeError::Refused(Refused::HandshakeFailed)));
+    assert_eq!(result.map(drop), Err(HandshakeError::Refused(RejectReason::HandshakeFailed)));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn both_sides_share_payloads_and_secrets() {
     assert_eq!(established.secrets.send.as_bytes(), responder.secrets.receive.as_bytes());
     assert_eq!(established.secrets.receive.as_bytes(), responder.secrets.send.as_bytes());
     assert_ne!(established.secrets.send.as_bytes(), established.secrets.receive.as_bytes());
-    assert_eq!(initiator.finish(&message2).map(drop), Err(Refused::HandshakeLate), "a repeated second message");
+    assert_eq!(initiator.finish(&message2).map(drop), Err(RejectReason::HandshakeLate), "a repeated second message");
 }
 
 #[test]
@@ -90,17 +90,17 @@ fn a_forged_message2_does_not_stop_the_true_one() {
     for bit in 0..8 * message2.len() {
         let mut forged = message2.clone();
         forged[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(initiator.finish(&forged).map(drop), Err(Refused::HandshakeFailed));
+        assert_eq!(initiator.finish(&forged).map(drop), Err(RejectReason::HandshakeFailed));
     }
-    assert_eq!(initiator.finish(&[]).map(drop), Err(Refused::HandshakeFailed));
-    assert_eq!(initiator.finish(&[0; 48]).map(drop), Err(Refused::HandshakeFailed));
-    assert_eq!(initiator.finish(&message1).map(drop), Err(Refused::HandshakeFailed), "reflected");
+    assert_eq!(initiator.finish(&[]).map(drop), Err(RejectReason::HandshakeFailed));
+    assert_eq!(initiator.finish(&[0; 48]).map(drop), Err(RejectReason::HandshakeFailed));
+    assert_eq!(initiator.finish(&message1).map(drop), Err(RejectReason::HandshakeFailed), "reflected");
     let (_, other) = initiate();
     let elsewhere = Prologue { connection: ConnectionId([8; 8]), ..prologue() };
     let (_, of_another) = Initiator::new(&psk(), elsewhere, b"", [5; 32])
         .and_then(|(_, message1)| respond(&psk(), elsewhere, &message1, [6; 32], |_| Ok(vec![])))
         .unwrap();
-    assert_eq!(initiator.finish(&of_another).map(drop), Err(Refused::HandshakeFailed));
+    assert_eq!(initiator.finish(&of_another).map(drop), Err(RejectReason::HandshakeFailed));
     assert_eq!(other, message1);
     let established = initiator.finish(&message2).unwrap();
     assert_eq!(established.payload, b"from the responder");
@@ -108,10 +108,10 @@ fn a_forged_message2_does_not_stop_the_true_one() {
 }
 
 #[test]
-fn who_looks_at_the_payload_may_refuse() {
+fn handshake_payload_rejected_fails() {
     let (_, message1) = initiate();
-    let refused = respond(&psk(), prologue(), &message1, [2; 32], |_| Err(Refused::Unacceptable));
-    assert_eq!(refused.map(drop), Err(HandshakeError::Refused(Refused::Unacceptable)));
+    let refused = respond(&psk(), prologue(), &message1, [2; 32], |_| Err(RejectReason::Unacceptable));
+    assert_eq!(refused.map(drop), Err(HandshakeError::Refused(RejectReason::Unacceptable)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod replay;
 use std::sync::Arc;
 
 use super::*;
-use crate::wire::{ConnectionId, HEADER, PacketHeader, PacketKind, Refused, TAG};
+use crate::wire::{ConnectionId, HEADER, PacketHeader, PacketKind, RejectReason, TAG};
 
 const CONNECTION: ConnectionId = ConnectionId([7; 8]);
 

@@ -47,15 +47,18 @@ fn any_changed_bit_is_refused() {
             let refused = opener.open(&mut forged).expect_err("forged");
             let expected = match bit {
                 // 0x10 and 0x11 are both known types, which only the tag distinguishes.
-                1..8 => Refused::UnknownType,
+                1..8 => RejectReason::UnknownType,
                 // The packet number, whose upper 42 bits are the epoch.
-                72..136 if epoch_of(u64::from_be_bytes(forged[9..17].try_into().unwrap())) > 1 => Refused::WrongEpoch,
-                _ => Refused::AuthenticationFailed,
+                72..136 if epoch_of(u64::from_be_bytes(forged[9..17].try_into().unwrap())) > 1 => {
+                    RejectReason::WrongEpoch
+                }
+                _ => RejectReason::AuthenticationFailed,
             };
             assert_eq!(refused, expected, "bit {bit}");
         }
         for length in 0..bytes.len() {
-            let expected = if length < HEADER + TAG { Refused::TooShort } else { Refused::AuthenticationFailed };
+            let expected =
+                if length < HEADER + TAG { RejectReason::TooShort } else { RejectReason::AuthenticationFailed };
             assert_eq!(opener.open(&mut bytes[..length].to_vec()), Err(expected), "{length} bytes");
         }
     }
@@ -65,9 +68,9 @@ fn any_changed_bit_is_refused() {
 fn another_key_cipher_or_direction_is_refused() {
     let bytes = sealed(&pair(Cipher::Aes256Gcm).0, 5, b"plaintext");
     let other = Opener::new(PacketKeys::new(&Secret::new([4; 32]), Cipher::Aes256Gcm));
-    assert_eq!(other.open(&mut bytes.clone()), Err(Refused::AuthenticationFailed));
+    assert_eq!(other.open(&mut bytes.clone()), Err(RejectReason::AuthenticationFailed));
     let cipher = pair(Cipher::ChaCha20Poly1305).1;
-    assert_eq!(cipher.open(&mut bytes.clone()), Err(Refused::AuthenticationFailed));
+    assert_eq!(cipher.open(&mut bytes.clone()), Err(RejectReason::AuthenticationFailed));
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn epochs_follow_the_packet_number() {
         let mut too_far = packet(2 * EPOCH, b"");
         assert_eq!(sealer.seal(&mut too_far), Err(SealError::Epoch(2 * EPOCH)));
         assert_eq!(too_far, packet(2 * EPOCH, b""), "unchanged");
-        assert_eq!(opener.open(&mut too_far), Err(Refused::WrongEpoch));
+        assert_eq!(opener.open(&mut too_far), Err(RejectReason::WrongEpoch));
 
         assert!(opener.keys().advanced_to(0).is_none());
         assert!(opener.keys().advanced_to(2).is_none(), "one epoch at a time");
@@ -93,10 +96,10 @@ fn epochs_follow_the_packet_number() {
             assert!(later.open(&mut sealed(&sealer, number, b"x")).is_ok(), "number {number}");
         }
         let mut third = sealed(&Sealer::new(at_epoch(cipher, 3)), 3 * EPOCH, b"x");
-        assert_eq!(later.open(&mut third), Err(Refused::WrongEpoch));
+        assert_eq!(later.open(&mut third), Err(RejectReason::WrongEpoch));
         // Epoch 0 is forgotten at epoch 2.
         let forgetful = Opener::new(at_epoch(cipher, 2));
-        assert_eq!(forgetful.open(&mut sealed(&sealer, EPOCH - 1, b"x")), Err(Refused::WrongEpoch));
+        assert_eq!(forgetful.open(&mut sealed(&sealer, EPOCH - 1, b"x")), Err(RejectReason::WrongEpoch));
         assert!(forgetful.open(&mut sealed(&sealer, EPOCH, b"x")).is_ok());
     }
 }
@@ -111,7 +114,7 @@ fn every_epoch_has_its_own_key() {
             let mut moved = sealed(&sealer, from, b"moved");
             moved[9..17].copy_from_slice(&to.to_be_bytes());
             let opener = Opener::new(sealer.keys().clone());
-            assert_eq!(opener.open(&mut moved), Err(Refused::AuthenticationFailed), "{from} as {to}");
+            assert_eq!(opener.open(&mut moved), Err(RejectReason::AuthenticationFailed), "{from} as {to}");
         }
     }
 }

@@ -29,7 +29,7 @@ fn a_first_message_is_at_least_1200_bytes() {
     assert!(message1(1_199).is_err());
     let bytes = message1(1_200).unwrap();
     assert!(Datagram::classify(&bytes).is_ok());
-    assert_eq!(Datagram::classify(&bytes[..1_199]), Err(Refused::TooShort));
+    assert_eq!(Datagram::classify(&bytes[..1_199]), Err(RejectReason::TooShort));
     assert!(message1(MAX_DATAGRAM + 1).is_err());
     let noise = [0; 1_177];
     let large = Message1 { key: KEY, connection: CONNECTION, copy: 0, noise: &noise };
@@ -72,10 +72,10 @@ fn version_answers() {
     assert_eq!(answer.destination, CONNECTION);
     assert_eq!(answer.versions().collect::<Vec<_>>(), [0x1a3a_5a7a, VERSION]);
     bytes[9] = 3;
-    assert_eq!(Datagram::classify(&bytes), Err(Refused::Malformed));
+    assert_eq!(Datagram::classify(&bytes), Err(RejectReason::Malformed));
     bytes[9] = 17;
     bytes.resize(200, 0);
-    assert_eq!(Datagram::classify(&bytes), Err(Refused::Malformed));
+    assert_eq!(Datagram::classify(&bytes), Err(RejectReason::Malformed));
 }
 
 #[test]
@@ -90,19 +90,19 @@ fn another_version_is_read_as_far_as_all_versions_agree() {
 
 #[test]
 fn other_datagrams() {
-    assert_eq!(Datagram::classify(&[]), Err(Refused::TooShort));
+    assert_eq!(Datagram::classify(&[]), Err(RejectReason::TooShort));
     for kind in (0..=255).filter(|kind| ![1, 2, 3, 0x10, 0x11].contains(kind)) {
-        assert_eq!(Datagram::classify(&[kind; 2_000]), Err(Refused::UnknownType));
+        assert_eq!(Datagram::classify(&[kind; 2_000]), Err(RejectReason::UnknownType));
     }
     let header = PacketHeader { kind: PacketKind::Control, connection: CONNECTION, number: 5 };
     let mut packet = header.encode().to_vec();
     packet.resize(HEADER + TAG, 0);
     assert_eq!(Datagram::classify(&packet), Ok(Datagram::Packet(header)));
-    assert_eq!(Datagram::classify(&packet[..32]), Err(Refused::TooShort));
+    assert_eq!(Datagram::classify(&packet[..32]), Err(RejectReason::TooShort));
     let mut claims = message1(1_200).unwrap();
     claims[22..24].fill(0xff);
-    assert_eq!(Datagram::classify(&claims), Err(Refused::Malformed));
-    assert_eq!(Datagram::classify(&[2, 0, 0]), Err(Refused::Malformed));
+    assert_eq!(Datagram::classify(&claims), Err(RejectReason::Malformed));
+    assert_eq!(Datagram::classify(&[2, 0, 0]), Err(RejectReason::Malformed));
 }
 
 fn parameters() -> Parameters {
@@ -116,7 +116,7 @@ fn parameters() -> Parameters {
         counts_on: true,
         short_symbols: true,
         feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
-        streams: StreamsAllowed { count: 4, window: 100, shared: 1_000 },
+        streams: StreamLimits { count: 4, window: 100, shared: 1_000 },
         application: b"app".to_vec(),
     }
 }
@@ -180,7 +180,7 @@ fn parameters_keep_their_limits() {
 #[test]
 fn feedback_choices() {
     let choice_of = |value: [u8; 7]| {
-        let streams = StreamsAllowed::default();
+        let streams = StreamLimits::default();
         let bytes = Parameters { application: vec![], counts_on: false, short_symbols: false, streams, ..parameters() };
         let mut bytes = bytes.encode(0).unwrap();
         let at = bytes.len() - 6 - 7;
@@ -201,7 +201,7 @@ fn feedback_choices() {
 #[test]
 fn feedback_choices_in_detail() {
     let plain = FeedbackConfig::everything(FeedbackTiming::EveryPacket);
-    let every = FeedbackTiming::Every(Counting { packets: 1_024, threshold: 10_000, factor: 2 });
+    let every = FeedbackTiming::Every(PacketCountTiming { packets: 1_024, threshold: 10_000, factor: 2 });
     let on_blocks = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) });
     for (choice, bytes) in [
         (
@@ -211,7 +211,7 @@ fn feedback_choices_in_detail() {
         (
             FeedbackConfig {
                 packets: PacketFeedback::Count,
-                blocks: Some(BlockFeedback::Done(DoneBlocks { epsilon: 10_000 })),
+                blocks: Some(BlockFeedback::Done(DoneConfig { epsilon: 10_000 })),
                 ..plain
             },
             [&[2, 0, 0, 2, 0, 0, 0x27, 0x10][..], &[0; 13]].concat(),
@@ -225,7 +225,7 @@ fn feedback_choices_in_detail() {
             [&[0, 0, 0, 3, 0, 0, 0, 0, 2][..], &[0, 0, 0x4e, 0x20, 0, 0, 0, 0, 0, 0, 0, 0]].concat(),
         ),
         (
-            FeedbackConfig { blocks: Some(BlockFeedback::Received(ReceivedBlocks { epsilon: 250_000 })), ..plain },
+            FeedbackConfig { blocks: Some(BlockFeedback::Received(ReceivedConfig { epsilon: 250_000 })), ..plain },
             [&[0, 0, 0, 4, 0, 0x03, 0xd0, 0x90, 0][..], &[0; 12]].concat(),
         ),
     ] {
@@ -281,20 +281,20 @@ fn absurd_feedback_choices_are_refused() {
 
 #[test]
 fn refusals_are_counted_by_reason() {
-    let mut counts = RefusedCounts::default();
-    counts.add(Refused::Replayed);
-    counts.add(Refused::Replayed);
-    counts.add(Refused::Busy);
+    let mut counts = RejectCounts::default();
+    counts.add(RejectReason::Replayed);
+    counts.add(RejectReason::Replayed);
+    counts.add(RejectReason::Busy);
     let mut sum = counts;
     sum.merge(&counts);
-    assert_eq!((sum.get(Refused::Replayed), sum.get(Refused::Busy), sum.total()), (4, 2, 6));
-    assert_eq!(counts.iter().count(), Refused::ALL.len());
+    assert_eq!((sum.get(RejectReason::Replayed), sum.get(RejectReason::Busy), sum.total()), (4, 2, 6));
+    assert_eq!(counts.iter().count(), RejectReason::ALL.len());
     assert_eq!(counts.iter().filter(|&(_, count)| count > 0).count(), 2);
-    let mut names: Vec<_> = Refused::ALL.iter().map(|reason| reason.name()).collect();
+    let mut names: Vec<_> = RejectReason::ALL.iter().map(|reason| reason.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), Refused::ALL.len(), "names are distinct");
-    for (index, reason) in Refused::ALL.into_iter().enumerate() {
+    assert_eq!(names.len(), RejectReason::ALL.len(), "names are distinct");
+    for (index, reason) in RejectReason::ALL.into_iter().enumerate() {
         assert_eq!(reason as usize, index);
     }
 }
@@ -312,15 +312,15 @@ fn feedback_choices_are_text() {
     }
     for (text, told) in [
         ("needs", BlockFeedback::Needs),
-        ("done", BlockFeedback::Done(DoneBlocks { epsilon: 0 })),
-        ("done:1%", BlockFeedback::Done(DoneBlocks { epsilon: 10_000 })),
+        ("done", BlockFeedback::Done(DoneConfig { epsilon: 0 })),
+        ("done:1%", BlockFeedback::Done(DoneConfig { epsilon: 10_000 })),
         ("mask", BlockFeedback::Mask),
-        ("received", BlockFeedback::Received(ReceivedBlocks { epsilon: 10_000 })),
-        ("received:0.5%", BlockFeedback::Received(ReceivedBlocks { epsilon: 5_000 })),
+        ("received", BlockFeedback::Received(ReceivedConfig { epsilon: 10_000 })),
+        ("received:0.5%", BlockFeedback::Received(ReceivedConfig { epsilon: 5_000 })),
     ] {
         assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
     }
-    let counting = Counting { packets: 100, threshold: 29_000, factor: 4 };
+    let counting = PacketCountTiming { packets: 100, threshold: 29_000, factor: 4 };
     for (text, timing) in [
         ("every-packet", FeedbackTiming::EveryPacket),
         ("on-blocks:heartbeat=20ms", FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(20) })),
@@ -328,7 +328,7 @@ fn feedback_choices_are_text() {
     ] {
         assert_eq!((text.parse(), timing.to_string()), (Ok(timing), text.into()));
     }
-    assert_eq!("received:0.01".parse(), Ok(BlockFeedback::Received(ReceivedBlocks { epsilon: 10_000 })));
+    assert_eq!("received:0.01".parse(), Ok(BlockFeedback::Received(ReceivedConfig { epsilon: 10_000 })));
     assert!("last:0".parse::<PacketFeedback>().is_err_and(|e| e.to_string().contains("from 1 to 32768")));
     assert!("on-blocks:heartbeat=999us".parse::<FeedbackTiming>().is_err());
     assert!("received:26%".parse::<BlockFeedback>().is_err());

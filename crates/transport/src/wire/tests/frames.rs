@@ -1,6 +1,6 @@
 //! Layouts of packets and frames.
 
-use erasure::{BlockCode, Code, WindowCode};
+use erasure::{AnyCode, BlockCode, WindowCode};
 
 use super::super::limits::{MAX_FRAMES, MAX_PACKET_NUMBER, MAX_REASON};
 use super::*;
@@ -127,12 +127,12 @@ fn stream_announcement() -> StreamAnnouncement {
 fn streams_that_make_no_sense() {
     let refused = |bytes: Vec<u8>| read_one(&bytes).expect_err("refused");
     let odd = |code| {
-        let code = Code::Block(code);
+        let code = AnyCode::Block(code);
         Frame::AnnounceStream(StreamAnnouncement { symbol_size: 1_409, code, ..stream_announcement() })
     };
     assert_eq!(read_one(&bytes_of(&odd(BlockCode::RaptorQ))), Ok(odd(BlockCode::RaptorQ)), "short blocks may be odd");
     assert_eq!(refused(bytes_of(&odd(BlockCode::ReedSolomon))), WireError::Malformed("symbol size"), "k 256");
-    let code = Code::Window(WindowCode::Rlc);
+    let code = AnyCode::Window(WindowCode::Rlc);
     let short = StreamAnnouncement { code, short_code: BlockCode::RaptorQ, ..stream_announcement() };
     assert_eq!(refused(bytes_of(&Frame::AnnounceStream(short))), WireError::Malformed("code of short blocks"));
 }

@@ -10,11 +10,11 @@ use netsim::{Duplex, Ecn, Node as _, NodeId, Packet, Time};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
-use sim::{Ends, Host, Watched, watched_hosts};
+use sim::{Host, ObservedTransfer, TransferPair, watched_hosts};
 use transport::Profile;
 
 use super::{Begin, Counted, Way, wait_for};
-use crate::space;
+use crate::testbed;
 use crate::web::demonstration::transfer::{Look, Transfer};
 use crate::web::lock;
 
@@ -30,7 +30,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// A transfer by the engine. It goes on as long as the process.
 pub(super) struct Engine {
-    watched: Arc<Mutex<Watched<Sockets>>>,
+    watched: Arc<Mutex<ObservedTransfer<Sockets>>>,
     way: Way,
     driver: JoinHandle<()>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Sockets {
     lost: u64,
 }
 
-impl Ends for Sockets {
+impl TransferPair for Sockets {
     fn hosts(&self) -> [&Host; 2] {
         self.hosts.each_ref()
     }
@@ -66,16 +66,16 @@ impl Engine {
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
         way: Way,
-        hosts: &[space::Host; 2],
+        hosts: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         profile: &Profile,
         seed: u64,
         begin: &Begin,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send over a link: {error}");
-        let doors = Door::pair(hosts).map_err(failed)?;
+        let doors = HostSocket::pair(hosts).map_err(failed)?;
         let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
-        let watched = Arc::new(Mutex::new(Watched::between(sockets, picture.len())));
+        let watched = Arc::new(Mutex::new(ObservedTransfer::between(sockets, picture.len())));
         let (driving, begin) = (Arc::clone(&watched), Arc::clone(begin));
         let driver = thread::Builder::new()
             .name("engine".to_owned())
@@ -106,8 +106,8 @@ impl Transfer for Engine {
 
 /// The thread that lets two hosts send, receive and wait.
 struct Driver {
-    watched: Arc<Mutex<Watched<Sockets>>>,
-    doors: [Door; 2],
+    watched: Arc<Mutex<ObservedTransfer<Sockets>>>,
+    doors: [HostSocket; 2],
     begin: Instant,
 }
 
@@ -150,7 +150,7 @@ impl Driver {
     fn wait(&mut self, due: Option<Time>) {
         let left = due.map_or(LONGEST_WAIT, |due| (due - Time::ZERO).saturating_sub(self.begin.elapsed()));
         let timeout = Timespec::try_from(left.min(LONGEST_WAIT)).ok();
-        let flags = |door: &Door| match door.blocked {
+        let flags = |door: &HostSocket| match door.blocked {
             Some(_) => PollFlags::IN | PollFlags::OUT,
             None => PollFlags::IN,
         };
@@ -161,7 +161,7 @@ impl Driver {
 }
 
 /// The socket of a host.
-struct Door {
+struct HostSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     own: NodeId,
@@ -171,10 +171,10 @@ struct Door {
     buffers: Vec<u8>,
 }
 
-impl Door {
+impl HostSocket {
     /// Opens the sockets of both hosts.
-    fn pair([a, b]: &[space::Host; 2]) -> io::Result<[Self; 2]> {
-        let open = |host: &space::Host| {
+    fn pair([a, b]: &[testbed::Host; 2]) -> io::Result<[Self; 2]> {
+        let open = |host: &testbed::Host| {
             let address = host.address();
             host.within(move || UdpSocket::bind((address, 0)))
         };

@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 use netsim::{Duplex, LinkId, LinkStats};
 use serde_json::{Value, json};
 
-use super::play::{Audience, Stage, play};
-use super::run::Run;
-use super::setup::{Asked, Conditions, LARGEST_PICTURE, Setup};
+use super::play::{Audience, PlaybackState, play};
+use super::run::DemoRun;
+use super::setup::{Conditions, LARGEST_PICTURE, Setup, SetupRequest};
 use super::transfer::Transfer;
 use crate::emulated::EmulatedNetwork;
-use crate::emulator::{Control, Counts};
+use crate::emulator::{EmulatorCounters, EmulatorHandle};
 use crate::exit::{Code, Failure};
 use crate::layout::Layout;
-use crate::space::{self, Host};
-use crate::verdict::Verdict;
+use crate::testbed::{self, Host};
+use crate::verdict::RunValidity;
 use crate::web::lock;
 use engine::Engine;
 use tcp::Tcp;
@@ -51,7 +51,7 @@ const START_AFTER: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// A process that cannot be started, or what it says when it fails: also that this machine emulates no links.
-pub(super) fn relay(run: &Run) -> Result<String, String> {
+pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
     let mut player = Player::start(run).map_err(|error| format!("cannot start another process of the lab: {error}"))?;
     let mut conditions = run.setup().conditions;
     let mut heard = Instant::now();
@@ -92,7 +92,7 @@ struct Player {
 }
 
 impl Player {
-    fn start(run: &Run) -> io::Result<Self> {
+    fn start(run: &DemoRun) -> io::Result<Self> {
         let mut asked = serde_json::to_vec(&run.setup().asked)?;
         asked.push(b'\n');
         asked.extend_from_slice(run.picture());
@@ -165,7 +165,7 @@ impl Drop for Player {
 /// A machine that emulates no links, and anything that is no demonstration.
 pub fn demonstrate() -> Result<u8, Failure> {
     // First, as long as this process has one thread.
-    space::acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
+    testbed::acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     let mut stdin = BufReader::new(io::stdin());
     let (setup, picture) = asked(&mut stdin).map_err(|error| Failure::new(Code::Usage, error))?;
     let failed = |error: String| Failure::new(Code::Other, error);
@@ -177,7 +177,7 @@ pub fn demonstrate() -> Result<u8, Failure> {
     let mut seen = network.stop();
     // The shortest of the round trips that there were is the one to judge by.
     seen.delays.fill([lock(&pipes.heard).least_delay; 2]);
-    let verdict = Verdict::of(&seen);
+    let verdict = RunValidity::of(&seen);
     let full = if full == 0 { String::new() } else { format!("; and {full} packets found a socket without room") };
     say(&json!({ "over": format!("{why}; the emulation was {verdict}{full}") }));
     Ok(Code::Done as u8)
@@ -188,7 +188,7 @@ fn asked(stdin: &mut impl io::BufRead) -> Result<(Setup, Arc<[u8]>), String> {
     let mut line = Vec::new();
     let unread = |error: &dyn std::fmt::Display| format!("stdin asks for no demonstration: {error}");
     stdin.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|error| unread(&error))?;
-    let asked: Asked = serde_json::from_slice(&line).map_err(|error| unread(&error))?;
+    let asked: SetupRequest = serde_json::from_slice(&line).map_err(|error| unread(&error))?;
     let mut picture = vec![0; asked.picture_bytes().ok_or("the picture is too large")?];
     stdin.read_exact(&mut picture).map_err(|error| unread(&error))?;
     Ok((asked.check(picture.len())?, picture.into()))
@@ -203,7 +203,7 @@ fn network(setup: &Setup) -> Result<EmulatedNetwork, String> {
 }
 
 /// Starts all transfers at one time.
-fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Result<Stage, String> {
+fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Result<PlaybackState, String> {
     let Setup { systems, conditions, seed, .. } = setup;
     let (pairs, _) = network.hosts().as_chunks::<2>();
     let begin = Arc::default();
@@ -219,7 +219,7 @@ fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Resul
         });
     }
     let begin = *begin.get_or_init(|| Instant::now() + START_AFTER);
-    Ok(Stage::new(setup, picture.len(), transfers, Some(begin)))
+    Ok(PlaybackState::new(setup, picture.len(), transfers, Some(begin)))
 }
 
 /// When all transfers begin, once that is known.
@@ -234,7 +234,7 @@ fn wait_for(begin: &Begin) -> Instant {
 
 /// The link of a transfer.
 struct Way {
-    control: Control,
+    control: EmulatorHandle,
     /// Its directions, towards the receiver first.
     links: [LinkId; 2],
     /// The receiver's number among the hosts.
@@ -261,7 +261,7 @@ impl Way {
     }
 
     fn counted(&self) -> Counted {
-        let Counts { links, arrived } = self.control.counts();
+        let EmulatorCounters { links, arrived } = self.control.counts();
         Counted {
             lost: links.get(self.links[0].index()).map_or(0, LinkStats::dropped),
             arrived: arrived.get(self.receiver).copied().unwrap_or_default(),

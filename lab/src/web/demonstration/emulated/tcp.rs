@@ -11,8 +11,8 @@ use sim::WatchedState;
 
 use super::{Begin, Counted, Way, wait_for};
 use crate::peers::Unconnected;
-use crate::space;
 use crate::sys::tcp_info;
+use crate::testbed;
 use crate::web::demonstration::transfer::{Kind, Look, Transfer};
 use crate::web::lock;
 
@@ -53,7 +53,7 @@ impl Tcp {
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
         way: Way,
-        [sender, receiver]: &[space::Host; 2],
+        [sender, receiver]: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         begin: &Begin,
     ) -> Result<Self, String> {

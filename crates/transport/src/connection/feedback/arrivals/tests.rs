@@ -1,14 +1,14 @@
 //! The packets that feedback names, and when it is sent.
 
 use super::super::clock::FeedbackClock;
-use super::super::withheld::Withheld;
+use super::super::deferred_acks::DeferredAcks;
 use super::*;
-use crate::wire::{BlockFeedback, Counting, FlowId, Heartbeat, Spacing, SymbolId};
+use crate::wire::{BlockFeedback, FlowId, Heartbeat, PacketCountTiming, Spacing, SymbolId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-fn arrivals(packets: PacketFeedback, timing: FeedbackTiming) -> Arrivals {
-    Arrivals::new(&FeedbackConfig { ecn: true, packets, blocks: Some(BlockFeedback::Needs), timing })
+fn arrivals(packets: PacketFeedback, timing: FeedbackTiming) -> ReceivedRanges {
+    ReceivedRanges::new(&FeedbackConfig { ecn: true, packets, blocks: Some(BlockFeedback::Needs), timing })
 }
 
 fn at(millis: u64) -> Time {
@@ -26,17 +26,17 @@ fn ranges_name_what_came() {
             random ^= random << 17;
             random % below
         };
-        let mut arrivals = Arrivals::new(&FeedbackConfig::everything(FeedbackTiming::EveryPacket));
+        let mut arrivals = ReceivedRanges::new(&FeedbackConfig::everything(FeedbackTiming::EveryPacket));
         let (mut came, mut top, mut known) = (BTreeSet::new(), 0, BTreeSet::new());
         for feedback in 1..60 {
             for _ in 0..draw(20) {
                 top += 1 + draw(3);
                 let number = if draw(5) == 0 { top.saturating_sub(draw(12)) } else { top };
                 if came.insert(number) {
-                    arrivals.name(number, Time::ZERO);
+                    arrivals.record_received(number, Time::ZERO);
                 }
             }
-            let Some(told) = arrivals.tell(feedback, Time::ZERO) else {
+            let Some(told) = arrivals.report_ranges(feedback, Time::ZERO) else {
                 continue;
             };
             let named: BTreeSet<u64> = told.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
@@ -58,29 +58,29 @@ fn packets_that_ask_are_counted_whichever_are_named() {
     assert_eq!(arrivals.tell_count(at(0)), None);
     for (number, asks, millis) in [(3, true, 1), (1, true, 2), (9, false, 3)] {
         arrivals.count(number, ReceivedEcn::Ce, asks, at(millis));
-        arrivals.name(number, at(millis));
+        arrivals.record_received(number, at(millis));
     }
     let count = PacketCount { largest: 3, delay_micros: 4_000, arrived: 2 };
-    assert_eq!((arrivals.tell(1, at(5)), arrivals.tell_count(at(5))), (None, Some(count)));
+    assert_eq!((arrivals.report_ranges(1, at(5)), arrivals.tell_count(at(5))), (None, Some(count)));
     assert_eq!(arrivals.marks().ce, 3);
 }
 
 #[test]
 fn the_last_packets_are_named_whatever_was_seen() {
     let mut arrivals = arrivals(PacketFeedback::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
-    (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.name(number, at(1)));
+    (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.record_received(number, at(1)));
     let ranges = |told: Option<PacketRanges>| told.expect("something came").ranges;
     // Nothing was reported before the first feedback.
-    assert_eq!(ranges(arrivals.tell(1, at(1))).last(), Some(&(1, 6)));
+    assert_eq!(ranges(arrivals.report_ranges(1, at(1))).last(), Some(&(1, 6)));
     arrivals.on_seen(1);
-    assert_eq!(ranges(arrivals.tell(2, at(1))), [(99, 99), (92, 97), (90, 90)]);
+    assert_eq!(ranges(arrivals.report_ranges(2, at(1))), [(99, 99), (92, 97), (90, 90)]);
     // More have arrived than the number to report: no unreported one is left out.
-    (100..120).for_each(|number| arrivals.name(number, at(2)));
-    assert_eq!(ranges(arrivals.tell(3, at(2))), [(100, 119)]);
-    assert_eq!(ranges(arrivals.tell(4, at(2))), [(110, 119)]);
+    (100..120).for_each(|number| arrivals.record_received(number, at(2)));
+    assert_eq!(ranges(arrivals.report_ranges(3, at(2))), [(100, 119)]);
+    assert_eq!(ranges(arrivals.report_ranges(4, at(2))), [(110, 119)]);
     // A packet overtaken by more than that is no longer reported.
-    arrivals.name(91, at(3));
-    assert_eq!(ranges(arrivals.tell(5, at(3))), [(110, 119)]);
+    arrivals.record_received(91, at(3));
+    assert_eq!(ranges(arrivals.report_ranges(5, at(3))), [(110, 119)]);
     assert!(arrivals.ranges.len() < 10, "{:?}", arrivals.ranges);
     assert_eq!(arrivals.missing(10), 0);
 }
@@ -89,19 +89,19 @@ fn the_last_packets_are_named_whatever_was_seen() {
 fn late_packets_are_told_again_however_many_feedbacks_went_before() {
     let mut arrivals = arrivals(PacketFeedback::Ranges, FeedbackTiming::EveryPacket);
     for feedback in 1..=10 {
-        arrivals.name(feedback * 10, at(1));
-        arrivals.tell(feedback, at(1));
+        arrivals.record_received(feedback * 10, at(1));
+        arrivals.report_ranges(feedback, at(1));
     }
-    arrivals.name(25, at(2));
-    arrivals.name(26, at(2));
+    arrivals.record_received(25, at(2));
+    arrivals.record_received(26, at(2));
     arrivals.on_seen(10);
-    let told = arrivals.tell(11, at(3)).expect("something came");
+    let told = arrivals.report_ranges(11, at(3)).expect("something came");
     assert_eq!(told.ranges.last(), Some(&(25, 26)));
 }
 
 #[test]
 fn withheld_packets_come_out_in_order_and_are_bounded() {
-    let mut withheld = Withheld::default();
+    let mut withheld = DeferredAcks::default();
     let id = |flow, block, esi| SymbolId { flow: FlowId(flow), block, esi };
     for (number, id) in [id(1, 0, 3), id(1, 0, 2), id(1, 1, 0), id(2, 0, 1), id(1, 0, 2)].into_iter().enumerate() {
         withheld.keep(id, number as u64, at(number as u64));
@@ -114,7 +114,7 @@ fn withheld_packets_come_out_in_order_and_are_bounded() {
     assert_eq!(release(Some((0, 2))), []);
     assert_eq!(release(Some((0, 4))), [(1, at(1)), (4, at(4)), (0, at(0))]);
     assert_eq!(release(None), [(2, at(2))]);
-    let mut full = Withheld::default();
+    let mut full = DeferredAcks::default();
     (0..70_000).for_each(|number| full.keep(id(1, 5, 0), number, at(0)));
     let mut out = 0;
     full.release(|_| None, |_, _| out += 1);
@@ -187,16 +187,16 @@ fn heartbeats_without_news_get_rarer_after_a_round_trip() {
 
 /// Sends a packet every millisecond, except the numbers that `lost` picks; returns after which of them feedback was
 /// sent.
-fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
+fn counted(timing: PacketCountTiming, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
     let timing = FeedbackTiming::Every(timing);
     let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketFeedback::Last(LastPackets::default()), timing));
     let mut told = Vec::new();
     for (nth, number) in (0..).filter(|number| !lost(*number)).take(packets as usize).enumerate() {
         let now = at(nth as u64);
-        arrivals.name(number, now);
+        arrivals.record_received(number, now);
         clock.on_packet(now, 1_500, true, &arrivals);
         if clock.due(|| true).is_some_and(|due| due <= now) {
-            arrivals.tell(nth as u64, now);
+            arrivals.report_ranges(nth as u64, now);
             clock.on_sent(100, now);
             told.push(nth as u64 + 1);
         }
@@ -206,7 +206,7 @@ fn counted(timing: Counting, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u6
 
 #[test]
 fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
-    let counting = Counting { packets: 1_000, threshold: 20_000, factor: 3 };
+    let counting = PacketCountTiming { packets: 1_000, threshold: 20_000, factor: 3 };
     assert_eq!(counted(counting, 7_000, |_| false), [3_000, 6_000]);
     // Numbers skipped on purpose are not losses.
     assert_eq!(counted(counting, 7_000, |number| number % 512 == 7), [3_000, 6_000]);
@@ -218,7 +218,7 @@ fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
 
 #[test]
 fn a_pause_ends_the_waiting_and_what_comes_after_it_is_answered_at_once() {
-    let timing = FeedbackTiming::Every(Counting::default());
+    let timing = FeedbackTiming::Every(PacketCountTiming::default());
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
     clock.on_packet(at(1), 1_500, true, &arrivals);
     clock.on_packet(at(3), 1_500, true, &arrivals);

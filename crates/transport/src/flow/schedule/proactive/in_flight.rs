@@ -3,8 +3,8 @@
 //! known.
 
 use crate::flow::SendBlock;
-use crate::flow::schedule::harness::Line;
-use crate::recovery::{AckInfo, Admission, Cause, Content, Recovery, RecoveryConfig, SentPacket, Timeout};
+use crate::flow::schedule::harness::TestFlow;
+use crate::recovery::{AckInfo, Cause, Content, Recovery, RecoveryConfig, SendAllowance, SentPacket, Timeout};
 use crate::time::Time;
 use crate::wire::{FlowId, PacketRanges, SymbolId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ const RTT: Duration = Duration::from_millis(50);
 
 /// lt-tcp's schedule over six blocks of eight symbols, and the packets in flight that carry its symbols.
 struct Rig {
-    line: Line,
+    line: TestFlow,
     recovery: Recovery,
     /// The block of each packet whose fate is not known.
     open: BTreeMap<u64, u32>,
@@ -26,7 +26,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let mut line = Line::new("proactive", "reed-solomon", BLOCKS, 8).announced();
+        let mut line = TestFlow::new("proactive", "reed-solomon", BLOCKS, 8).announced();
         line.path.loss = 0.1;
         let choice = |text: &str| text.parse().expect("a choice");
         let config = RecoveryConfig {
@@ -44,13 +44,13 @@ impl Rig {
     fn send(&mut self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
-            match self.recovery.admit(self.now) {
-                Admission::Wait(until) => {
+            match self.recovery.send_allowance(self.now) {
+                SendAllowance::Wait(until) => {
                     self.now = until;
                     continue;
                 }
-                Admission::Blocked => break,
-                Admission::Bytes(_) => {}
+                SendAllowance::Blocked => break,
+                SendAllowance::Bytes(_) => {}
             }
             let Some(&(block, esi)) = self.line.send(1).first() else { break };
             let id = SymbolId { flow: FlowId(1), block, esi };

@@ -104,7 +104,7 @@ mod tests {
     use super::super::{BlockSender, Pick};
     use crate::flow::layout::BlockShape;
     use crate::flow::pool::Pool;
-    use crate::flow::{PathEstimate, Reply, ScheduleConfig};
+    use crate::flow::{PathEstimate, ScheduleConfig, WorkReply};
     use crate::time::Time;
     use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
     use std::time::Duration;
@@ -135,7 +135,7 @@ mod tests {
             match flow.next(now, &path, false, true) {
                 Pick::Symbol(picked) => sent.push(picked.id.esi),
                 Pick::Request(request) => match request.run_pure() {
-                    Ok(Reply::Encoded(job)) => flow.on_encoded(job),
+                    Ok(WorkReply::Encoded(job)) => flow.on_encoded(job),
                     other => panic!("{other:?}"),
                 },
                 Pick::Idle => break,

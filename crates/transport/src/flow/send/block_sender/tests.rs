@@ -55,16 +55,16 @@ const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, wind
 struct RepairAlone;
 
 impl Schedule for RepairAlone {
-    fn next(&mut self, now: Time, flow: &SendBlocks, _path: &PathEstimate) -> Next {
+    fn next(&mut self, now: Time, flow: &SendBlocks, _path: &PathEstimate) -> ScheduleAction {
         let block = flow.block(0).expect("it is open");
         let id = BlockId { flow: flow.id(), block: 0 };
         if let Some(lost) = flow.last_resort_of(block) {
-            return Next::Resend(lost);
+            return ScheduleAction::Retransmit(lost);
         }
         match block.repair_ready() {
-            0 if block.can_prepare() => Next::Prepare { block: id, count: 10 },
-            0 => Next::Wait(now + Duration::from_millis(7)),
-            _ => Next::Repair(id),
+            0 if block.can_prepare() => ScheduleAction::EncodeRepair { block: id, count: 10 },
+            0 => ScheduleAction::Wait(now + Duration::from_millis(7)),
+            _ => ScheduleAction::Repair(id),
         }
     }
 
@@ -96,7 +96,7 @@ fn next_esi(flow: &mut BlockSender) -> Option<u32> {
                 return Some(picked.id.esi);
             }
             Pick::Request(request) => match request.run_pure() {
-                Ok(crate::flow::Reply::Encoded(job)) => flow.on_encoded(job),
+                Ok(crate::flow::WorkReply::Encoded(job)) => flow.on_encoded(job),
                 other => panic!("{other:?}"),
             },
             Pick::Idle | Pick::Failed => return None,
@@ -135,7 +135,7 @@ fn when_repair_runs_out_source_goes_out() {
 #[test]
 fn other_codes_keep_their_source() {
     let mut flow = repair_alone(BlockCode::ReedSolomon, 4);
-    assert!(!flow.block(0).expect("it is open").is_coded());
+    assert!(!flow.block(0).expect("it is open").is_repair_only());
     assert!(flow.blocks.source_ready());
     assert_eq!(next_esi(&mut flow), Some(4), "as the schedule says");
     assert_eq!(flow.source_left(), 4);
@@ -149,7 +149,7 @@ fn repair_made_ahead_follows_what_is_left() {
         |flow: &BlockSender| (0..40).map(|n| flow.blocks.block(0).expect("open").symbol(4 + n).to_vec()).collect();
     let all: Vec<Vec<u8>> = {
         let request = flow.block_mut(0).and_then(|block| block.prepare(FlowId(1), 40)).expect("it can");
-        let Ok(crate::flow::Reply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
+        let Ok(crate::flow::WorkReply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
         flow.on_encoded(job);
         block(&flow)
     };
@@ -158,7 +158,7 @@ fn repair_made_ahead_follows_what_is_left() {
         let ready = flow.blocks.block(0).expect("open").repair_ready();
         if ready < 5 {
             let request = flow.block_mut(0).and_then(|block| block.prepare(FlowId(1), 10)).expect("it can");
-            let Ok(crate::flow::Reply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
+            let Ok(crate::flow::WorkReply::Encoded(job)) = request.run_pure() else { panic!("it is pure") };
             flow.on_encoded(job);
         }
         let id = flow.take_repair(0).expect("one is ready").id;

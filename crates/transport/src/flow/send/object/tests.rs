@@ -36,7 +36,7 @@ fn open_all(object: &mut SendFlow) -> Vec<(u64, usize)> {
     credit.grant(1_000_000);
     let mut opened = Vec::new();
     while let Some(request) = object.open_object_block(&mut credit, u64::MAX, &PATH, &mut pool) {
-        let Request::Read { offset, length, .. } = request else { panic!("{request:?}") };
+        let WorkRequest::Read { offset, length, .. } = request else { panic!("{request:?}") };
         opened.push((offset, length));
     }
     opened

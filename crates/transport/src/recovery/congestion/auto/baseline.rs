@@ -20,12 +20,12 @@ const BELIEVED: f64 = 6.0;
 
 /// Packets, and how many of them were lost.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct LossCount {
     sent: f64,
     lost: f64,
 }
 
-impl Count {
+impl LossCount {
     fn add(&mut self, kept: f64, sent: f64, lost: f64) {
         (self.sent, self.lost) = (self.sent * kept + sent, self.lost * kept + lost);
     }
@@ -35,8 +35,8 @@ impl Count {
 /// than the path delivers, and found no queue.
 #[derive(Debug, Default)]
 pub(super) struct Baseline {
-    slow: Count,
-    quick: Count,
+    slow: LossCount,
+    quick: LossCount,
     /// When the slow count was last added to.
     taught: Time,
     /// Lost packets, and runs of them, with a memory of fifty runs, and the number of the last one.
@@ -44,7 +44,7 @@ pub(super) struct Baseline {
     runs: f64,
     last: Option<u64>,
     /// Rounds of the start that are not believed yet.
-    early: [Count; 2],
+    early: [LossCount; 2],
     /// Page's cumulative sum.
     excess: f64,
 }
@@ -75,7 +75,7 @@ impl Baseline {
     /// Begins with what an earlier connection has learned of the path. It weighs little, so that rounds of this one soon
     /// replace it.
     pub(super) fn recall(&mut self, share: f64, burst: f64) {
-        self.slow = Count { sent: RECALLED, lost: RECALLED * share.clamp(0.0, MOST) };
+        self.slow = LossCount { sent: RECALLED, lost: RECALLED * share.clamp(0.0, MOST) };
         (self.losses, self.runs) = (burst.max(1.0), 1.0);
     }
 
@@ -96,7 +96,7 @@ impl Baseline {
     pub(super) fn on_start(&mut self, sent: f64, lost: f64) {
         let [oldest, newer] = self.early;
         self.slow.add(1.0, oldest.sent, oldest.lost);
-        self.early = [newer, Count { sent, lost }];
+        self.early = [newer, LossCount { sent, lost }];
     }
 
     /// Learns from a quiet round.

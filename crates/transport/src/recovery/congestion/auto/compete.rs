@@ -77,7 +77,7 @@ struct Probation {
 }
 
 /// The end of a probation.
-pub(super) enum Verdict {
+pub(super) enum ProbationEnd {
     /// The queue has stayed empty: back to DEFAULT.
     Default,
     /// Others have filled it.
@@ -173,7 +173,7 @@ impl Compete {
     }
 
     /// Ends a round of the trial; returns the verdict when it is over.
-    pub(super) fn end_trial(&mut self, now: Time, round: &RoundDelay, delay: &Delay) -> Option<Verdict> {
+    pub(super) fn end_trial(&mut self, now: Time, round: &RoundDelay, delay: &Delay) -> Option<ProbationEnd> {
         let trial = self.probation.as_mut()?;
         trial.queue = trial.queue.max(round.min);
         if now <= trial.until {
@@ -182,7 +182,7 @@ impl Compete {
         let (queue, saved) = (trial.queue, trial.saved);
         self.probation = None;
         let is_empty = queue < (0.1 * delay.top()).max(delay.target());
-        Some(if is_empty { Verdict::Default } else { Verdict::Compete(saved) })
+        Some(if is_empty { ProbationEnd::Default } else { ProbationEnd::Compete(saved) })
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reduces_when_another_has_or_when_nobody_does() {
+    fn auto_compete_reduces_with_others() {
         let (delay, high) = seen(80.0, 85.0, 90.0);
         let (_, lower) = seen(60.0, 65.0, 70.0);
         let (_, full) = seen(99.0, 99.5, 100.0);
@@ -283,7 +283,7 @@ mod tests {
             assert!(compete.is_on_trial());
             assert!(compete.end_trial(at(100), &others, &delay).is_none());
             let verdict = compete.end_trial(at(501), &empty, &delay).expect("over after half a second");
-            assert_eq!(matches!(verdict, Verdict::Compete(Growth { window: 7000.0, .. })), returns);
+            assert_eq!(matches!(verdict, ProbationEnd::Compete(Growth { window: 7000.0, .. })), returns);
             assert!(!compete.is_on_trial());
         }
     }

@@ -1,7 +1,7 @@
 //! Down and Drain: rounds with less than the window, in order to measure. When they are due, what they leave of the
 //! window, and when they are over.
 
-use super::Phase;
+use super::AutoPhase;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -89,12 +89,12 @@ impl Dips {
     }
 
     /// Returns which one is due, if the queue was last as short as it gets at `lowest`. In COMPETE there are no Downs.
-    pub(super) fn due(&self, now: Time, lowest: Time, is_default: bool, base: f64) -> Option<Phase> {
+    pub(super) fn due(&self, now: Time, lowest: Time, is_default: bool, base: f64) -> Option<AutoPhase> {
         let period = drain_period(base);
         if now.since(lowest) > period || now.since(self.last_drain) > period * 3 {
-            Some(Phase::Drain)
+            Some(AutoPhase::Drain)
         } else if is_default && now > self.next_down {
-            Some(Phase::Down)
+            Some(AutoPhase::Down)
         } else {
             None
         }
@@ -153,11 +153,11 @@ mod tests {
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         dips.put_off_down(Time::ZERO, 1.0);
         assert_eq!(dips.due(at(10), Time::ZERO, true, 0.05), None);
-        assert_eq!(dips.due(at(11), Time::ZERO, true, 0.05), Some(Phase::Drain));
+        assert_eq!(dips.due(at(11), Time::ZERO, true, 0.05), Some(AutoPhase::Drain));
         assert_eq!(dips.due(at(11), Time::ZERO, true, 0.3), None, "40 s on long paths");
-        assert_eq!(dips.due(at(21), at(20), true, 0.05), Some(Phase::Down));
+        assert_eq!(dips.due(at(21), at(20), true, 0.05), Some(AutoPhase::Down));
         assert_eq!(dips.due(at(21), at(20), false, 0.05), None, "in COMPETE");
-        assert_eq!(dips.due(at(31), at(30), true, 0.05), Some(Phase::Drain));
+        assert_eq!(dips.due(at(31), at(30), true, 0.05), Some(AutoPhase::Drain));
         dips.put_off_drain(at(20));
         assert_eq!(dips.due(at(31), at(30), false, 0.05), None);
     }

@@ -18,19 +18,19 @@ mod start;
 
 use super::cubic::{CubicConfig, Growth};
 use super::rounds::Rounds;
-use super::{CongestionControl, Constraint, ControllerState, PathLoss, PathMemory, PathView};
+use super::{CongestionControl, ControllerState, PathLoss, PathView, RateConstraint, SavedPath};
 use crate::recovery::report::{Cause, Report};
 use crate::recovery::sent_packets::SentPacket;
 use crate::time::{Rate, Time};
 use aggregation::Aggregation;
 use baseline::Baseline;
-use compete::{Compete, Standing, Verdict};
+use compete::{Compete, ProbationEnd, Standing};
 use delay::{Delay, RoundDelay};
 use dips::{DOWN, Dips};
 use hold::Hold;
 use ledger::{Ledger, Round};
 use marks::Marks;
-use start::{FIRST_PACKETS, Found, Start};
+use start::{FIRST_PACKETS, RateSearch, SearchEnd};
 use std::time::Duration;
 
 pub use config::{AutoConfig, Policy};
@@ -79,7 +79,7 @@ const CATCH_UP: Duration = Duration::from_millis(1);
 
 /// What the window is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum AutoPhase {
     /// Searching for the rate.
     Start,
     /// Growing.
@@ -90,7 +90,7 @@ enum Phase {
     Drain,
 }
 
-impl Phase {
+impl AutoPhase {
     const fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -117,7 +117,7 @@ pub(super) struct Auto {
     growth: Growth,
     cubic: CubicConfig,
     mode: Mode,
-    phase: Phase,
+    phase: AutoPhase,
     dips: Dips,
     /// When the last reduction was: nothing sent before it counts again.
     reduced: Time,
@@ -129,9 +129,9 @@ pub(super) struct Auto {
     /// Rounds up to this number were sent before the last reduction.
     judged_from: u64,
     delay: Delay,
-    ledger: Ledger<Phase>,
+    ledger: Ledger<AutoPhase>,
     baseline: Baseline,
-    start: Start,
+    start: RateSearch,
     hold: Hold,
     rounds: Rounds,
     round_began: Time,
@@ -157,7 +157,7 @@ impl Auto {
             growth: Growth::new(FIRST_PACKETS * packet),
             cubic: CubicConfig::default(),
             mode: Mode::Default(Standing::default()),
-            phase: Phase::Start,
+            phase: AutoPhase::Start,
             dips: Dips::default(),
             reduced: Time::ZERO,
             rounds_since: 0,
@@ -165,9 +165,9 @@ impl Auto {
             rounds_beyond: 0,
             judged_from: 0,
             delay: Delay::new(config.policy),
-            ledger: Ledger::new(Phase::Start),
+            ledger: Ledger::new(AutoPhase::Start),
             baseline: Baseline::default(),
-            start: Start::default(),
+            start: RateSearch::default(),
             hold: Hold::default(),
             rounds: Rounds::default(),
             round_began: Time::ZERO,
@@ -191,7 +191,7 @@ impl Auto {
         auto.rounds.begin(now);
         auto.round_began = now;
         auto.delay.sample(now, base, true);
-        auto.ledger.begin_round(now, Phase::Start);
+        auto.ledger.begin_round(now, AutoPhase::Start);
         auto.end_start(now, rate);
         auto
     }
@@ -208,8 +208,8 @@ impl Auto {
     /// Whether the window makes up for the path's own loss: not where it is to be less than the path delivers.
     fn compensation(&self) -> f64 {
         match self.phase {
-            Phase::Down | Phase::Drain => 1.0,
-            Phase::Start | Phase::Cruise => 1.0 / (1.0 - self.baseline.share()),
+            AutoPhase::Down | AutoPhase::Drain => 1.0,
+            AutoPhase::Start | AutoPhase::Cruise => 1.0 / (1.0 - self.baseline.share()),
         }
     }
 
@@ -256,12 +256,12 @@ impl Auto {
     }
 
     /// Learns from a round whose packets' fates are known, and answers loss beyond the path's own.
-    fn judge(&mut self, round: &Round<Phase>, report: &Report<'_>) {
+    fn judge(&mut self, round: &Round<AutoPhase>, report: &Report<'_>) {
         if round.sent < 1.0 {
             return;
         }
         let (sent, lost) = (round.sent, round.lost);
-        if round.phase == Phase::Start {
+        if round.phase == AutoPhase::Start {
             self.baseline.on_start(sent, lost);
             return;
         }
@@ -286,26 +286,26 @@ impl Auto {
             return;
         }
         let is_new = report.delivered.last().is_some_and(|sent| self.is_new(sent));
-        if self.baseline.is_exceeded(sent, lost) && is_new && self.phase == Phase::Cruise {
+        if self.baseline.is_exceeded(sent, lost) && is_new && self.phase == AutoPhase::Cruise {
             self.on_excess(round, is_flooded, report.now);
         }
     }
 
     /// Keeps the rate of a hold rather than its window: feedback that is withheld and batches of the pacer make a round trip
     /// longer than the base.
-    fn keep_held(&mut self, round: &Round<Phase>, report: &Report<'_>) {
+    fn keep_held(&mut self, round: &Round<AutoPhase>, report: &Report<'_>) {
         let Some(rate) = self.hold.rate(report.now) else { return };
-        let is_ours = round.phase == Phase::Cruise && round.number > self.judged_from && !report.app_limited;
+        let is_ours = round.phase == AutoPhase::Cruise && round.number > self.judged_from && !report.app_limited;
         if is_ours
             && round.lost <= round.sent * self.baseline.credible()
-            && self.phase == Phase::Cruise
+            && self.phase == AutoPhase::Cruise
             && round.queue() < self.delay.unused()
         {
             self.growth.window *= (rate / round.delivered_rate()).clamp(1.0, HELD_GROWTH);
         }
     }
 
-    fn average_rate(&mut self, round: &Round<Phase>) {
+    fn average_rate(&mut self, round: &Round<AutoPhase>) {
         let span = (10.0 * self.delay.base()).max(3.0);
         let kept = (-round.span() / span).exp();
         let rate = round.delivered_rate();
@@ -313,13 +313,13 @@ impl Auto {
     }
 
     /// Returns whether most of a round was lost, and not to a burst or two.
-    fn is_flood(&self, round: &Round<Phase>) -> bool {
+    fn is_flood(&self, round: &Round<AutoPhase>) -> bool {
         round.lost > FLOODING * round.sent && round.sent >= BURSTS * self.baseline.burst()
     }
 
     /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
     /// small buffer, whose rate is held.
-    fn on_excess(&mut self, round: &Round<Phase>, is_flooded: bool, now: Time) {
+    fn on_excess(&mut self, round: &Round<AutoPhase>, is_flooded: bool, now: Time) {
         if is_flooded {
             // More than twice what the path carries: down to that, before the reduction.
             let carried = round.delivered_rate() * self.delay.base();
@@ -360,12 +360,12 @@ impl Auto {
         (self.rounds_unused, self.rounds_beyond) = (0, 0);
         self.dips.put_off_drain(now);
         self.delay.set_emptied(now);
-        self.phase = Phase::Cruise;
+        self.phase = AutoPhase::Cruise;
     }
 
     fn begin_down(&mut self, now: Time) {
         self.growth.window = self.dips.begin_down(now, self.growth.window).max(self.smallest());
-        self.phase = Phase::Down;
+        self.phase = AutoPhase::Down;
     }
 
     fn begin_drain(&mut self, now: Time) {
@@ -374,7 +374,7 @@ impl Auto {
         }
         self.growth.window = self.dips.begin_drain(now, self.growth.window).max(self.smallest());
         self.delay.watch_least();
-        self.phase = Phase::Drain;
+        self.phase = AutoPhase::Drain;
     }
 
     fn grow(&mut self, report: &Report<'_>) {
@@ -420,21 +420,21 @@ impl Auto {
         (self.round_began, self.round_bytes) = (now, 0.0);
         self.dips.end_round();
         self.rounds_since += 1;
-        if let Some(round) = self.delay.end_round(self.phase != Phase::Start) {
+        if let Some(round) = self.delay.end_round(self.phase != AutoPhase::Start) {
             let is_unused = round.min < self.delay.unused();
             self.rounds_unused = if is_unused { self.rounds_unused + 1 } else { 0 };
-            let is_beyond = is_unused && self.phase == Phase::Cruise && self.is_beyond();
+            let is_beyond = is_unused && self.phase == AutoPhase::Cruise && self.is_beyond();
             self.rounds_beyond = if is_beyond { self.rounds_beyond + 1 } else { 0 };
             match self.phase {
-                Phase::Start if report.app_limited => {}
-                Phase::Start => match self.start.end_round(rate, self.growth.window, round.min, &self.delay) {
-                    Some(Found::Exceeded(rate)) => self.end_start(now, rate),
-                    Some(Found::Reached(rate)) => self.settle_at(now, rate),
+                AutoPhase::Start if report.app_limited => {}
+                AutoPhase::Start => match self.start.end_round(rate, self.growth.window, round.min, &self.delay) {
+                    Some(SearchEnd::Exceeded(rate)) => self.end_start(now, rate),
+                    Some(SearchEnd::Reached(rate)) => self.settle_at(now, rate),
                     None => {}
                 },
-                Phase::Down => self.end_round_of_down(now),
-                Phase::Drain => self.end_round_of_drain(now, &round),
-                Phase::Cruise => self.end_round_of_cruise(now, &round, newest),
+                AutoPhase::Down => self.end_round_of_down(now),
+                AutoPhase::Drain => self.end_round_of_drain(now, &round),
+                AutoPhase::Cruise => self.end_round_of_cruise(now, &round, newest),
             }
         }
         self.ledger.begin_round(now, self.phase);
@@ -443,7 +443,7 @@ impl Auto {
     fn end_round_of_down(&mut self, now: Time) {
         if let Some(window) = self.dips.end_down(now, self.delay.base()) {
             self.growth.window = window;
-            self.phase = Phase::Cruise;
+            self.phase = AutoPhase::Cruise;
         }
     }
 
@@ -465,7 +465,7 @@ impl Auto {
                 }
             }
         }
-        self.phase = Phase::Cruise;
+        self.phase = AutoPhase::Cruise;
         self.dips.put_off_drain(now);
         self.dips.put_off_down(now, self.delay.base());
         self.delay.set_emptied(now);
@@ -503,13 +503,13 @@ impl Auto {
     fn compete(&mut self, now: Time, round: &RoundDelay, is_new: bool) {
         let Mode::Compete(compete) = &mut self.mode else { return };
         match compete.end_trial(now, round, &self.delay) {
-            Some(Verdict::Default) => {
+            Some(ProbationEnd::Default) => {
                 self.mode = Mode::Default(Standing::default());
                 let plateau = self.growth.window;
                 self.growth.begin_epoch(plateau);
                 return;
             }
-            Some(Verdict::Compete(saved)) => {
+            Some(ProbationEnd::Compete(saved)) => {
                 let window = self.growth.window.max(saved.window);
                 self.growth = saved;
                 self.growth.window = window;
@@ -529,7 +529,7 @@ impl Auto {
             Mode::Compete(compete) => compete.lowest_at(),
         };
         match self.dips.due(now, lowest, self.is_default(), self.delay.base()) {
-            Some(Phase::Drain) => self.begin_drain(now),
+            Some(AutoPhase::Drain) => self.begin_drain(now),
             Some(_) => self.begin_down(now),
             None => {}
         }
@@ -578,7 +578,7 @@ impl CongestionControl for Auto {
             compete.on_lost(&self.delay);
         }
         self.aggregation.forget(self.rounds.count);
-        if let Some(last) = self.last_feedback.filter(|_| self.phase != Phase::Start) {
+        if let Some(last) = self.last_feedback.filter(|_| self.phase != AutoPhase::Start) {
             let since = report.now.since(last);
             self.aggregation.on_report(report, since, self.smoothed, self.average, self.growth.window);
         }
@@ -590,12 +590,12 @@ impl CongestionControl for Auto {
         self.is_out = false;
         self.round_bytes += report.delivered_bytes as f64;
         match self.phase {
-            Phase::Start if let Some(rate) = self.min_rate() => {
+            AutoPhase::Start if let Some(rate) = self.min_rate() => {
                 self.end_start(now, rate);
                 // What the path delivers is still to be seen.
                 (self.average, self.proven) = (0.0, 0.0);
             }
-            Phase::Start => {
+            AutoPhase::Start => {
                 let rate = self.start.on_report(report, path.rtt, &self.delay, &self.baseline);
                 if let Some(rate) = rate {
                     if self.delay.queue() < self.delay.target() {
@@ -609,8 +609,8 @@ impl CongestionControl for Auto {
                     self.start.on_window(now, self.growth.window, &self.delay);
                 }
             }
-            Phase::Cruise => self.grow(report),
-            Phase::Down | Phase::Drain => {}
+            AutoPhase::Cruise => self.grow(report),
+            AutoPhase::Down | AutoPhase::Drain => {}
         }
         self.rounds.on_report(report);
         if self.rounds.ended {
@@ -628,8 +628,8 @@ impl CongestionControl for Auto {
         }
         let window = self.growth.window * self.compensation();
         let rate = match self.phase {
-            Phase::Start if let Some(rate) = self.min_rate() => rate,
-            Phase::Start => self.start.pacing(window, self.growth.window / self.packet, self.smoothed),
+            AutoPhase::Start if let Some(rate) = self.min_rate() => rate,
+            AutoPhase::Start => self.start.pacing(window, self.growth.window / self.packet, self.smoothed),
             _ => self.gain() * window / self.smoothed.as_secs_f64().max(1e-6),
         };
         Some(Rate::from_bits_per_second((8.0 * rate) as u64))
@@ -640,10 +640,10 @@ impl CongestionControl for Auto {
     }
 
     fn in_slow_start(&self) -> bool {
-        self.phase == Phase::Start
+        self.phase == AutoPhase::Start
     }
 
-    fn on_silence(&mut self, now: Time) {
+    fn on_repeated_pto(&mut self, now: Time) {
         if !self.is_out && self.last_feedback.is_some_and(|last| now.since(last) >= OUTAGE) {
             self.is_out = true;
             self.on_outage(now);
@@ -654,16 +654,16 @@ impl CongestionControl for Auto {
         CATCH_UP
     }
 
-    fn train(&self) -> u32 {
-        if self.phase == Phase::Start { self.start.train() } else { 1 }
+    fn min_train_packets(&self) -> u32 {
+        if self.phase == AutoPhase::Start { self.start.train() } else { 1 }
     }
 
     fn path_loss(&self) -> Option<PathLoss> {
         self.baseline.path_loss()
     }
 
-    fn recall(&mut self, memory: &PathMemory) {
-        if self.phase == Phase::Start && self.config.policy == Policy::Fair {
+    fn recall(&mut self, memory: &SavedPath) {
+        if self.phase == AutoPhase::Start && self.config.policy == Policy::Fair {
             self.start.recall(memory.rate.bits_per_second() as f64 / 8.0, memory.base.as_secs_f64());
             if let Some(share) = memory.baseline {
                 self.baseline.recall(share, memory.burst);
@@ -671,10 +671,10 @@ impl CongestionControl for Auto {
         }
     }
 
-    fn memory(&self) -> Option<PathMemory> {
-        let rate = if self.phase == Phase::Start { self.start.proven() } else { self.proven };
+    fn save_path(&self) -> Option<SavedPath> {
+        let rate = if self.phase == AutoPhase::Start { self.start.proven() } else { self.proven };
         let least = MEMORABLE * FIRST_PACKETS * self.packet;
-        (self.delay.is_known() && rate * self.delay.base() >= least).then(|| PathMemory {
+        (self.delay.is_known() && rate * self.delay.base() >= least).then(|| SavedPath {
             rate: Rate::from_bits_per_second((8.0 * rate) as u64),
             base: Duration::from_secs_f64(self.delay.base()),
             baseline: self.baseline.path_loss().map(|own| own.share),
@@ -684,15 +684,15 @@ impl CongestionControl for Auto {
 
     fn state(&self) -> Option<ControllerState> {
         let last = self.last_feedback.filter(|_| self.delay.is_known())?;
-        let searched = if self.phase == Phase::Start { self.start.rate() } else { Some(self.average) };
+        let searched = if self.phase == AutoPhase::Start { self.start.rate() } else { Some(self.average) };
         Some(ControllerState {
             mode: if self.is_default() { "default" } else { "compete" },
             phase: self.phase.name(),
             constraint: match &self.mode {
-                _ if self.phase == Phase::Start => Constraint::Search,
-                Mode::Compete(_) => Constraint::Neighbors,
-                Mode::Default(_) if !self.hold.is_over(last) => Constraint::Policer,
-                Mode::Default(_) => Constraint::Path,
+                _ if self.phase == AutoPhase::Start => RateConstraint::Search,
+                Mode::Compete(_) => RateConstraint::Neighbors,
+                Mode::Default(_) if !self.hold.is_over(last) => RateConstraint::Policer,
+                Mode::Default(_) => RateConstraint::Path,
             },
             rate: Rate::from_bits_per_second((8.0 * searched.unwrap_or_default()) as u64),
             base: Duration::from_secs_f64(self.delay.base()),

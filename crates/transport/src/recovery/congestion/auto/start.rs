@@ -64,7 +64,7 @@ struct Seen {
 
 /// The search for the path's rate.
 #[derive(Debug, Default)]
-pub(super) struct Start {
+pub(super) struct RateSearch {
     dispersion: Dispersion,
     /// The rate and the base delay that an earlier connection had, in bytes per second and seconds.
     remembered: Option<(f64, f64)>,
@@ -90,14 +90,14 @@ pub(super) struct Start {
 
 /// How a start ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Found {
+pub(super) enum SearchEnd {
     /// The path carries this rate, in bytes per second, and it was exceeded: a queue has to drain.
     Exceeded(f64),
     /// The path carries this rate, in bytes per second, and hardly any queue has built up.
     Reached(f64),
 }
 
-impl Start {
+impl RateSearch {
     /// Returns the window after a report. It becomes four times as large in a round while nothing speaks against it
     /// (SUSS 2024), doubles with a queue, and grows by a quarter close to what the path holds. Once the spread
     /// of the first packets shows the rate of the slowest link, it jumps to half of that at most, and again once that of
@@ -231,7 +231,7 @@ impl Start {
     /// Ends a round that delivered `rate` bytes per second and found a queue of at least `queue` seconds, with a window of
     /// so many bytes at its end. Returns the path's rate if it no longer grows, or if a whole round of a little more than the
     /// slowest link takes has built up a little queue.
-    pub(super) fn end_round(&mut self, rate: f64, window: f64, queue: f64, delay: &Delay) -> Option<Found> {
+    pub(super) fn end_round(&mut self, rate: f64, window: f64, queue: f64, delay: &Delay) -> Option<SearchEnd> {
         self.queued = queue > 0.5 * delay.target();
         if rate > GROWING * self.highest {
             (self.highest, self.flat) = (rate, 0);
@@ -246,7 +246,7 @@ impl Start {
         if self.filled > 1 && queue <= delay.target() {
             let seen = self.queues.iter().map(|(_, queue)| queue).sum::<f64>() / self.queues.len().max(1) as f64;
             if seen > 0.5 * delay.target() {
-                return Some(Found::Reached(self.peak.max(rate)));
+                return Some(SearchEnd::Reached(self.peak.max(rate)));
             }
             if seen < 0.25 * delay.target() {
                 // Not the slowest link has spread the first packets, but hosts.
@@ -255,7 +255,7 @@ impl Start {
             }
         }
         let is_full = self.flat >= FULL_ROUNDS || (self.flat > 0 && queue > delay.target());
-        is_full.then_some(Found::Exceeded(rate))
+        is_full.then_some(SearchEnd::Exceeded(rate))
     }
 
     /// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one, but above
@@ -277,7 +277,7 @@ mod tests {
 
     /// A path of 50 ms whose slowest link takes `gap` for each packet.
     struct Path {
-        start: Start,
+        start: RateSearch,
         delay: Delay,
         baseline: Baseline,
         gap: Duration,
@@ -289,7 +289,7 @@ mod tests {
             let mut delay = Delay::new(Policy::Fair);
             delay.sample(Time::ZERO, RTT, true);
             let gap = Duration::from_micros(gap_micros);
-            Self { start: Start::default(), delay, baseline: Baseline::default(), gap, number: 0 }
+            Self { start: RateSearch::default(), delay, baseline: Baseline::default(), gap, number: 0 }
         }
 
         /// Reports `count` packets that were sent at once, of which the last `lost` are lost and the newest delivered
@@ -432,12 +432,12 @@ mod tests {
         let mut path = Path::new(100);
         let mut end = |rate| path.start.end_round(rate, 10_000.0, 0.0, &path.delay);
         assert_eq!([100.0, 200.0, 210.0, 220.0].map(&mut end), [None; 4]);
-        assert_eq!(end(215.0), Some(Found::Exceeded(215.0)), "three rounds");
+        assert_eq!(end(215.0), Some(SearchEnd::Exceeded(215.0)), "three rounds");
         let mut path = Path::new(100);
         assert_eq!(path.start.end_round(100.0, 10_000.0, 0.003, &path.delay), None);
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 11_000.0, "a queue: doubles");
         let full = path.start.end_round(110.0, 10_000.0, 0.005, &path.delay);
-        assert_eq!(full, Some(Found::Exceeded(110.0)), "full, and a queue");
+        assert_eq!(full, Some(SearchEnd::Exceeded(110.0)), "full, and a queue");
     }
 
     #[test]
@@ -453,7 +453,7 @@ mod tests {
             let mut end = |rate| path.start.end_round(rate, window, queue, &path.delay);
             ([end(7.1e6), end(9.5e6)], path.start.rate().map(f64::round))
         };
-        assert_eq!(found(529_000.0, 0.0021), ([None, Some(Found::Reached(9.5e6))], Some(10e6)));
+        assert_eq!(found(529_000.0, 0.0021), ([None, Some(SearchEnd::Reached(9.5e6))], Some(10e6)));
         assert_eq!(found(520_000.0, 0.0021), ([None; 2], Some(10e6)), "not full yet");
         assert_eq!(found(529_000.0, 0.0019), ([None; 2], Some(10e6)), "perhaps one");
         assert_eq!(found(529_000.0, 0.0009), ([None; 2], Some(9.5e6)), "none");

@@ -1,4 +1,4 @@
-use super::super::bench::{self, Event};
+use super::super::bench::{self, ReportSpec};
 use super::*;
 use crate::recovery::sent_packets::Content;
 use proptest::collection::vec;
@@ -12,10 +12,10 @@ const RTT: Option<Duration> = Some(Duration::from_millis(50));
 fn cruising() -> Bench {
     let mut bench = Bench::new(Auto::new(AutoConfig::default(), Bench::PACKET), 50);
     bench.controller.on_sent(bench.now, Bench::PACKET, 0);
-    bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, rtt: RTT, age_millis: 1, ..ReportSpec::default() });
     bench.controller.end_start(bench.now, 2_000_000.0 / FOUND);
     bench.controller.growth.window /= DOWN;
-    bench.controller.phase = Phase::Cruise;
+    bench.controller.phase = AutoPhase::Cruise;
     bench.controller.dips.put_off_down(bench.now, 3.0);
     assert_eq!(bench.packets().round(), 100.0);
     bench
@@ -25,11 +25,11 @@ fn cruising() -> Bench {
 fn marks_reduce_by_fifteen_percent_once_a_round_trip() {
     let mut bench = cruising();
     bench.later(51);
-    let marked = Event { delivered: 1, marked: 1, rtt: RTT, age_millis: 1, ..Event::default() };
+    let marked = ReportSpec { delivered: 1, marked: 1, rtt: RTT, age_millis: 1, ..ReportSpec::default() };
     bench.report(marked);
     assert_eq!(bench.packets().round(), 85.0);
     bench.later(10);
-    bench.report(Event { age_millis: 20, ..marked });
+    bench.report(ReportSpec { age_millis: 20, ..marked });
     assert_eq!(bench.packets().round(), 85.0, "sent before the reduction");
     bench.later(51);
     bench.report(marked);
@@ -44,20 +44,20 @@ fn marks_reduce_by_fifteen_percent_once_a_round_trip() {
 fn an_outage_halves_the_window_once_and_its_losses_count_nowhere() {
     let mut bench = cruising();
     bench.later(51);
-    bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, rtt: RTT, age_millis: 1, ..ReportSpec::default() });
     bench.later(499);
-    bench.controller.on_silence(bench.now);
+    bench.controller.on_repeated_pto(bench.now);
     assert_eq!(bench.packets().round(), 100.0, "a burst of losses, and the probes after it");
     for _ in 0..4 {
         bench.later(1000);
-        bench.controller.on_silence(bench.now);
+        bench.controller.on_repeated_pto(bench.now);
         assert_eq!(bench.packets().round(), 50.0);
     }
-    bench.report(Event { delivered: 1, lost: 90, rtt: RTT, age_millis: 4_490, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, lost: 90, rtt: RTT, age_millis: 4_490, ..ReportSpec::default() });
     assert_eq!(bench.packets().round(), 50.0);
     for _ in 0..20 {
         bench.later(51);
-        bench.report(Event { delivered: 1, rtt: RTT, age_millis: 50, ..Event::default() });
+        bench.report(ReportSpec { delivered: 1, rtt: RTT, age_millis: 50, ..ReportSpec::default() });
     }
     assert!(bench.packets().round() >= 50.0, "{}", bench.packets());
     assert_eq!(bench.controller.baseline.share(), 0.0);
@@ -68,12 +68,12 @@ fn a_small_queue_reduces_to_what_the_path_holds() {
     let mut bench = cruising();
     let queued = Some(Duration::from_micros(62_500));
     bench.later(51);
-    bench.report(Event { delivered: 1, rtt: RTT, age_millis: 1, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, rtt: RTT, age_millis: 1, ..ReportSpec::default() });
     bench.later(51);
-    bench.report(Event { delivered: 1, rtt: queued, age_millis: 1, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, rtt: queued, age_millis: 1, ..ReportSpec::default() });
     assert_eq!(bench.packets().round(), 80.0, "50 / 62.5");
     bench.later(51);
-    bench.report(Event { delivered: 1, rtt: queued, age_millis: 80, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, rtt: queued, age_millis: 80, ..ReportSpec::default() });
     assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
 }
 
@@ -118,11 +118,11 @@ proptest! {
             let rtt = Some(bench.now.since(newest));
             let of = |auto: &Auto| (auto.reduced, auto.growth.window, auto.phase);
             let (reduced, window, phase) = of(&bench.controller);
-            bench.report_of(Event { marked: u64::from(marked), rtt, ..Event::default() }, &delivered, &lost, &[]);
+            bench.report_of(ReportSpec { marked: u64::from(marked), rtt, ..ReportSpec::default() }, &delivered, &lost, &[]);
             let (reduced_now, window_now, phase_now) = of(&bench.controller);
             if reduced_now > reduced {
                 prop_assert!(newest >= reduced, "{:?} after a reduction at {:?}", newest, reduced);
-            } else if [phase, phase_now] == [Phase::Cruise; 2] {
+            } else if [phase, phase_now] == [AutoPhase::Cruise; 2] {
                 prop_assert!(window_now >= window, "{} after {}", window_now, window);
             }
         }

@@ -1,6 +1,6 @@
 //! BBR's phases over a path of known bandwidth, and its rules one by one. The tests of recovery measure its speed.
 
-use super::super::bench::{self, Event};
+use super::super::bench::{self, ReportSpec};
 use super::*;
 use crate::recovery::sent_packets::{Content, SentPacket};
 
@@ -18,12 +18,12 @@ const fn sample(kilobytes_per_second: u64, in_flight: u64, lost: u64) -> Option<
 /// Reports the end of a round trip of 50 ms, with `delivered` packets delivered and this sample.
 fn round(bench: &mut Bench, delivered: u64, rate_sample: Option<RateSample>) {
     bench.later(51);
-    bench.report(Event {
+    bench.report(ReportSpec {
         delivered,
         rate_sample,
         rtt: Some(Duration::from_millis(50)),
         age_millis: 50,
-        ..Event::default()
+        ..ReportSpec::default()
     });
 }
 
@@ -80,7 +80,7 @@ fn startup_ends_with_a_round_of_many_losses() {
     bench.later(60);
     let lost: Vec<SentPacket> = (0..6).map(|gap| sent(2 * gap, bench.now)).collect();
     let arrived: Vec<SentPacket> = (0..20).map(|at| sent(20 + at, bench.now)).collect();
-    let event = Event { rate_sample: sample(1000, 50_000, 6000), ..Event::default() };
+    let event = ReportSpec { rate_sample: sample(1000, 50_000, 6000), ..ReportSpec::default() };
     bench.report_of(event, &arrived, &lost, &[]);
     assert!(bench.controller.full.reached);
     assert_eq!(bench.controller.bounds.long_term, 100_000.0, "what the sample delivered");
@@ -104,7 +104,8 @@ fn a_cycle_cruises_refills_probes_up_and_goes_down() {
     bench.in_flight = Some(200_000);
     // 3 % of the data in flight is lost: it was too much.
     bench.later(51);
-    let event = Event { delivered: 80, lost: 3, rate_sample: sample(2000, 130_000, 3900), ..Event::default() };
+    let event =
+        ReportSpec { delivered: 80, lost: 3, rate_sample: sample(2000, 130_000, 3900), ..ReportSpec::default() };
     bench.report(event);
     assert_eq!((bench.controller.phase, bench.controller.bounds.long_term), (Phase::Down, 130_000.0));
     assert!(bench.controller.window() <= 130_000);
@@ -115,7 +116,12 @@ fn a_lossy_round_lowers_the_short_term_bounds_once() {
     let mut bench = probing();
     let window = bench.controller.window;
     bench.later(51);
-    bench.report(Event { delivered: 40, lost: 2, rate_sample: sample(1000, 100_000, 1000), ..Event::default() });
+    bench.report(ReportSpec {
+        delivered: 40,
+        lost: 2,
+        rate_sample: sample(1000, 100_000, 1000),
+        ..ReportSpec::default()
+    });
     assert_eq!(bench.controller.bounds.bandwidth, 0.7 * 2e6);
     assert_eq!(bench.controller.bounds.short_term, (0.7 * window).max(100_000.0));
     assert!((bench.controller.pacing_rate - 0.99 * 1.4e6).abs() < 1.0);
@@ -148,7 +154,7 @@ fn the_round_trip_time_is_measured_every_five_seconds() {
 #[test]
 fn a_timeout_leaves_one_packet_until_something_is_delivered() {
     let mut bench = probing();
-    bench.report(Event { cause: Some(Cause::Timeout), lost: 50, ..Event::default() });
+    bench.report(ReportSpec { cause: Some(Cause::Timeout), lost: 50, ..ReportSpec::default() });
     assert_eq!(bench.packets(), 1.0);
     round(&mut bench, 1, sample(2000, 1000, 0));
     assert_eq!(bench.packets(), 4.0);

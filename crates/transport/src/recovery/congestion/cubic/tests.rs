@@ -3,7 +3,7 @@
 use super::super::bench;
 use super::*;
 use crate::recovery::report::Cause;
-use bench::Event;
+use bench::ReportSpec;
 use std::time::Duration;
 
 type Bench = bench::Bench<Cubic>;
@@ -16,7 +16,7 @@ fn bench(config: CubicConfig, rtt_millis: u64) -> Bench {
 fn reduced_from(config: CubicConfig, rtt_millis: u64, packets: f64) -> Bench {
     let mut bench = bench(config, rtt_millis);
     bench.controller.growth.window = packets * f64::from(Bench::PACKET);
-    bench.report(Event { lost: 1, ..Event::default() });
+    bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
     bench
 }
 
@@ -33,13 +33,13 @@ fn near(value: f64, expected: f64, share: f64) -> bool {
 fn grows_along_the_cubic() {
     let mut bench = reduced_from(CubicConfig::default(), 100, 1000.0);
     assert!(near(packets(&bench), 700.0, 1e-9), "{}", packets(&bench));
-    bench.run(Duration::from_millis(100), Event::default()); // Recovery: no packet sent after the reduction is acknowledged yet.
+    bench.run(Duration::from_millis(100), ReportSpec::default()); // Recovery: no packet sent after the reduction is acknowledged yet.
     assert!(near(packets(&bench), 700.0, 1e-9), "{}", packets(&bench));
     let start = bench.now;
     let k = (300.0_f64 / 0.4).cbrt();
     assert!(near(k, 9.086, 1e-3));
     for second in 1..=14 {
-        bench.run(Duration::from_secs(1), Event::default());
+        bench.run(Duration::from_secs(1), ReportSpec::default());
         let t = bench.now.since(start).as_secs_f64();
         let closed_form = 0.4 * (t - k).powi(3) + 1000.0;
         // The window aims at the curve's value a round trip later: 2 % is one such step.
@@ -51,16 +51,16 @@ fn grows_along_the_cubic() {
 #[test]
 fn is_as_fast_as_reno_where_the_cubic_is_slower() {
     let mut bench = reduced_from(CubicConfig::default(), 10, 40.0);
-    bench.run(Duration::from_millis(10), Event::default());
+    bench.run(Duration::from_millis(10), ReportSpec::default());
     let before = packets(&bench);
     assert!(near(before, 28.0, 0.01), "{before}");
-    bench.run(Duration::from_millis(100), Event::default());
+    bench.run(Duration::from_millis(100), ReportSpec::default());
     // alpha = 3 * 0.3 / 1.7 packets per round trip.
     assert!(near(packets(&bench) - before, 10.0 * 0.529, 0.03), "{}", packets(&bench) - before);
-    bench.run(Duration::from_millis(200), Event::default());
+    bench.run(Duration::from_millis(200), ReportSpec::default());
     let caught_up = packets(&bench);
     assert!(caught_up > 40.0, "{caught_up}");
-    bench.run(Duration::from_millis(100), Event::default());
+    bench.run(Duration::from_millis(100), ReportSpec::default());
     assert!(near(packets(&bench) - caught_up, 10.0, 0.05), "alpha is 1 above the prior window: {}", packets(&bench));
 }
 
@@ -69,10 +69,10 @@ fn slow_start_doubles_and_ends_with_the_first_loss() {
     let mut bench = bench(CubicConfig::default(), 100);
     assert!(bench.controller.in_slow_start());
     for expected in [20.0, 40.0, 80.0] {
-        bench.report(Event { delivered: packets(&bench) as u64, ..Event::default() });
+        bench.report(ReportSpec { delivered: packets(&bench) as u64, ..ReportSpec::default() });
         assert_eq!(packets(&bench), expected);
     }
-    bench.report(Event { lost: 1, delivered: 3, ..Event::default() });
+    bench.report(ReportSpec { lost: 1, delivered: 3, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 56.0);
     assert!(!bench.controller.in_slow_start());
 }
@@ -93,17 +93,17 @@ fn the_document_starts_with_one_packet_and_leaves_slow_start_at_64() {
     let mut rtt = 100;
     for expected in [2.0, 4.0, 8.0, 16.0, 32.0, 64.0] {
         for _ in 0..packets(&bench) as u64 {
-            bench.report(Event { delivered: 1, rtt: Some(Duration::from_millis(rtt)), ..Event::default() });
+            bench.report(ReportSpec { delivered: 1, rtt: Some(Duration::from_millis(rtt)), ..ReportSpec::default() });
         }
         assert_eq!(packets(&bench), expected, "an acknowledgement adds a packet");
         rtt += 50;
     }
     assert!(!bench.controller.in_slow_start());
-    (0..64).for_each(|_| bench.report(Event { delivered: 1, ..Event::default() }));
+    (0..64).for_each(|_| bench.report(ReportSpec { delivered: 1, ..ReportSpec::default() }));
     // Reno's estimate adds a packet in a round trip, and is ahead of the cubic.
     assert!(near(packets(&bench), 65.0, 0.001), "{}", packets(&bench));
     bench.later(200);
-    bench.report(Event { lost: 1, ..Event::default() });
+    bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
     assert!(near(packets(&bench), 32.5, 0.001), "{}", packets(&bench));
 }
 
@@ -115,7 +115,7 @@ fn hystart_is_left_out_or_ends_slow_start_below_a_threshold() {
             let delivered = packets(&bench) as u64 / 10;
             for _ in 0..10 {
                 bench.now += Duration::from_millis(10);
-                bench.report(Event { delivered, rtt: Some(Duration::from_millis(rtt)), ..Event::default() });
+                bench.report(ReportSpec { delivered, rtt: Some(Duration::from_millis(rtt)), ..ReportSpec::default() });
             }
         }
         packets(&bench)
@@ -131,10 +131,10 @@ fn hystart_is_left_out_or_ends_slow_start_below_a_threshold() {
 fn one_reduction_per_round_trip_and_fast_convergence() {
     let mut bench = reduced_from(CubicConfig::default(), 100, 1000.0);
     bench.now += Duration::from_millis(50);
-    bench.report(Event { lost: 40, ..Event::default() });
+    bench.report(ReportSpec { lost: 40, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 700.0, "sent before the reduction");
     bench.now += Duration::from_millis(60);
-    bench.report(Event { lost: 1, ..Event::default() });
+    bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
     assert!(near(packets(&bench), 490.0, 1e-9));
     assert_eq!(bench.controller.growth.plateau, 700.0 * 1000.0 * 0.85);
 
@@ -142,24 +142,24 @@ fn one_reduction_per_round_trip_and_fast_convergence() {
     let mut bench = reduced_from(slow, 100, 1000.0);
     assert_eq!(packets(&bench), 500.0);
     bench.now += Duration::from_millis(110);
-    bench.report(Event { lost: 1, ..Event::default() });
+    bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
     assert_eq!((packets(&bench), bench.controller.growth.plateau), (250.0, 500_000.0));
 }
 
 #[test]
 fn a_mark_counts_like_a_loss_and_is_never_undone() {
     let mut bench = bench(CubicConfig::default(), 100);
-    bench.report(Event { delivered: 10, marked: 2, ..Event::default() });
+    bench.report(ReportSpec { delivered: 10, marked: 2, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 14.0 / 2.0);
     bench.now += Duration::from_millis(20);
-    bench.report(Event { delivered: 1, marked: 1, ..Event::default() });
-    bench.report(Event { spurious: 5, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, marked: 1, ..ReportSpec::default() });
+    bench.report(ReportSpec { spurious: 5, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 7.0);
     bench.now += Duration::from_millis(79);
-    bench.report(Event { marked: 1, ..Event::default() });
+    bench.report(ReportSpec { marked: 1, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 7.0, "a mark on no packet in particular, less than a round trip later");
     bench.now += Duration::from_millis(2);
-    bench.report(Event { marked: 1, ..Event::default() });
+    bench.report(ReportSpec { marked: 1, ..ReportSpec::default() });
     assert!(near(packets(&bench), 4.9, 1e-9), "{}", packets(&bench));
 }
 
@@ -167,11 +167,11 @@ fn a_mark_counts_like_a_loss_and_is_never_undone() {
 fn refuted_losses_give_the_window_back() {
     let mut bench = reduced_from(CubicConfig::default(), 100, 1000.0);
     bench.now += Duration::from_millis(10);
-    bench.report(Event { lost: 2, ..Event::default() });
+    bench.report(ReportSpec { lost: 2, ..ReportSpec::default() });
     bench.now += Duration::from_millis(10);
-    bench.report(Event { spurious: 2, ..Event::default() });
+    bench.report(ReportSpec { spurious: 2, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 700.0, "one of three losses stands");
-    bench.report(Event { spurious: 1, ..Event::default() });
+    bench.report(ReportSpec { spurious: 1, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 1000.0);
     assert!(bench.controller.in_slow_start(), "as before the reduction");
 }
@@ -179,11 +179,11 @@ fn refuted_losses_give_the_window_back() {
 #[test]
 fn an_unused_window_does_not_grow_and_its_time_does_not_count() {
     let mut bench = reduced_from(CubicConfig::default(), 100, 1000.0);
-    bench.run(Duration::from_secs(3), Event::default());
+    bench.run(Duration::from_secs(3), ReportSpec::default());
     let before = packets(&bench);
-    bench.run(Duration::from_secs(60), Event { app_limited: true, ..Event::default() });
+    bench.run(Duration::from_secs(60), ReportSpec { app_limited: true, ..ReportSpec::default() });
     assert_eq!(packets(&bench), before);
-    bench.run(Duration::from_secs(1), Event::default());
+    bench.run(Duration::from_secs(1), ReportSpec::default());
     // 4 s into the epoch, less the round trip of recovery: K = 9.086 s.
     let closed_form = 0.4 * (3.9_f64 - 9.086).powi(3) + 1000.0;
     assert!(near(packets(&bench), closed_form, 0.02), "{} for {closed_form}", packets(&bench));
@@ -193,14 +193,14 @@ fn an_unused_window_does_not_grow_and_its_time_does_not_count() {
 fn persistent_congestion_collapses_the_window() {
     let mut bench = bench(CubicConfig::default(), 100);
     bench.controller.growth.window = 100_000.0;
-    bench.report(Event { lost: 50, persistent: true, ..Event::default() });
+    bench.report(ReportSpec { lost: 50, persistent: true, ..ReportSpec::default() });
     assert_eq!(bench.controller.window(), 2000);
     assert!(bench.controller.in_slow_start());
-    bench.report(Event { spurious: 50, ..Event::default() });
+    bench.report(ReportSpec { spurious: 50, ..ReportSpec::default() });
     assert_eq!(bench.controller.window(), 2000);
     for _ in 0..20 {
         bench.now += Duration::from_millis(100);
-        bench.report(Event { delivered: 40, ..Event::default() });
+        bench.report(ReportSpec { delivered: 40, ..ReportSpec::default() });
     }
     assert!(packets(&bench) >= 70.0 && !bench.controller.in_slow_start(), "{}", packets(&bench));
 }
@@ -210,7 +210,7 @@ fn never_falls_below_two_packets() {
     let mut bench = bench(CubicConfig::default(), 100);
     for _ in 0..20 {
         bench.now += Duration::from_millis(110);
-        bench.report(Event { lost: 1, ..Event::default() });
+        bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
     }
     assert_eq!(bench.controller.window(), 2000);
 }
@@ -223,7 +223,7 @@ fn a_rising_round_trip_time_ends_slow_start_before_a_loss() {
         let delivered = before as u64 / 10;
         for _ in 0..10 {
             bench.now += Duration::from_millis(10);
-            bench.report(Event { delivered, rtt: Some(Duration::from_millis(rtt)), ..Event::default() });
+            bench.report(ReportSpec { delivered, rtt: Some(Duration::from_millis(rtt)), ..ReportSpec::default() });
         }
         packets(bench) / before
     };
@@ -253,18 +253,18 @@ fn a_rising_round_trip_time_ends_slow_start_before_a_loss() {
 fn a_timeout_leaves_one_packet_and_a_new_epoch() {
     let mut bench = reduced_from(CubicConfig { beta: 0.5, ..CubicConfig::default() }, 100, 200.0);
     bench.later(200);
-    let timeout = Event { cause: Some(Cause::Timeout), ..Event::default() };
-    bench.report(Event { lost: 100, ..timeout });
+    let timeout = ReportSpec { cause: Some(Cause::Timeout), ..ReportSpec::default() };
+    bench.report(ReportSpec { lost: 100, ..timeout });
     assert_eq!((packets(&bench), bench.controller.growth.threshold), (1.0, 50_000.0));
     bench.later(200);
-    bench.report(Event { lost: 1, ..timeout });
+    bench.report(ReportSpec { lost: 1, ..timeout });
     assert_eq!((packets(&bench), bench.controller.growth.threshold), (1.0, 50_000.0), "a timeout after a timeout");
     bench.later(200);
     for expected in [2.0, 4.0, 8.0, 16.0, 32.0, 50.0] {
-        bench.report(Event { delivered: packets(&bench) as u64, age_millis: 1, ..Event::default() });
+        bench.report(ReportSpec { delivered: packets(&bench) as u64, age_millis: 1, ..ReportSpec::default() });
         assert_eq!(packets(&bench), expected);
     }
-    bench.report(Event { delivered: 1, age_millis: 1, ..Event::default() });
+    bench.report(ReportSpec { delivered: 1, age_millis: 1, ..ReportSpec::default() });
     let epoch = bench.controller.growth.epoch.unwrap();
     assert_eq!((bench.controller.growth.plateau, epoch.to_plateau), (50_000.0, 0.0));
 }
@@ -277,16 +277,16 @@ fn the_document_reduces_its_plateau_and_takes_k_from_it() {
         let mut bench = reduced_from(CubicConfig { beta: 0.5, form, ..CubicConfig::default() }, 100, 200.0);
         (0..timeouts).for_each(|_| {
             bench.later(200);
-            bench.report(Event { cause: Some(Cause::Timeout), lost: 1, ..Event::default() });
+            bench.report(ReportSpec { cause: Some(Cause::Timeout), lost: 1, ..ReportSpec::default() });
         });
         bench.later(200);
         if timeouts == 0 {
             // Another loss below W_max.
-            bench.report(Event { lost: 1, ..Event::default() });
+            bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
             bench.later(200);
         }
         while bench.controller.growth.epoch.is_none() {
-            bench.report(Event { delivered: packets(&bench) as u64, age_millis: 1, ..Event::default() });
+            bench.report(ReportSpec { delivered: packets(&bench) as u64, age_millis: 1, ..ReportSpec::default() });
         }
         let epoch = bench.controller.growth.epoch.unwrap();
         (bench.controller.growth.plateau, (epoch.to_plateau * 1000.0).round() as u32)

@@ -3,7 +3,7 @@
 use super::super::bench;
 use super::super::highspeed::{HighSpeedConfig, highspeed};
 use super::*;
-use bench::Event;
+use bench::ReportSpec;
 use std::time::Duration;
 
 type Bench = bench::Bench<Reno>;
@@ -13,8 +13,8 @@ fn bench(numbers: &str, rtt_millis: u64) -> Bench {
     Bench::new(Reno::new("reno", config, Response::Standard, Bench::PACKET), rtt_millis)
 }
 
-const fn acked(packets: u64) -> Event {
-    Event {
+const fn acked(packets: u64) -> ReportSpec {
+    ReportSpec {
         delivered: packets,
         cause: None,
         lost: 0,
@@ -43,7 +43,7 @@ fn grows_as_the_document_says() {
     assert_eq!(bench.controller.window(), 64_015, "1000 * 1000 / 64000 = 15.625");
     bench.report(acked(1));
     assert_eq!(bench.controller.window(), 64_031, "and 15.621 more");
-    bench.report(Event { app_limited: true, ..acked(10) });
+    bench.report(ReportSpec { app_limited: true, ..acked(10) });
     assert_eq!(bench.controller.window(), 64_031, "an unused window does not grow");
     bench.controller.window = 2e6;
     bench.report(acked(1));
@@ -56,12 +56,12 @@ fn grows_as_the_document_says() {
 fn fast_recovery_halves_inflates_and_deflates() {
     let mut bench = bench("", 100);
     bench.controller.window = 40_000.0;
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!((bench.controller.window(), bench.controller.threshold), (23_000, 20_000.0));
     bench.later(10);
     bench.report(acked(0));
     assert_eq!(bench.controller.window(), 24_000, "a duplicate acknowledgement inflates");
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!(bench.controller.window(), 24_000, "one reduction a window of data");
     bench.report(acked(3));
     assert_eq!(bench.controller.window(), 22_000, "a partial acknowledgement of three packets");
@@ -82,7 +82,7 @@ fn fast_recovery_halves_inflates_and_deflates() {
 fn a_timeout_leaves_one_segment_and_slow_start() {
     let mut bench = bench("", 100);
     bench.controller.window = 40_000.0;
-    let timeout = Event { cause: Some(Cause::Timeout), lost: 40, ..acked(0) };
+    let timeout = ReportSpec { cause: Some(Cause::Timeout), lost: 40, ..acked(0) };
     bench.report(timeout);
     assert_eq!((bench.controller.window(), bench.controller.threshold), (1000, 20_000.0));
     bench.later(1000);
@@ -91,7 +91,7 @@ fn a_timeout_leaves_one_segment_and_slow_start() {
     bench.later(1000);
     bench.report(acked(1));
     assert_eq!((bench.controller.window(), bench.controller.in_slow_start()), (2000, true));
-    bench.report(Event { lost: 1, persistent: true, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, persistent: true, ..acked(0) });
     assert_eq!((bench.controller.window(), bench.controller.threshold), (1000, 2000.0));
 }
 
@@ -99,17 +99,17 @@ fn a_timeout_leaves_one_segment_and_slow_start() {
 #[test]
 fn the_window_can_be_driven_by_marks_alone() {
     let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
-    bench.report(Event { lost: 20, ..acked(10) });
+    bench.report(ReportSpec { lost: 20, ..acked(10) });
     assert_eq!(bench.packets(), 50.0, "still slow start");
-    bench.report(Event { marked: 1, ..acked(1) });
+    bench.report(ReportSpec { marked: 1, ..acked(1) });
     assert_eq!(bench.packets(), 25.0);
     bench.later(50);
-    bench.report(Event { marked: 5, ..acked(5) });
+    bench.report(ReportSpec { marked: 5, ..acked(5) });
     assert_eq!(bench.packets(), 25.0);
     bench.later(51);
-    bench.report(Event { marked: 1, ..acked(1) });
+    bench.report(ReportSpec { marked: 1, ..acked(1) });
     assert_eq!(bench.packets(), 12.5);
-    bench.report(Event { cause: Some(Cause::Timeout), lost: 12, ..acked(0) });
+    bench.report(ReportSpec { cause: Some(Cause::Timeout), lost: 12, ..acked(0) });
     assert_eq!(bench.packets(), 12.5, "and not when all of it is lost");
 }
 
@@ -118,20 +118,20 @@ fn the_window_can_be_driven_by_marks_alone() {
 #[test]
 fn losses_stand_in_for_marks_where_there_are_none() {
     let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!(bench.packets(), 40.0);
     bench.ecn_usable = false;
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!((bench.packets(), bench.controller.in_slow_start()), (20.0, false));
     bench.later(1000);
-    bench.report(Event { cause: Some(Cause::Timeout), lost: 20, ..acked(0) });
+    bench.report(ReportSpec { cause: Some(Cause::Timeout), lost: 20, ..acked(0) });
     assert_eq!((bench.packets(), bench.controller.threshold), (1.0, 10_000.0));
     // Marks again: the window grows back as in the first slow start, and losses have no effect.
     bench.ecn_usable = true;
     bench.later(1000);
-    bench.report(Event { lost: 5, ..acked(1) });
+    bench.report(ReportSpec { lost: 5, ..acked(1) });
     assert_eq!((bench.packets(), bench.controller.in_slow_start()), (2.0, true));
-    bench.report(Event { marked: 1, ..acked(20) });
+    bench.report(ReportSpec { marked: 1, ..acked(20) });
     assert_eq!((bench.packets(), bench.controller.in_slow_start()), (2.0, false), "and a mark ends that");
 }
 
@@ -139,7 +139,9 @@ fn losses_stand_in_for_marks_where_there_are_none() {
 /// network; a mark does not.
 #[test]
 fn a_mark_inflates_nothing() {
-    for (event, window) in [(Event { lost: 1, ..acked(0) }, 23_000), (Event { marked: 1, ..acked(0) }, 20_000)] {
+    for (event, window) in
+        [(ReportSpec { lost: 1, ..acked(0) }, 23_000), (ReportSpec { marked: 1, ..acked(0) }, 20_000)]
+    {
         let mut bench = bench("", 100);
         bench.controller.window = 40_000.0;
         bench.report(event);
@@ -147,7 +149,7 @@ fn a_mark_inflates_nothing() {
         assert_eq!(bench.controller.inflation(), window - 20_000);
     }
     let mut bench = bench("initial=20,threshold=none,limit=11", 100);
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!(
         (bench.controller.window(), bench.controller.inflation()),
         (11_000, 1_000),
@@ -161,7 +163,7 @@ fn a_limit_holds() {
     let mut bench = bench("initial=10,threshold=none,inflation=0,limit=20", 100);
     bench.report(acked(100));
     assert_eq!(bench.packets(), 20.0);
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!(bench.packets(), 10.0, "half of what was in use");
     // 155 Mbit/s and 104 ms hold 2015 packets of 1000 bytes.
     let mut bench = self::bench("initial=10,threshold=none,limit=told:155M", 104);
@@ -180,6 +182,6 @@ fn highspeed_grows_more_and_falls_less() {
     (bench.controller.window, bench.controller.threshold) = (10_661_000.0, 10_661_000.0);
     bench.report(acked(10_661));
     assert!((bench.packets() - 10_661.0 - 30.63).abs() < 0.01, "{}", bench.packets());
-    bench.report(Event { lost: 1, ..acked(0) });
+    bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert!((bench.packets() - 10_691.6 * (1.0 - 0.20661)).abs() < 1.0, "{}", bench.packets());
 }

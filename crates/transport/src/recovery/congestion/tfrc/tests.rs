@@ -1,6 +1,6 @@
 //! TFRC against its equation.
 
-use super::super::bench::{self, Event};
+use super::super::bench::{self, ReportSpec};
 use super::*;
 use crate::recovery::sent_packets::{Content, SentPacket};
 
@@ -22,7 +22,7 @@ fn round(bench: &mut Bench, first: u64, packets: u64, lost: &[u64]) {
     for at in 0..packets {
         bench.now += RTT / u32::try_from(packets).unwrap();
         let sent = SentPacket { number: first + at, time: bench.now - RTT, bytes: 1000, content: Content::Nothing };
-        let event = Event { rtt: Some(RTT), ..Event::default() };
+        let event = ReportSpec { rtt: Some(RTT), ..ReportSpec::default() };
         if lost.contains(&(first + at)) {
             bench.report_of(event, &[], &[sent], &[]);
         } else {

@@ -1,0 +1,361 @@
+//! A copy between two other machines, on the machine where it was started.
+//!
+//! The one that sends is asked to copy to the other by itself. If it cannot log in there, the datagrams between the two
+//! go through here, by ssh: they are encrypted with a key of the receiver, nothing is stored here, and the receiver's
+//! journal resumes a copy as always.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::copy_error::CopyError;
+use super::host_to_host_frames::{Frame, Frames, MAX_DATA, RelayCommand, RelayEvent, read_frame};
+use super::launch::log_in;
+use super::request::{Onward, RemoteTask, Request};
+use super::restriction::Restriction;
+use super::ssh::Remote;
+use super::{CarrierChoice, HostCopy};
+use crate::base64::Bytes;
+use crate::error::{Context, Error, ErrorKind, kind_of_answer};
+use crate::files::ReceiveRequest;
+use crate::transfer::{Events, LONGEST_PAUSE, StopReason, Summary, Transfer, TransferControl, TransferEvent};
+
+/// Exit codes of a receiver that lacks some names.
+const PARTIAL: i32 = 23;
+const VANISHED: i32 = 24;
+
+/// How often to look for the user's decisions.
+const STEP: Duration = Duration::from_millis(200);
+
+/// How long the sender may take to end once it has reported the end of the transfer, and the receiver after that.
+const TO_CONFIRM: Duration = Duration::from_secs(5);
+
+/// How long the sender may take to end once it is told to stop.
+const TO_STOP: Duration = Duration::from_secs(5);
+
+/// Starts a copy from the machine `from` to the machine `to`.
+///
+/// # Errors
+/// Options that need one of the two ends here.
+pub(super) fn between(copy: HostCopy, from: String, to: String) -> Result<Transfer, Error> {
+    if let Some((kind, _)) = copy.options.outputs().iter().next() {
+        return Err(CopyError::OutputElsewhere { kind, from, to }.into());
+    }
+    copy.check_wildcards(&from)?;
+    Transfer::elsewhere(move |events, switch| HostToHostCopy { copy, from, to, events, switch }.run())
+}
+
+struct HostToHostCopy {
+    copy: HostCopy,
+    from: String,
+    to: String,
+    events: Events,
+    switch: Arc<TransferControl>,
+}
+
+/// One attempt.
+struct Attempt<'a> {
+    between: &'a HostToHostCopy,
+    /// The machine that sends.
+    sender: Remote,
+    input: File,
+    output: Arc<Frames<File>>,
+    /// The machine that receives, and the pipe to it, if the data goes through here.
+    receiver: Option<(Remote, File)>,
+    /// When something was last heard of the transfer.
+    heard: Option<Instant>,
+}
+
+impl HostToHostCopy {
+    /// Copies, and begins anew where the connection breaks for as long as the user has configured.
+    fn run(self) -> Result<Summary, Error> {
+        let (mut heard, mut pause) = (None, Duration::from_secs(1));
+        loop {
+            let (result, now) = self.attempt();
+            if now.is_some() {
+                (heard, pause) = (now, Duration::from_secs(1));
+            }
+            match result {
+                Err(_) if let Some(why) = self.switch.stopped() => return Err(why.into()),
+                Err(error) if self.is_worth_another(&error, heard) => {
+                    self.note(format!("{error}; trying again in {} s", pause.as_secs()));
+                    self.switch.wait(pause);
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
+        let passes = matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Terminated);
+        let (Some(patience), Some(heard)) = (self.copy.options.retry_for, heard) else { return false };
+        passes && runtime::since(heard) < patience
+    }
+
+    fn note(&self, line: String) {
+        self.events.tell(TransferEvent::UserNote(line));
+    }
+
+    /// Returns the result, and when something was last heard of the transfer.
+    fn attempt(&self) -> (Result<Summary, Error>, Option<Instant>) {
+        let onward = if self.copy.relay_locally { Err(None) } else { self.onward().map_err(Some) };
+        let (onward, why) = match onward {
+            Ok(onward) => (Some(onward), None),
+            Err(why) => (None, Some(why)),
+        };
+        let mut attempt = match self.begin(onward) {
+            Ok(attempt) => attempt,
+            Err(error) => return (Err(error), None),
+        };
+        let over = Arc::new(AtomicBool::new(false));
+        let result = self.pass_orders(&attempt, &over).and_then(|()| match why {
+            Some(why) => attempt.go_through(why),
+            None => Ok(()),
+        });
+        let result = result.and_then(|()| attempt.follow());
+        over.store(true, Ordering::Relaxed);
+        let heard = attempt.heard;
+        attempt.end();
+        (result, heard)
+    }
+
+    /// Returns how the sender may reach the receiver by itself, or why it may not. The host means what it means here: the
+    /// name, user and port that the user's ssh has for it.
+    fn onward(&self) -> Result<Onward, String> {
+        let found = self.copy.ssh.settings(&self.to, self.copy.path.family).resolve();
+        if found.is_this_machine() {
+            return Err(format!("{} stands for this machine", self.to));
+        }
+        Ok(Onward {
+            host: found.login,
+            port: found.port,
+            receive: self.copy.receive.clone(),
+            keeps_names: self.copy.keeps_names,
+            program: self.copy.ssh.remote_program.clone(),
+            retry_for: self.copy.options.retry_for,
+        })
+    }
+
+    /// Logs in to the machine that sends.
+    fn begin(&self, onward: Option<Onward>) -> Result<Attempt<'_>, Error> {
+        let task = RemoteTask::Forward {
+            sources: self.copy.sources.iter().map(|source| Bytes::from(source.path().as_path())).collect(),
+            scan: self.copy.scan.clone(),
+            compared: self.copy.receive.compare_trees,
+            dry_run: self.copy.receive.dry_run,
+            onward: onward.map(Box::new),
+        };
+        let request = self.copy.request(task);
+        let mut sender = self.log_in(&self.from, &request).map_err(|error| self.of_older(error))?;
+        let (input, output) = sender.take_pipes().map_err(Error::OutOfResources)?;
+        let output = Arc::new(Frames::new(output));
+        Ok(Attempt { between: self, sender, input, output, receiver: None, heard: None })
+    }
+
+    fn log_in(&self, host: &str, request: &Request) -> Result<Remote, Error> {
+        let copy = &self.copy;
+        let mut told = |line| self.note(line);
+        let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut told);
+        let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
+        checked.map_err(|error| error.on(host))
+    }
+
+    /// Explains the error of a machine that does not know the task.
+    fn of_older(&self, error: Error) -> Error {
+        match error {
+            Error::Within { ref source, .. } if matches!(&**source, Error::Described { message, .. } if message.contains("unknown variant `Forward`")) => {
+                CopyError::NoForwarding(self.from.clone()).into()
+            }
+            other => other,
+        }
+    }
+
+    /// Starts to pass the user's decisions on, until the attempt is `over`.
+    fn pass_orders(&self, attempt: &Attempt<'_>, over: &Arc<AtomicBool>) -> Result<(), Error> {
+        let (switch, output, over) = (Arc::clone(&self.switch), Arc::clone(&attempt.output), Arc::clone(over));
+        let mut kill = attempt.sender.terminator();
+        let mut limit = None;
+        let work = move || {
+            while !over.load(Ordering::Relaxed) {
+                if let Some(why) = switch.stopped() {
+                    stop(why, output, &over);
+                    return kill();
+                }
+                let now = switch.limited_to();
+                if now != limit {
+                    limit = now;
+                    // An error is one that the attempt notices, too.
+                    let _ = output.order(&RelayCommand::Limit(limit));
+                }
+                switch.wait(STEP);
+            }
+        };
+        runtime::spawn("downpour-orders", work).map(drop).map_err(Error::OutOfResources)
+    }
+}
+
+/// Tells the sender to stop, and waits for the end of the attempt.
+fn stop(why: StopReason, output: Arc<Frames<File>>, over: &AtomicBool) {
+    let order = RelayCommand::Stop { terminated: why == StopReason::Terminated };
+    // It may block where the network does, and the attempt is to end all the same.
+    let tell = move || drop(output.order(&order));
+    drop(runtime::spawn("downpour-stop", tell));
+    let deadline = runtime::now() + TO_STOP;
+    while !over.load(Ordering::Relaxed) && runtime::now() < deadline {
+        runtime::sleep(STEP);
+    }
+}
+
+impl Attempt<'_> {
+    /// Follows the transfer to its end.
+    fn follow(&mut self) -> Result<Summary, Error> {
+        let from = self.between.from.clone();
+        loop {
+            let frame = match read_frame(&mut self.input) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Err(Error::Ssh(format!("the connection to {from} has ended"))),
+                Err(error) => return Err(Error::Ssh(format!("the connection to {from} has ended: {error}"))),
+            };
+            match frame {
+                Frame::Data(bytes) => self.forward(&bytes),
+                Frame::Report(RelayEvent::Unreached { why }) if self.receiver.is_none() => {
+                    let (from, to) = (&self.between.from, &self.between.to);
+                    self.go_through(Some(format!("{from} cannot copy to {to} by itself ({why})")))?;
+                }
+                Frame::Report(report) => match report.into_event(&from) {
+                    Some(TransferEvent::Done(Ok(summary))) => {
+                        self.ask_receiver(&summary)?;
+                        return Ok(self.completed(summary));
+                    }
+                    Some(TransferEvent::Done(Err(error))) => return Err(error),
+                    Some(event) => {
+                        if matches!(event, TransferEvent::Connected { .. } | TransferEvent::Progress(_)) {
+                            self.heard = Some(runtime::now());
+                        }
+                        self.between.events.tell(event);
+                    }
+                    None => {}
+                },
+                Frame::Order(_) => {
+                    return Err(Error::ProtocolViolation("an order from the side that takes them".into()));
+                }
+            }
+        }
+    }
+
+    /// Adds what the sender has told when it was logged in to.
+    fn completed(&self, mut summary: Summary) -> Summary {
+        summary.names.links_followed = summary.names.links_followed.saturating_add(self.sender.links_followed);
+        summary
+    }
+
+    /// Checks that the receiver has ended as well as the sender says, if it was logged in to from here. By itself the sender
+    /// could say anything.
+    fn ask_receiver(&mut self, summary: &Summary) -> Result<(), Error> {
+        // The sender's last datagrams may follow its report.
+        let deadline = runtime::now() + TO_CONFIRM;
+        while self.receiver.is_some() && self.has_input_until(deadline) {
+            match read_frame(&mut self.input) {
+                Ok(Some(Frame::Data(bytes))) => self.forward(&bytes),
+                Ok(Some(Frame::Report(_) | Frame::Order(_))) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        let Some((receiver, pipe)) = self.receiver.take() else { return Ok(()) };
+        let ends = |time| receiver.ends_within(time).and_then(|status| status.code());
+        let code = ends(TO_CONFIRM).or_else(|| {
+            // The end of its input ends it now, but not well.
+            drop(pipe);
+            ends(TO_CONFIRM)
+        });
+        let is_partial = summary.failures.count > 0 && matches!(code, Some(PARTIAL | VANISHED));
+        if code == Some(0) || is_partial {
+            return Ok(());
+        }
+        let HostToHostCopy { from, to, .. } = self.between;
+        let kind = code.and_then(|code| u8::try_from(code).ok()).map_or(ErrorKind::Unreachable, kind_of_answer);
+        let message = format!("it does not confirm what {from} reports as complete");
+        Err(Error::Described { kind, message }.within(Context::Host(Some(to.clone()))))
+    }
+
+    /// Waits for the next frame of the sender; returns false at the deadline.
+    fn has_input_until(&self, deadline: Instant) -> bool {
+        loop {
+            let left = deadline.saturating_duration_since(runtime::now());
+            let Ok(left) = Timespec::try_from(left) else { return false };
+            match poll(&mut [PollFd::new(&self.input, PollFlags::IN)], Some(&left)) {
+                Err(Errno::INTR) => {}
+                ready => return ready.is_ok_and(|count| count > 0),
+            }
+        }
+    }
+
+    /// Passes datagrams of the sender on.
+    fn forward(&mut self, bytes: &[u8]) {
+        let Some((_, pipe)) = &mut self.receiver else { return };
+        // The receiver's end reaches the sender through the other pipe, and its words before that.
+        let _ = pipe.write_all(bytes);
+    }
+
+    /// Logs in to the receiver, and joins the two. Tells the user why, if there is a reason.
+    fn go_through(&mut self, why: Option<String>) -> Result<(), Error> {
+        let HostToHostCopy { copy, to, .. } = self.between;
+        if let Some(why) = why {
+            if copy.path.via == CarrierChoice::Udp {
+                return Err(CopyError::NoDirectPath { why }.into());
+            }
+            self.between.note(format!("{why}: the data goes through this machine"));
+        }
+        let (mut requested, permitted) = copy.unseen();
+        if self.sender.items == Some(1) {
+            requested.only_one_matches();
+        }
+        let spec = ReceiveRequest { requested, permitted, ..copy.receive.clone() };
+        let mut request = copy.request(RemoteTask::Receive(Box::new(spec)));
+        request.via = CarrierChoice::Ssh;
+        let mut receiver = self.between.log_in(to, &request)?;
+        let (mut kill_sender, mut kill_receiver) = (self.sender.terminator(), receiver.terminator());
+        self.between.switch.leads(Box::new(move || {
+            kill_sender();
+            kill_receiver();
+        }));
+        let ended = |error| Error::Ssh(format!("ssh to {to} has ended: {error}"));
+        let (back, forth) = receiver.go_on_over_ssh().map_err(ended)?;
+        let key = Bytes(receiver.ticket.key.to_vec());
+        self.receiver = Some((receiver, forth.into()));
+        let output = Arc::clone(&self.output);
+        let work = move || pump(back.into(), &output);
+        runtime::spawn("downpour-between", work).map_err(Error::OutOfResources)?;
+        // An end of the sender shows where its frames are read.
+        let _ = self.output.order(&RelayCommand::Through { key });
+        Ok(())
+    }
+
+    /// Ends the logins: nothing is left to be said on either, since what has happened was reported. The end of its input
+    /// ends a side that has not ended.
+    fn end(self) {
+        self.sender.terminate();
+        self.receiver.iter().for_each(|(receiver, _)| receiver.terminate());
+    }
+}
+
+/// Passes datagrams of the receiver on, and the end of them.
+fn pump(mut receiver: File, sender: &Frames<File>) {
+    let mut buffer = vec![0; MAX_DATA];
+    loop {
+        let count = match receiver.read(&mut buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => 0,
+        };
+        if sender.data(&buffer[..count]).is_err() || count == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What is opened as a mere path: its attributes can be read and set, whoever may read it, and nothing else. Unlike a
+//! name it stays what it is, and unlike an open file it may be of any kind: opening a device or pipe may have effects.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, chownat, fstat, openat, utimensat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use rustix::process::{Gid, Uid};
+
+use super::metadata::{Status, mode_of, timestamps, tolerate};
+use crate::messages::Mtime;
+
+#[cfg(target_os = "linux")]
+const MERE_PATH: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const MERE_PATH: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
+/// A file, folder, link or special file, opened as a mere path.
+#[derive(Debug)]
+pub(super) struct PathHandle(OwnedFd);
+
+impl PathHandle {
+    /// Opens what has this name in a folder; of a link, the link itself.
+    pub(super) fn open(folder: impl AsFd, name: impl Arg) -> io::Result<Self> {
+        Self::with(folder, name, OFlags::NOFOLLOW)
+    }
+
+    /// The same, but of a link, what it leads to.
+    pub(super) fn follow(folder: impl AsFd, name: impl Arg) -> io::Result<Self> {
+        Self::with(folder, name, OFlags::empty())
+    }
+
+    fn with(folder: impl AsFd, name: impl Arg, follow: OFlags) -> io::Result<Self> {
+        Ok(Self(openat(folder, name, MERE_PATH | OFlags::CLOEXEC | follow, Mode::empty())?))
+    }
+
+    pub(super) fn status(&self) -> io::Result<Status> {
+        Ok(fstat(&self.0)?.into())
+    }
+
+    /// Returns a path that leads to it, whatever has its name by now.
+    pub(super) fn path(&self) -> String {
+        path_of(self.as_fd())
+    }
+
+    /// Sets owner and group, where given.
+    pub(super) fn set_owner(&self, user: Option<Uid>, group: Option<Gid>) -> io::Result<()> {
+        Ok(chownat(&self.0, "", user, group, AtFlags::EMPTY_PATH)?)
+    }
+
+    /// Sets the mode of anything but a link.
+    pub(super) fn set_mode(&self, mode: u32) -> io::Result<()> {
+        tolerate(there(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty())), self.as_fd(), || fstat(&self.0))
+    }
+
+    /// Sets mode and modification time, where given.
+    pub(super) fn set(&self, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
+        mode.map_or(Ok(()), |mode| self.set_mode(mode))?;
+        mtime.map_or(Ok(()), |mtime| self.set_mtime(mtime))
+    }
+
+    pub(super) fn set_mtime(&self, mtime: Mtime) -> io::Result<()> {
+        let set = utimensat(CWD, self.path(), &timestamps(mtime), AtFlags::empty());
+        tolerate(there(set), self.as_fd(), || fstat(&self.0))
+    }
+}
+
+/// Returns a path that leads to what is open.
+pub(super) fn path_of(opened: BorrowedFd<'_>) -> String {
+    let folder = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+    format!("{folder}/{}", opened.as_raw_fd())
+}
+
+/// Without `/proc` its path leads nowhere, which does not mean that it is gone.
+fn there(set: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    set.map_err(|error| if error == Errno::NOENT { Errno::STALE } else { error })
+}
+
+impl From<OwnedFd> for PathHandle {
+    fn from(opened: OwnedFd) -> Self {
+        Self(opened)
+    }
+}
+
+impl AsFd for PathHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,99 @@
+//! What this side tells the peer about its feedback: which has been seen, so that the peer need not repeat its content.
+
+use crate::time::Time;
+use crate::wire::expand;
+use std::time::Duration;
+
+/// Times per round trip that the newest feedback seen is named (docs/design/feedback.md): once where what is repeated
+/// until then costs less than a packet.
+const PER_RTT: u32 = 4;
+
+/// Feedback of at most so many bytes is brief.
+const BRIEF: usize = 128;
+
+/// The newest feedback seen, until the peer is told.
+#[derive(Debug, Default)]
+pub(super) struct SeenFeedback {
+    /// The highest number processed.
+    highest: u64,
+    untold: bool,
+    /// The newest is brief: it repeats little.
+    is_brief: bool,
+    last_told: Option<Time>,
+}
+
+impl SeenFeedback {
+    /// Returns the full number of feedback with this truncated number. It is unambiguous: each packet carries at most
+    /// one feedback, and packets arrive at most a replay window apart.
+    pub(super) fn number_of(&self, truncated: u32) -> u64 {
+        expand(truncated, self.highest)
+    }
+
+    /// Tells the peer the round-trip time of the handshake, before it has sent any feedback: how much credit a path
+    /// needs follows from it.
+    pub(super) const fn on_handshake(&mut self) {
+        self.untold = true;
+    }
+
+    /// Notes that feedback of this number, with so many bytes, was processed.
+    pub(super) const fn on_feedback(&mut self, number: u64, bytes: usize) {
+        if number > self.highest {
+            self.highest = number;
+            self.is_brief = bytes <= BRIEF;
+            self.untold = true;
+        }
+    }
+
+    /// Returns when to tell the peer.
+    pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
+        let spacing = if self.is_brief { rtt } else { rtt / PER_RTT };
+        self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + spacing))
+    }
+
+    /// Takes the number to tell now, with whatever else is sent.
+    pub(super) fn take(&mut self, now: Time) -> Option<u32> {
+        std::mem::take(&mut self.untold).then(|| {
+            self.last_told = Some(now);
+            self.highest as u32
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_ack_at_most_4_per_rtt() {
+        let (rtt, at) = (Duration::from_millis(40), |millis| Time::ZERO + Duration::from_millis(millis));
+        let mut seen = SeenFeedback::default();
+        assert_eq!((seen.deadline(rtt), seen.take(at(0))), (None, None));
+        seen.on_feedback(7, BRIEF + 1);
+        seen.on_feedback(6, BRIEF + 1);
+        assert_eq!(seen.deadline(rtt), Some(Time::ZERO), "the first at once");
+        assert_eq!(seen.take(at(5)), Some(7));
+        assert_eq!((seen.deadline(rtt), seen.take(at(5))), (None, None), "nothing new");
+        seen.on_feedback(8, BRIEF + 1);
+        assert_eq!(seen.deadline(rtt), Some(at(15)));
+        seen.on_feedback(9, BRIEF);
+        assert_eq!(seen.deadline(rtt), Some(at(45)));
+    }
+
+    #[test]
+    fn no_feedback_is_named_after_a_handshake() {
+        let mut seen = SeenFeedback::default();
+        seen.on_handshake();
+        assert_eq!((seen.deadline(Duration::ZERO), seen.take(Time::ZERO)), (Some(Time::ZERO), Some(0)));
+    }
+
+    #[test]
+    fn numbers_go_on_beyond_what_the_wire_carries() {
+        let mut seen = SeenFeedback::default();
+        for number in (1 << 32) - 3..(1 << 32) + 3 {
+            assert_eq!(seen.number_of(number as u32), number);
+            seen.on_feedback(number, BRIEF);
+            assert_eq!(seen.number_of((number - 2) as u32), number - 2, "overtaken");
+            assert_eq!(seen.take(Time::ZERO), Some(number as u32));
+        }
+    }
+}

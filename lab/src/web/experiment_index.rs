@@ -1,0 +1,358 @@
+//! The plans and results that the page may open, by their names.
+//!
+//! A name from a browser is compared with those of a list that is made here: no path is ever made of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use super::background::in_background;
+use super::lock;
+use super::refusal::Refusal;
+use crate::results::{PLAN, has_records};
+use crate::tables::ResultsReader;
+
+/// The first part of the names in the two folders.
+const EXPERIMENTS: &str = "experiments";
+const RESULTS: &str = "lab-results";
+/// How deep folders are searched, and how many files are looked at.
+const DEPTH: usize = 5;
+const MOST_FILES: usize = 10_000;
+/// Folders whose records stay in memory.
+const MOST_READ: usize = 6;
+/// Requests that read folders at the same time.
+const AT_ONCE: usize = 2;
+
+/// The folder of experiments, if there is one, and the one in which results are put.
+#[derive(Debug)]
+pub(super) struct ExperimentIndex {
+    experiments: Option<PathBuf>,
+    results: PathBuf,
+    /// What was read last, by its name; the last of all at the end.
+    read: Mutex<Vec<(String, SharedReading)>>,
+    permits: Semaphore,
+}
+
+/// A folder's plan and records, which several viewers may ask for.
+pub(super) type SharedReading = Arc<Mutex<ResultsReader>>;
+
+/// A plan with its results, if it has any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Book {
+    /// `experiments/arq/fig3`, `lab-results/my/first`.
+    pub(super) name: String,
+    /// The plan: that by which the results were measured, if there are any.
+    pub(super) plan: PathBuf,
+    /// The plan from which it can be run again.
+    pub(super) source: PathBuf,
+    /// The folder with results.
+    pub(super) folder: PathBuf,
+    pub(super) has_results: bool,
+}
+
+impl Book {
+    /// Returns whether its results lie where runs put theirs, so that a run can go on.
+    pub(super) fn is_own(&self) -> bool {
+        self.name.starts_with(&format!("{RESULTS}/"))
+    }
+
+    /// Returns the command that makes the case with this line again. A case with a valid run is not run again in its own
+    /// folder.
+    pub(super) fn command(&self, label: &str) -> String {
+        let out = if self.is_own() { " --out again" } else { "" };
+        format!("downpour-lab run {} --only {}{out}", quoted(&self.source.display().to_string()), quoted(label))
+    }
+}
+
+/// Returns a word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A network of several links that a plan may name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct TopologyFile {
+    /// `experiments/rc-udp/esnet.toml`.
+    pub(super) name: String,
+    /// The name by which a plan beside it has it.
+    pub(super) file: String,
+    pub(super) hosts: Vec<String>,
+    /// The ends of its links.
+    pub(super) links: Vec<[String; 2]>,
+    /// The hosts that communicate.
+    pub(super) pairs: Vec<[String; 2]>,
+    #[serde(skip)]
+    pub(super) path: PathBuf,
+}
+
+impl ExperimentIndex {
+    /// Creates the shelf. Without a folder of experiments the one of that name is taken, if it is here.
+    pub(super) fn new(experiments: Option<&Path>) -> Self {
+        let here = || Some(PathBuf::from(EXPERIMENTS)).filter(|folder| folder.is_dir());
+        Self::of(experiments.map(Path::to_owned).or_else(here), PathBuf::from(crate::commands::RESULTS))
+    }
+
+    pub(super) fn of(experiments: Option<PathBuf>, results: PathBuf) -> Self {
+        Self { experiments, results, read: Mutex::default(), permits: Semaphore::new(AT_ONCE) }
+    }
+
+    /// Returns the folder in which runs put their results.
+    pub(super) fn results(&self) -> &Path {
+        &self.results
+    }
+
+    /// Returns whether a path leads to a file in one of the folders, also where links are followed.
+    pub(super) fn has(&self, file: &Path) -> bool {
+        let Ok(file) = file.canonicalize() else { return false };
+        let is_in = |root: &Path| root.canonicalize().is_ok_and(|root| file.starts_with(root));
+        file.is_file() && self.roots().any(|(_, root)| is_in(root))
+    }
+
+    /// Returns the folders, in words.
+    pub(super) fn places(&self) -> String {
+        self.roots().map(|(_, root)| root.display().to_string()).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// Returns the folder for the results of a plan of this name, which has been checked to be one.
+    pub(super) fn folder(&self, plan: &str) -> PathBuf {
+        self.results.join(plan)
+    }
+
+    /// Returns the name under which those results are found.
+    pub(super) fn name(plan: &str) -> String {
+        format!("{RESULTS}/{plan}")
+    }
+
+    /// Lists everything there is, in the order of names.
+    pub(super) fn books(&self) -> Vec<Book> {
+        let mut books: BTreeMap<String, Book> = BTreeMap::new();
+        for (first, root) in self.roots() {
+            for file in files(root) {
+                if let Some(book) = book(first, root, &file) {
+                    // Results have precedence over the plan beside their folder.
+                    match books.get(&book.name) {
+                        Some(other) if other.has_results => {}
+                        _ => drop(books.insert(book.name.clone(), book)),
+                    }
+                }
+            }
+        }
+        books.into_values().collect()
+    }
+
+    /// Returns what has this name.
+    ///
+    /// # Errors
+    /// Nothing has.
+    pub(super) fn find(&self, name: &str) -> Result<Book, Refusal> {
+        let found = self.books().into_iter().find(|book| book.name == name);
+        found.ok_or_else(|| Refusal::unknown(format!("there is no plan {name:?} any more: load the page again")))
+    }
+
+    /// Lists the files with topologies.
+    pub(super) fn topologies(&self) -> Vec<TopologyFile> {
+        let all = self.roots().flat_map(|(first, root)| files(root).into_iter().map(move |file| (first, root, file)));
+        all.filter_map(|(first, root, file)| topology(first, root, &file)).collect()
+    }
+
+    fn roots(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let experiments = self.experiments.as_deref().map(|folder| (EXPERIMENTS, folder));
+        experiments.into_iter().chain([(RESULTS, self.results.as_path())])
+    }
+
+    /// Returns the plan and the records of a book, as they are now.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn read(&self, book: &Book) -> Result<SharedReading, Refusal> {
+        let known = self.kept().iter().find(|(name, _)| *name == book.name).map(|(_, reading)| Arc::clone(reading));
+        let reading = match known {
+            // Another file may be the plan of that name now.
+            Some(reading) if lock(&reading).plan() == book.plan => reading,
+            _ => {
+                let read = ResultsReader::open(&book.plan, &book.folder)
+                    .map_err(|failure| Refusal::failed(failure.message))?;
+                Arc::new(Mutex::new(read))
+            }
+        };
+        lock(&reading).refresh().map_err(|failure| Refusal::failed(failure.message))?;
+        let mut kept = self.kept();
+        kept.retain(|(name, _)| *name != book.name);
+        kept.push((book.name.clone(), Arc::clone(&reading)));
+        let old = kept.len().saturating_sub(MOST_READ);
+        kept.drain(..old);
+        Ok(reading)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<(String, SharedReading)>> {
+        lock(&self.read)
+    }
+
+    /// Does work that reads files, draws or computes elsewhere than on the thread that serves the page, a little at a time.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let _permit = self.permits.acquire().await;
+        in_background(work).await
+    }
+}
+
+/// Lists the files of a folder that could be plans or topologies, in order. Links to other folders are not followed.
+fn files(root: &Path) -> Vec<PathBuf> {
+    fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+        let mut entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            if found.len() >= MOST_FILES {
+                return;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && depth > 0 => walk(&entry.path(), depth - 1, found),
+                Ok(kind) if kind.is_file() && entry.path().extension().is_some_and(|end| end == "toml") => {
+                    found.push(entry.path());
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(root, DEPTH, &mut found);
+    found
+}
+
+/// Returns a file's place below a folder.
+fn below<'a>(root: &Path, file: &'a Path) -> Option<&'a str> {
+    file.strip_prefix(root).ok()?.to_str()
+}
+
+fn book(first: &str, root: &Path, file: &Path) -> Option<Book> {
+    let name = |path: &Path| Some(format!("{first}/{}", below(root, path)?));
+    match file.file_name()?.to_str()? {
+        crate::claims::FILE => None,
+        PLAN if file.parent() != Some(root) => {
+            let folder = file.parent()?.to_owned();
+            let beside = folder.with_extension("toml");
+            let source = if beside.is_file() { beside } else { file.to_owned() };
+            let has_results = has_records(&folder);
+            Some(Book { name: name(&folder)?, plan: file.to_owned(), source, folder, has_results })
+        }
+        _ => {
+            let folder = file.with_extension("");
+            // The plan that the results were measured by is the one in their folder.
+            let (plan, source) = (file.to_owned(), file.to_owned());
+            Some(Book { name: name(&folder)?, plan, source, folder, has_results: false }).filter(|_| is_plan(file))
+        }
+    }
+}
+
+/// Returns whether a file has the keys that all plans have.
+fn is_plan(file: &Path) -> bool {
+    let table = fs::read_to_string(file).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    table.is_some_and(|table| table.contains_key("name") && table.contains_key("title"))
+}
+
+fn topology(first: &str, root: &Path, file: &Path) -> Option<TopologyFile> {
+    #[derive(serde::Deserialize)]
+    struct Text {
+        #[serde(default)]
+        hosts: Vec<String>,
+        links: Vec<LinkJson>,
+        #[serde(default)]
+        pairs: Vec<Pair>,
+    }
+    #[derive(serde::Deserialize)]
+    struct LinkJson {
+        between: [String; 2],
+    }
+    #[derive(serde::Deserialize)]
+    struct Pair {
+        from: String,
+        to: String,
+    }
+    let text: Text = toml::from_str(&fs::read_to_string(file).ok()?).ok()?;
+    Some(TopologyFile {
+        name: format!("{first}/{}", below(root, file)?),
+        file: file.file_name()?.to_str()?.to_owned(),
+        hosts: text.hosts,
+        links: text.links.into_iter().map(|link| link.between).collect(),
+        pairs: text.pairs.into_iter().map(|pair| [pair.from, pair.to]).collect(),
+        path: file.to_owned(),
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::results::write;
+
+    const PLAN_TEXT: &str = "name = \"arq/fig3\"\ntitle = \"T\"\n";
+
+    #[test]
+    fn names_are_looked_up_and_nothing_else_is_found() {
+        let home = tempfile::tempdir().expect("a folder");
+        let put = |path: &str, text: &str| write(&home.path().join(path), text.as_bytes()).expect("written");
+        for path in ["experiments/arq/fig3.toml", "experiments/arq/fig3/plan.toml", "experiments/arq/fig4.toml"] {
+            put(path, PLAN_TEXT);
+        }
+        put("experiments/arq/fig3/results.jsonl", "");
+        put("experiments/arq/fig3/verdict.toml", PLAN_TEXT);
+        put("experiments/arq/net.toml", "links = [{ between = [\"a\", \"b\"] }]\n");
+        put("results/my/plan.toml", PLAN_TEXT);
+        put("secret/plan.toml", PLAN_TEXT);
+        put("secret.toml", PLAN_TEXT);
+        std::os::unix::fs::symlink(home.path(), home.path().join("experiments/loop")).expect("a link");
+        let shelf = ExperimentIndex::of(Some(home.path().join("experiments")), home.path().join("results"));
+        let books: Vec<(String, bool)> = shelf.books().into_iter().map(|book| (book.name, book.has_results)).collect();
+        let names = ["experiments/arq/fig3", "experiments/arq/fig4", "lab-results/my"].map(str::to_owned);
+        assert_eq!(books, names.into_iter().zip([true, false, false]).collect::<Vec<_>>());
+        for name in [
+            "experiments/../secret",
+            "../secret",
+            "secret",
+            "lab-results/../secret",
+            "lab-results/./my",
+            "lab-results/my/",
+            "lab-results//my",
+            "experiments/loop/secret",
+            "experiments/arq/fig3/plan.toml",
+            "",
+            "/",
+            "lab-results/my\0",
+        ] {
+            assert!(shelf.find(name).is_err(), "{name:?}");
+        }
+        let found = shelf.find("experiments/arq/fig3").expect("it is there");
+        assert!(found.plan.ends_with("fig3/plan.toml") && found.source.ends_with("arq/fig3.toml"), "{found:?}");
+        let topologies: Vec<String> = shelf.topologies().into_iter().map(|file| file.name).collect();
+        assert_eq!(topologies, ["experiments/arq/net.toml"]);
+    }
+
+    #[test]
+    fn commands_are_what_a_shell_reads() {
+        let book = |name: &str| Book {
+            name: name.into(),
+            plan: "p".into(),
+            source: "experiments/arq/fig 3.toml".into(),
+            folder: "f".into(),
+            has_results: true,
+        };
+        assert_eq!(
+            book("experiments/x").command("a/b it's 5% seed 1"),
+            r"downpour-lab run 'experiments/arq/fig 3.toml' --only 'a/b it'\''s 5% seed 1'"
+        );
+        assert!(book("lab-results/x").command("a").ends_with(" --only a --out again"));
+    }
+}

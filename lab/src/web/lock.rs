@@ -1,0 +1,115 @@
+//! Who has the machine: real programs and timed codes are measured alone, and demonstrations play beside each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use super::experiment_index::ExperimentIndex;
+use super::lock;
+use super::refusal::Refusal;
+use super::testing::running;
+
+const ALONE: &str = "real programs and timed codes are measured alone";
+
+/// The rooms' starts, of which each asks here first.
+#[derive(Debug)]
+pub(super) struct MeasurementLock {
+    shelf: Arc<ExperimentIndex>,
+    given: Mutex<Given>,
+}
+
+/// What the rooms do now: each keeps a clone for as long as it does it.
+#[derive(Debug, Default)]
+struct Given {
+    demonstrations: Arc<()>,
+    measurements: Arc<()>,
+}
+
+/// The right to play or to measure, for as long as it is kept.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Turn {
+    _given: Arc<()>,
+}
+
+impl Turn {
+    fn of(given: &Arc<()>) -> Self {
+        Self { _given: Arc::clone(given) }
+    }
+}
+
+impl MeasurementLock {
+    pub(super) fn new(shelf: Arc<ExperimentIndex>) -> Arc<Self> {
+        Arc::new(Self { shelf, given: Mutex::default() })
+    }
+
+    /// Takes the right to play a demonstration, until what is returned is dropped. Reads folders.
+    ///
+    /// # Errors
+    /// Something is measured, whoever has started that.
+    pub(super) fn play(&self) -> Result<Turn, Refusal> {
+        let refuse = |what: &str| {
+            Refusal::conflict(format_args!("{what} runs, and {ALONE}: wait until it has ended, or stop it in Testing"))
+        };
+        let running: BTreeMap<String, bool> = running(&self.shelf);
+        if let Some((name, _)) = running.iter().find(|(_, needs_quiet)| **needs_quiet) {
+            return Err(refuse(name));
+        }
+        let given = lock(&self.given);
+        match Arc::strong_count(&given.measurements) {
+            1 => Ok(Turn::of(&given.demonstrations)),
+            _ => Err(refuse("such a plan")),
+        }
+    }
+
+    /// Takes the right to start what is measured alone. It may be dropped once the run holds the lock of its records.
+    ///
+    /// # Errors
+    /// A demonstration plays.
+    pub(super) fn measure(&self) -> Result<Turn, Refusal> {
+        let given = lock(&self.given);
+        match Arc::strong_count(&given.demonstrations) {
+            1 => Ok(Turn::of(&given.measurements)),
+            _ => Err(Refusal::conflict(format_args!(
+                "a demonstration plays, and {ALONE}: wait until it has ended, or stop it"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{PLAN, Store, write};
+
+    #[test]
+    fn what_is_measured_and_demonstrations_keep_each_other_out() {
+        let home = tempfile::tempdir().expect("a folder");
+        let quiet = MeasurementLock::new(Arc::new(ExperimentIndex::of(None, home.path().to_owned())));
+        let (first, second) = (quiet.play().expect("nothing runs"), quiet.play().expect("they play beside each other"));
+        drop(first);
+        let refused = quiet.measure().expect_err("one plays").to_string();
+        assert!(refused.starts_with("a demonstration plays, and real programs"), "{refused}");
+        drop(second);
+        let measured = quiet.measure().expect("none plays");
+        let refused = quiet.play().expect_err("it begins").to_string();
+        assert!(refused.starts_with("such a plan runs, and real programs"), "{refused}");
+        drop(measured);
+
+        // What somebody else has started.
+        let put = |name: &str, peers: &str| {
+            let text = format!(
+                "name = \"{name}\"\ntitle = \"x\"\nlink = \"rate=10M\"\ncap = \"60s\"\n{peers}\n\
+                 [[sweep]]\nname = \"x\"\nvary = \"link.delay\"\nvalues = [\"5ms\"]\n"
+            );
+            write(&home.path().join(name).join(PLAN), text.as_bytes()).expect("written");
+            Store::open(&home.path().join(name)).expect("a new folder")
+        };
+        let _simulated = put("one", "[[flow]]\nname = \"a\"\nprofile = \"auto\"\nsize = \"1MB\"");
+        drop(quiet.play().expect("that is in virtual time"));
+        let real = put("two", "[[flow]]\nname = \"a\"\npeer = \"tcp-cubic\"\nsize = \"1MB\"");
+        let refused = quiet.play().expect_err("it runs").to_string();
+        assert!(refused.starts_with("lab-results/two runs, and real programs"), "{refused}");
+        drop(real);
+        quiet.play().map(drop).expect("it has ended");
+    }
+}
