@@ -476,7 +476,7 @@ struct Versioned<'a, T> {
     line: &'a T,
 }
 
-/// Prints an object: a [`Line`], or an object with a type of its own.
+/// Prints an object: a [`JsonRecord`], or an object with a type of its own.
 pub(crate) fn print(line: &impl Serialize) {
     let text = serde_json::to_string(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
     // The output may go to a terminal.

@@ -156,7 +156,7 @@ pub enum Error {
         /// Its words.
         why: String,
     },
-    /// The login is limited ([`Limit`](crate::remote::Limit)), and the request exceeds the limit.
+    /// The login is limited ([`Limit`](crate::remote::KeyRestriction)), and the request exceeds the limit.
     #[error("this login is limited to one folder: {0}")]
     #[serde(rename = "Limited")]
     KeyRestricted(#[source] Limited),

@@ -29,9 +29,9 @@ pub enum BlockCode {
     RaptorQ,
     /// Raptor, RFC 5053: a few symbols more than `k` decode.
     Raptor,
-    /// LT with the robust soliton, [`lt::Parameters::robust`]: slightly more than `k` symbols decode.
+    /// LT with the robust soliton, [`lt::LtCode::robust`]: slightly more than `k` symbols decode.
     Lt,
-    /// LT over the symbols of a pre-code, [`lt::Parameters::precoded`]: `k` symbols and 1 % more decode where `k` is
+    /// LT over the symbols of a pre-code, [`lt::LtCode::precoded`]: `k` symbols and 1 % more decode where `k` is
     /// about 1000.
     PrecodedLt,
     /// Tornado: only exclusive ors, and a fixed number of repair symbols, which must exceed the losses by a few percent

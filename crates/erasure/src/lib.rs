@@ -82,11 +82,11 @@ pub trait Encoder: Send + Debug {
     fn write_repair(&mut self, source: &Block, esi: u32, out: &mut [u8]);
 
     /// Writes the repair symbols from `first` on to `out`, one after the other, as many as it holds: the same as
-    /// [`Encoder::repair`] for each of them, which takes much longer with some codes.
+    /// [`Encoder::write_repair`] for each of them, which takes much longer with some codes.
     ///
     /// # Panics
     ///
-    /// As [`Encoder::repair`], for each of the symbols.
+    /// As [`Encoder::write_repair`], for each of the symbols.
     fn repairs(&mut self, source: &Block, first: u32, out: &mut [u8]) {
         for (esi, out) in (first..).zip(out.chunks_mut(source.symbol_size())) {
             self.write_repair(source, esi, out);

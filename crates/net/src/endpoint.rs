@@ -55,7 +55,7 @@ impl Endpoint {
     /// network thread has ended.
     ///
     /// # Errors
-    /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::System`] if a thread
+    /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::OutOfResources`] if a thread
     /// or a descriptor cannot be created.
     pub fn bind(bind: &Bind, options: &EndpointOptions, until_end: impl Any + Send) -> Result<Self, NetError> {
         let socket = Socket::new(bind.open()?).map_err(NetError::system)?;
@@ -71,7 +71,7 @@ impl Endpoint {
     /// although there are none.
     ///
     /// # Errors
-    /// [`NetError::System`] if a thread cannot be spawned.
+    /// [`NetError::OutOfResources`] if a thread cannot be spawned.
     pub fn over_pipes(
         read: OwnedFd,
         write: OwnedFd,

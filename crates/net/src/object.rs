@@ -10,7 +10,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// Any error: it is reported as [`NetError::Storage`](crate::NetError::Storage) in an
-    /// [`Event::ObjectFailed`](crate::Event::Failed), and the object makes no progress beyond the block.
+    /// [`Event::ObjectFailed`](crate::Event::ObjectFailed), and the object makes no progress beyond the block.
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 }
 
@@ -21,7 +21,7 @@ pub trait Sink: Send + Sync {
     ///
     /// # Errors
     /// Any error: it is reported as [`NetError::Storage`](crate::NetError::Storage) in an
-    /// [`Event::ObjectFailed`](crate::Event::Failed), and the peer gets no more credit for the block.
+    /// [`Event::ObjectFailed`](crate::Event::ObjectFailed), and the peer gets no more credit for the block.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 

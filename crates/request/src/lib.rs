@@ -2,7 +2,7 @@
 //!
 //! These are plain values. The same ones travel from the command line, through ssh where the other end is on another
 //! machine, to the code that reads or writes trees of files. A [`SourceOptions`] says what is sent, a [`ReceiveRequest`] what a
-//! receiver may do, with the names that it [permits](Permitted) a sender to announce. Their JSON is part of the protocol
+//! receiver may do, with the names that it [permits](AllowedNames) a sender to announce. Their JSON is part of the protocol
 //! between releases.
 //!
 //! Nothing here looks at a disk or a network, so that a question about a request ("may this name come?", "where does it

@@ -54,13 +54,13 @@ pub struct SourceOptions {
     #[serde(skip)]
     pub outputs: Outputs,
     /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
-    /// ([`ReceiveRequest::confirms`](crate::ReceiveSpec::confirms)). An item that is a link to a file is then not followed,
+    /// ([`ReceiveRequest::confirms`](crate::ReceiveRequest::report_stored)). An item that is a link to a file is then not followed,
     /// but refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove_sources: bool,
 }
 
-/// [`SourceOptions::follow_ways`] of a request.
+/// [`SourceOptions::follow_parent_links`] of a request.
 const fn follow_ways() -> bool {
     true
 }

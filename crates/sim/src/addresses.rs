@@ -1,7 +1,7 @@
 //! Hosts that move: each has several addresses, one of which it sends from at a time, and an on-path attacker may send
 //! copies of observed packets from an address of its own.
 //!
-//! An address is a [`Door`]: a node that forwards packets sent to it while it is open. A host that moves sends from
+//! An address is a [`AddressForwarder`]: a node that forwards packets sent to it while it is open. A host that moves sends from
 //! another door; if the old one closes, it has left that network for good.
 
 use crate::host::{Host, HostConfig};

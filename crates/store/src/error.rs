@@ -87,7 +87,7 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveSpec::within), because a symbolic link leads
+    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveRequest::within), because a symbolic link leads
     /// out of it.
     #[error("{} leads out of the folder that this login is limited to", path.display())]
     TargetOutside {

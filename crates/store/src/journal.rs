@@ -58,7 +58,7 @@ struct JournalTail {
     file: Option<Arc<File>>,
     /// Number of records.
     count: u64,
-    /// See [`Journal::distrust`].
+    /// See [`Journal::invalidate`].
     distrusted: bool,
 }
 
@@ -94,7 +94,7 @@ impl Journal {
     /// Appends records.
     ///
     /// # Errors
-    /// An I/O error, now or earlier: see [`Journal::distrust`].
+    /// An I/O error, now or earlier: see [`Journal::invalidate`].
     pub(super) fn append(&self, records: &[Record]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -130,7 +130,7 @@ impl Journal {
     /// Checks that the journal has not been distrusted.
     ///
     /// # Errors
-    /// After [`Journal::distrust`].
+    /// After [`Journal::invalidate`].
     pub(super) fn check(&self) -> io::Result<()> {
         self.written().check()
     }

@@ -162,7 +162,7 @@ pub struct Roots {
     /// Items without a name whose contents are known in advance.
     listed: Vec<usize>,
     pub(super) links: LinkPolicy,
-    /// See [`SourceOptions::follow_ways`]; only with a list.
+    /// See [`SourceOptions::follow_parent_links`]; only with a list.
     pub(super) follow_ways: bool,
     top: Option<Status>,
     /// Number of items that are symbolic links and were followed.

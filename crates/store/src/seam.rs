@@ -25,7 +25,7 @@ use crate::messages::{
 
 /// Where a tree comes from: it is listed batch by batch, read, and perhaps removed.
 ///
-/// A source is made with its items and its [`SourceOptions`](request::ScanOptions), and refuses then what it cannot do of
+/// A source is made with its items and its [`SourceOptions`](request::SourceOptions), and refuses then what it cannot do of
 /// those ([`FilesError::NotSupported`]).
 pub trait TreeSource: fmt::Debug + Send + Sync {
     /// Returns the identity of this source: the same for the same items under the same names, with the same filter.
@@ -111,7 +111,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
 
     /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what
     /// of its files is held. What is held is not wanted; more may be wanted than is missing. When the batch's manifest is
-    /// complete [`TreeTarget::settle`] may have work: empty files need no block. In a dry run what is wanted is told, and
+    /// complete [`TreeTarget::publish_ready`] may have work: empty files need no block. In a dry run what is wanted is told, and
     /// nothing may be written of it.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::Protocol`]; a failure of the store.
     fn void(&self, void: &Void) -> Result<Option<Vec<u8>>, FilesError>;
 
-    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`TreeTarget::settle`] has
+    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`TreeTarget::publish_ready`] has
     /// work.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// Makes durable all that counts as received. To be called when the program is told to end, from any thread.
     ///
     /// # Errors
-    /// As [`TreeTarget::settle`]'s.
+    /// As [`TreeTarget::publish_ready`]'s.
     fn flush(&self) -> Result<(), FilesError>;
 
     /// Makes what takes long end soon, with [`FilesError::Over`]. May be called from any thread, at any time;
@@ -246,7 +246,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     fn take_notices(&self) -> Vec<Notice>;
 
     /// What is durable under its final name since the last call, if the request asks for that
-    /// ([`ReceiveRequest::confirms`]): batches, each with its entries in ascending order.
+    /// ([`ReceiveRequest::report_stored`]): batches, each with its entries in ascending order.
     fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)>;
 
     /// Returns the name of the file that was written last, below the target.

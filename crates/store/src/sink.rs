@@ -249,7 +249,7 @@ impl FileSink {
     }
 
     /// What is durable under its final name since the last call, if the request asks for that
-    /// ([`ReceiveRequest::confirms`]): batches, each with its entries in ascending order. Each batch comes once, by
+    /// ([`ReceiveRequest::report_stored`]): batches, each with its entries in ascending order. Each batch comes once, by
     /// [`FileSink::settle`], and those with hard links once more, by [`FileSink::finish`].
     #[must_use]
     pub fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {

@@ -5,7 +5,7 @@
 //!
 //! - An [`Endpoint`] is one socket's worth of connections: it knows keys and connection ids, opens connections and
 //!   accepts them.
-//! - A [`Connection`] carries objects, streams and a control stream. It is polled for [`Event`]s, [`Request`]s and
+//! - A [`Connection`] carries objects, streams and a control stream. It is polled for [`Event`]s, [`WorkRequest`]s and
 //!   datagrams ([`Batch`]).
 //! - A [`Profile`] names every choice the engine makes when it sends: code, schedule, congestion control, loss
 //!   detection, feedback. [`profile`] is the place to start reading.

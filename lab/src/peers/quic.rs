@@ -46,7 +46,7 @@ pub enum Congestion {
 
 /// Most bytes in flight: no path of the lab holds more.
 const WINDOW: u32 = 64 << 20;
-/// Requested from the kernel, which grants what it allows.
+/// RequestedItems from the kernel, which grants what it allows.
 const SOCKET_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 1 << 20;
 /// The name in the certificate.

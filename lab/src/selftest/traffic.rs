@@ -14,7 +14,7 @@ use crate::testbed::Host;
 
 /// IPv4 and UDP header.
 pub(super) const HEADERS: usize = 28;
-/// Requested size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
+/// RequestedItems size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// A receiver that receives nothing for this long has received all.
 const SILENCE: Duration = Duration::from_millis(500);

@@ -52,7 +52,7 @@ impl RemoteAnswer {
     }
 }
 
-/// Parses a line that [`Answer::to_text`] wrote. Unknown words are ignored.
+/// Parses a line that [`RemoteAnswer::to_text`] wrote. Unknown words are ignored.
 ///
 /// # Errors
 /// The error that the other side reports, or a damaged ticket.

@@ -18,9 +18,9 @@ use crate::transfer::{Progress, Summary, TransferEvent};
 
 /// Datagrams between the sender and the receiver, as over a pipe; an empty frame is their end.
 const DATA: u8 = 0;
-/// A [`Report`], as JSON.
+/// A [`RelayEvent`], as JSON.
 const REPORT: u8 = 1;
-/// An [`Order`], as JSON.
+/// An [`RelayCommand`], as JSON.
 const ORDER: u8 = 2;
 
 /// Maximum length of the data in a frame, in bytes.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::lossy;
 
-/// Why a limited login ([`Limit`](super::Limit)) refuses a request.
+/// Why a limited login ([`Limit`](super::KeyRestriction)) refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Limited {

@@ -102,7 +102,7 @@ impl Only {
     /// Checks whether the login may run the task at all.
     ///
     /// # Errors
-    /// [`Error::Limited`] if not.
+    /// [`Error::KeyRestricted`] if not.
     pub(super) fn permits(&self, task: &RemoteTask) -> Result<(), Error> {
         self.access.permits(task, geteuid().is_root())
     }
@@ -119,7 +119,7 @@ impl Only {
     /// last component.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], or [`Error::Limited`] if the path leads outside.
+    /// [`FilesError::SourceAbsent`], or [`Error::KeyRestricted`] if the path leads outside.
     pub(super) fn sources(&self, path: &Path, reading: LinkHandling) -> Result<Vec<RestrictedItem>, Error> {
         let inside = self.inside(path)?;
         let last = last_name(&inside);
@@ -178,7 +178,7 @@ impl Only {
     /// to it.
     ///
     /// # Errors
-    /// [`Error::Limited`] if the target is outside, [`Error::Files`] if its parent folder does not exist.
+    /// [`Error::KeyRestricted`] if the target is outside, [`Error::Files`] if its parent folder does not exist.
     pub(super) fn enter(&self, target: &Path) -> Result<PathBuf, Error> {
         let inside = self.inside(target)?;
         let (parent, mut name) = match self.find(target, &inside) {
@@ -204,7 +204,7 @@ impl Only {
     /// Opens an existing folder, whose disk is to be measured.
     ///
     /// # Errors
-    /// [`Error::Limited`] if it is outside, [`FilesError::SourceAbsent`].
+    /// [`Error::KeyRestricted`] if it is outside, [`FilesError::SourceAbsent`].
     pub(super) fn measured(&self, folder: &Path) -> Result<(PathBuf, OwnedFd), Error> {
         let folder = self.open_folder(folder, &self.inside(folder)?)?;
         Ok((anchor(&folder, b"."), folder))

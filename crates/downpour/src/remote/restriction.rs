@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 pub enum Restriction {
     /// Nothing is deleted where the source is empty.
     EmptySource,
-    /// [`ReceiveRequest::max_delete`](crate::files::ReceiveSpec::max_delete).
+    /// [`ReceiveRequest::max_delete`](crate::files::ReceiveRequest::max_delete).
     MaxDelete,
-    /// [`ReceiveRequest::safe_links`](crate::files::ReceiveSpec::safe_links).
+    /// [`ReceiveRequest::safe_links`](crate::files::ReceiveRequest::safe_links).
     SafeLinks,
-    /// [`ReceiveRequest::one_file_system`](crate::files::ReceiveSpec::one_file_system), and that of a sender's scan.
+    /// [`ReceiveRequest::one_file_system`](crate::files::ReceiveRequest::one_file_system), and that of a sender's scan.
     OneFileSystem,
-    /// [`ReceiveRequest::preserve`](crate::files::ReceiveSpec::preserve), and that of a sender's scan.
+    /// [`ReceiveRequest::preserve`](crate::files::ReceiveRequest::preserve), and that of a sender's scan.
     Preserve,
-    /// [`ReceiveRequest::permitted`](crate::files::ReceiveSpec::permitted) and [`RequestedItems::directory_if`](crate::files::Requested::directory_if), of a receiver to
+    /// [`ReceiveRequest::permitted`](crate::files::ReceiveRequest::permitted) and [`RequestedItems::directory_if`](crate::files::RequestedItems::directory_if), of a receiver to
     /// which a third machine sends.
     Permitted,
-    /// [`ReceiveRequest::confirms`](crate::files::ReceiveSpec::confirms), and that a sender removes what is confirmed.
+    /// [`ReceiveRequest::confirms`](crate::files::ReceiveRequest::report_stored), and that a sender removes what is confirmed.
     RemoveSources,
-    /// [`ReceiveRequest::backup`](crate::files::ReceiveSpec::backup).
+    /// [`ReceiveRequest::backup`](crate::files::ReceiveRequest::backup).
     Backup,
     /// A path in the home of a user who is named, as in `~user/x`.
     Homes,

@@ -150,7 +150,7 @@ impl Access {
     /// Checks that a login with this access may have a task run, which for root is more dangerous.
     ///
     /// # Errors
-    /// [`Error::Limited`] if not.
+    /// [`Error::KeyRestricted`] if not.
     pub(super) fn permits(self, task: &RemoteTask, is_root: bool) -> Result<(), Error> {
         let refused = Deed::of(task).into_iter().find_map(|deed| self.refusal(deed, is_root));
         refused.map_or(Ok(()), |why| Err(Error::KeyRestricted(why)))

@@ -21,7 +21,7 @@ pub struct ConnectionFigures {
     pub loss: Option<f64>,
     /// Datagrams dropped for any reason: unknown connections, corruption, replay.
     pub refused: u64,
-    /// The same by reason, as [`net::Refused::by_reason`] names them; empty from a release that does not tell.
+    /// The same by reason, as [`net::RejectedDatagrams::by_reason`] names them; empty from a release that does not tell.
     #[serde(default)]
     pub refused_for: BTreeMap<String, u64>,
     /// At a sender with a configured rate, which says nothing of what the path carries: the shortest possible time at

@@ -74,7 +74,7 @@ pub enum Rendezvous {
     Listen(ListenOptions),
 }
 
-/// Sends files, folders and links. Bare paths are sent as they are found: see [`SourceOptions`](crate::files::ScanOptions).
+/// Sends files, folders and links. Bare paths are sent as they are found: see [`SourceOptions`](crate::files::SourceOptions).
 ///
 /// # Errors
 /// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.

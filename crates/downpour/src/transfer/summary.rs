@@ -67,12 +67,12 @@ pub struct NameCounts {
     /// Names of the target that were deleted, or would be.
     pub deleted: u64,
     /// Names that were removed from the source, or would be
-    /// ([`SourceOptions::remove_sources`](crate::files::ScanOptions::remove_sources)).
+    /// ([`SourceOptions::remove_sources`](crate::files::SourceOptions::remove_sources)).
     pub removed: u64,
     /// Links among the sources that were followed: see
-    /// [`SourceOptions::follow_items`](crate::files::ScanOptions::follow_items).
+    /// [`SourceOptions::follow_items`](crate::files::SourceOptions::follow_items).
     pub links_followed: u64,
-    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::Links::Skip)), or because they
+    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::LinkPolicy::Skip)), or because they
     /// lead out of the target.
     #[serde(rename = "links_left_out")]
     pub links_skipped: u64,

@@ -1,7 +1,7 @@
 //! What stands at the beginning of a tunnel's streams.
 //!
-//! Whoever wants a connection opens a stream in both directions that begins with a [`Wish`]; the bytes of its program follow
-//! at once. What comes back begins with an [`Answer`].
+//! Whoever wants a connection opens a stream in both directions that begins with a [`ConnectRequest`]; the bytes of its program follow
+//! at once. What comes back begins with an [`ConnectReply`].
 
 use std::ffi::OsStr;
 use std::io;

@@ -27,7 +27,7 @@ pub(crate) const SYMBOL_LIMIT: u32 = 1 << 24;
 /// The seed of the codes that have a number on the wire: "downpour" in ASCII.
 const SEED: u64 = 0x646f_776e_706f_7572;
 
-/// Degrees of [`Parameters::precoded`] and their weights, of 1000.
+/// Degrees of [`LtCode::precoded`] and their weights, of 1000.
 ///
 /// The degrees are those of RFC 5053. Fewer of them are 2: encoding symbols of degree 2 that form a cycle are linearly
 /// dependent, and with its weights, 460 of 1000, this happens in every other block. More are 40: decoding fails mostly
@@ -57,7 +57,7 @@ pub enum Parities {
     AtLeast(u32),
 }
 
-/// Returns the probability that `k + extra` repair symbols of [`Parameters::robust`] do not decode, from trials with k
+/// Returns the probability that `k + extra` repair symbols of [`LtCode::robust`] do not decode, from trials with k
 /// = 1 to 30,000: because of too few independent equations, or because of a source symbol that is in none, which more
 /// symbols repair slowly, since each contains it with probability ln(k / delta) / k.
 pub(crate) fn robust_failure(k: u32, extra: u32) -> f64 {
@@ -67,7 +67,7 @@ pub(crate) fn robust_failure(k: u32, extra: u32) -> f64 {
     (dependent + uncovered).min(1.0)
 }
 
-/// Returns the probability that `k + extra` repair symbols of [`Parameters::precoded`] do not decode, from trials with
+/// Returns the probability that `k + extra` repair symbols of [`LtCode::precoded`] do not decode, from trials with
 /// k = 1 to 30,000.
 pub(crate) fn precoded_failure(k: u32, extra: u32) -> f64 {
     let (large, extra) = (f64::from(k) / 1000.0, f64::from(extra));
@@ -131,11 +131,11 @@ impl LtCode {
     ///
     /// # Errors
     ///
-    /// As [`Parameters::encoder`].
+    /// As [`LtCode::encoder`].
     ///
     /// # Panics
     ///
-    /// As [`Parameters::encoder`].
+    /// As [`LtCode::encoder`].
     pub fn decoder(&self, k: u32, symbol_size: usize) -> Result<Box<dyn crate::Decoder>, CodeError> {
         BlockCode::Lt.check(k, symbol_size)?;
         Ok(Box::new(inactivation::Decoder::new(LtSystem::new(self.clone(), k), symbol_size, SYMBOL_LIMIT)))

@@ -78,7 +78,7 @@ impl WindowDecoder {
     }
 
     /// Handles an arrived source symbol. Known ones, those that are too old and those of another size are
-    /// [`Progress::Redundant`]; otherwise as [`Decoder::repair`].
+    /// [`Progress::Redundant`]; otherwise as [`WindowDecoder::repair`].
     pub fn source(&mut self, id: u64, symbol: &[u8]) -> Progress {
         if symbol.len() != self.symbol_size || id < self.low || id == u64::MAX {
             return Progress::Redundant;
@@ -93,7 +93,7 @@ impl WindowDecoder {
         self.gather()
     }
 
-    /// Handles an arrived repair symbol. [`Progress::Ready`]: [`Decoder::next_recovered`] may return a symbol.
+    /// Handles an arrived repair symbol. [`Progress::Ready`]: [`WindowDecoder::next_recovered`] may return a symbol.
     ///
     /// [`Progress::Redundant`] are symbols that are linearly dependent or of another size, whose window is empty, larger
     /// than the decoder's, or begins with a dropped symbol, and those for which there is no room.

@@ -6,7 +6,7 @@ use super::TornadoCode;
 use super::cascade::MOST_IN_END;
 
 /// The check symbols' share of all symbols, in 128ths: 1 to 64. The actual share of a code is slightly larger, see
-/// [`TornadoCode::symbol_limit`](super::Design::symbol_limit).
+/// [`TornadoCode::symbol_limit`](super::TornadoCode::symbol_limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckShare(u8);
 

@@ -22,7 +22,7 @@ const BUFFERS: usize = 16;
 /// Size of a buffer in bytes: the kernel coalesces at most this many bytes of equal-sized datagrams.
 const BUFFER_SIZE: usize = 1 << 16;
 
-/// Requested size of the kernel's queues in bytes, in both directions: 8 ms at 8 Gbit/s, the delay to expect on a busy
+/// RequestedItems size of the kernel's queues in bytes, in both directions: 8 ms at 8 Gbit/s, the delay to expect on a busy
 /// core. The same on any path, since a queue takes only the memory of what waits in it (docs/design/flow-control.md).
 pub(crate) const KERNEL_BUFFER: usize = 8 << 20;
 

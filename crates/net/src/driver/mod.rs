@@ -74,7 +74,7 @@ impl EngineClock {
 /// Starts the network thread and its workers. `until_end` is dropped when it has ended.
 ///
 /// # Errors
-/// [`NetError::System`].
+/// [`NetError::OutOfResources`].
 pub(crate) fn start(
     carrier: Carrier,
     clock: EngineClock,

@@ -29,7 +29,7 @@ const HASH_BUFFER: usize = 1 << 20;
 pub(super) struct Looker {
     filter: Arc<Filter>,
     links: LinkPolicy,
-    /// See [`SourceOptions::follow_ways`].
+    /// See [`SourceOptions::follow_parent_links`].
     follow_ways: bool,
     /// `None` unless hard links are sent as such.
     hard_links: Option<HardLinks>,

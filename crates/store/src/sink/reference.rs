@@ -1,4 +1,4 @@
-//! Files that another tree has unchanged: they become names of the files there ([`ReceiveRequest::link_dest`](request::ReceiveSpec::link_dest)).
+//! Files that another tree has unchanged: they become names of the files there ([`ReceiveRequest::link_dest`](request::ReceiveRequest::link_dest)).
 
 use std::io;
 

@@ -31,7 +31,7 @@ pub struct ReceiveOutcome {
     pub unchanged: u64,
     /// Bytes among `bytes` that were present before, in whole or partial files.
     pub present: u64,
-    /// Bytes kept from an earlier run without a check ([`ReceiveRequest::trust_staging`](crate::ReceiveSpec)).
+    /// Bytes kept from an earlier run without a check ([`ReceiveRequest::trust_staging`](crate::ReceiveRequest)).
     pub unchecked: u64,
     /// Bytes kept from an earlier run that had changed since, and were received again.
     pub altered: u64,
@@ -54,7 +54,7 @@ pub struct ReceiveOutcome {
     /// Symbolic links that the sender skipped because its user wanted it so.
     pub links_left_out: u64,
     /// Symbolic links that were left out because they point out of the copied tree
-    /// ([`ReceiveRequest::safe_links`](crate::ReceiveSpec)).
+    /// ([`ReceiveRequest::safe_links`](crate::ReceiveRequest)).
     pub unsafe_links: u64,
     /// The staging directory, if it could not be removed.
     pub staging_left: Option<StagingLeft>,

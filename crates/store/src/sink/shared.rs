@@ -21,13 +21,13 @@ use super::target::{TargetDirectory, open_references, open_target, sent_as};
 use super::usable::{check_usable, holds_staging};
 use crate::messages::{Entry, EntryKind, NoticeKind, SourceId};
 
-/// State shared by the parts of a sink. Every change of the target goes through its [`Place`], which follows the spec.
+/// State shared by the parts of a sink. Every change of the target goes through its [`TargetDirectory`], which follows the spec.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) spec: Arc<ReceiveRequest>,
     pub(super) modes: ModeRule,
     pub(super) extras: ExtraRule,
-    /// See [`FileSink::may_hold_some`](super::FileSink::may_hold_some).
+    /// See [`FileSink::may_hold_some`](super::FileSink::may_have_data).
     pub(super) may_hold_some: bool,
     pub(super) report: Arc<ReceiveLog>,
     /// What is in place and not told yet.

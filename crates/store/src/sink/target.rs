@@ -163,7 +163,7 @@ impl TargetDirectory {
         }
     }
 
-    /// Same as [`Place::put`], where `path` is on another file system.
+    /// Same as [`TargetDirectory::publish`], where `path` is on another file system.
     fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
         let (folder, _) = self.target.parent(path)?;
         let carried = TempCopy::new(&self.staging.dir, name, &folder.fd, ExtraRule::new(self.spec.preserve))?;
@@ -410,7 +410,7 @@ impl Clearing<'_> {
         first.map_or(Ok(gone), Err)
     }
 
-    /// Reports what [`Place::clear_the_way`] would delete; returns whether the way would be clear.
+    /// Reports what [`TargetDirectory::clear_the_way`] would delete; returns whether the way would be clear.
     pub(super) fn foresee(&self, path: &[u8]) -> io::Result<bool> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(true);

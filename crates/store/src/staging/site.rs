@@ -28,7 +28,7 @@ impl Site {
     /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere if the target is
     /// append-only and that is on the same file system, or if it cannot be written and has folders, since no name could
     /// be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With `within`
-    /// ([`ReceiveRequest::within`](crate::ReceiveSpec::within)), nothing is staged elsewhere, and the transfer fails
+    /// ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged elsewhere, and the transfer fails
     /// as it does in any directory that cannot be written.
     ///
     /// # Errors

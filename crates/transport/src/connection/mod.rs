@@ -344,7 +344,7 @@ impl Connection {
     }
 
     /// Notes that the program has nothing left to send or to learn, and only waits for the peer to close. The peer is
-    /// then asked after two round trips of silence, and [`Connection::hint_unreachable`] is believed sooner.
+    /// then asked after two round trips of silence, and [`Connection::on_port_unreachable`] is believed sooner.
     pub const fn expect_close(&mut self) {
         self.liveness.expect_close();
     }
@@ -474,7 +474,7 @@ impl Connection {
     }
 
     /// Iterates over what has arrived of an object of the peer: the blocks that are neither complete nor being decoded, in
-    /// order. Those are the program's to write ([`Request::Write`]).
+    /// order. Those are the program's to write ([`WorkRequest::Write`]).
     pub fn partial_blocks(&self, flow: FlowId) -> impl Iterator<Item = PartialBlock<'_>> {
         self.recv_flows.partial_blocks(flow)
     }

@@ -63,7 +63,7 @@ pub struct ConnectionStats {
     pub timers: TimerStats,
     /// The limit that keeps data from being sent faster.
     pub limited_by: SendLimit,
-    /// Whether the bound on memory ([`ConnectionConfig::most_symbols`](super::Limits::most_symbols)) keeps this side from sending,
+    /// Whether the bound on memory ([`ConnectionConfig::most_symbols`](super::ConnectionConfig::most_symbols)) keeps this side from sending,
     /// since it may open no more blocks, or from granting as much credit as the path needs.
     pub memory_binds: bool,
 }
@@ -163,7 +163,7 @@ pub struct CongestionStats {
     pub constraint: RateConstraint,
     /// What the controller believes of the path, if it has beliefs.
     pub controller: Option<ControllerState>,
-    /// What the next connection to the same address may begin with ([`super::Connection::recall`]).
+    /// What the next connection to the same address may begin with ([`super::Connection::restore_path`]).
     pub memory: Option<SavedPath>,
 }
 

@@ -346,7 +346,7 @@ impl Endpoint {
         Ok(packet)
     }
 
-    /// Handles the network's report that nothing listens at `remote`; see [`Connection::hint_unreachable`]. Returns
+    /// Handles the network's report that nothing listens at `remote`; see [`Connection::on_port_unreachable`]. Returns
     /// false when no connection has its peer there.
     pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let mut any = false;

@@ -66,9 +66,9 @@ pub enum WorkRequest {
         /// The block.
         data: Arc<Block>,
     },
-    /// Make repair symbols: pure computation, [`Request::run_pure`].
+    /// Make repair symbols: pure computation, [`WorkRequest::run_pure`].
     Encode(EncodeJob),
-    /// Recover the missing symbols of a block: pure computation, [`Request::run_pure`].
+    /// Recover the missing symbols of a block: pure computation, [`WorkRequest::run_pure`].
     Decode(DecodeJob),
 }
 
@@ -108,7 +108,7 @@ impl WorkRequest {
     /// Runs a request that is pure computation, and returns one that needs the caller's storage.
     ///
     /// # Errors
-    /// `Err` holds the request when it is not [`Request::Encode`] or [`Request::Decode`].
+    /// `Err` holds the request when it is not [`WorkRequest::Encode`] or [`WorkRequest::Decode`].
     pub fn run_pure(self) -> Result<WorkReply, Self> {
         match self {
             Self::Encode(job) => Ok(job.run()),

@@ -1,7 +1,7 @@
 //! Loss detection and congestion control: sent packets, ack processing, round-trip time, loss estimate, ECN,
 //! controllers and the pacer.
 //!
-//! [`Recovery`] belongs to one path. It decides how much may be sent ([`Recovery::admit`]), records what was sent, and
+//! [`Recovery`] belongs to one path. It decides how much may be sent ([`Recovery::send_allowance`]), records what was sent, and
 //! turns feedback and timeouts, whatever their form, into one [`Report`]. It carries the [`Content`] of packets without
 //! interpreting it; only whether it is symbols matters, since feedback in order names nothing else.
 

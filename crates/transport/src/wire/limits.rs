@@ -89,5 +89,5 @@ pub const MIN_HEARTBEAT: Duration = Duration::from_millis(1);
 /// Longest [`Heartbeat`](super::Heartbeat): a longer one would outlive the connection.
 pub const MAX_HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Largest factor by which [`PacketCountTiming`](super::Counting) stretches its interval.
+/// Largest factor by which [`PacketCountTiming`](super::PacketCountTiming) stretches its interval.
 pub const MAX_COUNTING_FACTOR: u8 = 16;

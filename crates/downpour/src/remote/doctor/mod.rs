@@ -153,7 +153,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    /// Sends an event; does nothing if the program has dropped its [`Examination`].
+    /// Sends an event; does nothing if the program has dropped its [`RunningDoctor`].
     fn tell(&self, event: DoctorEvent) {
         let _ = self.events.blocking_send(event);
     }

@@ -59,7 +59,7 @@ impl Peer {
     /// Returns the authenticated peer of a side with this role, which has sent these application bytes.
     ///
     /// # Errors
-    /// [`Error::WrongRole`], [`Error::Version`].
+    /// [`Error::WrongRole`], [`Error::VersionMismatch`].
     pub(super) fn new(address: SocketAddr, application: &[u8], role: Role) -> Result<Self, Error> {
         // Later releases may say more.
         match *application {

@@ -136,7 +136,7 @@ impl SendFlows {
         self.objects.served.iter().rposition(|first| self.has_source_of(*first))
     }
 
-    /// Returns the next symbol by the flows' schedules, in the order that [`SendOrder`](super::turns::Turns) gives. Work to be
+    /// Returns the next symbol by the flows' schedules, in the order that [`SendOrder`](super::send_order::SendOrder) gives. Work to be
     /// done first goes to `requests`.
     pub(in super::super) fn next_symbol(
         &mut self,

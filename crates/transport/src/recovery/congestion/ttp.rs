@@ -52,7 +52,7 @@ impl Settings for TtpConfig {
 }
 
 /// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), here by at most 16
-/// ([`PacketCountTiming::factor`](crate::wire::Counting)). The window must allow for it.
+/// ([`PacketCountTiming::factor`](crate::wire::PacketCountTiming)). The window must allow for it.
 const RAREST_FEEDBACK: u64 = 16;
 
 /// The losses, and the last burst of them.
