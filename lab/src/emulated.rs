@@ -31,11 +31,11 @@ pub enum EmulationError {
 }
 
 impl EmulatedNetwork {
-    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::space::keep`] when its one
+    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::testbed::keep`] when its one
     /// argument is `keep-host`.
     ///
     /// # Errors
-    /// A kernel that does not let this process make namespaces: see [`crate::space::acquire`].
+    /// A kernel that does not let this process make namespaces: see [`crate::testbed::acquire`].
     pub fn start(layout: Layout, keeper: &Path) -> Result<Self, EmulationError> {
         let Layout { hosts, pairs, links, fabric, nodes, delays, cables: kind } = layout;
         let (space, cables) = Testbed::new(&hosts, &pairs, kind, keeper)?;

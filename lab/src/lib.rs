@@ -1,6 +1,6 @@
 //! The lab: emulated links that real programs run over, and fair comparisons between them.
 //!
-//! - A single run: [`space`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between
+//! - A single run: [`testbed`] makes hosts out of network nametestbeds, [`emulator`] runs a model of the network between
 //!   them in real time, [`emulated`] combines both, and [`verdict`] says whether the run shows what the model says.
 //!   [`link`] is its command.
 //! - Comparisons: [`plan`] says what is measured, [`peers`] transfer files between hosts with the programs under test or

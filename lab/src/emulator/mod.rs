@@ -2,7 +2,7 @@
 //!
 //! A packet's arrival is when the kernel took it, not when the thread saw it, and everything after that happens in the
 //! model's time. So a stall of the thread shorter than the delay of the link changes nothing; a longer one makes
-//! packets late, which [`Report::lateness`] shows. Fast cables have no such stamps: [`Report::unseen`] bounds the error
+//! packets late, which [`EmulatorReport::lateness`] shows. Fast cables have no such stamps: [`EmulatorReport::unseen`] bounds the error
 //! of arrivals. Large pieces that arrive through them are taken apart into the packets of the wire, each of which
 //! passes the model by itself ([`segments`]).
 

@@ -11,7 +11,7 @@ use xtask::failure::Failure;
 
 /// Block sizes of RaptorQ, and how many times as many trials each has.
 const RAPTORQ: [(u32, u64); 3] = [(10, 3), (100, 3), (1000, 1)];
-/// Shares of failures that the design allows with 0, 1 and 2 symbols beyond k: those of [`BlockCode::failure`].
+/// Shares of failures that the design allows with 0, 1 and 2 symbols beyond k: those of [`BlockCode::failure_probability`].
 const LIMITS: [f64; 3] = [1e-2, 1e-4, 1e-6];
 /// Trials that such a limit takes: what fewer do not rule out is not met yet. Of 1000 symbols nobody asks for that many
 /// with 2.
