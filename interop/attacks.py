@@ -15,7 +15,7 @@ from interop import ticket
 from interop.connection import PING, VIOLATION, Closed
 from interop.crypto import blake3
 from interop.incoming import IncomingObject
-from interop.messages import FILE, FOLDER, HARD_LINK, SYMLINK, entry, read_ranges
+from interop.messages import FILE, DIRECTORY, HARD_LINK, SYMLINK, entry, read_ranges
 from interop.receiving import Receiver
 from interop.session import Session, TimedOut
 
@@ -82,8 +82,8 @@ def file(path: str, content: bytes, mode: int = 0o644) -> Tuple[Record, bytes]:
     return entry(FILE, path.encode("utf-8", "surrogateescape"), mode, size=len(content)), content
 
 
-def folder(path: str) -> Tuple[Record, bytes]:
-    return entry(FOLDER, path.encode(), 0o755), b""
+def directory(path: str) -> Tuple[Record, bytes]:
+    return entry(DIRECTORY, path.encode(), 0o755), b""
 
 
 def announce(session: Session, items: List[Tuple[Record, bytes]], batch: int = 0) -> None:
@@ -122,14 +122,14 @@ def transfer(session: Session, items: List[Tuple[Record, bytes]]) -> str:
 
 @by_sender
 def unannounced_parent(session: Session) -> str:
-    """A file in a folder that exists at the receiver and was not announced: `recv` promises to replace nothing."""
+    """A file in a directory that exists at the receiver and was not announced: `recv` promises to replace nothing."""
     return transfer(session, [file("photo.jpg", PHOTO), file(".ssh/authorized_keys", PLANTED)])
 
 
 @by_sender
 def announced_parent(session: Session) -> str:
-    """The same with the folder: whether it exists is still for the receiver to check."""
-    return transfer(session, [file("photo.jpg", PHOTO), folder(".ssh"), file(".ssh/authorized_keys", PLANTED)])
+    """The same with the directory: whether it exists is still for the receiver to check."""
+    return transfer(session, [file("photo.jpg", PHOTO), directory(".ssh"), file(".ssh/authorized_keys", PLANTED)])
 
 
 @by_sender
@@ -186,9 +186,9 @@ def links_out(session: Session) -> str:
 
 @by_sender
 def links_out_absolute(session: Session) -> str:
-    """A symbolic link to `/tmp/elsewhere`, then a folder of the same name and a file in it."""
+    """A symbolic link to `/tmp/elsewhere`, then a directory of the same name and a file in it."""
     link = entry(SYMLINK, b"x", 0o777, target=b"/tmp/elsewhere"), b""
-    return transfer(session, [link, folder("x"), file("x/y", PLANTED)])
+    return transfer(session, [link, directory("x"), file("x/y", PLANTED)])
 
 
 @by_sender
@@ -207,18 +207,18 @@ def _path(name: str, path: str, words: str) -> None:
 
 
 _path("path_parent", "../planted", "A path that climbs out.")
-_path("path_parent_inside", "folder/../../planted", "A path that climbs out after a folder.")
+_path("path_parent_inside", "directory/../../planted", "A path that climbs out after a directory.")
 _path("path_absolute", "/tmp/planted", "An absolute path.")
-_path("path_empty_component", "folder//planted", "A path with an empty component.")
+_path("path_empty_component", "directory//planted", "A path with an empty component.")
 _path("path_dot", "./planted", "A path with a component that is a dot.")
-_path("path_slash_at_end", "planted/", "A file whose path ends as a folder's may.")
+_path("path_slash_at_end", "planted/", "A file whose path ends as a directory's may.")
 _path("path_nul", "planted\0.jpg", "A path that C code would cut off.")
 _path("path_empty", "", "A path without a name.")
 _path("path_long_name", "n" * 4096, "A component that is longer than any file system takes.")
-_path("path_deep", "/".join("d" * 2048), "Two thousand folders that were not announced.")
+_path("path_deep", "/".join("d" * 2048), "Two thousand directories that were not announced.")
 _path("path_too_long", "p" * 5000, "A path beyond the limit of the layout.")
 _path("path_control", "photo\u001b[2K\r.jpg", "A name that changes what a terminal shows.")
-_path("path_staging", ".downpour-00000000/planted", "A name like that of the receiver's own staging folder.")
+_path("path_staging", ".downpour-00000000/planted", "A name like that of the receiver's own staging directory.")
 
 
 # --- Content that is not what was said -----------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def duplicate_name(session: Session) -> str:
 
 @by_sender
 def through_file(session: Session) -> str:
-    """A file, then another one beneath it as if it were a folder."""
+    """A file, then another one beneath it as if it were a directory."""
     return transfer(session, [file("photo.jpg", PHOTO), file("photo.jpg/planted", PLANTED)])
 
 

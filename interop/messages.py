@@ -25,7 +25,7 @@ MAX_LENGTH = 1 << 20
 SENDS, RECEIVES = 1, 2
 APPLICATION_VERSION = 2
 
-FILE, FOLDER, SYMLINK, HARD_LINK, HASHED_FILE = 1, 2, 3, 4, 5
+FILE, DIRECTORY, SYMLINK, HARD_LINK, HASHED_FILE = 1, 2, 3, 4, 5
 
 
 def _a_file(entry: Record) -> bool:
@@ -33,7 +33,7 @@ def _a_file(entry: Record) -> bool:
 
 
 ENTRY: Layout = [
-    ("kind", one_of(1, FILE, FOLDER, SYMLINK, HARD_LINK, HASHED_FILE)),
+    ("kind", one_of(1, FILE, DIRECTORY, SYMLINK, HARD_LINK, HASHED_FILE)),
     ("mode", number(2, most=0o7777)),
     ("seconds", number(8)),
     ("nanoseconds", number(4, most=10**9 - 1)),

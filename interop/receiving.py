@@ -7,7 +7,7 @@ from layout import Record, require
 
 from interop.connection import Closed
 from interop.crypto import blake3
-from interop.messages import FILE, FOLDER, HARD_LINK, HASHED_FILE, SYMLINK, read_entries
+from interop.messages import FILE, DIRECTORY, HARD_LINK, HASHED_FILE, SYMLINK, read_entries
 from interop.session import Session
 
 FILES = (FILE, HASHED_FILE)
@@ -65,11 +65,11 @@ class Receiver(Session):
         return found.content
 
 
-def receive_files(session: Receiver, folder: str) -> Record:
-    """A whole transfer into a folder that exists. Returns the end message."""
+def receive_files(session: Receiver, directory: str) -> Record:
+    """A whole transfer into a directory that exists. Returns the end message."""
     end = session.wait(lambda: session.over)
     total = files = 0
-    folders: List[Record] = []
+    directories: List[Record] = []
     for number, batch in session.batches.items():
         data = session.wait(lambda: _boxed(session.content(number)))[0]  # noqa: B023
         require(sum(one["size"] for one in batch.entries if one["kind"] in FILES) == batch.length, "sizes of a batch")
@@ -78,15 +78,15 @@ def receive_files(session: Receiver, folder: str) -> Record:
             content = data[at : at + (entry["size"] or 0)]
             at += len(content)
             if index not in batch.void:
-                place(folder, entry, content)
+                place(directory, entry, content)
                 files += entry["kind"] in FILES
-                folders += [entry] if entry["kind"] == FOLDER else []
+                directories += [entry] if entry["kind"] == DIRECTORY else []
         total += len(data)
     require(sum(len(batch.entries) for batch in session.batches.values()) == end["entries"], "the number of entries")
     require(total == end["bytes"], "the number of bytes")
-    # Last: what is created in a folder changes its time, and its mode may forbid it.
-    for entry in reversed(folders):
-        set_attributes(os.path.join(os.fsencode(folder), entry["path"]), entry)
+    # Last: what is created in a directory changes its time, and its mode may forbid it.
+    for entry in reversed(directories):
+        set_attributes(os.path.join(os.fsencode(directory), entry["path"]), entry)
     failed = sum(len(batch.void) for batch in session.batches.values())
     session.say("complete", files=files, bytes=total, present=0, failed=failed)
     try:
@@ -101,21 +101,21 @@ def _boxed(value: Optional[bytes]) -> Optional[List[bytes]]:
     return None if value is None else [value]
 
 
-def place(folder: str, entry: Record, content: bytes) -> None:
-    """Creates what an entry describes; nothing that exists is replaced, and no link is followed out of the folder."""
+def place(directory: str, entry: Record, content: bytes) -> None:
+    """Creates what an entry describes; nothing that exists is replaced, and no link is followed out of the directory."""
     components = entry["path"].split(b"/")
     require(not {b"", b".", b".."} & set(components) and b"\0" not in entry["path"], "a path that leads elsewhere")
-    path = os.path.join(os.fsencode(folder), *components)
-    inside = os.path.realpath(os.path.dirname(path)).startswith(os.path.realpath(os.fsencode(folder)))
+    path = os.path.join(os.fsencode(directory), *components)
+    inside = os.path.realpath(os.path.dirname(path)).startswith(os.path.realpath(os.fsencode(directory)))
     require(inside, "a path through a link")
-    if entry["kind"] == FOLDER:
+    if entry["kind"] == DIRECTORY:
         os.mkdir(path)
         return
     if entry["kind"] == SYMLINK:
         os.symlink(entry["target"], path)
         return
     if entry["kind"] == HARD_LINK:
-        os.link(os.path.join(os.fsencode(folder), entry["target"]), path)
+        os.link(os.path.join(os.fsencode(directory), entry["target"]), path)
         return
     with open(path, "xb") as file:
         file.write(content)

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 from layout import Record
 
 from interop import messages
-from interop.messages import FILE, FOLDER, SYMLINK, read_ranges
+from interop.messages import FILE, DIRECTORY, SYMLINK, read_ranges
 from interop.session import Session
 
 MAY_HOLD_SOME = 1
@@ -17,7 +17,7 @@ PART = 64 << 10
 
 
 def entries_of(paths: List[str]) -> Iterator[Tuple[Record, bytes]]:
-    """The entries of these files and folders by their last component, a folder before its contents, and their bytes."""
+    """The entries of these files and directories by their last component, a directory before its contents, and their bytes."""
     for given in paths:
         yield from _entries_at(Path(os.path.abspath(given)), os.fsencode(os.path.basename(os.path.abspath(given))))
 
@@ -30,7 +30,7 @@ def _entries_at(path: Path, name: bytes) -> Iterator[Tuple[Record, bytes]]:
     if stat.S_ISLNK(found.st_mode):
         yield messages.entry(SYMLINK, target=os.readlink(os.fsencode(path)), **common), b""
     elif stat.S_ISDIR(found.st_mode):
-        yield messages.entry(FOLDER, **common), b""
+        yield messages.entry(DIRECTORY, **common), b""
         for inner in sorted(path.iterdir()):
             yield from _entries_at(inner, name + b"/" + os.fsencode(inner.name))
     elif stat.S_ISREG(found.st_mode):

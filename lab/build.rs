@@ -23,9 +23,9 @@ fn main() -> io::Result<()> {
     for (variable, names) in BUILDS {
         let mut digest = blake3::Hasher::new();
         for name in names {
-            let folder = crates.join(name).join("src");
-            println!("cargo::rerun-if-changed={}", folder.display());
-            add(&folder, name, &mut digest)?;
+            let directory = crates.join(name).join("src");
+            println!("cargo::rerun-if-changed={}", directory.display());
+            add(&directory, name, &mut digest)?;
         }
         println!("cargo::rustc-env={variable}={}", &digest.finalize().to_hex()[..16]);
     }
@@ -35,9 +35,9 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Adds the sources of a folder but for tests, in the order of their names.
-fn add(folder: &Path, name: &str, digest: &mut blake3::Hasher) -> io::Result<()> {
-    let mut items = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+/// Adds the sources of a directory but for tests, in the order of their names.
+fn add(directory: &Path, name: &str, digest: &mut blake3::Hasher) -> io::Result<()> {
+    let mut items = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
     items.sort_by_key(fs::DirEntry::file_name);
     for item in items {
         let file_name = item.file_name();

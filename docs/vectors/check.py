@@ -21,8 +21,8 @@ import window
 import wire
 from layout import Refused, read_whole, write_record
 
-FOLDER = Path(__file__).resolve().parent
-LIMITS = FOLDER / "limits.json"
+DIRECTORY = Path(__file__).resolve().parent
+LIMITS = DIRECTORY / "limits.json"
 
 
 class Wrong(Exception):
@@ -301,7 +301,7 @@ def check_refused(vectors: List[Dict[str, str]]) -> int:
 
 
 def samples() -> List[Dict[str, str]]:
-    return json.loads((FOLDER / "frames.json").read_text(encoding="utf-8"))
+    return json.loads((DIRECTORY / "frames.json").read_text(encoding="utf-8"))
 
 
 def check_limits(vectors: List[Dict[str, str]]) -> int:
@@ -363,7 +363,7 @@ def main() -> int:
         print("usage: check.py [--write-limits]", file=sys.stderr)
         return 2
     failed = False
-    files = {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
+    files = {path.stem: path for path in sorted(DIRECTORY.glob("*.json"))}
     for name in sorted(files.keys() | CHECKS.keys()):
         try:
             if name not in files or name not in CHECKS:

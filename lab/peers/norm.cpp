@@ -1,7 +1,7 @@
 // A file over NORM (RFC 5740), from one sender to one receiver.
 //
 //   lab-norm send ADDRESS PORT BITS_PER_SECOND PARITY FILE
-//   lab-norm receive ADDRESS PORT FOLDER FILE
+//   lab-norm receive ADDRESS PORT DIRECTORY FILE
 //
 // The sender goes on answering until it is ended: only the receiver knows when it has all.
 
@@ -57,10 +57,10 @@ int send(NormInstanceHandle instance, const char *address, UINT16 port, double r
     }
 }
 
-int receive(NormInstanceHandle instance, const char *address, UINT16 port, const char *folder, const char *path) {
+int receive(NormInstanceHandle instance, const char *address, UINT16 port, const char *directory, const char *path) {
     NormSessionHandle session = NormCreateSession(instance, address, port, 2);
-    if (session == NORM_SESSION_INVALID || !NormSetCacheDirectory(instance, folder)) {
-        fail(folder, "no session with files here");
+    if (session == NORM_SESSION_INVALID || !NormSetCacheDirectory(instance, directory)) {
+        fail(directory, "no session with files here");
     }
     NormSetDefaultUnicastNack(session, true);
     // The first packets may be the lost ones.
@@ -99,5 +99,5 @@ int main(int count, char **words) {
     if (count == 6 && std::strcmp(words[1], "receive") == 0) {
         return receive(instance, words[2], static_cast<UINT16>(std::stoul(words[3])), words[4], words[5]);
     }
-    fail("usage", "lab-norm send ADDRESS PORT BITS_PER_SECOND PARITY FILE | receive ADDRESS PORT FOLDER FILE");
+    fail("usage", "lab-norm send ADDRESS PORT BITS_PER_SECOND PARITY FILE | receive ADDRESS PORT DIRECTORY FILE");
 }

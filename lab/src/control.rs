@@ -14,12 +14,12 @@ pub const VARIABLE: &str = "LAB_CONTROL";
 const ON: &[u8] = b"impair on";
 const OFF: &[u8] = b"impair off";
 
-/// Listens in `folder` for orders to an emulator, for the lifetime of the process; returns the path of the socket.
+/// Listens in `directory` for orders to an emulator, for the lifetime of the process; returns the path of the socket.
 ///
 /// # Errors
 /// A socket that cannot be made there.
-pub fn listen(folder: &Path, control: EmulatorHandle) -> io::Result<PathBuf> {
-    let path = folder.join("control");
+pub fn listen(directory: &Path, control: EmulatorHandle) -> io::Result<PathBuf> {
+    let path = directory.join("control");
     let socket = UnixDatagram::bind(&path)?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         let mut buffer = [0; 64];
@@ -42,8 +42,8 @@ pub fn listen(folder: &Path, control: EmulatorHandle) -> io::Result<PathBuf> {
 /// No lab, or one that does not answer.
 pub fn set_impaired(impaired: bool) -> io::Result<()> {
     let path = std::env::var_os(VARIABLE).ok_or_else(|| io::Error::other(format!("{VARIABLE} is not set")))?;
-    let folder = tempfile::tempdir()?;
-    let socket = UnixDatagram::bind(folder.path().join("answer"))?;
+    let directory = tempfile::tempdir()?;
+    let socket = UnixDatagram::bind(directory.path().join("answer"))?;
     socket.set_read_timeout(Some(std::time::Duration::from_secs(5)))?;
     socket.send_to(if impaired { ON } else { OFF }, Path::new(&path))?;
     socket.recv(&mut [0; 8])?;

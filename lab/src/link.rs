@@ -21,7 +21,7 @@ use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
 use crate::output::warn;
 use crate::summary::RunSummary;
-use crate::testbed::{CableKind, Host, RunFolder, SpaceError, acquire, peer_of};
+use crate::testbed::{CableKind, Host, RunDirectory, SpaceError, acquire, peer_of};
 use crate::verdict::RunValidity;
 
 /// The environment variables with the address of the other side, and with the host's own.
@@ -64,8 +64,8 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
         EmulationError::Space(SpaceError::Tun(error)) => Failure::new(Code::Lacking, error),
         error => lab_failed(error),
     })?;
-    let folder = RunFolder::new().map_err(lab_failed)?;
-    let control = control::listen(folder.path(), network.control()).map_err(lab_failed)?;
+    let directory = RunDirectory::new().map_err(lab_failed)?;
+    let control = control::listen(directory.path(), network.control()).map_err(lab_failed)?;
     network.control().set_impaired(!args.unimpaired);
     let status = tasks.run(network.hosts(), &control, events, &happened)?;
     let observation = network.stop();

@@ -42,8 +42,8 @@ pub(crate) fn names() -> &'static AlgorithmRegistry {
     NAMES.get_or_init(AlgorithmRegistry::default)
 }
 
-/// Returns the profile with which a simulated host sends, by its name: one of the engine's, or `linux-tcp`, which nothing
-/// but the simulator has, with these choices of it.
+/// Returns the profile with which a simulated host sends, by its name: one of the engine's, or `linux-tcp`, which
+/// nothing but the simulator has, with these choices of it.
 ///
 /// # Errors
 /// No such profile or choice.
@@ -116,8 +116,8 @@ fn clean() -> Result<u8, Failure> {
             removed.extend(testbed::clean(&parent).map_err(error)?);
         }
     }
-    for folder in &removed {
-        output::say(&format!("removed {}\n", folder.display()));
+    for directory in &removed {
+        output::say(&format!("removed {}\n", directory.display()));
     }
     if removed.is_empty() {
         output::say("nothing was left behind\n");

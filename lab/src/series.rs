@@ -139,8 +139,8 @@ pub(crate) fn picture(courses: &[NamedCourse<'_>], drawn: &[Panel], range: Optio
     panels("Course of the connection", &names, drawn, range)
 }
 
-/// Returns the numbers as CSV, in the traces' own units, and how many points in time there are. Where a course no longer
-/// has every moment, a point is the mean of several.
+/// Returns the numbers as CSV, in the traces' own units, and how many points in time there are. Where a course no
+/// longer has every moment, a point is the mean of several.
 pub(crate) fn table(courses: &[NamedCourse<'_>], range: Option<[f64; 2]>) -> (String, usize) {
     let mut text = format!("trace,seconds,{}\n", MEASURED.map(|measured| measured.key).join(","));
     let mut moments = 0;
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_trace_is_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("t.qlog");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.qlog");
         for (text, expected) in [
             ("not json", "not a trace: no record is in it"),
             ("\u{1e}not json\n\u{1e}", "not a trace: expected ident at line 1 column 2"),

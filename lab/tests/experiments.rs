@@ -70,8 +70,8 @@ fn plans_of_flows_are_what_their_documents_say() {
     assert_eq!(plan.cases().len(), 6 * 3 * 5);
 }
 
-/// rc-udp, section V-A and table I, with the capacities of the text: three pairs at once over random graphs of 50 nodes,
-/// and over ESnet.
+/// rc-udp, section V-A and table I, with the capacities of the text: three pairs at once over random graphs of 50
+/// nodes, and over ESnet.
 #[test]
 fn networks_of_many_links_are_what_their_document_says() {
     let second = Duration::from_secs(1);
@@ -202,15 +202,15 @@ fn a_neighbour_is_simulated_where_it_was_measured() {
     assert_eq!(kernel[..4], model);
 }
 
-/// The folders of results: those with records.
+/// The directories of results: those with records.
 fn results() -> Vec<PathBuf> {
-    let folders = |folder: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let directories = |directory: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
         entries.filter(|path| path.is_dir()).collect()
     };
-    let papers = folders(&file("x").with_file_name(""));
-    let mut found: Vec<PathBuf> = papers.iter().flat_map(|paper| folders(paper)).collect();
-    found.retain(|folder| folder.join(lab::results::PACKED).exists());
+    let papers = directories(&file("x").with_file_name(""));
+    let mut found: Vec<PathBuf> = papers.iter().flat_map(|paper| directories(paper)).collect();
+    found.retain(|directory| directory.join(lab::results::PACKED).exists());
     found.sort();
     found
 }
@@ -219,11 +219,11 @@ fn results() -> Vec<PathBuf> {
 #[test]
 fn verdicts_are_what_follows_from_the_results() {
     let mut wrong = Vec::new();
-    for folder in results() {
-        let text = lab::commands::verdict_text(&folder).unwrap_or_else(|failure| panic!("{}", failure.message));
-        let text = text.unwrap_or_else(|| panic!("{} is not judged", folder.display()));
-        let stored = std::fs::read_to_string(folder.join("verdict.txt")).unwrap_or_default();
-        wrong.extend((stored != text).then(|| folder.display().to_string()));
+    for directory in results() {
+        let text = lab::commands::verdict_text(&directory).unwrap_or_else(|failure| panic!("{}", failure.message));
+        let text = text.unwrap_or_else(|| panic!("{} is not judged", directory.display()));
+        let stored = std::fs::read_to_string(directory.join("verdict.txt")).unwrap_or_default();
+        wrong.extend((stored != text).then(|| directory.display().to_string()));
     }
     assert!(wrong.is_empty(), "stale verdict.txt: {wrong:#?}");
 }
@@ -233,19 +233,19 @@ fn text(file: &Path) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }
 
-/// A picture that says something else than its records, or shows nothing, is stale: `cargo xtask figures --draw` writes them
-/// anew.
+/// A picture that says something else than its records, or shows nothing, is stale: `cargo xtask figures --draw` writes
+/// them anew.
 #[test]
 fn pictures_are_what_follows_from_the_results() {
     let mut wrong = Vec::new();
-    for folder in results() {
-        let drawn = lab::commands::pictures(&folder).unwrap_or_else(|failure| panic!("{}", failure.message));
+    for directory in results() {
+        let drawn = lab::commands::pictures(&directory).unwrap_or_else(|failure| panic!("{}", failure.message));
         for (name, picture) in &drawn {
-            let svg = folder.join(format!("{name}.svg"));
+            let svg = directory.join(format!("{name}.svg"));
             let is_it = picture.as_ref().map_or_else(|| !svg.exists(), |picture| text(&svg) == *picture);
             wrong.extend((!is_it).then_some(svg));
         }
-        let entries = std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let entries = std::fs::read_dir(&directory).expect("a directory").map(|entry| entry.expect("an entry").path());
         let is_picture = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "svg");
         let of_a_sweep = |path: &PathBuf| drawn.iter().any(|(name, _)| path.file_stem() == Some(name.as_ref()));
         wrong.extend(entries.filter(|path| is_picture(path) && !of_a_sweep(path)));

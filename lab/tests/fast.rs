@@ -14,7 +14,7 @@ use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use rustix::process::{Pid, Signal, kill_process};
 
 const ROLE: &str = "LAB_TEST_ROLE";
-const FOLDER: &str = "LAB_TEST_FOLDER";
+const DIRECTORY: &str = "LAB_TEST_DIRECTORY";
 const SENDING: &str = "now it sends";
 /// A marker file.
 const OVER: &str = "over";
@@ -30,13 +30,13 @@ const BYTES: usize = 4_000_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs `sender` on the first host and `receiver` on the second, over a link with these options.
-fn over_link(test: &str, options: &[&str], sender: &str, receiver: &str, folder: &Path) -> Output {
+fn over_link(test: &str, options: &[&str], sender: &str, receiver: &str, directory: &Path) -> Output {
     let own = std::env::current_exe().expect("a test has a file");
     let again = format!("--exact {test} --nocapture");
     let peer = format!("{ROLE}={receiver} {} {again}", own.display());
     let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
     lab.arg("link").args(options).args(["--peer", &peer, "--"]).arg(&own).args(again.split(' '));
-    lab.env(ROLE, sender).env(FOLDER, folder).output().expect("the program starts")
+    lab.env(ROLE, sender).env(DIRECTORY, directory).output().expect("the program starts")
 }
 
 /// Plays the role for which this process was started, if any.
@@ -101,8 +101,8 @@ fn receive_numbers() -> io::Result<()> {
             let number = u64::from_be_bytes(*datagram.first_chunk().expect("it is long enough"));
             assert!(datagram == packet(number), "packet {number} is not what was sent");
             if number >= PACKETS {
-                let folder = std::env::var_os(FOLDER).expect("commands have a folder");
-                fs::write(Path::new(&folder).join("received"), received)?;
+                let directory = std::env::var_os(DIRECTORY).expect("commands have a directory");
+                fs::write(Path::new(&directory).join("received"), received)?;
                 socket.send_to(b"all came", sender)?;
                 return Ok(());
             }
@@ -139,7 +139,7 @@ fn receive_stream() -> io::Result<()> {
 /// Sends a packet each millisecond to a closed port, until the stall is over.
 fn send_steadily() -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
-    let over = Path::new(&std::env::var_os(FOLDER).expect("commands have a folder")).join(OVER);
+    let over = Path::new(&std::env::var_os(DIRECTORY).expect("commands have a directory")).join(OVER);
     println!("{SENDING}");
     let start = Instant::now();
     while !over.exists() && start.elapsed() < PATIENCE {
@@ -190,17 +190,17 @@ fn the_same_packets_come_through_either_cable_and_the_model() {
         kinds.push(vec!["--fast"]);
     }
     for kind in kinds {
-        let folder = tempfile::tempdir().unwrap();
-        let json = folder.path().join("run.json");
+        let directory = tempfile::tempdir().unwrap();
+        let json = directory.path().join("run.json");
         let options = [&options[..], &[json.to_str().unwrap()], &kind].concat();
         let test = "the_same_packets_come_through_either_cable_and_the_model";
-        let output = over_link(test, &options, "send-numbers", "receive-numbers", folder.path());
+        let output = over_link(test, &options, "send-numbers", "receive-numbers", directory.path());
         assert!(output.status.success(), "{kind:?}: {output:?}");
         let run: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
         let forward = &run["links"][0];
         let offered = forward["offered"].as_u64().unwrap();
         let (numbers, lost) = predicted(link, offered);
-        let received = fs::read_to_string(folder.path().join("received")).unwrap();
+        let received = fs::read_to_string(directory.path().join("received")).unwrap();
         let received: Vec<u64> = received.lines().map(|line| line.parse().unwrap()).collect();
         let only = |own: &[u64], other: &[u64]| own.iter().copied().filter(|number| !other.contains(number)).collect();
         let (unexpected, missing): (Vec<u64>, Vec<u64>) = (only(&received, &numbers), only(&numbers, &received));
@@ -216,12 +216,12 @@ fn a_stream_gets_over_a_fast_cable_whatever_the_link_does() {
     if plays_role() || !fast_cables() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let faults =
         ["--loss", "0.5%", "--corrupt", "0.5%", "--duplicate", "0.5%", "--reorder", "0.5%:1ms", "--mark", "1%"];
     let options = [&["--fast", "--rate", "200M", "--delay", "500us", "--seed", "3"][..], &faults].concat();
     let test = "a_stream_gets_over_a_fast_cable_whatever_the_link_does";
-    let output = over_link(test, &options, "send-stream", "receive-stream", folder.path());
+    let output = over_link(test, &options, "send-stream", "receive-stream", directory.path());
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -233,9 +233,9 @@ fn a_stall_that_packets_may_have_waited_through_makes_a_run_invalid() {
     let own = std::env::current_exe().unwrap();
     let test = "a_stall_that_packets_may_have_waited_through_makes_a_run_invalid";
     let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     lab.args(["link", "--fast", "--"]).arg(&own).args(["--exact", test, "--nocapture"]);
-    lab.env(ROLE, "send-steadily").env(FOLDER, folder.path());
+    lab.env(ROLE, "send-steadily").env(DIRECTORY, directory.path());
     let mut lab = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(lab.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == SENDING));
@@ -243,7 +243,7 @@ fn a_stall_that_packets_may_have_waited_through_makes_a_run_invalid() {
     kill_process(process, Signal::STOP).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     kill_process(process, Signal::CONT).unwrap();
-    fs::write(folder.path().join(OVER), "").unwrap();
+    fs::write(directory.path().join(OVER), "").unwrap();
     let output = lab.wait_with_output().unwrap();
     let report = String::from_utf8_lossy(&output.stderr).into_owned();
     let (_, verdict) = report.split_once("INVALID").expect(&report);

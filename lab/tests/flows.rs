@@ -54,9 +54,9 @@ const ENDLESS: &str = r#"
 
 #[test]
 fn endless_flows_share_the_link_until_they_are_stopped() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let listed = "1 case to measure; at most 4.00 s (every run at its cap)\n";
-    for record in records(ENDLESS, listed, &folder.path().join("out")) {
+    for record in records(ENDLESS, listed, &directory.path().join("out")) {
         assert_eq!(record.ending, SimEnding::Finished);
         let emulation = record.emulation.as_ref().expect("it was emulated");
         assert_eq!(emulation.round_trips_ms, [20.0, 60.0]);
@@ -119,8 +119,8 @@ const REPEATED: &str = r#"
 
 #[test]
 fn a_flow_with_a_size_is_repeated_and_ends_the_run() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("out");
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().join("out");
     let records = records(REPEATED, "2 cases to measure; at most 40.0 s (every run at its cap)\n", &out);
     for (series, congestion) in [("beside Reno", "reno"), ("beside BBR", "bbr")] {
         let record = records.iter().find(|record| record.case.series == series).expect("each series was run");

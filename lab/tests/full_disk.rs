@@ -49,9 +49,9 @@ fn record() -> Record {
 
 #[test]
 fn a_record_that_does_not_fit_leaves_those_before_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(RECORDS);
-    let mut store = Store::open(folder.path()).expect("a new folder");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(RECORDS);
+    let mut store = Store::open(directory.path()).expect("a new directory");
     store.append(record()).expect("room");
     let whole = fs::read(&path).expect("a record");
 
@@ -68,5 +68,5 @@ fn a_record_that_does_not_fit_leaves_those_before_it() {
     setrlimit(Resource::Fsize, Rlimit { current: None, maximum: None }).expect("as it was");
     store.append(record()).expect("room again");
     drop(store);
-    assert_eq!(Store::open(folder.path()).expect("whole lines").records().len(), 2);
+    assert_eq!(Store::open(directory.path()).expect("whole lines").records().len(), 2);
 }

@@ -22,8 +22,8 @@ fn stderr(output: &Output) -> String {
 
 /// Returns the report as JSON, and the exit code.
 fn report(options: &[&str], script: &str) -> (serde_json::Value, Option<i32>) {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let path = folder.path().join("report.json");
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    let path = directory.path().join("report.json");
     let options = [options, &["--json", path.to_str().expect("it has an ordinary name")]].concat();
     let output = link(&options, &["bash", "-c", script]);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
@@ -92,8 +92,8 @@ fn a_command_can_switch_the_faults_off_and_on() {
 #[test]
 fn the_first_command_waits_until_that_of_the_peer_listens() {
     // Servers take a moment to start; a client that connects earlier is refused.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     let lab = env!("CARGO_BIN_EXE_downpour-lab");
     let peer = format!("sleep 0.3; exec {lab} peer tcp-receive --listen 10.77.0.2:4000 --size 5 {}", file.display());
     let client = "exec 3<> /dev/tcp/peer/4000 && echo connected";
@@ -116,8 +116,8 @@ const DUMBBELL: &str = r#"
 
 #[test]
 fn pairs_of_a_topology_share_its_bottleneck() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("dumbbell.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("dumbbell.toml");
     std::fs::write(&file, DUMBBELL).unwrap();
     let file = file.to_str().unwrap();
     let send = "for i in {1..150}; do echo -n 12345678 > /dev/udp/peer/9; done";
@@ -168,10 +168,10 @@ fn nonsense_is_refused_with_one_line() {
     let mistyped = lab().args(["link", "--los", "5%", "--", "true"]).output().unwrap();
     assert_eq!(mistyped.status.code(), Some(2));
     assert!(stderr(&mistyped).contains("unexpected argument '--los'"), "{}", stderr(&mistyped));
-    let folder = tempfile::tempdir().unwrap();
-    let was_run = &folder.path().join("was-run");
+    let directory = tempfile::tempdir().unwrap();
+    let was_run = &directory.path().join("was-run");
     let was_run = was_run.to_str().unwrap();
-    let unwritable = link(&["--json", "/no/such/folder/report.json"], &["touch", was_run]);
+    let unwritable = link(&["--json", "/no/such/directory/report.json"], &["touch", was_run]);
     assert_eq!(unwritable.status.code(), Some(125));
     assert!(!Path::new(was_run).exists());
     let absent = link(&[], &["/no/such/program"]);
@@ -206,9 +206,9 @@ fn a_lab_that_is_killed_takes_everything_along() {
     // Unique command lines: sleeps of odd durations.
     let (peer, own) = (format!("sleep 1{}.25", std::process::id()), format!("sleep 1{}.75", std::process::id()));
     let script = format!("setsid {own} & echo started; {own}");
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut child = lab()
-        .env("TMPDIR", folder.path())
+        .env("TMPDIR", directory.path())
         .args(["link", "--peer", &format!("setsid {peer} & exec {peer}"), "--", "bash", "-c", &script])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -223,15 +223,16 @@ fn a_lab_that_is_killed_takes_everything_along() {
     for mark in [&peer, &own] {
         assert!(is_gone_within(mark, Duration::from_secs(10)), "{mark} is still there");
     }
-    let left = |folder: &Path| {
-        let names =
-            std::fs::read_dir(folder).unwrap().filter_map(|entry| Some(entry.ok()?.file_name().into_string().unwrap()));
+    let left = |directory: &Path| {
+        let names = std::fs::read_dir(directory)
+            .unwrap()
+            .filter_map(|entry| Some(entry.ok()?.file_name().into_string().unwrap()));
         names.filter(|name| name.starts_with("downpour-lab-")).count()
     };
-    assert!(left(folder.path()) > 0);
-    let cleaned = lab().arg("clean").env("TMPDIR", folder.path()).output().unwrap();
+    assert!(left(directory.path()) > 0);
+    let cleaned = lab().arg("clean").env("TMPDIR", directory.path()).output().unwrap();
     assert!(cleaned.status.success());
-    assert_eq!(left(folder.path()), 0, "{}", String::from_utf8_lossy(&cleaned.stdout));
+    assert_eq!(left(directory.path()), 0, "{}", String::from_utf8_lossy(&cleaned.stdout));
 }
 
 #[test]

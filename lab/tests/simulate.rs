@@ -30,8 +30,8 @@ fn a_run_is_the_same_every_time_and_another_run_is_not() {
 
 #[test]
 fn the_results_are_written_as_json_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("results.json");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("results.json");
     let options = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "2%", "--size", "1MB"];
     let with_file = [options.as_slice(), &["--json", file.to_str().unwrap()]].concat();
     let text = stdout(&simulate(&with_file));
@@ -63,8 +63,8 @@ fn pairs_share_the_bottleneck_of_a_topology() {
         ]
         pairs = [{ from = "a1", to = "b1" }, { from = "a2", to = "b2" }]
     "#;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("dumbbell.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("dumbbell.toml");
     std::fs::write(&file, DUMBBELL).unwrap();
     let text = stdout(&simulate(&["--topology", file.to_str().unwrap(), "--size", "5MB", "--told", "9M"]));
     let lines: Vec<&str> = text.lines().collect();
@@ -78,8 +78,8 @@ fn pairs_share_the_bottleneck_of_a_topology() {
 
 #[test]
 fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("mine.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mine.toml");
     std::fs::write(&file, "based-on = \"arq\"\ncongestion = \"cubic\"\n\"congestion.beta\" = 0.8\n").unwrap();
     let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "1%", "--size", "1MB"];
     let run = |options: &[&str]| stdout(&simulate(&[&link[..], options].concat()));
@@ -94,8 +94,8 @@ fn linux_tcp_is_a_profile_without_choices() {
         let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--size", "1MB", "--profile", "linux-tcp"];
         simulate(&[&link[..], options].concat())
     };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("run.qlog");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("run.qlog");
     let text = stdout(&run(&["--qlog", file.to_str().unwrap()]));
     let trace = std::fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("a to b: 1 MB in "), "{text}");
@@ -110,8 +110,8 @@ fn linux_tcp_is_a_profile_without_choices() {
     }
 }
 
-/// Checks what draft-ietf-quic-qlog-main-schema demands of a file in JSON-SEQ: the members of its header, and of each event
-/// a time that does not go back, a name with a namespace, and data.
+/// Checks what draft-ietf-quic-qlog-main-schema demands of a file in JSON-SEQ: the members of its header, and of each
+/// event a time that does not go back, a name with a namespace, and data.
 fn is_qlog(trace: &str) {
     let (before, records) = trace.split_once('\u{1e}').expect("records");
     assert_eq!(before, "");
@@ -145,8 +145,8 @@ fn is_qlog(trace: &str) {
 /// The trace of a simulated transfer can be drawn: it ends with the transfer and names the controller.
 #[test]
 fn a_run_is_traced() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let link = ["--rate", "20M", "--delay", "10ms", "--size", "1MB", "--set", "congestion=reno"];
     let text = stdout(&simulate(&[&link[..], &["--qlog", &at("run.qlog")]].concat()));
     let trace = std::fs::read_to_string(at("run.qlog")).unwrap();

@@ -1,5 +1,5 @@
-//! `downpour-lab web` as somebody asks it who need not be a browser: plans are run by real processes, and hostile requests are
-//! refused.
+//! `downpour-lab web` as somebody asks it who need not be a browser: plans are run by real processes, and hostile
+//! requests are refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,16 +27,16 @@ fn plan(name: &str, repeats: u32) -> String {
 }
 
 /// Where a page server runs.
-enum Folder {
+enum Directory {
     Own(tempfile::TempDir),
     Given(PathBuf),
 }
 
-impl Folder {
+impl Directory {
     fn path(&self) -> &Path {
         match self {
-            Self::Own(folder) => folder.path(),
-            Self::Given(folder) => folder,
+            Self::Own(directory) => directory.path(),
+            Self::Given(directory) => directory,
         }
     }
 }
@@ -44,24 +44,24 @@ impl Folder {
 /// A page server.
 struct Web {
     process: Child,
-    folder: Folder,
+    directory: Directory,
     address: String,
     secret: String,
 }
 
 impl Web {
     fn start() -> Self {
-        Self::within(Folder::Own(tempfile::tempdir().expect("a folder")))
+        Self::within(Directory::Own(tempfile::tempdir().expect("a directory")))
     }
 
-    fn start_in(folder: &Path) -> Self {
-        Self::within(Folder::Given(folder.to_owned()))
+    fn start_in(directory: &Path) -> Self {
+        Self::within(Directory::Given(directory.to_owned()))
     }
 
-    fn within(folder: Folder) -> Self {
+    fn within(directory: Directory) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
             .arg("web")
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -72,7 +72,7 @@ impl Web {
         let (address, secret) =
             url.trim().strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a URL");
         let (address, secret) = (address.to_owned(), secret.trim_matches('/').to_owned());
-        Self { process, folder, address, secret }
+        Self { process, directory, address, secret }
     }
 
     fn send(&self, request: &str, path: &str, body: &[u8]) -> TcpStream {
@@ -124,7 +124,7 @@ impl Web {
     }
 
     fn records(&self, plan: &str) -> PathBuf {
-        self.folder.path().join("lab-results").join(plan).join(RECORDS)
+        self.directory.path().join("lab-results").join(plan).join(RECORDS)
     }
 
     /// Ends it as Ctrl-C does, and returns its exit code.
@@ -207,22 +207,22 @@ fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
     let command = format!("downpour-lab run lab-results/my/small/plan.toml --only '{label}' --out again");
     assert_eq!(first["command"], json!(command));
     let again = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
-        .current_dir(web.folder.path())
+        .current_dir(web.directory.path())
         .args(["run", "lab-results/my/small/plan.toml", "--only", label, "--out", "again"])
         .output()
         .expect("it starts");
     assert!(again.status.success(), "{again:?}");
     // The same seed gives the same run.
-    let repeated = &lines(&web.folder.path().join("again").join(RECORDS))[0];
+    let repeated = &lines(&web.directory.path().join("again").join(RECORDS))[0];
     assert_eq!(repeated["flows"], all[0]["flows"]);
 }
 
 #[test]
 fn a_run_from_a_terminal_is_followed_and_stopped() {
     let web = Web::start();
-    fs::write(web.folder.path().join("plan.toml"), plan("theirs", 300)).expect("written");
+    fs::write(web.directory.path().join("plan.toml"), plan("theirs", 300)).expect("written");
     let mut theirs = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
-        .current_dir(web.folder.path())
+        .current_dir(web.directory.path())
         .args(["run", "plan.toml"])
         .stderr(Stdio::null())
         .stdout(Stdio::null())
@@ -255,7 +255,7 @@ fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
     web.process.kill().expect("it runs");
     web.process.wait().expect("it ends");
     let before = lines(&web.records("long")).len() as u64;
-    let next = Web::start_in(web.folder.path());
+    let next = Web::start_in(web.directory.path());
     next.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(before + 2));
     let choices: Value = serde_json::from_str(&next.get("testing/choices").1).expect("JSON");
     assert_eq!(choices["books"], json!([{ "name": name, "hasResults": true, "isRunning": true }]));
@@ -270,7 +270,7 @@ fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
     assert_eq!(next.post("testing/stop", &json!({ "name": name })).0, 200);
     let stopped = next.until(name, is("partial"));
     assert_eq!(stopped["records"].as_u64(), Some(lines(&web.records("long")).len() as u64));
-    lab::results::StoreOf::<Value>::open(&web.folder.path().join(name)).expect("the run has ended");
+    lab::results::StoreOf::<Value>::open(&web.directory.path().join(name)).expect("the run has ended");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn at_the_end_of_the_program_its_runs_end_and_their_results_stay() {
     let records = web.records("long");
     assert_eq!(web.stop(), Some(0));
     // Nobody holds the lock any more, and every line is whole.
-    lab::results::StoreOf::<Value>::open(records.parent().expect("a folder")).expect("the run has ended");
+    lab::results::StoreOf::<Value>::open(records.parent().expect("a directory")).expect("the run has ended");
     assert!(lines(&records).len() >= 2);
 }
 
@@ -289,9 +289,9 @@ fn at_the_end_of_the_program_its_runs_end_and_their_results_stay() {
 #[test]
 fn starts_that_wait_hold_up_nothing_else() {
     let web = Web::start();
-    let results = web.folder.path().join("lab-results");
+    let results = web.directory.path().join("lab-results");
     for name in ["a", "b", "there"] {
-        fs::create_dir_all(results.join(name)).expect("a folder");
+        fs::create_dir_all(results.join(name)).expect("a directory");
     }
     fs::write(results.join("there/plan.toml"), plan("there", 1)).expect("written");
     let other = fs::File::open(&results).expect("it is there");
@@ -349,7 +349,7 @@ fn hostile_requests_are_refused_in_one_line() {
     let (status, _) = web.post("testing/start", &json!({ "text": "#".repeat(10 << 20) }));
     assert!([0, 400].contains(&status), "{status}");
     refused(web.get("results/record?name=x&index=99999999999999999999"), 400, "");
-    assert!(!web.folder.path().join("lab-results").exists(), "nothing was written");
+    assert!(!web.directory.path().join("lab-results").exists(), "nothing was written");
 
     assert_eq!(start(&plan("x", 2)).0, 200);
     web.until("lab-results/x", is("done"));

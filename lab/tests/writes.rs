@@ -32,8 +32,8 @@ const PLAN: &str = r#"
 
 #[test]
 fn delays_and_their_price_are_those_of_the_link() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (plan, out) = (folder.path().join("plan.toml"), folder.path().join("out"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (plan, out) = (directory.path().join("plan.toml"), directory.path().join("out"));
     fs::write(&plan, PLAN).expect("written");
     let output = lab(&["run", "--out", out.to_str().expect("text")], &plan);
     let text = fs::read_to_string(out.join(RECORDS));
@@ -50,7 +50,8 @@ fn delays_and_their_price_are_those_of_the_link() {
         // 40 ms there and back, and 48 ms in a full queue.
         assert!(delays.p50_ms > 40.0 && delays.p50_ms < 400.0 && delays.max_ms >= delays.p99_ms, "{delays:?}");
         assert!(seconds > 2.0, "{seconds} s");
-        // 100 writes of 100 B there and back with 52 B of headers at the least, and an upload at most as fast as the link.
+        // 100 writes of 100 B there and back with 52 B of headers at the least, and an upload at most as fast as the
+        // link.
         let upload = outcome.bytes_there;
         assert!((200_000..3_000_000).contains(&upload), "{upload} B");
         assert!(written.wire_bytes_there > 15_200 + upload && written.wire_bytes > written.wire_bytes_there + 15_200);

@@ -1,5 +1,5 @@
-//! Options and commands of the program in texts of the libraries: what a user of the program can do about a failure is for
-//! the program to say (`crates/cli/src/advice.rs`).
+//! Options and commands of the program in texts of the libraries: what a user of the program can do about a failure is
+//! for the program to say (`crates/cli/src/advice.rs`).
 //!
 //! It reads string literals outside tests, and needs no compiler.
 
@@ -45,7 +45,7 @@ mod tests {
     fn options_are_found_in_texts_alone() {
         let found = |line: &str| !named(line).is_empty();
         for line in [
-            r#"#[error("{0} is a folder; use -r")]"#,
+            r#"#[error("{0} is a directory; use -r")]"#,
             r#"    "more than --max-delete permits""#,
             r#"format!("{} (`downpour clean`)", x)"#,
             r#"("a", "see (--port)")"#,

@@ -11,7 +11,7 @@ use xtask::tools;
 /// Where the short names are resolved.
 const REFERENCES: &str = "docs/REFERENCES.md";
 
-/// Folders with texts that cite, and the kinds of files in them.
+/// Directories with texts that cite, and the kinds of files in them.
 const PLACES: [(&str, &str); 8] = [
     ("crates", "rs"),
     ("crates", "md"),
@@ -35,8 +35,8 @@ pub(crate) fn check() -> Result<(), Failure> {
     let references = fs::read_to_string(root.join(REFERENCES)).map_err(Failure::at(REFERENCES))?;
     let names = names(&references);
     let mut unresolved = Vec::new();
-    for (folder, kind) in PLACES {
-        for path in tools::files(&root.join(folder), Some(kind))? {
+    for (directory, kind) in PLACES {
+        for path in tools::files(&root.join(directory), Some(kind))? {
             let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
             // What it checks is written here, and the references are where names are resolved.
             if shown == REFERENCES || shown.ends_with("xtask/src/citations.rs") {

@@ -1,7 +1,8 @@
 //! The threat model: every row of its tables names the code that stops the threat and a test, and both exist.
 //!
-//! A test is cited as `PATH::function`, as `::function` of the path before it, or as the path of a file or folder that
-//! has tests; `cargo xtask COMMAND` may stand beside it. Paths begin in `crates/` or in the repository's folder.
+//! A test is cited as `PATH::function`, as `::function` of the path before it, or as the path of a file or directory
+//! that has tests; `cargo xtask COMMAND` may stand beside it. Paths begin in `crates/` or in the repository's
+//! directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ fn citations(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Whether a file, or one beneath a folder, has a test whose name `is_it`.
+/// Whether a file, or one beneath a directory, has a test whose name `is_it`.
 fn has_test(place: &Path, is_it: impl Fn(&str) -> bool) -> Result<bool, Failure> {
     let files = if place.is_dir() { tools::files(place, Some("rs"))? } else { vec![place.to_owned()] };
     for file in files {

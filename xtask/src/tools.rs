@@ -53,8 +53,8 @@ pub fn answers(command: &mut Command) -> bool {
 /// Finds a program in PATH, or in the directories for administrators, which are not in everybody's PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
-    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+    let directories = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
+    directories.map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
 /// Returns where cargo puts what it builds, of either workspace.
@@ -66,8 +66,8 @@ pub fn target() -> Result<PathBuf, Failure> {
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());
     let output = metadata.output().map_err(Failure::at("cargo metadata"))?;
     let parsed: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(Failure::at("cargo metadata"))?;
-    let folder = parsed["target_directory"].as_str();
-    folder.map(PathBuf::from).ok_or_else(|| Failure::new("cargo metadata names no target directory"))
+    let directory = parsed["target_directory"].as_str();
+    directory.map(PathBuf::from).ok_or_else(|| Failure::new("cargo metadata names no target directory"))
 }
 
 /// Builds a program of a workspace for speed and returns where it is.
@@ -99,15 +99,15 @@ pub fn rerun_optimised(workspace: &Path, package: &str) -> Result<bool, Failure>
 ///
 /// # Errors
 /// One of the directories cannot be read.
-pub fn files(folder: &Path, extension: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
+pub fn files(directory: &Path, extension: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).map_err(Failure::at(folder.display()))?;
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let entries = fs::read_dir(&directory).map_err(Failure::at(directory.display()))?;
         for entry in entries {
-            let path = entry.map_err(Failure::at(folder.display()))?.path();
+            let path = entry.map_err(Failure::at(directory.display()))?.path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if extension.is_none_or(|wanted| path.extension() == Some(OsStr::new(wanted))) {
                 found.push(path);
             }

@@ -46,7 +46,7 @@ fn on_kept(cause: &Error, by_ticket: bool) -> &'static str {
             "make room there and repeat the command, or remove it with `downpour clean`"
         }
         _ if by_ticket => {
-            "the same files, sent into the same folder again, go on from there; with a new ticket where this one's maker has ended"
+            "the same files, sent into the same directory again, go on from there; with a new ticket where this one's maker has ended"
         }
         _ => "the same command goes on from there",
     }
@@ -163,7 +163,7 @@ const FEWER_ITEMS: &str = "name fewer items, or send directories instead of list
 fn on_copy(error: &CopyError) -> Option<String> {
     Some(match error {
         CopyError::SeveralMachines => "copy from one after the other".to_owned(),
-        CopyError::ParentOfMatches { .. } => "name that folder itself".to_owned(),
+        CopyError::ParentOfMatches { .. } => "name that directory itself".to_owned(),
         CopyError::OutputElsewhere { from, to, .. } => format!("run the command on {from} or {to}"),
         CopyError::NoDirectPath { .. } => "leave --via out".to_owned(),
         CopyError::NoForwarding(_) => "update it".to_owned(),

@@ -12,19 +12,20 @@ use crate::exit::{Code, Failure};
 use crate::json::{self, Staging};
 use crate::{escape, print};
 
-/// Lists the staging folders that interrupted transfers have left, and removes them on request; returns the exit code.
+/// Lists the staging directories that interrupted transfers have left, and removes them on request; returns the exit
+/// code.
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let (mut listed, mut failed) = (Listed::default(), 0_u64);
     let now = SystemTime::now();
-    for folder in &folders(args) {
+    for directory in &directories(args) {
         let take = |leftover: StaleStaging| listed.take(args, &leftover, now);
         let unread = |path: &Path, error: &io::Error| {
             failed += 1;
             print::warn(format_args!("{} cannot be searched: {error}", escape::name(path.as_os_str().as_bytes())));
         };
-        leftovers(folder, args.clean.search_below, take, unread).map_err(|error| {
+        leftovers(directory, args.clean.search_below, take, unread).map_err(|error| {
             let code = if error.kind() == io::ErrorKind::NotFound { Code::SourceAbsent } else { Code::Disk };
-            Failure::new(code, format!("cannot search {}: {error}", escape::name(folder.as_os_str().as_bytes())))
+            Failure::new(code, format!("cannot search {}: {error}", escape::name(directory.as_os_str().as_bytes())))
         })?;
     }
     if !args.output.json {
@@ -33,8 +34,8 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     Ok(if failed + listed.failed > 0 { Code::Partial as u8 } else { Code::Done as u8 })
 }
 
-/// Returns the folders to search.
-fn folders(args: &Args) -> Vec<PathBuf> {
+/// Returns the directories to search.
+fn directories(args: &Args) -> Vec<PathBuf> {
     match args.paths.is_empty() {
         true => iter::once(PathBuf::from(".")).chain(staged_elsewhere()).collect(),
         false => args.paths.clone(),
@@ -44,7 +45,7 @@ fn folders(args: &Args) -> Vec<PathBuf> {
 /// What was found so far.
 #[derive(Default)]
 struct Listed {
-    folders: u64,
+    directories: u64,
     bytes: u64,
     in_use: u64,
     failed: u64,
@@ -61,7 +62,7 @@ impl Listed {
             return;
         }
         let removed = args.clean.remove && !leftover.is_in_use && self.remove(leftover);
-        self.folders += 1;
+        self.directories += 1;
         self.bytes += leftover.bytes;
         self.in_use += u64::from(leftover.is_in_use);
         let path = leftover.path.as_os_str().as_bytes();
@@ -92,19 +93,23 @@ impl Listed {
     }
 
     fn summary(&self, removed: bool) -> String {
-        let Self { folders, bytes, in_use, failed, younger } = *self;
-        if folders == 0 && younger > 0 {
+        let Self { directories, bytes, in_use, failed, younger } = *self;
+        if directories == 0 && younger > 0 {
             return format!(
                 "{} left here, used more lately.",
-                units::count(younger, "staging folder is", "staging folders are")
+                units::count(younger, "staging directory is", "staging directories are")
             );
         }
-        if folders == 0 {
+        if directories == 0 {
             return "No interrupted transfer has left anything here.".to_owned();
         }
-        let what = format!("{}, {}", units::count(folders, "staging folder", "staging folders"), units::bytes(bytes));
+        let what = format!(
+            "{}, {}",
+            units::count(directories, "staging directory", "staging directories"),
+            units::bytes(bytes)
+        );
         match removed {
-            true => format!("{what}: {} removed.", folders - in_use - failed),
+            true => format!("{what}: {} removed.", directories - in_use - failed),
             false => format!(
                 "{what}. The command that was interrupted goes on from there when it runs again; --remove gives it up."
             ),

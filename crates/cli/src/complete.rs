@@ -80,8 +80,8 @@ fn configured(file: &Path, files: &mut usize, found: &mut BTreeSet<String>) {
                 found.extend(words.map(|word| word.trim_matches('"')).filter(|word| is_plain(word)).map(Into::into))
             }
             Some("include") => {
-                let folder = file.parent().unwrap_or(Path::new("."));
-                for path in words.flat_map(|word| included(folder, word.trim_matches('"'))) {
+                let directory = file.parent().unwrap_or(Path::new("."));
+                for path in words.flat_map(|word| included(directory, word.trim_matches('"'))) {
                     configured(&path, files, found);
                 }
             }
@@ -90,10 +90,11 @@ fn configured(file: &Path, files: &mut usize, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the files that an `Include` names: relative to the folder of the configuration, with `*` in the last component.
-fn included(folder: &Path, word: &str) -> Vec<PathBuf> {
+/// Returns the files that an `Include` names: relative to the directory of the configuration, with `*` in the last
+/// component.
+fn included(directory: &Path, word: &str) -> Vec<PathBuf> {
     let home = env::var("HOME").unwrap_or_default();
-    let path = folder.join(word.strip_prefix("~/").map_or_else(|| word.to_owned(), |rest| format!("{home}/{rest}")));
+    let path = directory.join(word.strip_prefix("~/").map_or_else(|| word.to_owned(), |rest| format!("{home}/{rest}")));
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let Some((begin, end)) = name.split_once('*') else { return vec![path] };
     let entries = path.parent().map(fs::read_dir).and_then(Result::ok).into_iter().flatten().flatten();
@@ -139,15 +140,15 @@ fn ssh(args: &SshOptions) -> Vec<OsString> {
 
 /// Returns the paths on a host that begin like this one.
 fn names_on(ssh: &[OsString], host: &str, path: &str) -> Vec<String> {
-    let (folder, begin) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
+    let (directory, begin) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    let home = folder.strip_prefix('~').and_then(|rest| rest.split_once('/')).filter(|(user, _)| is_name(user));
-    let place = match (home, folder) {
+    let home = directory.strip_prefix('~').and_then(|rest| rest.split_once('/')).filter(|(user, _)| is_name(user));
+    let place = match (home, directory) {
         // Without quotes, for the shell there to expand.
         (Some((user, rest)), _) => format!("~{user}/{}", quoted(rest)),
         (None, "") => ".".to_owned(),
-        (None, folder) => quoted(folder),
+        (None, directory) => quoted(directory),
     };
     // Each name ends with a zero byte: it may contain the end of a line.
     let list = r#"for name in * .[!.]* ..?*; do if [ -d "$name" ]; then printf '%s/\0' "$name"; elif [ -e "$name" ] || [ -L "$name" ]; then printf '%s\0' "$name"; fi; done"#;
@@ -156,7 +157,7 @@ fn names_on(ssh: &[OsString], host: &str, path: &str) -> Vec<String> {
     let Some((_, list)) = said.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
     let is_meant =
         |name: &&str| !name.is_empty() && name.starts_with(begin) && (begin.starts_with('.') || !name.starts_with('.'));
-    list.split('\0').filter(is_meant).map(|name| format!("{folder}{name}")).collect()
+    list.split('\0').filter(is_meant).map(|name| format!("{directory}{name}")).collect()
 }
 
 /// Runs a command on a host; returns what it prints, `None` if that takes too long.
@@ -204,9 +205,9 @@ mod tests {
 
     #[test]
     fn a_configuration_names_its_hosts_and_those_of_what_it_includes() {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::create_dir(folder.path().join("more")).expect("a folder");
-        let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("more")).expect("a directory");
+        let file = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("a file");
         file(
             "config",
             "Host far other *.wild !not\n  HostName x\nhost=\"quoted\"\nInclude more/*.conf config\nMatch host y\n",
@@ -214,7 +215,7 @@ mod tests {
         file("more/a.conf", "Host inner\n");
         file("more/b.txt", "Host unread\n");
         let mut found = BTreeSet::new();
-        configured(&folder.path().join("config"), &mut 8, &mut found);
+        configured(&directory.path().join("config"), &mut 8, &mut found);
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["far", "inner", "other", "quoted"]);
     }
 }

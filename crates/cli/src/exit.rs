@@ -29,7 +29,7 @@ pub(crate) enum Code {
     Unreachable = 5,
     /// The received data differs from what was sent.
     Integrity = 6,
-    /// A file or a folder that cannot be read or written, or a full disk.
+    /// A file or a directory that cannot be read or written, or a full disk.
     Disk = 7,
     /// The other side fell silent.
     Timeout = 8,
@@ -74,9 +74,9 @@ Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s; not w
 sizes in bytes (10MB, 1.5G, 64KiB).
 
 Patterns of --include and --exclude are those of rsync; the first matching rule applies:
-  *.tmp    names with this ending, in any folder; * and ? do not match /
+  *.tmp    names with this ending, in any directory; * and ? do not match /
   /a/b     a leading / anchors the pattern at the top of the copied tree
-  cache/   a trailing / matches folders only
+  cache/   a trailing / matches directories only
   a/**/b   ** also matches /
 
 Configuration: ~/.config/downpour/config.toml (or in XDG_CONFIG_HOME, or --config FILE). Keys are the long options:

@@ -130,7 +130,7 @@ impl<'a> From<&'a [u8]> for Name<'a> {
     }
 }
 
-/// What an interrupted transfer has left, or one uses now: a staging folder.
+/// What an interrupted transfer has left, or one uses now: a staging directory.
 #[derive(Debug, Serialize)]
 pub(crate) struct Staging<'a> {
     #[serde(flatten)]
@@ -354,7 +354,8 @@ impl From<&downpour::Progress> for ProgressRecord {
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary<'a> {
     files: u64,
-    folders: u64,
+    #[serde(rename = "folders")]
+    directories: u64,
     symlinks: u64,
     /// Bytes of files.
     bytes: u64,
@@ -433,7 +434,7 @@ impl<'a> Summary<'a> {
         };
         Self {
             files: summary.names.files,
-            folders: summary.names.directories,
+            directories: summary.names.directories,
             symlinks: summary.names.symlinks,
             bytes: summary.bytes.total,
             bytes_present: summary.bytes.present,

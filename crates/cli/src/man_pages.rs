@@ -29,7 +29,7 @@ pub(crate) fn completions(args: &Args) -> u8 {
 /// Shows the page of a command, or writes all pages into a directory.
 pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
     let disk = |error: io::Error| Failure::new(Code::Disk, format!("cannot write the manual pages: {error}"));
-    let [folder] = &args.paths[..] else {
+    let [directory] = &args.paths[..] else {
         let (mut command, mut page) = (documented(&args.words)?, Vec::new());
         clap_mangen::Man::new(command.clone()).render(&mut page).map_err(disk)?;
         let page = laid_out(&String::from_utf8_lossy(&page));
@@ -41,9 +41,9 @@ pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
         }
         return Ok(Code::Done as u8);
     };
-    fs::create_dir_all(folder).map_err(disk)?;
-    clap_mangen::generate_to(for_pages(), folder).map_err(disk)?;
-    for entry in fs::read_dir(folder).map_err(disk)? {
+    fs::create_dir_all(directory).map_err(disk)?;
+    clap_mangen::generate_to(for_pages(), directory).map_err(disk)?;
+    for entry in fs::read_dir(directory).map_err(disk)? {
         let path = entry.map_err(disk)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.starts_with(NAME) && name.ends_with(".1") {
@@ -51,7 +51,7 @@ pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
             fs::write(&path, laid_out(&page)).map_err(disk)?;
         }
     }
-    print::err(format_args!("The pages are in {}: `man -M` wants them in a folder man1.", folder.display()));
+    print::err(format_args!("The pages are in {}: `man -M` wants them in a directory man1.", directory.display()));
     Ok(Code::Done as u8)
 }
 
@@ -77,8 +77,8 @@ fn is_shown_by_man(page: &[u8]) -> bool {
     let show = || -> io::Result<bool> {
         let mut file = tempfile::Builder::new().prefix(NAME).suffix(".1").tempfile()?;
         file.write_all(page)?;
-        // Ctrl-C and Ctrl-\ are for the pager, and would leave it without the one that waits for it. Handlers, unlike ignored
-        // signals, end with this program: the pager has none.
+        // Ctrl-C and Ctrl-\ are for the pager, and would leave it without the one that waits for it. Handlers, unlike
+        // ignored signals, end with this program: the pager has none.
         for signal in [SIGINT, SIGQUIT] {
             flag::register(signal, Arc::default())?;
         }
@@ -120,8 +120,8 @@ fn shown() -> clap::Command {
     clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).args(all.get_arguments().cloned()).subcommands(commands)
 }
 
-/// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere. The
-/// options of all commands, which `-h` leaves out, have their text too.
+/// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere.
+/// The options of all commands, which `-h` leaves out, have their text too.
 fn for_pages() -> clap::Command {
     definition().long_version(None::<&str>).mut_args(|arg| arg.hide_short_help(false))
 }

@@ -283,8 +283,8 @@ impl Output {
         }
     }
 
-    /// Prints a note of the library, unless `-q` or `--json`. ssh may ask for something next, which must not be written on
-    /// the progress line.
+    /// Prints a note of the library, unless `-q` or `--json`. ssh may ask for something next, which must not be written
+    /// on the progress line.
     pub(crate) fn note(&self, note: &str) {
         if !self.shown.quiet && !self.shown.json {
             self.hide_progress();
@@ -308,7 +308,7 @@ fn in_words(offer: &Offer) -> String {
         names += &format!(" and {more} more");
     }
     let items = units::count(offer.entries, "item", "items");
-    // The sender may still be scanning its folders.
+    // The sender may still be scanning its directories.
     let open = if offer.is_all { String::new() } else { more_to_come(offer.limits) };
     let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
     format!("Coming: {names} ({items}, {}{open})\nInto:   {}", units::bytes(offer.bytes), into.display())

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use downpour::remote::{self, HostOptions, Tunnel};
-use downpour::tunnel::control::ControlFolder;
+use downpour::tunnel::control::ControlDirectory;
 use downpour::tunnel::{ConnectionEvent, Forward, ForwardAddress, ForwardTarget, Forwarding, TunnelEvent};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,10 +33,10 @@ const SSH: u16 = 22;
 pub(crate) async fn run(mut args: Args) -> Result<u8, Failure> {
     let mut reach = options::reach_by_tunnel(&mut args)?;
     reach.ssh = options::direct_ssh(&args);
-    let failed = |error| Failure::new(Code::Other, format!("no folder for the socket of the connection: {error}"));
-    let folder = ControlFolder::of_user().map_err(failed)?;
+    let failed = |error| Failure::new(Code::Other, format!("no directory for the socket of the connection: {error}"));
+    let directory = ControlDirectory::of_user().map_err(failed)?;
     let port = args.server_port.unwrap_or(SSH);
-    let own = |own: Option<u32>| folder.socket(&(&reach.host, port, &reach.ssh, reach.path.via, own));
+    let own = |own: Option<u32>| directory.socket(&(&reach.host, port, &reach.ssh, reach.path.via, own));
     match args.tunnel.persist {
         None => carry_once(&own(Some(std::process::id())), reach, port, args.output.quiet).await,
         Some(_) if args.tunnel.in_background => keep(&own(None), reach, port, &args).await,
@@ -47,8 +47,8 @@ pub(crate) async fn run(mut args: Args) -> Result<u8, Failure> {
     }
 }
 
-/// Returns a connection to the process that keeps the tunnel, which is started if there is none; or its exit code, if it has
-/// said itself why it cannot.
+/// Returns a connection to the process that keeps the tunnel, which is started if there is none; or its exit code, if
+/// it has said itself why it cannot.
 fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
     if let Ok(socket) = UnixStream::connect(path) {
         return Ok(Ok(socket));
@@ -181,8 +181,8 @@ async fn carry(socket: UnixStream) -> Result<u8, Failure> {
     }
 }
 
-/// Copies until the end, each piece at once. `io::copy` would splice, and a splice that waits for data holds the pipe on which
-/// ssh then waits as well. Returns the number of bytes.
+/// Copies until the end, each piece at once. `io::copy` would splice, and a splice that waits for data holds the pipe
+/// on which ssh then waits as well. Returns the number of bytes.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
     loop {

@@ -50,17 +50,17 @@ fn wanted(args: &Args) -> Result<(bool, Option<String>), Failure> {
     Ok((is_to_stdout, (!words.is_empty()).then(|| words.join(" "))))
 }
 
-/// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file is
-/// removed.
+/// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file
+/// is removed.
 async fn to_stdout(mut args: Args, peer: Rendezvous, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let failed =
         |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
-    let folder = tempfile::tempdir().map_err(failed)?;
-    args.receive.target = folder.path().to_owned();
+    let directory = tempfile::tempdir().map_err(failed)?;
+    args.receive.target = directory.path().to_owned();
     (args.options.confirm, args.receive.permitted.max_entries) = (false, Some(1));
     let mut attention = interrupts.attend();
     let code = follow(args, peer, &mut attention).await?;
-    for entry in folder.path().read_dir().map_err(failed)? {
+    for entry in directory.path().read_dir().map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if !entry.file_type().map_err(failed)?.is_file() {
             return Err(Failure::new(Code::Usage, "what came is no file: name a directory for it with --into"));

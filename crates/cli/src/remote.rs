@@ -15,13 +15,13 @@ pub(crate) fn digest() -> Result<u8, Failure> {
     Ok(Code::Done as u8)
 }
 
-/// Serves the other end of ssh, limited to one folder if requested.
+/// Serves the other end of ssh, limited to one directory if requested.
 pub(crate) async fn run(args: RemoteArgs) -> Result<ServeResult, Error> {
     let access = match (args.read_only, args.write_only) {
         (true, _) => Access::ReadOnly,
         (_, true) => Access::WriteOnly,
         _ => Access::Full,
     };
-    let limit = args.only.map(|folder| KeyRestriction { folder, access });
+    let limit = args.only.map(|directory| KeyRestriction { directory, access });
     serve(names(), limit.as_ref()).await
 }

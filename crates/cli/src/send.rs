@@ -63,7 +63,7 @@ fn check_ticket(args: &Args) -> Result<(), Failure> {
     Err(Failure::new(Code::SourceAbsent, format!("{} does not exist{hint}", path.display())))
 }
 
-/// A folder with a slash at the end stands for its contents.
+/// A directory with a slash at the end stands for its contents.
 fn root(path: &PathBuf) -> SourceItem {
     if path.as_os_str().as_bytes().ends_with(b"/") { SourceItem::contents(path) } else { SourceItem::new(path) }
 }

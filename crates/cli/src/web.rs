@@ -22,13 +22,14 @@ use crate::print;
 pub(crate) const LAB: &str = "downpour-lab";
 /// How long it may take to print its address.
 const TO_START: Duration = Duration::from_secs(20);
-/// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which it
-/// takes up to 10 s.
+/// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which
+/// it takes up to 10 s.
 const TO_END: Duration = Duration::from_secs(12);
 /// After how long a user is told what is waited for.
 const TO_TELL: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
-/// How much of a trace of its own is kept on the disk behind what was written last, and how often the rest is given back.
+/// How much of a trace of its own is kept on the disk behind what was written last, and how often the rest is given
+/// back.
 const KEPT: u64 = 64 << 20;
 const TRIM: Duration = Duration::from_secs(1);
 /// The beginning of the trace, by which its reader recognises the file.
@@ -40,7 +41,7 @@ pub(crate) struct WebViewer {
     lab: Child,
     trim: Option<AbortHandle>,
     /// What the lab says beside its address, and the trace unless the user wants it; private to this user.
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 impl WebViewer {
@@ -54,19 +55,20 @@ impl WebViewer {
             Failure::new(Code::Usage, format!("{message}: build it with cargo build --release -p lab"))
         })?;
         let failed = |error: io::Error| Failure::new(Code::Other, format!("--web: {error}"));
-        let folder = tempfile::Builder::new().prefix("downpour-").permissions(Permissions::from_mode(0o700)).tempdir();
-        let folder = folder.map_err(failed)?;
+        let directory =
+            tempfile::Builder::new().prefix("downpour-").permissions(Permissions::from_mode(0o700)).tempdir();
+        let directory = directory.map_err(failed)?;
         let trim = match qlog {
             Some(_) => None,
             None => {
-                let trace = folder.path().join("transfer.qlog");
+                let trace = directory.path().join("transfer.qlog");
                 // What was read of the trace need not stay on the disk for as long as the transfer lasts.
                 let trim = tokio::spawn(trim(File::create(&trace).map_err(failed)?)).abort_handle();
                 *qlog = Some(trace);
                 Some(trim)
             }
         };
-        let said = folder.path().join("said");
+        let said = directory.path().join("said");
         let mut command = Command::new(&program);
         command.args(["web", "--until-eof", "--open", "--follow"]).args(qlog.as_deref());
         // Its input ends with this process, however that happens.
@@ -75,7 +77,7 @@ impl WebViewer {
             .spawn()
             .map_err(|error| Failure::new(Code::Other, format!("cannot start {}: {error}", program.display())))?;
         let stdout = lab.stdout.take();
-        let picture = Self { lab, trim, _folder: folder };
+        let picture = Self { lab, trim, _directory: directory };
         match address(stdout).await {
             Some(url) => print::err(format_args!("picture of this transfer: {url}")),
             None => {
@@ -117,7 +119,7 @@ impl Drop for WebViewer {
 pub(crate) fn lab() -> Option<PathBuf> {
     let beside = env::current_exe().ok().map(|own| own.with_file_name(LAB));
     let path = env::var_os("PATH").unwrap_or_default();
-    let in_path = env::split_paths(&path).map(|folder| folder.join(LAB)).collect::<Vec<_>>();
+    let in_path = env::split_paths(&path).map(|directory| directory.join(LAB)).collect::<Vec<_>>();
     let is_program =
         |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     beside.into_iter().chain(in_path).find(is_program)

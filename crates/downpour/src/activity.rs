@@ -21,7 +21,7 @@ use rustix::net::{
 use rustix::process::{Pid, geteuid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::private_directory::{absolute, own_folder, temporary_folder};
+use crate::private_directory::{absolute, own_directory, temporary_directory};
 use crate::transfer::Progress;
 
 /// Searchers that may wait to be answered.
@@ -85,8 +85,8 @@ pub enum State {
 }
 
 impl Activity {
-    /// Returns what begins now. Of many sources, as a wildcard may have put on a command line, the first few are named, and
-    /// how many there are beside them: an answer has a bounded length.
+    /// Returns what begins now. Of many sources, as a wildcard may have put on a command line, the first few are named,
+    /// and how many there are beside them: an answer has a bounded length.
     #[must_use]
     pub fn begun(command: &str, mut from: Vec<String>, to: Option<String>) -> Self {
         if from.len() > NAMED + 1 {
@@ -182,8 +182,8 @@ pub struct Running {
     pub activity: Option<Activity>,
 }
 
-/// Returns what this user has running on this machine, in the order of the processes' numbers. Waits `patience` at most for
-/// all of them together. Removes what killed processes have left.
+/// Returns what this user has running on this machine, in the order of the processes' numbers. Waits `patience` at most
+/// for all of them together. Removes what killed processes have left.
 #[must_use]
 pub fn running(patience: Duration) -> Vec<Running> {
     running_in(&directories(false).collect::<Vec<_>>(), patience)
@@ -270,8 +270,8 @@ impl Asked {
     }
 }
 
-/// Waits until `deadline` for the answers, in the order in which they come: one process that does not answer takes no time
-/// from the others.
+/// Waits until `deadline` for the answers, in the order in which they come: one process that does not answer takes no
+/// time from the others.
 fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Running> {
     let asked = asked.into_iter().map(|(pid, socket)| Asked { pid, socket, text: Vec::new(), activity: None });
     let mut asked: Vec<Asked> = asked.collect();
@@ -289,22 +289,24 @@ fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Run
     asked.into_iter().map(|Asked { pid, activity, .. }| Running { pid, activity }).collect()
 }
 
-/// Returns the directories in which this user's processes may be found, the one for a new process first. A second terminal
-/// may have another environment than the first, as one of cron or `sudo` has.
+/// Returns the directories in which this user's processes may be found, the one for a new process first. A second
+/// terminal may have another environment than the first, as one of cron or `sudo` has.
 fn directories(create: bool) -> impl Iterator<Item = PathBuf> {
     let by_login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
     let bases = absolute("XDG_RUNTIME_DIR").into_iter().chain(by_login.is_dir().then_some(by_login));
-    let in_bases = bases.map(move |base| own_folder(&base, create));
+    let in_bases = bases.map(move |base| own_directory(&base, create));
     let mut found: Vec<PathBuf> = Vec::new();
-    in_bases.chain(iter::once_with(move || temporary_folder(create))).filter_map(Result::ok).filter(move |directory| {
-        let is_new = !found.contains(directory);
-        found.push(directory.clone());
-        is_new
-    })
+    in_bases.chain(iter::once_with(move || temporary_directory(create))).filter_map(Result::ok).filter(
+        move |directory| {
+            let is_new = !found.contains(directory);
+            found.push(directory.clone());
+            is_new
+        },
+    )
 }
 
-/// What the names of sockets of this machine begin with. A home may be shared between machines, and between containers whose
-/// processes have numbers of their own.
+/// What the names of sockets of this machine begin with. A home may be shared between machines, and between containers
+/// whose processes have numbers of their own.
 fn prefix() -> String {
     let uname = rustix::system::uname();
     let machine = fs::read("/etc/machine-id").unwrap_or_default();
@@ -326,10 +328,10 @@ mod tests {
         Activity::begun("cp", vec!["a".to_owned()], Some("far:b".to_owned()))
     }
 
-    /// A directory of one's own, as [`own_folder`] makes it.
+    /// A directory of one's own, as [`own_directory`] makes it.
     fn directory() -> (TempDir, PathBuf) {
         let base = tempdir().expect("a directory");
-        let own = own_folder(base.path(), true).expect("a directory of one's own");
+        let own = own_directory(base.path(), true).expect("a directory of one's own");
         (base, own)
     }
 
@@ -378,8 +380,8 @@ mod tests {
         assert_eq!(names(20_000), ["0", "1", "2", "3", "and 19996 more"]);
     }
 
-    /// Some that have stopped, one whose queue is full, one that says nonsense, and one that never ends. Of those that answer,
-    /// none is missed, in whatever order a directory lists them.
+    /// Some that have stopped, one whose queue is full, one that says nonsense, and one that never ends. Of those that
+    /// answer, none is missed, in whatever order a directory lists them.
     #[test]
     fn a_process_that_does_not_answer_takes_nothing_from_the_others() {
         let (_base, own) = directory();

@@ -1,5 +1,6 @@
-//! What ends a transfer: a chain from where a failure was noticed to its cause, whose [kind](ErrorKind) and values programs
-//! read. The text states them; what to do about it is for a program to say, which knows what its user has typed.
+//! What ends a transfer: a chain from where a failure was noticed to its cause, whose [kind](ErrorKind) and values
+//! programs read. The text states them; what to do about it is for a program to say, which knows what its user has
+//! typed.
 
 mod context;
 mod numbers;
@@ -157,7 +158,7 @@ pub enum Error {
         why: String,
     },
     /// The login is limited ([`Limit`](crate::remote::KeyRestriction)), and the request exceeds the limit.
-    #[error("this login is limited to one folder: {0}")]
+    #[error("this login is limited to one directory: {0}")]
     #[serde(rename = "Limited")]
     KeyRestricted(#[source] Limited),
     /// The login runs downpour in place of all commands.

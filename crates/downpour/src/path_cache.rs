@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use transport::congestion::SavedPath;
 
-use crate::private_directory::{cache_home, is_own, own_folder};
+use crate::private_directory::{cache_home, is_own, own_directory};
 
 /// Age beyond which a path is another one.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
@@ -132,11 +132,11 @@ impl PathCache {
 
     /// Opens the file of this name, and creates it if asked.
     fn open(&self, name: &str, create: bool) -> io::Result<File> {
-        let folder = own_folder(&self.base, create)?;
+        let directory = own_directory(&self.base, create)?;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = File::options();
         options.read(true).write(true).create(create).truncate(false).mode(0o600).custom_flags(flags);
-        let file = options.open(folder.join(name))?;
+        let file = options.open(directory.join(name))?;
         let found = file.metadata()?;
         if found.is_file() && is_own(&found) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
     }
@@ -258,7 +258,7 @@ mod tests {
     const NOW: u64 = 1_000_000;
 
     fn cache() -> (TempDir, PathCache) {
-        let home = tempdir().expect("a folder");
+        let home = tempdir().expect("a directory");
         let cache = PathCache { base: home.path().join(".cache") };
         (home, cache)
     }
@@ -351,9 +351,9 @@ mod tests {
     fn what_others_could_have_written_is_neither_read_nor_changed() {
         let (home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
-        let folder = cache.base.join("downpour");
-        let file = folder.join("paths.json");
-        for path in [&file, &folder] {
+        let directory = cache.base.join("downpour");
+        let file = directory.join("paths.json");
+        for path in [&file, &directory] {
             let before = fs::metadata(path).expect("it is there").permissions();
             fs::set_permissions(path, Permissions::from_mode(before.mode() | 0o022)).expect("ours");
             assert_eq!(known(&cache, "198.51.100.7", NOW), None, "{}", path.display());

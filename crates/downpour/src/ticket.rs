@@ -216,8 +216,8 @@ impl Ticket {
         Ok(text)
     }
 
-    /// Reads a ticket's text, as it was pasted: white space and line breaks anywhere in it, upper case, quotes around it and
-    /// words before it do no harm. Whether it has expired is another question: see [`Ticket::check_expiry`].
+    /// Reads a ticket's text, as it was pasted: white space and line breaks anywhere in it, upper case, quotes around
+    /// it and words before it do no harm. Whether it has expired is another question: see [`Ticket::check_expiry`].
     ///
     /// # Errors
     /// [`TicketError::NotATicket`], [`TicketError::Version`], [`TicketError::Damaged`], [`TicketError::Address`].
@@ -367,8 +367,8 @@ fn may_replace(path: &Path) -> io::Result<bool> {
     };
     if found.is_symlink() {
         // /dev/stdout and its like are the system's.
-        let folder = parent_of(path).canonicalize()?;
-        return Ok(!["/dev", "/proc"].iter().any(|system| folder.starts_with(system)));
+        let directory = parent_of(path).canonicalize()?;
+        return Ok(!["/dev", "/proc"].iter().any(|system| directory.starts_with(system)));
     }
     if !found.is_file() || found.len() > MAX_TEXT as u64 {
         return Ok(false);

@@ -2,8 +2,8 @@
 //!
 //! The rules are asked in order and the first that matches decides; a name that none matches takes part. A path begins
 //! at the transfer's root: with the name of the item that is sent, or, where only its content is sent, with a name in
-//! there. In a folder that does not take part nothing is looked at, so that an include below an excluded folder has no
-//! effect.
+//! there. In a directory that does not take part nothing is looked at, so that an include below an excluded directory
+//! has no effect.
 
 mod class;
 #[cfg(any(test, fuzzing))]
@@ -123,10 +123,10 @@ impl Filter {
     }
 
     /// Whether the entry at `path`, components joined by `/` from the transfer's root, takes part, given that its
-    /// folder does.
+    /// directory does.
     #[must_use]
-    pub fn allows(&self, path: &[u8], is_folder: bool) -> bool {
-        self.rules.iter().find(|rule| rule.pattern().matches(path, is_folder)).is_none_or(Rule::includes)
+    pub fn allows(&self, path: &[u8], is_directory: bool) -> bool {
+        self.rules.iter().find(|rule| rule.pattern().matches(path, is_directory)).is_none_or(Rule::includes)
     }
 }
 

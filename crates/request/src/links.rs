@@ -8,10 +8,10 @@ pub enum LinkPolicy {
     /// As links, never resolved.
     #[default]
     Copy,
-    /// The target of a link is sent under the link's name. A dangling link, or one to a folder that contains it, is
+    /// The target of a link is sent under the link's name. A dangling link, or one to a directory that contains it, is
     /// skipped and reported.
     Follow,
-    /// Not at all. The receiver only learns that they exist (`SkipReason::Link`), so that it deletes nothing under their
-    /// names. A link that the user names as an item is refused.
+    /// Not at all. The receiver only learns that they exist (`SkipReason::Link`), so that it deletes nothing under
+    /// their names. A link that the user names as an item is refused.
     Skip,
 }

@@ -4,7 +4,7 @@
 pub const MAX_PATH: usize = 4096;
 /// Maximum length of a path component, in bytes (POSIX `NAME_MAX` of the common file systems).
 pub const MAX_COMPONENT: usize = 255;
-/// Prefix of the names of all staging folders.
+/// Prefix of the names of all staging directories.
 pub const STAGING_PREFIX: &str = ".downpour-";
 /// Base32 characters after the prefix.
 pub const STAGING_CHARACTERS: usize = 8;
@@ -30,7 +30,7 @@ pub enum NameError {
     /// It has several components where it should have one.
     #[error("it has several components")]
     Slash,
-    /// It is one that staging folders may have.
+    /// It is one that staging directories may have.
     #[error("names such as .downpour-abcdefgh are those of unfinished transfers")]
     Reserved,
     /// The directory that contains it was not announced before it.
@@ -81,7 +81,7 @@ pub fn check_target(target: &[u8]) -> Result<(), NameError> {
     }
 }
 
-/// Whether a name at the top of a target could be that of a staging folder; some file systems ignore case.
+/// Whether a name at the top of a target could be that of a staging directory; some file systems ignore case.
 #[must_use]
 pub fn is_staging_name(name: &[u8]) -> bool {
     let Some((start, id)) = name.split_at_checked(STAGING_PREFIX.len()) else { return false };

@@ -10,16 +10,16 @@ use crate::links::LinkPolicy;
 use crate::outputs::Outputs;
 use crate::preserve::Preserve;
 
-/// Options for what is sent of the items, and how. A request to another machine carries them as they are; what a release
-/// adds has a default that it does not write, so that earlier ones can be asked for the rest.
+/// Options for what is sent of the items, and how. A request to another machine carries them as they are; what a
+/// release adds has a default that it does not write, so that earlier ones can be asked for the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceOptions {
-    /// Send folders with their contents; otherwise an item that is a folder is refused.
+    /// Send directories with their contents; otherwise an item that is a directory is refused.
     pub recursive: bool,
     /// Treatment of symbolic links.
     pub links: LinkPolicy,
     /// Whether to follow an item that is a symbolic link and send its target under the link's name. Links inside
-    /// folders are handled according to `links`.
+    /// directories are handled according to `links`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub follow_items: bool,
     /// Whether a file found again under another name is sent as a hard link to the first one. Takes memory for each
@@ -34,28 +34,28 @@ pub struct SourceOptions {
     pub preserve: Preserve,
     /// Read and hash every file during the scan.
     pub hash: bool,
-    /// Selects names by the path of the entry. Folders that it excludes are not entered.
+    /// Selects names by the path of the entry. Directories that it excludes are not entered.
     pub filter: Arc<Filter>,
-    /// Names to send from the only item, a folder: paths relative to it, in any order. The folders above a name that
-    /// the filter includes are sent too, even if it excludes them; a listed folder is sent with its contents if
+    /// Names to send from the only item, a directory: paths relative to it, in any order. The directories above a name
+    /// that the filter includes are sent too, even if it excludes them; a listed directory is sent with its contents if
     /// `recursive`, and otherwise without them, which is reported. Names that do not exist are skipped and reported.
     #[serde(with = "base64::names")]
     pub files_from: Option<Vec<Vec<u8>>>,
-    /// Whether a symbolic link to a folder that a listed name leads through is sent as a folder, as by rsync. It has to
-    /// belong to the user or to root: anybody else who may write in the source could make this user send what only they
-    /// may read. Set by the side that scans only, never by a request.
+    /// Whether a symbolic link to a directory that a listed name leads through is sent as a directory, as by rsync. It
+    /// has to belong to the user or to root: anybody else who may write in the source could make this user send what
+    /// only they may read. Set by the side that scans only, never by a request.
     #[serde(skip, default = "follow_ways")]
     pub follow_parent_links: bool,
-    /// Refuse a folder that is empty where the contents of several are sent: the receiver, which deletes what does not
-    /// come, could not tell that the disk of one is not mounted.
+    /// Refuse a directory that is empty where the contents of several are sent: the receiver, which deletes what does
+    /// not come, could not tell that the disk of one is not mounted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refuse_empty: bool,
     /// What is written about the transfer on this side.
     #[serde(skip)]
     pub outputs: Outputs,
     /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
-    /// ([`ReceiveRequest::confirms`](crate::ReceiveRequest::report_stored)). An item that is a link to a file is then not followed,
-    /// but refused.
+    /// ([`ReceiveRequest::confirms`](crate::ReceiveRequest::report_stored)). An item that is a link to a file is then
+    /// not followed, but refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove_sources: bool,
 }
@@ -66,7 +66,7 @@ const fn follow_ways() -> bool {
 }
 
 impl Default for SourceOptions {
-    /// Folders with their contents, also of other file systems, links as links, no hard links, no hashes.
+    /// Directories with their contents, also of other file systems, links as links, no hard links, no hashes.
     fn default() -> Self {
         Self {
             recursive: true,

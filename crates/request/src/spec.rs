@@ -20,10 +20,11 @@ use crate::preserve::{Modes, Preserve};
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiveRequest {
-    /// Where the items go: into this directory, or, for a single item, to this name. See [`ReceiveRequest::destination`].
+    /// Where the items go: into this directory, or, for a single item, to this name. See
+    /// [`ReceiveRequest::destination`].
     ///
-    /// A directory is created if only its last component is missing, or with [`ReceiveRequest::make_path`]. A symbolic link to a directory is followed, since
-    /// the user named it.
+    /// A directory is created if only its last component is missing, or with [`ReceiveRequest::make_path`]. A symbolic
+    /// link to a directory is followed, since the user named it.
     #[serde(with = "base64::path")]
     pub target: PathBuf,
     /// Which items were asked for.
@@ -56,8 +57,8 @@ pub struct ReceiveRequest {
     /// Delete what the sender does not have from the directories that it sends, except what this filter excludes.
     /// Nothing is deleted if the sender had to skip something it could not read (`NoticeKind::NotDeleted`).
     pub delete: Option<Filter>,
-    /// Most names that are deleted; the rest is kept and reported (`NoticeKind::DeleteLimit`). With a limit, a directory
-    /// that is not empty is not replaced by a file.
+    /// Most names that are deleted; the rest is kept and reported (`NoticeKind::DeleteLimit`). With a limit, a
+    /// directory that is not empty is not replaced by a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delete: Option<u64>,
     /// Delete also where the sender has nothing but directories, so that its disk may not be mounted
@@ -81,8 +82,8 @@ pub struct ReceiveRequest {
     pub compare_trees: bool,
     /// Change nothing; notices report what would be done.
     pub dry_run: bool,
-    /// Directories, absolute or relative to the one that items go into: a file that one of them has unchanged, under the
-    /// same path, becomes another name of the file there.
+    /// Directories, absolute or relative to the one that items go into: a file that one of them has unchanged, under
+    /// the same path, becomes another name of the file there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link_dest: Vec<Bytes>,
     /// Keep what is replaced or deleted under another name.
@@ -339,7 +340,7 @@ mod tests {
         let known = |is_directory, is_own, first| TargetFacts { is_directory, is_own, first };
         let before = |is_directory| TargetFacts::before(is_directory);
         let item = |is_directory| FirstItem::Item { path: b"a", is_directory };
-        let (first_file, first_folder) = (item(false), item(true));
+        let (first_file, first_directory) = (item(false), item(true));
         // Target, whether several items are expected, what makes it a directory, the evidence, and the destination.
         let table = [
             // Always a directory.
@@ -362,12 +363,12 @@ mod tests {
             ("a/to", false, keep.clone(), before(false), None),
             ("a/to", false, keep.clone(), known(false, Some(false), FirstItem::Nothing), name("a", "to")),
             ("a/to", false, keep.clone(), known(false, None, first_file), name("a", "to")),
-            ("a/to", false, keep.clone(), known(false, None, first_folder), directory("a/to")),
-            ("a/to", false, keep.clone(), known(true, Some(true), first_folder), name("a", "to")),
+            ("a/to", false, keep.clone(), known(false, None, first_directory), directory("a/to")),
+            ("a/to", false, keep.clone(), known(true, Some(true), first_directory), name("a", "to")),
             // A wildcard that matched something, or a name that looks like one.
             ("a/to", false, glob("a*"), known(false, None, first_file), directory("a/to")),
             ("a/to", false, glob("a"), known(false, None, first_file), name("a", "to")),
-            ("a/to", false, glob("a"), known(false, None, first_folder), name("a", "to")),
+            ("a/to", false, glob("a"), known(false, None, first_directory), name("a", "to")),
         ];
         for (target, many, directory_if, evidence, wanted) in table {
             let requested = RequestedItems { many, directory_if, ..RequestedItems::default() };

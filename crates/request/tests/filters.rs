@@ -3,7 +3,7 @@
 use request::{Filter, Pattern, PatternError, Rule, RuleError};
 
 fn matches(pattern: &str, path: &str) -> bool {
-    // In this file, the path of a folder ends in a slash.
+    // In this file, the path of a directory ends in a slash.
     let name = path.strip_suffix('/').unwrap_or(path);
     Pattern::new(pattern.as_bytes()).expect("a pattern").matches(name.as_bytes(), name.len() < path.len())
 }

@@ -1,5 +1,5 @@
-//! The receiver's half alone, fed with tiny files: `receive_files FOLDER FILES [BYTES]`. Run it twice to see what an
-//! unchanged tree takes.
+//! The receiver's half alone, fed with tiny files: `receive_files READ_DIRECTORY FILES [BYTES]`. Run it twice to see
+//! what an unchanged tree takes.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::time::Instant;
 use store::messages::{Digest, Message, RootHasher, TransferEnd, manifest_parts};
 use store::{Entry, EntryKind, Existing, Extra, FileSink, ManifestState, Mtime, ReceiveRequest, SourceId};
 
-/// Files in a folder.
-const PER_FOLDER: u64 = 1000;
+/// Files in a directory.
+const PER_DIRECTORY: u64 = 1000;
 /// Entries of a batch.
 const BATCH: usize = 65_536;
 /// Bytes of a block.
@@ -61,7 +61,7 @@ impl Feed {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
-    let into = PathBuf::from(arguments.next().ok_or("name a folder")?);
+    let into = PathBuf::from(arguments.next().ok_or("name a directory")?);
     let mut number = |default: u64| match arguments.next() {
         Some(text) => text.to_str().and_then(|text| text.parse().ok()).ok_or("not a number"),
         None => Ok(default),
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     feed.hash(&Message::Begin(source))?;
     let mut entries = Vec::new();
     for file in 0..files {
-        let folder = format!("tree/{:04}", file / PER_FOLDER);
+        let directory = format!("tree/{:04}", file / PER_DIRECTORY);
         let entry = |path: String, kind, mode| Entry {
             path: path.into_bytes(),
             kind,
@@ -87,12 +87,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         if file == 0 {
             entries.push(entry("tree".to_owned(), EntryKind::Directory, 0o755));
         }
-        if file % PER_FOLDER == 0 {
-            entries.push(entry(folder.clone(), EntryKind::Directory, 0o755));
+        if file % PER_DIRECTORY == 0 {
+            entries.push(entry(directory.clone(), EntryKind::Directory, 0o755));
         }
         // From none to twice the size.
         let size = size * (file % 5) / 2;
-        entries.push(entry(format!("{folder}/{file:08}.dat"), EntryKind::File { size, version: 1, hash: None }, 0o644));
+        entries.push(entry(
+            format!("{directory}/{file:08}.dat"),
+            EntryKind::File { size, version: 1, hash: None },
+            0o644,
+        ));
         if entries.len() >= BATCH - 2 {
             feed.send(&entries)?;
             entries.clear();

@@ -64,7 +64,7 @@ fn keep_as(
 ) -> io::Result<bool> {
     let (from, name) = target.parent(path)?;
     let (into, backup) = target.parent(to)?;
-    let look = |folder: &OwnedFd, name| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
+    let look = |directory: &OwnedFd, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
     let found = look(&from.fd, name)?;
     let there = match look(&into.fd, backup) {
         Ok(there) => Some(there),
@@ -82,7 +82,7 @@ fn keep_as(
         return Ok(false);
     }
     if there.is_some_and(|there| there.is_directory()) {
-        target.remove_folder(to)?;
+        target.remove_directory(to)?;
     }
     if original == Original::Goes || !link_over((&from.fd, name), (&into.fd, backup))? {
         renameat(&from.fd, name, &into.fd, backup)?;
@@ -128,7 +128,7 @@ fn link_over((from, name): (&OwnedFd, &[u8]), (into, backup): (&OwnedFd, &[u8]))
 fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Result<()> {
     let slashes = to.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     let Some(last) = slashes.clone().next_back() else { return Ok(()) };
-    if target.folder(&to[..last]).is_ok() {
+    if target.directory(&to[..last]).is_ok() {
         return Ok(());
     }
     for end in slashes {
@@ -140,11 +140,11 @@ fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Re
             Err(error) => return Err(error.into()),
         }
         let model = match made.get(base.len() + 1..) {
-            Some(path) => target.folder(path)?,
+            Some(path) => target.directory(path)?,
             // Part of the path that the user has named: as the target.
-            None => target.folder(b"")?,
+            None => target.directory(b"")?,
         };
-        copy_restrictions(&target.folder(made)?.fd, &model.fd)?;
+        copy_restrictions(&target.directory(made)?.fd, &model.fd)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::messages::{Entry, EntryKind, IdName, Skipped, VoidReason};
 pub struct Batch {
     /// Counts from 0.
     pub number: u32,
-    /// In the order of the object; a folder stands before what is in it.
+    /// In the order of the object; a directory stands before what is in it.
     pub entries: Vec<Entry>,
     /// The sum of the file sizes in bytes: the length of the object, if all is wanted.
     pub length: u64,

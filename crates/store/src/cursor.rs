@@ -1,7 +1,7 @@
 //! The directory cursor of a sender: opens the directories of the sources without leaving them.
 //!
-//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that, or lists a
-//! name behind a link that nobody else has made.
+//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that, or
+//! lists a name behind a link that nobody else has made.
 //! Otherwise anyone with write access to a directory that another user sends could swap in a link and make that user
 //! send files that only they may read. (`openat2` would do the same in one call, on Linux only.)
 
@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::directory::{FOLDER, NAMED_WAY, WAY};
+use super::directory::{NAMED_WAY, READ_DIRECTORY, WAY};
 use super::path_handle::PathHandle;
 use super::root::Roots;
 
@@ -60,7 +60,7 @@ impl DirectoryCursor {
         Self { links: LinkPolicy::Copy, follow_ways: false, ..Self::new(roots) }
     }
 
-    /// Returns the open parent folder of the entry at `path`, and the entry's name in it.
+    /// Returns the open parent directory of the entry at `path`, and the entry's name in it.
     pub(super) fn place<'a>(&'a mut self, path: &'a [u8]) -> io::Result<(BorrowedFd<'a>, &'a [u8])> {
         let (item, rest) = self.resolve(path)?;
         if rest.is_empty() {
@@ -70,21 +70,21 @@ impl DirectoryCursor {
             Some(slash) => (&rest[..slash], &rest[slash + 1..]),
             None => (&rest[..0], rest),
         };
-        Ok((self.folder_of(item, parent, Purpose::Way)?, name))
+        Ok((self.directory_of(item, parent, Purpose::Way)?, name))
     }
 
-    /// Opens the entry at `path`, a folder, to list it.
-    pub(super) fn folder(&mut self, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
+    /// Opens the entry at `path`, a directory, to list it.
+    pub(super) fn directory(&mut self, path: &[u8]) -> io::Result<BorrowedFd<'_>> {
         let (item, rest) = self.resolve(path)?;
-        self.folder_of(item, rest, Purpose::Listing)
+        self.directory_of(item, rest, Purpose::Listing)
     }
 
     fn resolve<'a>(&self, path: &'a [u8]) -> io::Result<(usize, &'a [u8])> {
         self.roots.resolve(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens the folder at `path` beneath an item.
-    pub(super) fn folder_of(&mut self, item: usize, path: &[u8], purpose: Purpose) -> io::Result<BorrowedFd<'_>> {
+    /// Opens the directory at `path` beneath an item.
+    pub(super) fn directory_of(&mut self, item: usize, path: &[u8], purpose: Purpose) -> io::Result<BorrowedFd<'_>> {
         if item != self.item {
             self.open.clear();
         }
@@ -105,16 +105,16 @@ impl DirectoryCursor {
             let opened = openat(CWD, &root.path, flags(links, purpose_of(0)), Mode::empty())?;
             self.open.push_back((0, opened));
         }
-        while let Some((length, folder)) = self.open.back()
+        while let Some((length, directory)) = self.open.back()
             && *length < path.len()
         {
             let start = if *length == 0 { 0 } else { length + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |at| start + at);
             let opened = match self.links {
                 LinkPolicy::Copy | LinkPolicy::Skip if self.follow_ways => {
-                    open_way(folder.as_fd(), &path[start..end], purpose_of(end))?
+                    open_way(directory.as_fd(), &path[start..end], purpose_of(end))?
                 }
-                links => openat(folder, &path[start..end], flags(links, purpose_of(end)), Mode::empty())?,
+                links => openat(directory, &path[start..end], flags(links, purpose_of(end)), Mode::empty())?,
             };
             if self.open.len() >= MAX_OPEN {
                 self.open.pop_front();
@@ -122,19 +122,19 @@ impl DirectoryCursor {
             self.open.push_back((end, opened));
         }
         match self.open.back() {
-            Some((_, folder)) => Ok(folder.as_fd()),
+            Some((_, directory)) => Ok(directory.as_fd()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 }
 
-/// Opens a folder that a listed name leads through, or what a link of this user or of root leads to.
-pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8], purpose: Purpose) -> io::Result<OwnedFd> {
-    let error = match openat(folder, name, flags(LinkPolicy::Copy, purpose), Mode::empty()) {
+/// Opens a directory that a listed name leads through, or what a link of this user or of root leads to.
+pub(super) fn open_way(directory: BorrowedFd<'_>, name: &[u8], purpose: Purpose) -> io::Result<OwnedFd> {
+    let error = match openat(directory, name, flags(LinkPolicy::Copy, purpose), Mode::empty()) {
         Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => error,
         opened => return Ok(opened?),
     };
-    let link = PathHandle::open(folder, name)?;
+    let link = PathHandle::open(directory, name)?;
     let seen = link.status()?;
     let is_trusted = seen.owner == 0 || seen.owner == geteuid().as_raw();
     if seen.file_type != FileType::Symlink || !is_trusted {
@@ -142,7 +142,7 @@ pub(super) fn open_way(folder: BorrowedFd<'_>, name: &[u8], purpose: Purpose) ->
     }
     // What was just looked at is read, whatever has its name by now.
     let target = readlinkat(&link, "", Vec::new())?;
-    Ok(openat(folder, target, flags(LinkPolicy::Follow, purpose), Mode::empty())?)
+    Ok(openat(directory, target, flags(LinkPolicy::Follow, purpose), Mode::empty())?)
 }
 
 /// Returns the length of the longest common prefix of both paths, in whole components.
@@ -159,7 +159,7 @@ fn flags(links: LinkPolicy, purpose: Purpose) -> OFlags {
     match (purpose, links == LinkPolicy::Follow) {
         (Purpose::Way, true) => NAMED_WAY,
         (Purpose::Way, false) => WAY,
-        (Purpose::Listing, true) => FOLDER.difference(OFlags::NOFOLLOW),
-        (Purpose::Listing, false) => FOLDER,
+        (Purpose::Listing, true) => READ_DIRECTORY.difference(OFlags::NOFOLLOW),
+        (Purpose::Listing, false) => READ_DIRECTORY,
     }
 }

@@ -12,18 +12,18 @@ use super::metadata::{Identity, Status};
 use super::sandbox::{DirectorySandbox, errno};
 use super::staged_id::path_hash;
 
-/// Number of items that are folders and are remembered by their names.
-const MAX_FOLDERS: usize = 1000;
+/// Number of items that are directories and are remembered by their names.
+const MAX_DIRECTORIES: usize = 1000;
 
 /// The paths of a transfer as 64-bit hashes. A collision, which keeps a name that should be deleted, happens once in
 /// 10^7 transfers of a million names.
 #[derive(Debug, Default)]
 pub(super) struct SentPaths {
     all: HashSet<u64>,
-    /// The items that are, or contain, something other than folders.
+    /// The items that are, or contain, something other than directories.
     filled: HashSet<u64>,
-    /// The first items that are folders, for a target that cannot be listed.
-    folders: Vec<Vec<u8>>,
+    /// The first items that are directories, for a target that cannot be listed.
+    directories: Vec<Vec<u8>>,
     folding: Folding,
     /// How the paths are spelled, where names fold.
     spellings: SentSpellings,
@@ -67,24 +67,24 @@ impl SentPaths {
         self.folding = folding;
     }
 
-    pub(super) fn add(&mut self, path: &[u8], is_folder: bool) {
+    pub(super) fn add(&mut self, path: &[u8], is_directory: bool) {
         let (spelled, path) = (path, &*self.folding.key(path));
         if self.folding.folds() {
             self.spellings.add(spelled, path);
         }
         self.all.insert(path_hash(path));
-        if is_folder {
-            if !path.contains(&b'/') && self.folders.len() <= MAX_FOLDERS {
-                self.folders.push(path.to_vec());
+        if is_directory {
+            if !path.contains(&b'/') && self.directories.len() <= MAX_DIRECTORIES {
+                self.directories.push(path.to_vec());
             }
-            self.all.insert(path_hash(&as_folder(path)));
+            self.all.insert(path_hash(&as_directory(path)));
         } else {
             self.filled.insert(path_hash(item(path)));
         }
     }
 
-    /// Whether the sender has nothing but folders: at all, or in the item that `path` belongs to. Its disk may not be
-    /// mounted.
+    /// Whether the sender has nothing but directories: at all, or in the item that `path` belongs to. Its disk may not
+    /// be mounted.
     pub(super) fn is_empty(&self, path: Option<&[u8]>) -> bool {
         path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(&self.folding.key(path)))))
     }
@@ -110,20 +110,20 @@ impl SentPaths {
         self.folding.folds() && !self.spellings.has(path, &self.folding.key(path), is_same)
     }
 
-    /// Returns the items that are folders; `None` if they are too many to remember.
-    fn folders(&self) -> Option<Vec<(Vec<u8>, bool)>> {
-        let is_all = self.folders.len() <= MAX_FOLDERS;
-        is_all.then(|| self.folders.iter().map(|name| (name.clone(), true)).collect())
+    /// Returns the items that are directories; `None` if they are too many to remember.
+    fn directories(&self) -> Option<Vec<(Vec<u8>, bool)>> {
+        let is_all = self.directories.len() <= MAX_DIRECTORIES;
+        is_all.then(|| self.directories.iter().map(|name| (name.clone(), true)).collect())
     }
 
-    pub(super) fn has_folder(&self, path: &[u8]) -> bool {
+    pub(super) fn has_directory(&self, path: &[u8]) -> bool {
         let path = &*self.folding.key(path);
-        self.all.contains(&path_hash(&as_folder(path))) && !self.all.contains(&path_hash(&as_unread(path)))
+        self.all.contains(&path_hash(&as_directory(path))) && !self.all.contains(&path_hash(&as_unread(path)))
     }
 }
 
 /// Returns a key that no sent path equals, since none ends in a slash.
-fn as_folder(path: &[u8]) -> Vec<u8> {
+fn as_directory(path: &[u8]) -> Vec<u8> {
     [path, b"/"].concat()
 }
 
@@ -201,9 +201,9 @@ enum Visit {
 }
 
 impl Deletion<'_> {
-    /// Deletes names that were not sent in folders that were, and at the top if `top` is set. Keeps names for which
-    /// `spare` returns true. Calls `empty` for each folder in which the sender has nothing, and deletes there only if
-    /// it returns true.
+    /// Deletes names that were not sent in directories that were, and at the top if `top` is set. Keeps names for which
+    /// `spare` returns true. Calls `empty` for each directory in which the sender has nothing, and deletes there only
+    /// if it returns true.
     pub(super) fn run(
         &mut self,
         sent: &SentPaths,
@@ -211,53 +211,53 @@ impl Deletion<'_> {
         spare: impl Fn(&[u8]) -> bool,
         mut empty: impl FnMut(&[u8]) -> bool,
     ) {
-        let mut folders = vec![Vec::new()];
+        let mut directories = vec![Vec::new()];
         while !(self.is_stopped)()
-            && let Some(folder) = folders.pop()
+            && let Some(directory) = directories.pop()
         {
-            let at_top = folder.is_empty();
-            let names = match self.target.list(&folder) {
+            let at_top = directory.is_empty();
+            let names = match self.target.list(&directory) {
                 Ok(names) => names,
                 // Nothing is deleted at the top, and the names that were sent are known.
-                Err(error) if at_top && !top && errno(&error) == Errno::ACCESS && sent.folders().is_some() => {
-                    sent.folders().unwrap_or_default()
+                Err(error) if at_top && !top && errno(&error) == Errno::ACCESS && sent.directories().is_some() => {
+                    sent.directories().unwrap_or_default()
                 }
                 Err(error) => {
-                    (self.failed)(&folder, error);
+                    (self.failed)(&directory, error);
                     continue;
                 }
             };
-            // The item itself, or the folder whose contents are sent.
-            let is_item = if top { at_top } else { !at_top && item(&folder) == folder };
+            // The item itself, or the directory whose contents are sent.
+            let is_item = if top { at_top } else { !at_top && item(&directory) == directory };
             let has_names = names.iter().any(|(name, _)| !(at_top && spare(name)));
-            if is_item && has_names && sent.is_empty((!top).then_some(&folder)) && !empty(&folder) {
+            if is_item && has_names && sent.is_empty((!top).then_some(&directory)) && !empty(&directory) {
                 continue;
             }
-            for (name, is_folder) in names {
-                let path = join(&folder, &name);
+            for (name, is_directory) in names {
+                let path = join(&directory, &name);
                 let is_stranger = sent.is_stranger(&path, self.is_same);
-                if is_folder && sent.has_folder(&path) && !is_stranger {
+                if is_directory && sent.has_directory(&path) && !is_stranger {
                     if !self.is_elsewhere(&path) {
-                        folders.push(path);
+                        directories.push(path);
                     }
                 } else if (is_stranger || !sent.has(&path)) && (!at_top || top && !spare(&name)) {
-                    self.delete(path, is_folder);
+                    self.delete(path, is_directory);
                 }
             }
         }
     }
 
-    /// Deletes a name and everything beneath it, except names that the filter excludes and the folders that lead to
+    /// Deletes a name and everything beneath it, except names that the filter excludes and the directories that lead to
     /// them.
-    pub(super) fn delete(&mut self, path: Vec<u8>, is_folder: bool) {
-        if (self.is_stopped)() || !self.allows(&path, is_folder) {
+    pub(super) fn delete(&mut self, path: Vec<u8>, is_directory: bool) {
+        if (self.is_stopped)() || !self.allows(&path, is_directory) {
             return;
         }
-        if !is_folder {
+        if !is_directory {
             self.delete_name(&path);
             return;
         }
-        // Folders that are not empty at the end.
+        // Directories that are not empty at the end.
         let mut needed = HashSet::new();
         if self.is_new(&path) {
             return;
@@ -267,47 +267,47 @@ impl Deletion<'_> {
             && let Some(visit) = visits.pop()
         {
             match visit {
-                Visit::Enter(folder) => match self.target.list(&folder) {
+                Visit::Enter(directory) => match self.target.list(&directory) {
                     Ok(names) => {
-                        visits.push(Visit::Leave(folder.clone()));
-                        for (name, is_folder) in names {
-                            let path = join(&folder, &name);
-                            if is_folder && self.allows(&path, true) && !self.is_new(&path) {
+                        visits.push(Visit::Leave(directory.clone()));
+                        for (name, is_directory) in names {
+                            let path = join(&directory, &name);
+                            if is_directory && self.allows(&path, true) && !self.is_new(&path) {
                                 visits.push(Visit::Enter(path));
-                            } else if is_folder || !self.allows(&path, false) || !self.delete_name(&path) {
-                                needed.insert(folder.clone());
+                            } else if is_directory || !self.allows(&path, false) || !self.delete_name(&path) {
+                                needed.insert(directory.clone());
                             }
                         }
                     }
                     // One that is empty need not be read.
-                    Err(error) if errno(&error) == Errno::ACCESS && self.removes_unread(&folder) => {
-                        self.tell(&folder, Ok(()));
+                    Err(error) if errno(&error) == Errno::ACCESS && self.removes_unread(&directory) => {
+                        self.tell(&directory, Ok(()));
                     }
                     Err(error) => {
-                        needed.insert(parent(&folder));
-                        (self.failed)(&folder, error);
+                        needed.insert(parent(&directory));
+                        (self.failed)(&directory, error);
                     }
                 },
-                Visit::Leave(folder) if needed.remove(&folder) => drop(needed.insert(parent(&folder))),
-                Visit::Leave(folder) if !self.takes_one() => drop(needed.insert(parent(&folder))),
-                Visit::Leave(folder) => {
-                    let result = if self.dry_run { Ok(()) } else { self.target.remove_folder(&folder) };
+                Visit::Leave(directory) if needed.remove(&directory) => drop(needed.insert(parent(&directory))),
+                Visit::Leave(directory) if !self.takes_one() => drop(needed.insert(parent(&directory))),
+                Visit::Leave(directory) => {
+                    let result = if self.dry_run { Ok(()) } else { self.target.remove_directory(&directory) };
                     // Another process has created a file in it in the meantime.
                     let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);
-                    if stays || !self.tell(&folder, result) {
-                        needed.insert(parent(&folder));
+                    if stays || !self.tell(&directory, result) {
+                        needed.insert(parent(&directory));
                     }
                 }
             }
         }
     }
 
-    /// Removes a folder that cannot be read, if it is empty; returns whether it did.
-    fn removes_unread(&mut self, folder: &[u8]) -> bool {
-        !self.dry_run && self.most != Some(0) && self.target.remove_folder(folder).is_ok() && self.takes_one()
+    /// Removes a directory that cannot be read, if it is empty; returns whether it did.
+    fn removes_unread(&mut self, directory: &[u8]) -> bool {
+        !self.dry_run && self.most != Some(0) && self.target.remove_directory(directory).is_ok() && self.takes_one()
     }
 
-    /// Deletes a name that is not a folder; returns whether it is gone from its folder.
+    /// Deletes a name that is not a directory; returns whether it is gone from its directory.
     fn delete_name(&mut self, path: &[u8]) -> bool {
         if self.is_new(path) || !self.takes_one() {
             return false;
@@ -348,20 +348,20 @@ impl Deletion<'_> {
         takes
     }
 
-    /// Whether another file system is mounted at a folder, and nothing may be deleted there.
-    fn is_elsewhere(&self, folder: &[u8]) -> bool {
+    /// Whether another file system is mounted at a directory, and nothing may be deleted there.
+    fn is_elsewhere(&self, directory: &[u8]) -> bool {
         // One that cannot be looked at is left alone.
         self.device.is_some_and(|device| {
-            !self.target.look(folder).is_ok_and(|found| found.is_some_and(|found| found.identity.device == device))
+            !self.target.look(directory).is_ok_and(|found| found.is_some_and(|found| found.identity.device == device))
         })
     }
 
-    fn allows(&self, path: &[u8], is_folder: bool) -> bool {
+    fn allows(&self, path: &[u8], is_directory: bool) -> bool {
         let is_kept = (self.is_kept)(path) || self.backup.is_some_and(|backup| backup.protects(path));
-        if is_kept || (is_folder && self.is_elsewhere(path)) {
+        if is_kept || (is_directory && self.is_elsewhere(path)) {
             return false;
         }
-        self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_folder)
+        self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_directory)
     }
 
     /// Reports the result of a deletion; returns whether the name is gone.
@@ -380,13 +380,13 @@ fn item(path: &[u8]) -> &[u8] {
     path.split(|b| *b == b'/').next().unwrap_or(path)
 }
 
-/// Returns the folder that contains `path`.
+/// Returns the directory that contains `path`.
 fn parent(path: &[u8]) -> Vec<u8> {
     path.iter().rposition(|b| *b == b'/').map_or(Vec::new(), |slash| path[..slash].to_vec())
 }
 
-fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 
 #[cfg(test)]
@@ -401,9 +401,9 @@ mod tests {
             sent.fold(Folding { case, ..Folding::default() });
             sent.add(b"Dir", true);
             sent.add(b"Dir/Readme", false);
-            assert_eq!((sent.has(b"DIR/README"), sent.has_folder(b"DIR")), (spared, spared));
+            assert_eq!((sent.has(b"DIR/README"), sent.has_directory(b"DIR")), (spared, spared));
             assert_eq!(sent.is_empty(Some(b"DIR")), !spared);
-            assert!(sent.has(b"Dir/Readme") && sent.has_folder(b"Dir") && !sent.has(b"Dir/other"));
+            assert!(sent.has(b"Dir/Readme") && sent.has_directory(b"Dir") && !sent.has(b"Dir/other"));
         }
     }
 }

@@ -24,7 +24,7 @@ pub const NAMED_WAY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFla
 pub const WAY: OFlags = NAMED_WAY.union(OFlags::NOFOLLOW);
 
 /// Flags to open a directory that is listed or synced, and must not be a link.
-pub(super) const FOLDER: OFlags =
+pub(super) const READ_DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens a directory that was opened on the way once more, to list or sync it.
@@ -32,7 +32,7 @@ pub(super) const FOLDER: OFlags =
 /// # Errors
 /// `EACCES` if this user may not read it.
 pub(super) fn readable(directory: impl AsFd) -> io::Result<OwnedFd> {
-    Ok(openat(directory, ".", FOLDER, Mode::empty())?)
+    Ok(openat(directory, ".", READ_DIRECTORY, Mode::empty())?)
 }
 
 /// Lists a directory that was opened on the way.

@@ -34,8 +34,8 @@ pub enum FilesError {
         /// Why, in words.
         reason: String,
     },
-    /// A source named by the user is a folder, and folders were not asked for.
-    #[error("{} is a folder", path.display())]
+    /// A source named by the user is a directory, and directories were not asked for.
+    #[error("{} is a directory", path.display())]
     NotRecursive {
         /// As the user named it.
         #[serde(with = "lossy")]
@@ -54,7 +54,7 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         second: PathBuf,
     },
-    /// One of several folders whose contents are sent is empty, and what was there before would be deleted at the
+    /// One of several directories whose contents are sent is empty, and what was there before would be deleted at the
     /// target.
     #[error("{} is empty: its disk may not be mounted, and what came from it would be deleted", path.display())]
     SourceEmpty {
@@ -80,24 +80,25 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         names: Vec<PathBuf>,
     },
-    /// Another process receives the same transfer into the same folder.
+    /// Another process receives the same transfer into the same directory.
     #[error("another process uses {}", path.display())]
     Busy {
-        /// The staging folder.
+        /// The staging directory.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveRequest::within), because a symbolic link leads
-    /// out of it.
-    #[error("{} leads out of the folder that this login is limited to", path.display())]
+    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveRequest::within), because a symbolic link
+    /// leads out of it.
+    #[error("{} leads out of the directory that this login is limited to", path.display())]
     TargetOutside {
         /// The target.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The target is not a folder and cannot become one.
-    #[error("{} is not a folder", path.display())]
-    TargetNotAFolder {
+    /// The target is not a directory and cannot become one.
+    #[error("{} is not a directory", path.display())]
+    #[serde(rename = "TargetNotAFolder")]
+    TargetNotADirectory {
         /// The target.
         #[serde(with = "lossy")]
         path: PathBuf,
@@ -283,7 +284,7 @@ impl FilesError {
             Self::Integrity { .. } | Self::Root => ErrorKind::Integrity,
             Self::NotPermitted { reason: NotAllowed::Entries | NotAllowed::Bytes, .. } => ErrorKind::NoSpace,
             Self::NotPermitted { .. } => ErrorKind::NotRequested,
-            Self::TargetNotAFolder { .. }
+            Self::TargetNotADirectory { .. }
             | Self::ParentAbsent { .. }
             | Self::Io { .. }
             | Self::Incomplete { .. }

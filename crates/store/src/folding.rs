@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn names_are_the_same_as_the_file_system_says() {
-        // The columns: no folding, ASCII case only, FAT, APFS and folders of ext4 with casefold.
+        // The columns: no folding, ASCII case only, FAT, APFS and directories of ext4 with casefold.
         let ascii = Folding { case: Case::Ascii, ..KEPT };
         for (one, other, expected) in [
             ("a/b", "a/b", [true, true, true, true]),
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_probe_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let fd = openat(rustix::fs::CWD, dir.path(), super::super::sandbox::FOLDER, Mode::empty()).unwrap();
+        let fd = openat(rustix::fs::CWD, dir.path(), super::super::sandbox::READ_DIRECTORY, Mode::empty()).unwrap();
         let folding = Folding::probe(&fd).unwrap();
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
         std::fs::write(dir.path().join("x"), "").unwrap();

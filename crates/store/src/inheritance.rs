@@ -1,7 +1,7 @@
 //! What a directory gives to the names that are made in it: its default ACL (`acl(5)`), in the place of the umask.
 //!
-//! Files are made in the staging folder and get their names elsewhere, so that what the system has given them may not be
-//! what it would have given them there.
+//! Files are made in the staging directory and get their names elsewhere, so that what the system has given them may
+//! not be what it would have given them there.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -63,8 +63,8 @@ struct JournalTail {
 }
 
 impl Journal {
-    /// Opens the journal in the folder `dir`, or creates one. The contents of the old journal, without what a reboot or
-    /// another source invalidates, are passed to `clean`; what it leaves is written to a new journal.
+    /// Opens the journal in the directory `dir`, or creates one. The contents of the old journal, without what a reboot
+    /// or another source invalidates, are passed to `clean`; what it leaves is written to a new journal.
     ///
     /// # Errors
     /// An I/O error; the old journal is then left in place.
@@ -169,7 +169,7 @@ impl JournalTail {
     }
 }
 
-/// Returns what the journal of `source` in the folder `dir` has on record, and changes nothing.
+/// Returns what the journal of `source` in the directory `dir` has on record, and changes nothing.
 ///
 /// # Errors
 /// An I/O error.
@@ -177,7 +177,7 @@ pub(super) fn peek(dir: &OwnedFd, source: SourceId) -> io::Result<JournalContent
     existing(dir)?.map_or_else(|| Ok(JournalContents::default()), |file| read(file, source, boot_id()))
 }
 
-/// Returns the source of the journal in the folder `dir`; `None` if there is none of this format.
+/// Returns the source of the journal in the directory `dir`; `None` if there is none of this format.
 ///
 /// # Errors
 /// An I/O error.

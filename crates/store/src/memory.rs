@@ -38,8 +38,8 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates an empty store. Its name is what tells it from others: it is in the identity of what it sends, and in front
-    /// of the paths in its errors.
+    /// Creates an empty store. Its name is what tells it from others: it is in the identity of what it sends, and in
+    /// front of the paths in its errors.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { disk: Arc::new(Mutex::new(Disk::new(name))) }
@@ -75,8 +75,9 @@ impl MemoryStore {
     /// Returns these items as a source. In a dry run nothing is removed.
     ///
     /// # Errors
-    /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for what is not in memory: links
-    /// that are followed, lists of names, owners and further attributes, and contents of a folder beside other items.
+    /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for what is not in memory:
+    /// links that are followed, lists of names, owners and further attributes, and contents of a directory beside other
+    /// items.
     pub fn source(
         &self,
         roots: Vec<SourceItem>,
@@ -86,12 +87,12 @@ impl MemoryStore {
         MemorySource::new(Arc::clone(&self.disk), roots, options, dry_run)
     }
 
-    /// Returns a target of this store. `target_is_directory` says whether [`ReceiveRequest::target`] was one when the transfer
-    /// began.
+    /// Returns a target of this store. `target_is_directory` says whether [`ReceiveRequest::target`] was one when the
+    /// transfer began.
     ///
     /// # Errors
-    /// [`FilesError::TargetNotAFolder`], and [`FilesError::NotSupported`] for what is not in memory: a target that is the
-    /// name of the item, backups, limits of deletion, what is preserved beyond contents, modes and times, and a
+    /// [`FilesError::TargetNotADirectory`], and [`FilesError::NotSupported`] for what is not in memory: a target that
+    /// is the name of the item, backups, limits of deletion, what is preserved beyond contents, modes and times, and a
     /// comparison of two places.
     pub fn target(&self, spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<MemoryTarget, FilesError> {
         MemoryTarget::new(Arc::clone(&self.disk), spec, target_is_directory)
@@ -197,7 +198,7 @@ mod tests {
             assert!(matches!(error, FilesError::NotSupported { .. }), "{spec:?}: {error}");
         }
         let error = store().target(Arc::new(ReceiveRequest::into_directory("a/b/file/c")), false).unwrap_err();
-        assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{error}");
+        assert!(matches!(error, FilesError::TargetNotADirectory { .. }), "{error}");
         store().target(Arc::new(ReceiveRequest { delete: Some(Filter::default()), ..spec() }), true).unwrap();
     }
 

@@ -1,11 +1,12 @@
 //! The program's messages on flow 0, the reliable control stream of a connection.
 //!
-//! Layouts, order and meaning are those of `docs/PROTOCOL.md` section 8. A length of 4 bytes, a type and a body: what is longer than
-//! its layout says, or shorter, is refused, and so is a type that is not known. What determines the contents of the target (begin,
-//! top, id name, manifest, chunks, digest, void and skipped) is hashed into the [root](RootHasher) as it stands on flow 0.
+//! Layouts, order and meaning are those of `docs/PROTOCOL.md` section 8. A length of 4 bytes, a type and a body: what
+//! is longer than its layout says, or shorter, is refused, and so is a type that is not known. What determines the
+//! contents of the target (begin, top, id name, manifest, chunks, digest, void and skipped) is hashed into the
+//! [root](RootHasher) as it stands on flow 0.
 //!
-//! What only some releases understand is announced in the handshake (`downpour/src/transfer/session/peer.rs`) and never sent to
-//! others.
+//! What only some releases understand is announced in the handshake (`downpour/src/transfer/session/peer.rs`) and never
+//! sent to others.
 
 mod entry;
 mod extra;
@@ -51,7 +52,7 @@ const STORED_TARGET: usize = 4096;
 pub enum Message {
     /// What is sent.
     Begin(SourceId),
-    /// Mode, time and further attributes of the folder whose content is sent.
+    /// Mode, time and further attributes of the directory whose content is sent.
     Top(Attributes),
     /// The name of a user or group.
     IdName(IdName),

@@ -85,8 +85,8 @@ impl Status {
         self.has_time(mtime) || (window > 0 && self.mtime.seconds.abs_diff(mtime.seconds) <= u64::from(window))
     }
 
-    /// Whether it was modified after `mtime`. With a window, as for rsync, `mtime` has to be later by that much for it not
-    /// to count as newer.
+    /// Whether it was modified after `mtime`. With a window, as for rsync, `mtime` has to be later by that much for it
+    /// not to count as newer.
     pub(super) fn is_newer(&self, mtime: Mtime, window: u32) -> bool {
         match window {
             0 => self.mtime > mtime,
@@ -154,9 +154,9 @@ impl Status {
 /// what takes that number later. Zero where the file system does not say; the change time does not serve, for it moves
 /// with every name made inside.
 #[cfg(target_os = "linux")]
-pub(super) fn birth(folder: impl AsFd, name: impl rustix::path::Arg) -> u64 {
+pub(super) fn birth(directory: impl AsFd, name: impl rustix::path::Arg) -> u64 {
     use rustix::fs::{AtFlags, StatxFlags, statx};
-    let Ok(found) = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME) else { return 0 };
+    let Ok(found) = statx(directory, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME) else { return 0 };
     if !StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
         return 0;
     }
@@ -170,13 +170,13 @@ pub(super) fn birth(_: impl AsFd, _: impl rustix::path::Arg) -> u64 {
     0
 }
 
-/// `mode` with the set-id bits of `found`. A folder may have got the latter from its parent.
+/// `mode` with the set-id bits of `found`. A directory may have got the latter from its parent.
 pub(super) fn with_set_id(mode: u32, found: u32) -> u32 {
     mode & !SET_ID | found & SET_ID
 }
 
-/// Sets mode and time of an open file or folder, where given. The content stands where the file system has no modes or
-/// times (FAT, some network ones).
+/// Sets mode and time of an open file or directory, where given. The content stands where the file system has no modes
+/// or times (FAT, some network ones).
 ///
 /// # Errors
 /// I/O errors, also if it belongs to another user.

@@ -58,8 +58,9 @@ impl ModeRule {
         inherited.permitted().unwrap_or(!self.mask) & 0o777
     }
 
-    /// The mode for a file or folder that came with `sent` and stands as `found`: as for `cp`, it keeps its own unless
-    /// modes are exact. Even then a folder keeps its set-id bits, and a file those that it has at the sender too.
+    /// The mode for a file or directory that came with `sent` and stands as `found`: as for `cp`, it keeps its own
+    /// unless modes are exact. Even then a directory keeps its set-id bits, and a file those that it has at the sender
+    /// too.
     pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
         match self.modes {
             Modes::Masked => found.mode,
@@ -77,7 +78,7 @@ impl ModeRule {
         }
     }
 
-    /// The final mode of a folder that was to get `mode` and stands as `found`.
+    /// The final mode of a directory that was to get `mode` and stands as `found`.
     pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
         if self.set_id { mode } else { with_set_id(mode, found.mode) }
     }
@@ -134,11 +135,11 @@ mod tests {
         let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
         let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
         let file = |mode| stands(FileType::RegularFile, mode);
-        let folder = |mode| stands(FileType::Directory, mode);
+        let directory = |mode| stands(FileType::Directory, mode);
         assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
         assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
         assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);
-        assert_eq!(exact.apply_over(0o755, &folder(0o2700)), 0o2755);
-        assert_eq!(exact.apply_over(0o2755, &folder(0o700)), 0o755);
+        assert_eq!(exact.apply_over(0o755, &directory(0o2700)), 0o2755);
+        assert_eq!(exact.apply_over(0o2755, &directory(0o700)), 0o755);
     }
 }

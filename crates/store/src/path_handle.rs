@@ -17,23 +17,23 @@ const MERE_PATH: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const MERE_PATH: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
-/// A file, folder, link or special file, opened as a mere path.
+/// A file, directory, link or special file, opened as a mere path.
 #[derive(Debug)]
 pub(super) struct PathHandle(OwnedFd);
 
 impl PathHandle {
-    /// Opens what has this name in a folder; of a link, the link itself.
-    pub(super) fn open(folder: impl AsFd, name: impl Arg) -> io::Result<Self> {
-        Self::with(folder, name, OFlags::NOFOLLOW)
+    /// Opens what has this name in a directory; of a link, the link itself.
+    pub(super) fn open(directory: impl AsFd, name: impl Arg) -> io::Result<Self> {
+        Self::with(directory, name, OFlags::NOFOLLOW)
     }
 
     /// The same, but of a link, what it leads to.
-    pub(super) fn follow(folder: impl AsFd, name: impl Arg) -> io::Result<Self> {
-        Self::with(folder, name, OFlags::empty())
+    pub(super) fn follow(directory: impl AsFd, name: impl Arg) -> io::Result<Self> {
+        Self::with(directory, name, OFlags::empty())
     }
 
-    fn with(folder: impl AsFd, name: impl Arg, follow: OFlags) -> io::Result<Self> {
-        Ok(Self(openat(folder, name, MERE_PATH | OFlags::CLOEXEC | follow, Mode::empty())?))
+    fn with(directory: impl AsFd, name: impl Arg, follow: OFlags) -> io::Result<Self> {
+        Ok(Self(openat(directory, name, MERE_PATH | OFlags::CLOEXEC | follow, Mode::empty())?))
     }
 
     pub(super) fn status(&self) -> io::Result<Status> {
@@ -69,8 +69,8 @@ impl PathHandle {
 
 /// Returns a path that leads to what is open.
 pub(super) fn path_of(opened: BorrowedFd<'_>) -> String {
-    let folder = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
-    format!("{folder}/{}", opened.as_raw_fd())
+    let directory = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+    format!("{directory}/{}", opened.as_raw_fd())
 }
 
 /// Without `/proc` its path leads nowhere, which does not mean that it is gone.

@@ -1,4 +1,4 @@
-//! Folders of the program that belong to its user, and that nobody else can change.
+//! Directories of the program that belong to its user, and that nobody else can change.
 
 use std::env;
 use std::fs::{DirBuilder, Metadata};
@@ -23,37 +23,37 @@ pub fn is_own(found: &Metadata) -> bool {
     found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0
 }
 
-/// Returns the folder `downpour` in `base`, and creates it if asked.
+/// Returns the directory `downpour` in `base`, and creates it if asked.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if it, or what is there above it, belongs to somebody else; the system's.
-pub fn own_folder(base: &Path, create: bool) -> io::Result<PathBuf> {
+pub fn own_directory(base: &Path, create: bool) -> io::Result<PathBuf> {
     // The directory above may be yet to come, but then its own must be this user's: `sudo` keeps another's HOME.
     let above = base.ancestors().find_map(|path| path.metadata().ok());
     if above.is_none_or(|found| found.uid() != geteuid().as_raw()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let folder = base.join("downpour");
+    let directory = base.join("downpour");
     if create {
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     }
-    if is_own(&folder.symlink_metadata()?) { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if is_own(&directory.symlink_metadata()?) { Ok(directory) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Returns a directory of this user's for sockets that last no longer than their processes, in `/tmp` as those of tmux are:
-/// a home shows nothing of a transfer. Creates it if asked.
+/// Returns a directory of this user's for sockets that last no longer than their processes, in `/tmp` as those of tmux
+/// are: a home shows nothing of a transfer. Creates it if asked.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if another user has taken the name, or has access; the system's.
-pub fn temporary_folder(create: bool) -> io::Result<PathBuf> {
-    let folder = PathBuf::from(format!("/tmp/downpour-{}", geteuid().as_raw()));
+pub fn temporary_directory(create: bool) -> io::Result<PathBuf> {
+    let directory = PathBuf::from(format!("/tmp/downpour-{}", geteuid().as_raw()));
     if create {
-        match DirBuilder::new().mode(0o700).create(&folder) {
+        match DirBuilder::new().mode(0o700).create(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
     }
-    let found = folder.symlink_metadata()?;
+    let found = directory.symlink_metadata()?;
     let is_private = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
-    if is_private { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if is_private { Ok(directory) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }

@@ -16,7 +16,7 @@ use super::path_handle::PathHandle;
 use super::root::Roots;
 use crate::messages::{Entry, EntryKind, NoticeKind};
 
-/// Removes names from the sources, one by one. Folders stay.
+/// Removes names from the sources, one by one. Directories stay.
 ///
 /// A name is removed only while it is what was sent: inode and change time are those of the scan, and of a file also
 /// size and modification time. No symbolic link is followed on the way to it, so nothing is removed outside of the
@@ -77,18 +77,18 @@ impl Removal {
         Versions { sent, there }: Versions,
         waits: bool,
     ) -> io::Result<SourceOutcome> {
-        let (folder, name) = self.cursor.place(&entry.path)?;
+        let (directory, name) = self.cursor.place(&entry.path)?;
         let opened;
-        let (folder, name) = match name.iter().rposition(|byte| *byte == b'/') {
+        let (directory, name) = match name.iter().rposition(|byte| *byte == b'/') {
             // An item, by the path that the user has named.
             Some(slash) => {
                 opened = openat(CWD, &name[..=slash], NAMED_WAY, Mode::empty())?;
                 (opened.as_fd(), &name[slash + 1..])
             }
-            None => (folder, name),
+            None => (directory, name),
         };
         let flags = if self.follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let found: Status = statat(folder, name, flags)?.into();
+        let found: Status = statat(directory, name, flags)?.into();
         let version = found.version();
         if version == there {
             return Ok(SourceOutcome::Kept(NoticeKind::SourceIsTarget));
@@ -106,10 +106,10 @@ impl Removal {
         if self.dry_run {
             return Ok(SourceOutcome::Removed);
         }
-        let shared = if found.links > 1 { Some(PathHandle::open(folder, name)?) } else { None };
-        match unlinkat(folder, name, AtFlags::empty()) {
+        let shared = if found.links > 1 { Some(PathHandle::open(directory, name)?) } else { None };
+        match unlinkat(directory, name, AtFlags::empty()) {
             Ok(()) => {}
-            // A folder has taken its place just now.
+            // A directory has taken its place just now.
             Err(Errno::ISDIR) => return Ok(SourceOutcome::Kept(NoticeKind::SourceChanged)),
             Err(error) => return Err(error.into()),
         }

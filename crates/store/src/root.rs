@@ -19,15 +19,15 @@ use super::sorted_names::Listing;
 use crate::messages::SkipReason;
 
 /// Said of pipes, sockets and devices.
-const NOT_SENT: &str = "it is neither a file, a folder nor a link";
+const NOT_SENT: &str = "it is neither a file, a directory nor a link";
 
-/// An item to send: a file, a link, a folder, or the contents of a folder.
+/// An item to send: a file, a link, a directory, or the contents of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceItem {
     /// Path of the item on this machine.
     pub path: PathBuf,
     /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name
-    /// stands for the contents: everything in the folder is sent under its own name, the folder itself is not.
+    /// stands for the contents: everything in the directory is sent under its own name, the directory itself is not.
     pub name: Option<Vec<u8>>,
 }
 
@@ -39,20 +39,20 @@ impl SourceItem {
         Self { path: path.into(), name: None }
     }
 
-    /// Creates a root for the contents of a folder, without the folder.
+    /// Creates a root for the contents of a directory, without the directory.
     #[must_use]
     pub fn contents(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), name: Some(Vec::new()) }
     }
 
     /// Interprets a user's argument as rsync does: a path that ends in `/`, `.` or `..` stands for the contents of a
-    /// folder, any other for the item itself.
+    /// directory, any other for the item itself.
     #[must_use]
     pub fn typed(argument: &OsStr) -> Self {
         if stands_for_contents(argument.as_bytes()) { Self::contents(argument) } else { Self::new(argument) }
     }
 
-    /// Whether the root stands for the contents of a folder.
+    /// Whether the root stands for the contents of a directory.
     #[must_use]
     pub fn is_contents(&self) -> bool {
         self.name.as_ref().is_some_and(Vec::is_empty)
@@ -83,7 +83,7 @@ impl SourceItem {
     }
 
     /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
-    /// `lists` says whether all contents of a folder are sent.
+    /// `lists` says whether all contents of a directory are sent.
     fn check(&self, links: LinkPolicy, specials: bool, lists: bool) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
@@ -97,7 +97,7 @@ impl SourceItem {
         let seen = Status::from(statat(CWD, &self.path, flags).map_err(|e| failed(e.into()))?);
         match seen.file_type {
             FileType::Directory => {}
-            _ if self.is_contents() => return Err(unusable("it is not a folder")),
+            _ if self.is_contents() => return Err(unusable("it is not a directory")),
             FileType::RegularFile => {}
             FileType::Symlink if links == LinkPolicy::Skip => {
                 return Err(unusable("it is a link, and links are left out"));
@@ -107,7 +107,7 @@ impl SourceItem {
             _ => return Err(unusable(NOT_SENT)),
         }
         if self.is_contents() && lists {
-            // Fail now if the folder cannot be read: nothing at all would be sent.
+            // Fail now if the directory cannot be read: nothing at all would be sent.
             openat(CWD, &self.path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|e| failed(e.into()))?;
         }
@@ -126,7 +126,7 @@ impl From<PathBuf> for SourceItem {
     }
 }
 
-/// Whether `name` is a single path component that names something in a folder.
+/// Whether `name` is a single path component that names something in a directory.
 fn is_component(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= MAX_COMPONENT && !name.iter().any(|b| matches!(b, 0 | b'/'))
 }
@@ -175,7 +175,7 @@ pub(super) struct Item {
     pub(super) path: PathBuf,
     /// Name under which the item is sent; empty if its contents are sent.
     pub(super) name: Vec<u8>,
-    is_folder: bool,
+    is_directory: bool,
     /// Contents of the item, read in advance where names of several items might clash.
     pub(super) listing: Option<Arc<Listing>>,
 }
@@ -184,11 +184,11 @@ impl Roots {
     /// Checks every item.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless folders may be
-    /// sent, [`FilesError::SameName`], [`FilesError::SourceEmpty`].
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`], [`FilesError::NotRecursive`] unless directories
+    /// may be sent, [`FilesError::SameName`], [`FilesError::SourceEmpty`].
     pub(super) fn new(roots: Vec<SourceItem>, options: &SourceOptions) -> Result<Self, FilesError> {
         let SourceOptions { links, follow_items, ref filter, .. } = *options;
-        let folders = options.recursive || options.files_from.is_some();
+        let directories = options.recursive || options.files_from.is_some();
         let mut made = Self {
             items: Vec::with_capacity(roots.len()),
             named: HashMap::new(),
@@ -215,7 +215,7 @@ impl Roots {
             if is_alone && name.is_empty() {
                 made.top = Some(seen);
             }
-            if seen.is_directory() && !folders {
+            if seen.is_directory() && !directories {
                 return Err(FilesError::NotRecursive { path: root.path });
             }
             if !name.is_empty()
@@ -223,15 +223,15 @@ impl Roots {
             {
                 return Err(same_name(&name, &made.items[first].path, &root.path));
             }
-            let is_folder = seen.is_directory();
-            made.items.push(Item { path: root.path, name, is_folder, listing: None });
+            let is_directory = seen.is_directory();
+            made.items.push(Item { path: root.path, name, is_directory, listing: None });
         }
         made.list_contents(filter, options.refuse_empty)?;
         Ok(made)
     }
 
-    /// Reads in advance the contents of each folder that is sent without its own name, if there are other items, since
-    /// two names may clash. Files created in such a folder later are not sent.
+    /// Reads in advance the contents of each directory that is sent without its own name, if there are other items,
+    /// since two names may clash. Files created in such a directory later are not sent.
     fn list_contents(&mut self, filter: &Filter, refuse_empty: bool) -> Result<(), FilesError> {
         if self.items.len() < 2 {
             return Ok(());
@@ -248,7 +248,7 @@ impl Roots {
             if refuse_empty && listing.get(0).is_none() {
                 return Err(FilesError::SourceEmpty { path: path.clone() });
             }
-            // Each folder is compared with the named items and with the folders before it.
+            // Each directory is compared with the named items and with the directories before it.
             let taken = listing.iter().find_map(|name| {
                 let left_out = !filter.allows(name, true) && !filter.allows(name, false);
                 self.find(name).filter(|_| !left_out).map(|first| (name.to_vec(), first))
@@ -289,26 +289,27 @@ impl Roots {
     /// Returns the only item, to which the names of a list are relative.
     ///
     /// # Errors
-    /// [`FilesError::SourceUnusable`] if it is not a folder or not the only item.
-    pub(super) fn only_folder(&self) -> Result<&Item, FilesError> {
+    /// [`FilesError::SourceUnusable`] if it is not a directory or not the only item.
+    pub(super) fn only_directory(&self) -> Result<&Item, FilesError> {
         let unusable = |item: &Item, reason: &str| FilesError::SourceUnusable {
             path: item.path.clone(),
             reason: reason.to_owned(),
         };
         match self.items.as_slice() {
-            [item] if item.is_folder => Ok(item),
-            [item] => Err(unusable(item, "a list of names needs a folder that they are in")),
-            [_, second, ..] => Err(unusable(second, "a list of names needs one folder that they are in")),
+            [item] if item.is_directory => Ok(item),
+            [item] => Err(unusable(item, "a list of names needs a directory that they are in")),
+            [_, second, ..] => Err(unusable(second, "a list of names needs one directory that they are in")),
             [] => Err(FilesError::SourceAbsent { path: PathBuf::new() }),
         }
     }
 
-    /// Returns the status of the folder whose contents are sent.
+    /// Returns the status of the directory whose contents are sent.
     pub(super) fn top(&self) -> Option<Status> {
         self.top
     }
 
-    /// Returns the number of items that are symbolic links and were followed because of [`SourceOptions::follow_items`].
+    /// Returns the number of items that are symbolic links and were followed because of
+    /// [`SourceOptions::follow_items`].
     #[must_use]
     pub fn followed(&self) -> u64 {
         self.followed

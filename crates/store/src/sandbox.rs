@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-pub(super) use super::directory::FOLDER;
+pub(super) use super::directory::READ_DIRECTORY;
 use super::directory::{WAY, readable};
 use super::inheritance::Inherited;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
@@ -25,23 +25,23 @@ use super::path_handle::PathHandle;
 use crate::lock::lock;
 use crate::messages::Mtime;
 
-/// Number of folders kept open: enough for a few threads at different places of a tree.
+/// Number of directories kept open: enough for a few threads at different places of a tree.
 const KEPT: usize = 32;
 
 /// A directory and everything beneath it, addressed by relative path.
 #[derive(Debug)]
 pub(super) struct DirectorySandbox {
-    root: Arc<Folder>,
-    /// Recently used folders by path, most recent last.
+    root: Arc<Directory>,
+    /// Recently used directories by path, most recent last.
     kept: Mutex<VecDeque<Kept>>,
 }
 
-/// An open folder and its path.
-type Kept = (Box<[u8]>, Arc<Folder>);
+/// An open directory and its path.
+type Kept = (Box<[u8]>, Arc<Directory>);
 
-/// A folder that is open on the way to names in it.
+/// A directory that is open on the way to names in it.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct Directory {
     pub(super) fd: OwnedFd,
     /// Whether this process has just created it, so that it contains nothing from elsewhere.
     is_new: bool,
@@ -49,7 +49,7 @@ pub(super) struct Folder {
     inherited: OnceLock<Inherited>,
 }
 
-impl Folder {
+impl Directory {
     fn new(fd: OwnedFd, is_new: bool) -> Arc<Self> {
         Arc::new(Self { fd, is_new, may_write: OnceLock::new(), inherited: OnceLock::new() })
     }
@@ -57,7 +57,7 @@ impl Folder {
 
 impl DirectorySandbox {
     pub(super) fn new(root: OwnedFd) -> Self {
-        Self { root: Folder::new(root, false), kept: Mutex::default() }
+        Self { root: Directory::new(root, false), kept: Mutex::default() }
     }
 
     /// Returns the directory itself.
@@ -84,37 +84,37 @@ impl DirectorySandbox {
         }
     }
 
-    /// Whether names may be created and replaced in the folder that contains `path`.
+    /// Whether names may be created and replaced in the directory that contains `path`.
     pub(super) fn may_write(&self, path: &[u8]) -> io::Result<bool> {
         let (parent, _) = self.parent(path)?;
         let ask = || accessat(&parent.fd, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok();
         Ok(*parent.may_write.get_or_init(ask))
     }
 
-    /// What names made in the folder that contains `path` inherit.
+    /// What names made in the directory that contains `path` inherit.
     pub(super) fn inherited(&self, path: &[u8]) -> io::Result<Inherited> {
         let (parent, _) = self.parent(path)?;
         Ok(parent.inherited.get_or_init(|| Inherited::of(&parent.fd)).clone())
     }
 
-    /// Creates a folder, and returns its status; fails if the name exists.
-    pub(super) fn create_folder(&self, path: &[u8], mode: u32) -> io::Result<Status> {
+    /// Creates a directory, and returns its status; fails if the name exists.
+    pub(super) fn create_directory(&self, path: &[u8], mode: u32) -> io::Result<Status> {
         let (parent, name) = self.parent(path)?;
         mkdirat(&parent.fd, name, mode_of(mode))?;
         self.enter_new(path)
     }
 
-    /// Marks a folder as new: it contains only what this process creates, so that no name in it needs to be looked up.
-    /// Returns its status.
+    /// Marks a directory as new: it contains only what this process creates, so that no name in it needs to be looked
+    /// up. Returns its status.
     pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<Status> {
         let (parent, name) = self.parent(path)?;
         let fd = openat(&parent.fd, name, WAY, Mode::empty())?;
         let made = Status::from(fstat(&fd)?);
-        self.keep(path, Folder::new(fd, true));
+        self.keep(path, Directory::new(fd, true));
         Ok(made)
     }
 
-    /// Stops treating folders as new.
+    /// Stops treating directories as new.
     pub(super) fn forget_new(&self) {
         self.lock().clear();
     }
@@ -138,18 +138,18 @@ impl DirectorySandbox {
         Ok(readlinkat(&parent.fd, name, Vec::new())?.into_bytes())
     }
 
-    /// Opens a file or folder for reading, but not a link. Never blocks on a pipe.
+    /// Opens a file or directory for reading, but not a link. Never blocks on a pipe.
     pub(super) fn open(&self, path: &[u8]) -> io::Result<File> {
         let (parent, name) = self.parent(path)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(File::from(openat(&parent.fd, name, flags, Mode::empty())?))
     }
 
-    /// Opens the file or folder that was `found`.
+    /// Opens the file or directory that was `found`.
     ///
     /// # Errors
-    /// `ESTALE` if something else has its name by now: whoever can write its folder could otherwise direct a mode to a
-    /// file that was never looked at.
+    /// `ESTALE` if something else has its name by now: whoever can write its directory could otherwise direct a mode to
+    /// a file that was never looked at.
     pub(super) fn open_found(&self, path: &[u8], found: Identity) -> io::Result<File> {
         let file = self.open(path)?;
         if Status::from(fstat(&file)?).identity == found { Ok(file) } else { Err(Errno::STALE.into()) }
@@ -165,8 +165,8 @@ impl DirectorySandbox {
         if held.status()?.identity == found { Ok(held) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Sets the mode and mtime of the file or folder that was `found`, where given. Its owner may do that without being
-    /// allowed to read it.
+    /// Sets the mode and mtime of the file or directory that was `found`, where given. Its owner may do that without
+    /// being allowed to read it.
     pub(super) fn set_attributes(
         &self,
         path: &[u8],
@@ -182,7 +182,7 @@ impl DirectorySandbox {
         }
     }
 
-    /// Moves `name` of the folder `from` to `path`, replacing a file or link unless `new`.
+    /// Moves `name` of the directory `from` to `path`, replacing a file or link unless `new`.
     pub(super) fn place(&self, from: &OwnedFd, name: &str, path: &[u8], new: bool) -> rustix::io::Result<()> {
         let (parent, last) = self.parent(path).map_err(|e| errno(&e))?;
         if new { rename_new(from, name.as_bytes(), &parent.fd, last) } else { renameat(from, name, &parent.fd, last) }
@@ -190,21 +190,21 @@ impl DirectorySandbox {
 
     /// Returns the device of the sandbox if it is asked for.
     pub(super) fn device_if(&self, asked: bool) -> Option<u64> {
-        // Without one, no folder is on it.
+        // Without one, no directory is on it.
         asked.then(|| fstat(&self.root.fd).map_or(0, |found| Status::from(found).identity.device))
     }
 
-    /// Returns the open folder that contains `path`, and the name in it.
-    pub(super) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(Arc<Folder>, &'a [u8])> {
+    /// Returns the open directory that contains `path`, and the name in it.
+    pub(super) fn parent<'a>(&self, path: &'a [u8]) -> io::Result<(Arc<Directory>, &'a [u8])> {
         match path.iter().rposition(|b| *b == b'/') {
-            Some(slash) => Ok((self.folder(&path[..slash])?, &path[slash + 1..])),
+            Some(slash) => Ok((self.directory(&path[..slash])?, &path[slash + 1..])),
             None => Ok((Arc::clone(&self.root), path)),
         }
     }
 
-    /// Opens a folder; the empty path is the sandbox itself.
-    pub(super) fn folder(&self, path: &[u8]) -> io::Result<Arc<Folder>> {
-        // Start at the deepest folder that is open, then descend. Not recursive: a path may have 2048 components.
+    /// Opens a directory; the empty path is the sandbox itself.
+    pub(super) fn directory(&self, path: &[u8]) -> io::Result<Arc<Directory>> {
+        // Start at the deepest directory that is open, then descend. Not recursive: a path may have 2048 components.
         let mut known = path.len();
         let mut at = loop {
             if known == 0 {
@@ -218,14 +218,14 @@ impl DirectorySandbox {
         while known < path.len() {
             let start = if known == 0 { 0 } else { known + 1 };
             let end = path[start..].iter().position(|b| *b == b'/').map_or(path.len(), |slash| start + slash);
-            at = Folder::new(openat(&at.fd, &path[start..end], WAY, Mode::empty())?, false);
+            at = Directory::new(openat(&at.fd, &path[start..end], WAY, Mode::empty())?, false);
             self.keep(&path[..end], Arc::clone(&at));
             known = end;
         }
         Ok(at)
     }
 
-    /// Lists the names in a folder, sorted, each with whether it is a folder.
+    /// Lists the names in a directory, sorted, each with whether it is a directory.
     pub(super) fn list(&self, path: &[u8]) -> io::Result<Vec<(Vec<u8>, bool)>> {
         let listed = self.open_to_list(path)?;
         let mut names = Vec::new();
@@ -235,20 +235,20 @@ impl DirectorySandbox {
             if matches!(name, b"." | b"..") {
                 continue;
             }
-            let is_folder = match item.file_type() {
+            let is_directory = match item.file_type() {
                 FileType::Directory => true,
                 // Some file systems do not report the type.
-                FileType::Unknown => statat(&self.folder(path)?.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                FileType::Unknown => statat(&self.directory(path)?.fd, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| Status::from(stat).is_directory()),
                 _ => false,
             };
-            names.push((name.to_vec(), is_folder));
+            names.push((name.to_vec(), is_directory));
         }
         names.sort_unstable();
         Ok(names)
     }
 
-    /// Opens a folder to list or sync it.
+    /// Opens a directory to list or sync it.
     ///
     /// # Errors
     /// `EACCES` if this user may not read it, whatever else they may do in it.
@@ -258,32 +258,32 @@ impl DirectorySandbox {
         }
         // By its name: reading needs no permission to search it.
         let (parent, name) = self.parent(path)?;
-        Ok(openat(&parent.fd, name, FOLDER, Mode::empty())?)
+        Ok(openat(&parent.fd, name, READ_DIRECTORY, Mode::empty())?)
     }
 
-    /// Removes a name that is not a folder.
+    /// Removes a name that is not a directory.
     pub(super) fn remove(&self, path: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         Ok(unlinkat(&parent.fd, name, AtFlags::empty())?)
     }
 
-    /// Removes an empty folder.
-    pub(super) fn remove_folder(&self, path: &[u8]) -> io::Result<()> {
+    /// Removes an empty directory.
+    pub(super) fn remove_directory(&self, path: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(path)?;
         unlinkat(&parent.fd, name, AtFlags::REMOVEDIR)?;
         self.lock().retain(|(kept, _)| **kept != *path);
         Ok(())
     }
 
-    fn keep(&self, path: &[u8], folder: Arc<Folder>) {
+    fn keep(&self, path: &[u8], directory: Arc<Directory>) {
         let mut kept = self.lock();
         let oldest = (kept.len() >= KEPT).then(|| kept.pop_front());
-        kept.push_back((path.into(), folder));
+        kept.push_back((path.into(), directory));
         drop(kept);
         drop(oldest);
     }
 
-    fn touch(&self, path: &[u8]) -> Option<Arc<Folder>> {
+    fn touch(&self, path: &[u8]) -> Option<Arc<Directory>> {
         let mut kept = self.lock();
         let at = kept.iter().rposition(|(known, _)| **known == *path)?;
         let found = if at + 1 == kept.len() { None } else { kept.remove(at) };
@@ -339,7 +339,7 @@ fn rename_by_link(
         return Ok(());
     }
     // Without either, check first. An object created between the check and the rename is lost only if it is a file or
-    // an empty folder: rename never replaces a folder that is not empty.
+    // an empty directory: rename never replaces a directory that is not empty.
     match statat(to, new_name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Err(Errno::EXIST),
         Err(Errno::NOENT) => renameat(from, name, to, new_name),

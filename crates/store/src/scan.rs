@@ -1,8 +1,8 @@
 //! Walks the items that the user named and yields them batch by batch.
 //!
-//! The walk is depth first and sorted by name within each folder, so the same tree gives the same batches. Only the
-//! name lists of the folders that the walk is inside are kept: memory grows with the depth and with the longest folder,
-//! not with the number of files.
+//! The walk is depth first and sorted by name within each directory, so the same tree gives the same batches. Only the
+//! name lists of the directories that the walk is inside are kept: memory grows with the depth and with the longest
+//! directory, not with the number of files.
 
 mod candidate;
 mod hard_links;
@@ -58,19 +58,19 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Checks every item; walks nothing yet. Where the contents of several folders go to one place, their name lists
-    /// are read now and compared.
+    /// Checks every item; walks nothing yet. Where the contents of several directories go to one place, their name
+    /// lists are read now and compared.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, folder or link, has
-    /// no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`],
+    /// [`FilesError::SourceAbsent`], [`FilesError::SourceUnusable`] for an item that is not a file, directory or link,
+    /// has no name (`/`), or cannot be sent with these options, [`FilesError::NotRecursive`], [`FilesError::SameName`],
     /// [`FilesError::SourceEmpty`].
     pub fn new(roots: Vec<SourceItem>, mut options: SourceOptions) -> Result<Self, FilesError> {
         let mut looker = Looker::new(&options);
         let roots = Arc::new(Roots::new(roots, &options)?);
         let (recursive, files_from) = (options.recursive, options.files_from.take());
         let mut top_skipped = None;
-        // If names are listed, the folder only serves as their base.
+        // If names are listed, the directory only serves as their base.
         let top = roots.top().filter(|_| files_from.is_none()).map(|seen| {
             let hold = || PathHandle::follow(CWD, roots.items()[0].path.as_path());
             let extra = looker.extra(&seen, hold).map_err(|error| skip_reason(&error));
@@ -82,7 +82,7 @@ impl Scanner {
             limit(&mut extra).unwrap_or_else(note);
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }
         });
-        let listed = files_from.map(|names| Listed::new(names, roots.only_folder()?)).transpose()?;
+        let listed = files_from.map(|names| Listed::new(names, roots.only_directory()?)).transpose()?;
         let id = source_id::source_id(&roots, &options.filter, listed.as_ref().map(Listed::names));
         let is_everything = listed.as_ref().is_some_and(Listed::is_everything);
         let listed = listed.filter(|_| !(recursive && is_everything));
@@ -118,8 +118,8 @@ impl Scanner {
         self.id
     }
 
-    /// Returns mode, mtime and further attributes, at the time of the check, of the folder whose contents are sent; and
-    /// the names of its owner and group.
+    /// Returns mode, mtime and further attributes, at the time of the check, of the directory whose contents are sent;
+    /// and the names of its owner and group.
     #[must_use]
     pub fn top(&mut self) -> (Option<Attributes>, Vec<IdName>) {
         (self.top.take(), self.looker.names.take())
@@ -185,7 +185,7 @@ impl Scanner {
         true
     }
 
-    /// A listed link through which the next listed name leads is a folder on the way to that, as for rsync.
+    /// A listed link through which the next listed name leads is a directory on the way to that, as for rsync.
     fn as_way(&mut self, candidate: Candidate) -> Candidate {
         let leads_on = self.walk.listed.as_ref().is_some_and(|listed| listed.leads_on(&candidate.sent));
         let is_link = candidate.provenance == Provenance::Listed

@@ -1,9 +1,10 @@
-//! Where trees come from and where they go: what a transfer asks of either side, whether that is the local file system or
-//! something else (`docs/design/stores.md`).
+//! Where trees come from and where they go: what a transfer asks of either side, whether that is the local file system
+//! or something else (`docs/design/stores.md`).
 //!
-//! The law of all implementations: whatever fails, a name at a target has what it had before, or all of the new content; an
-//! error names the path that it is about; and a run after the failure completes what is left. No call starts a thread or
-//! waits for another process. Calls block on the disk or on what takes its place, and may be made by any thread.
+//! The law of all implementations: whatever fails, a name at a target has what it had before, or all of the new
+//! content; an error names the path that it is about; and a run after the failure completes what is left. No call
+//! starts a thread or waits for another process. Calls block on the disk or on what takes its place, and may be made by
+//! any thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,49 +26,51 @@ use crate::messages::{
 
 /// Where a tree comes from: it is listed batch by batch, read, and perhaps removed.
 ///
-/// A source is made with its items and its [`SourceOptions`](request::SourceOptions), and refuses then what it cannot do of
-/// those ([`FilesError::NotSupported`]).
+/// A source is made with its items and its [`SourceOptions`](request::SourceOptions), and refuses then what it cannot
+/// do of those ([`FilesError::NotSupported`]).
 pub trait TreeSource: fmt::Debug + Send + Sync {
     /// Returns the identity of this source: the same for the same items under the same names, with the same filter.
     fn id(&self) -> SourceId;
 
-    /// Returns mode, time and further attributes of the folder whose contents are sent, and the names of its owner and
-    /// group. To be asked for once, before the first batch.
+    /// Returns mode, time and further attributes of the directory whose contents are sent, and the names of its owner
+    /// and group. To be asked for once, before the first batch.
     fn top(&self) -> (Option<Attributes>, Vec<IdName>);
 
     /// Returns the number of items that are symbolic links and were followed.
     fn followed(&self) -> u64;
 
-    /// Walks on, and returns the next batch; `None` at the end, and once [`TreeSource::stop`] was called. To be called by
-    /// one thread at a time. A batch may have no entries if everything left was skipped.
+    /// Walks on, and returns the next batch; `None` at the end, and once [`TreeSource::stop`] was called. To be called
+    /// by one thread at a time. A batch may have no entries if everything left was skipped.
     ///
     /// # Errors
     /// A list that broke off. What may not be read is skipped instead, and is no error.
     fn next_batch(&self) -> Result<Option<Batch>, FilesError>;
 
-    /// Returns the object of a batch of this source: its wanted ranges, one after another. Opens nothing yet. `ends` has
-    /// what [`TreeObject::entry_again`] has returned of entries that come again, which may grow further.
+    /// Returns the object of a batch of this source: its wanted ranges, one after another. Opens nothing yet. `ends`
+    /// has what [`TreeObject::entry_again`] has returned of entries that come again, which may grow further.
     fn object(&self, batch: Arc<Batch>, wanted: Wanted, ends: HashMap<u32, EndsDigest>) -> Arc<dyn TreeObject>;
 
-    /// Removes the source of an entry, if it still is what was sent. With `waits`, a file with further names stays for now. To be called by one thread at a
-    /// time.
+    /// Removes the source of an entry, if it still is what was sent. With `waits`, a file with further names stays for
+    /// now. To be called by one thread at a time.
     fn remove(&self, entry: &Entry, versions: Versions, waits: bool) -> SourceOutcome;
 
-    /// Makes the walk, and what is read or listed, end soon: nothing of that is used any more. May be called at any time.
+    /// Makes the walk, and what is read or listed, end soon: nothing of that is used any more. May be called at any
+    /// time.
     fn stop(&self);
 }
 
 /// Where a tree goes: it is told what comes, says what of that it wants, takes bytes and digests, and publishes files
 /// that are verified.
 ///
-/// A target is made with its [`ReceiveRequest`], and refuses then what it cannot do of that ([`FilesError::NotSupported`]);
-/// names that it cannot hold are refused one by one, by notices. It changes nothing that the request does not permit.
+/// A target is made with its [`ReceiveRequest`], and refuses then what it cannot do of that
+/// ([`FilesError::NotSupported`]); names that it cannot hold are refused one by one, by notices. It changes nothing
+/// that the request does not permit.
 ///
-/// What stands on flow 0 (`begin`, `top`, `id_name`, `skipped`, `add_manifest_part`, `add_chunks`, `expect_digest`, `void`,
-/// `finish`) is handed over in its order, by one thread at a time; writes and found digests by any thread at any time once
-/// it is known what is wanted of the batch. After any error the transfer is lost: stop the threads and call
-/// [`TreeTarget::abandon`]. Dropped, or with its process killed, it leaves what the next run of the same transfer continues
-/// from.
+/// What stands on flow 0 (`begin`, `top`, `id_name`, `skipped`, `add_manifest_part`, `add_chunks`, `expect_digest`,
+/// `void`, `finish`) is handed over in its order, by one thread at a time; writes and found digests by any thread at
+/// any time once it is known what is wanted of the batch. After any error the transfer is lost: stop the threads and
+/// call [`TreeTarget::abandon`]. Dropped, or with its process killed, it leaves what the next run of the same transfer
+/// continues from.
 pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// What was asked for.
     fn spec(&self) -> &ReceiveRequest;
@@ -109,13 +112,13 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::TargetExists`], [`FilesError::BadName`], [`FilesError::NotPermitted`].
     fn check_offer(&self, parts: &mut dyn Iterator<Item = &ManifestPart>) -> Result<(), FilesError>;
 
-    /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out what
-    /// of its files is held. What is held is not wanted; more may be wanted than is missing. When the batch's manifest is
-    /// complete [`TreeTarget::publish_ready`] may have work: empty files need no block. In a dry run what is wanted is told, and
-    /// nothing may be written of it.
+    /// Takes the next manifest part: checks every name and number in it, makes its directories and links, and finds out
+    /// what of its files is held. What is held is not wanted; more may be wanted than is missing. When the batch's
+    /// manifest is complete [`TreeTarget::publish_ready`] may have work: empty files need no block. In a dry run what
+    /// is wanted is told, and nothing may be written of it.
     ///
     /// # Errors
-    /// [`FilesError::TargetExists`], [`FilesError::TargetNotAFolder`], [`FilesError::BadName`],
+    /// [`FilesError::TargetExists`], [`FilesError::TargetNotADirectory`], [`FilesError::BadName`],
     /// [`FilesError::NotPermitted`], [`FilesError::Protocol`]; a failure of the store.
     fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError>;
 
@@ -129,10 +132,10 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
         Err(FilesError::Protocol { batch: chunks.batch, reason: "it lists chunks that nobody asked for" })
     }
 
-    /// Takes mode and time of the folder whose contents come, for the target.
+    /// Takes mode and time of the directory whose contents come, for the target.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`].
+    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotADirectory`].
     fn top(&self, top: Attributes) -> Result<(), FilesError>;
 
     /// Takes the name of a user or group of the entries that follow.
@@ -154,15 +157,15 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::Protocol`]; a failure of the store.
     fn void(&self, void: &Void) -> Result<Option<Vec<u8>>, FilesError>;
 
-    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`TreeTarget::publish_ready`] has
-    /// work.
+    /// Takes a block's digest from the sender. `true` says that something is verified by it and
+    /// [`TreeTarget::publish_ready`] has work.
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
     fn expect_digest(&self, digest: &Digest) -> Result<bool, FilesError>;
 
-    /// Writes a range of a batch's object: of what is wanted, one range after another. Bytes behind the object's end are
-    /// padding and dropped. Nothing of it is visible under a final name yet.
+    /// Writes a range of a batch's object: of what is wanted, one range after another. Bytes behind the object's end
+    /// are padding and dropped. Nothing of it is visible under a final name yet.
     ///
     /// # Errors
     /// A failure of the store, or a batch that is not open.
@@ -182,29 +185,29 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Says that a range was copied whole by [`TreeTarget::copy`], and the files announced that were voided by that: nothing
-    /// that could damage it lies between the two ends, so it counts as verified without a digest. To be called once for a
-    /// range, instead of those for a digest. The answer is as [`TreeTarget::expect_digest`]'s.
+    /// Says that a range was copied whole by [`TreeTarget::copy`], and the files announced that were voided by that:
+    /// nothing that could damage it lies between the two ends, so it counts as verified without a digest. To be called
+    /// once for a range, instead of those for a digest. The answer is as [`TreeTarget::expect_digest`]'s.
     ///
     /// # Errors
     /// A batch that is not open, a range that counts already.
     fn copied(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError>;
 
-    /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a block,
-    /// after its bytes were written. The answer is as [`TreeTarget::expect_digest`]'s.
+    /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a
+    /// block, after its bytes were written. The answer is as [`TreeTarget::expect_digest`]'s.
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
     fn add_local_digest(&self, batch: u32, block: u32, range: Range<u64>, digest: [u8; 32])
     -> Result<bool, FilesError>;
 
-    /// Publishes files that are verified, and makes them durable: each name changes at once from what it had to the whole
-    /// file. What is verified meanwhile is dealt with too. Each file that stands is told to `placed`, with its path as the
-    /// sender named it and its length.
+    /// Publishes files that are verified, and makes them durable: each name changes at once from what it had to the
+    /// whole file. What is verified meanwhile is dealt with too. Each file that stands is told to `placed`, with its
+    /// path as the sender named it and its length.
     ///
     /// # Errors
-    /// A failure of the store, after which a name may have changed, but only as said; [`FilesError::TargetExists`] for a
-    /// name that appeared during the transfer.
+    /// A failure of the store, after which a name may have changed, but only as said; [`FilesError::TargetExists`] for
+    /// a name that appeared during the transfer.
     fn publish_ready(&self, placed: &mut dyn FnMut(&[u8], u64)) -> Result<(), FilesError>;
 
     /// Makes durable all that counts as received. To be called when the program is told to end, from any thread.
@@ -226,17 +229,17 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::Protocol`], [`FilesError::Root`].
     fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError>;
 
-    /// Ends the transfer: checks the counts and the root, deletes what is to be deleted, gives folders their modes and
-    /// times, and makes everything durable. The caller has seen [`TreeTarget::unverified`] fall to zero.
+    /// Ends the transfer: checks the counts and the root, deletes what is to be deleted, gives directories their modes
+    /// and times, and makes everything durable. The caller has seen [`TreeTarget::unverified`] fall to zero.
     ///
     /// # Errors
-    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`]; a failure of the
-    /// store.
+    /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`]; a failure of
+    /// the store.
     fn finish(&self, end: &TransferEnd) -> Result<ReceiveOutcome, FilesError>;
 
-    /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to go
-    /// on stays; with `remove` what this run has made for that is removed. Returns where it stays, if that is a place
-    /// that a user can look at. Files that have their final names stay.
+    /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to
+    /// go on stays; with `remove` what this run has made for that is removed. Returns where it stays, if that is a
+    /// place that a user can look at. Files that have their final names stay.
     ///
     /// # Errors
     /// What could not be removed.

@@ -5,7 +5,7 @@
 //!                                                    digests ─ Verifier ─────────────┴─ Publisher ─ final names
 //! ```
 //!
-//! A file is written in a staging folder inside the target ([`super::staging`]). When every block it has a part in
+//! A file is written in a staging directory inside the target ([`super::staging`]). When every block it has a part in
 //! matches its digest, and the disk has it, it is moved to its final name: nothing unverified, no partial file and
 //! nothing that a loss of power could take back stands there. Directories and links are created under their final names
 //! at once. The next run of a broken transfer continues from what it left: files in place are found unchanged, and what
@@ -107,7 +107,7 @@ impl FileSink {
     /// Prepares to receive, and changes nothing yet.
     ///
     /// # Errors
-    /// [`FilesError::TargetNotAFolder`], a target whose name is refused, or one whose parent is missing or
+    /// [`FilesError::TargetNotADirectory`], a target whose name is refused, or one whose parent is missing or
     /// inaccessible.
     pub fn new(spec: ReceiveRequest) -> Result<Self, FilesError> {
         let target_is_directory = spec.target.is_dir();
@@ -161,7 +161,7 @@ impl FileSink {
     /// nothing new.
     ///
     /// # Errors
-    /// [`FilesError::Busy`] while another process receives the same into the same folder, which the caller may try
+    /// [`FilesError::Busy`] while another process receives the same into the same directory, which the caller may try
     /// again; a failure of the disk.
     pub fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         self.shared.phase.check_going()?;
@@ -175,8 +175,8 @@ impl FileSink {
         intake.begin(source)
     }
 
-    /// Bytes that an earlier run has left in the staging folder and that are read and compared before they count. Zero
-    /// before [`FileSink::begin`], and as long as it is not decided where the items go.
+    /// Bytes that an earlier run has left in the staging directory and that are read and compared before they count.
+    /// Zero before [`FileSink::begin`], and as long as it is not decided where the items go.
     #[must_use]
     pub fn bytes_to_check(&self) -> u64 {
         let staged = self.shared.staged().filter(|_| !self.shared.spec.trust_staging);
@@ -187,7 +187,7 @@ impl FileSink {
     /// comes later does not count.
     ///
     /// # Errors
-    /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotAFolder`] for a target that has to be a directory.
+    /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotADirectory`] for a target that has to be a directory.
     pub fn decide(&self, first: Option<&Entry>) -> Result<(), FilesError> {
         let source = self.manifest.intake().source;
         if self.shared.decide(first, source)? {
@@ -196,18 +196,18 @@ impl FileSink {
         Ok(())
     }
 
-    /// Takes mode and time of the folder whose content comes, for the target, if that stands for it and modes are
+    /// Takes mode and time of the directory whose content comes, for the target, if that stands for it and modes are
     /// exact.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotAFolder`] in a
+    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotADirectory`] in a
     /// comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
         self.shared.phase.check_going()?;
         let TargetPath { directory, rename } = self.destination();
         if let Some(name) = rename.as_ref().filter(|_| self.shared.spec.compare_trees) {
-            // A file is there: it is no folder whose content could be compared.
-            return Err(FilesError::TargetNotAFolder { path: directory.join(OsStr::from_bytes(name)) });
+            // A file is there: it is no directory whose content could be compared.
+            return Err(FilesError::TargetNotADirectory { path: directory.join(OsStr::from_bytes(name)) });
         }
         self.manifest.intake().top(top)
     }
@@ -249,14 +249,14 @@ impl FileSink {
     }
 
     /// What is durable under its final name since the last call, if the request asks for that
-    /// ([`ReceiveRequest::report_stored`]): batches, each with its entries in ascending order. Each batch comes once, by
-    /// [`FileSink::settle`], and those with hard links once more, by [`FileSink::finish`].
+    /// ([`ReceiveRequest::report_stored`]): batches, each with its entries in ascending order. Each batch comes once,
+    /// by [`FileSink::settle`], and those with hard links once more, by [`FileSink::finish`].
     #[must_use]
     pub fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
         self.shared.take_stored()
     }
 
-    /// Takes the next manifest part: checks every name and number in it, makes its folders and links, and finds out
+    /// Takes the next manifest part: checks every name and number in it, makes its directories and links, and finds out
     /// what of its files is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files
     /// need no block. Where contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them,
     /// and so it does what an earlier run has staged of them, whose bytes count only if they are still as they were
@@ -265,10 +265,10 @@ impl FileSink {
     /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
     ///
     /// # Errors
-    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotAFolder`]
-    /// for a folder that is to get the name of something else, [`FilesError::BadName`], [`FilesError::NotPermitted`],
-    /// [`FilesError::Protocol`]; nothing of the part was made then, except before a duplicate. Or a failure of the
-    /// disk.
+    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotADirectory`]
+    /// for a directory that is to get the name of something else, [`FilesError::BadName`],
+    /// [`FilesError::NotPermitted`], [`FilesError::Protocol`]; nothing of the part was made then, except before a
+    /// duplicate. Or a failure of the disk.
     pub fn add_manifest_part(&self, part: &ManifestPart) -> Result<ManifestState, FilesError> {
         self.shared.phase.check_going()?;
         let mut intake = self.manifest.intake();
@@ -475,7 +475,7 @@ impl FileSink {
     }
 
     /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in
-    /// [`FileSink::add_manifest_part`], and the links, deletions and folders of [`FileSink::finish`]. May be called
+    /// [`FileSink::add_manifest_part`], and the links, deletions and directories of [`FileSink::finish`]. May be called
     /// from any thread, at any time; [`FileSink::flush`] and [`FileSink::abandon`] still do their work.
     pub fn stop(&self) {
         self.shared.phase.stop();
@@ -498,8 +498,8 @@ impl FileSink {
     }
 
     /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives
-    /// the folders their modes and times, makes everything durable and removes the staging folder. The caller has seen
-    /// [`FileSink::unverified`] fall to zero.
+    /// the directories their modes and times, makes everything durable and removes the staging directory. The caller
+    /// has seen [`FileSink::unverified`] fall to zero.
     ///
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once
@@ -527,11 +527,11 @@ impl FileSink {
     }
 
     /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to
-    /// go on stays in the staging folder, whose path is returned; with `remove` what this run has made for that is
+    /// go on stays in the staging directory, whose path is returned; with `remove` what this run has made for that is
     /// removed. Files that have their final names stay.
     ///
     /// # Errors
-    /// A staging folder that could not be removed.
+    /// A staging directory that could not be removed.
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
         self.shared.phase.end();
         // What is open cannot be removed everywhere.
@@ -552,7 +552,7 @@ impl FileSink {
         Ok(Some(staging.path().to_owned()))
     }
 
-    /// The staging folder, if there is one yet.
+    /// The staging directory, if there is one yet.
     #[must_use]
     pub fn staging_path(&self) -> Option<PathBuf> {
         self.shared.staged().map(|place| place.staging.path().to_owned())

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::Dir;
 
-/// Names in order, held in two allocations: a folder may have millions.
+/// Names in order, held in two allocations: a directory may have millions.
 #[derive(Debug)]
 pub(super) struct Listing {
     bytes: Vec<u8>,
@@ -15,10 +15,10 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Reads an open folder.
-    pub(super) fn read(folder: OwnedFd) -> io::Result<Self> {
+    /// Reads an open directory.
+    pub(super) fn read(directory: OwnedFd) -> io::Result<Self> {
         let (mut bytes, mut spans) = (Vec::new(), Vec::new());
-        for item in Dir::new(folder)? {
+        for item in Dir::new(directory)? {
             let item = item?;
             let name = CStr::to_bytes(item.file_name());
             if matches!(name, b"." | b"..") {

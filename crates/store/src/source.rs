@@ -136,8 +136,8 @@ impl BatchSource {
         lock(&self.cursors).push(cursor);
     }
 
-    /// Has the kernel copy bytes of one file to `to`; `None` if they are to be read, as those of a file that may have changed
-    /// since the scan are.
+    /// Has the kernel copy bytes of one file to `to`; `None` if they are to be read, as those of a file that may have
+    /// changed since the scan are.
     pub(super) fn copy(&self, offset: u64, most: u64, to: &File, at: u64) -> Option<io::Result<CopiedRange>> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let FilePart { index, start, length } = self.layout.parts(offset, most).next()?;
@@ -206,8 +206,8 @@ impl BatchSource {
         Some(Ok(CopiedRange { bytes, has_holes }))
     }
 
-    /// Whether an open file is in the version in which it was scanned. One that was changed a moment ago is waited for, so
-    /// that a further change shows, unless that has been done.
+    /// Whether an open file is in the version in which it was scanned. One that was changed a moment ago is waited for,
+    /// so that a further change shows, unless that has been done.
     fn is_as_scanned(&self, file: &File, entry: &Entry, is_settled: bool) -> bool {
         let EntryKind::File { version, .. } = entry.kind else { return false };
         let seen = || look(file, entry).ok().filter(|seen| seen.version() == version && !has_grown(seen, entry));
@@ -352,8 +352,8 @@ impl BatchSource {
         Err(VoidReason::Changed)
     }
 
-    /// Takes a piece that was read while the file was longer than it should be: if an earlier one was not, or if the file
-    /// has, at both ends, what it had when its length was looked at.
+    /// Takes a piece that was read while the file was longer than it should be: if an earlier one was not, or if the
+    /// file has, at both ends, what it had when its length was looked at.
     fn take_grown(&self, file: &File, piece: SourceRange<'_>, place: (u64, usize), sum: u64) -> Result<(), VoidReason> {
         // What the receiver holds of it was read at another time.
         if self.partial.contains(&piece.index) {
@@ -397,16 +397,16 @@ impl BatchSource {
     /// Whether an object exists under an entry's name.
     fn stands(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
         let flags = if self.roots.links == LinkPolicy::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        cursor.place(&entry.path).is_ok_and(|(folder, name)| statat(folder, name, flags).is_ok())
+        cursor.place(&entry.path).is_ok_and(|(directory, name)| statat(directory, name, flags).is_ok())
     }
 
     /// Opens an entry's file, or what has replaced it.
     fn open_file(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> io::Result<File> {
-        let (folder, name) = cursor.place(&entry.path)?;
+        let (directory, name) = cursor.place(&entry.path)?;
         // Non-blocking: the file may have been replaced by a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = if self.roots.links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
-        Ok(File::from(openat(folder, name, flags, Mode::empty())?))
+        Ok(File::from(openat(directory, name, flags, Mode::empty())?))
     }
 
     fn states(&self) -> MutexGuard<'_, States> {
@@ -422,7 +422,8 @@ impl BatchSource {
     }
 }
 
-/// Size in bytes up to which a file that changes while it is copied comes again: larger ones are read, which follows them.
+/// Size in bytes up to which a file that changes while it is copied comes again: larger ones are read, which follows
+/// them.
 pub const COMES_AGAIN: u64 = 4 << 30;
 
 /// Number of comparisons while a file keeps changing.
@@ -442,8 +443,8 @@ fn ends_of(file: &File, size: u64) -> Option<EndsDigest> {
     Some(*hasher.finalize().as_bytes())
 }
 
-/// Fills `out` from a file, and returns the file's status after that. A file that was changed a moment ago is read again
-/// when another write cannot leave its change time as it is, unless it has grown.
+/// Fills `out` from a file, and returns the file's status after that. A file that was changed a moment ago is read
+/// again when another write cannot leave its change time as it is, unless it has grown.
 fn read_settled(file: &File, piece: SourceRange<'_>, out: &mut [u8]) -> Result<Status, VoidReason> {
     for _ in 0..ATTEMPTS {
         let filled = fill(file, piece.start, out);

@@ -39,12 +39,12 @@ impl StagedId {
         first..=last
     }
 
-    /// Returns the folder of the staged file within the staging folder: one of 32, evenly distributed.
-    pub(super) fn folder(self) -> String {
+    /// Returns the directory of the staged file within the staging directory: one of 32, evenly distributed.
+    pub(super) fn directory(self) -> String {
         self.name()[..1].to_owned()
     }
 
-    /// Returns the path of the staged file within the staging folder.
+    /// Returns the path of the staged file within the staging directory.
     pub(super) fn place(self) -> String {
         let name = self.name();
         format!("{}/{name}", &name[..1])

@@ -1,13 +1,14 @@
-//! The staging folder: files are written in it and moved to their final names once they are verified and durable.
+//! The staging directory: files are written in it and moved to their final names once they are verified and durable.
 //!
 //! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source unless another user has taken that name), which
-//! lies inside the target folder and thus on the same file system, unless that folder cannot be written ([`Site`]):
+//! lies inside the target directory and thus on the same file system, unless that directory cannot be written
+//! ([`Site`]):
 //!
-//! - folders `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created in
-//!   one folder while others are moved out of another;
-//! - `lock`, locked while a process uses the folder;
+//! - directories `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created
+//!   in one directory while others are moved out of another;
+//! - `lock`, locked while a process uses the directory;
 //! - `journal` ([`super::journal`]);
-//! - `folders` and `links`, lists of work left for the end of the transfer;
+//! - `directories` and `links`, lists of work left for the end of the transfer;
 //! - `files`, a list of the files in place;
 //! - temporarily, `moving` and the files of a probe ([`super::folding`]).
 
@@ -36,7 +37,7 @@ use rustix::io::Errno;
 pub(super) use self::find::staging_name;
 pub use self::find::under_random_name;
 use self::find::{Finder, StagingHandle};
-use self::layout::{FILES, FOLDERS, LINKS, MOVING, SPELLING, lock_directory, staged_files};
+use self::layout::{DIRECTORIES, FILES, LINKS, MOVING, SPELLING, lock_directory, staged_files};
 pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{StaleStaging, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};
@@ -50,33 +51,33 @@ use super::inheritance::Inherited;
 use super::journal::{self, Journal, JournalContents};
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::path_handle;
-use super::sandbox::FOLDER;
+use super::sandbox::READ_DIRECTORY;
 use super::staged_id::StagedId;
 use crate::lock::lock;
 use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
 
-/// A staging folder in use.
+/// A staging directory in use.
 #[derive(Debug)]
 pub(super) struct Staging {
-    /// Path of the staging folder, for error messages.
+    /// Path of the staging directory, for error messages.
     path: PathBuf,
-    /// The folder that it lies in.
+    /// The directory that it lies in.
     parent: OwnedFd,
     /// Its name there.
     name: String,
     pub(super) dir: OwnedFd,
-    /// Held until the folder is removed.
+    /// Held until the directory is removed.
     lock: Mutex<Option<File>>,
     pub(super) journal: Journal,
     /// Journal contents that no entry has claimed yet.
     held: Mutex<JournalContents>,
     /// Files staged by an earlier run that no entry has claimed yet.
     staged: Mutex<BTreeSet<StagedId>>,
-    pub(super) folders: Mutex<List>,
+    pub(super) directories: Mutex<List>,
     pub(super) links: Mutex<List>,
     /// Hashes of the paths of files that are in place as they were sent.
     pub(super) files: Mutex<List>,
-    /// Whether this process created the folder.
+    /// Whether this process created the directory.
     pub(super) is_new: bool,
     /// Which names the file system treats as equal.
     pub(super) folding: Folding,
@@ -85,14 +86,14 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Opens the staging folder at `site`. Creates it if it does not exist and `make` is set.
+    /// Opens the staging directory at `site`. Creates it if it does not exist and `make` is set.
     ///
     /// # Errors
     /// [`FilesError::Busy`] if another process holds the lock; [`FilesError`] of an I/O error.
     pub(super) fn open(site: &Site, make: bool) -> Result<Option<Self>, FilesError> {
-        let Site { folder: parent, path: into, source } = site;
+        let Site { directory: parent, path: into, source } = site;
         let source = *source;
-        // A staging folder that could not be created does not exist; the user knows the target.
+        // A staging directory that could not be created does not exist; the user knows the target.
         let failed = |error: io::Error| FilesError::system(into, error);
         let finder = Finder::new(parent, true);
         loop {
@@ -106,12 +107,12 @@ impl Staging {
             let failed = |error: io::Error| FilesError::system(if is_new { into } else { &path }, error);
             match lock_directory(&dir) {
                 Ok(Some(lock)) => {
-                    // The folder is locked until both are dropped.
+                    // The directory is locked until both are dropped.
                     let (held, locked) = (dir.try_clone().map_err(failed)?, lock.try_clone().map_err(failed)?);
                     let parent_too = parent.try_clone().map_err(failed)?;
                     let opened = Self::with(path.clone(), (parent_too, name.clone()), dir, lock, source, is_new);
                     if opened.is_err() && is_new {
-                        // On a full disk every attempt would leave another folder behind. Only the first error is
+                        // On a full disk every attempt would leave another directory behind. Only the first error is
                         // reported.
                         let _ = clear(parent, &name, &held, || drop(locked));
                     }
@@ -122,7 +123,7 @@ impl Staging {
                 Err(Errno::AGAIN) => return Err(FilesError::Busy { path }),
                 Err(error) => {
                     if is_new {
-                        // Succeeds only if the folder is empty, that is, unused.
+                        // Succeeds only if the directory is empty, that is, unused.
                         let _ = unlinkat(parent, &name, AtFlags::REMOVEDIR);
                     }
                     return Err(failed(error.into()));
@@ -131,10 +132,10 @@ impl Staging {
         }
     }
 
-    /// Returns what the staging folder at `site` has on record, and changes nothing in it. `may_probe` as
+    /// Returns what the staging directory at `site` has on record, and changes nothing in it. `may_probe` as
     /// for [`Finder::new`].
     pub(super) fn peek(site: &Site, may_probe: bool) -> io::Result<Option<JournalContents>> {
-        match Finder::new(&site.folder, may_probe).find(site.source)? {
+        match Finder::new(&site.directory, may_probe).find(site.source)? {
             Some(found) => journal::peek(&found.dir, site.source).map(Some),
             None => Ok(None),
         }
@@ -162,7 +163,7 @@ impl Staging {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(Mutex::new(List::new(File::from(openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?))))
         };
-        let (folders, links, files) = (list(FOLDERS)?, list(LINKS)?, list(FILES)?);
+        let (directories, links, files) = (list(DIRECTORIES)?, list(LINKS)?, list(FILES)?);
         let (held, staged, lock) = (Mutex::new(held), Mutex::new(staged), Mutex::new(Some(lock)));
         let folding = Folding::probe(&dir)?;
         let inherited = Inherited::of(&dir);
@@ -175,7 +176,7 @@ impl Staging {
             journal,
             held,
             staged,
-            folders,
+            directories,
             links,
             files,
             is_new,
@@ -184,12 +185,12 @@ impl Staging {
         })
     }
 
-    /// Returns the path of the staging folder.
+    /// Returns the path of the staging directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the staging folder was removed by another process.
+    /// Whether the staging directory was removed by another process.
     pub(super) fn is_removed(&self) -> bool {
         fstat(&self.dir).is_ok_and(|found| found.st_nlink == 0)
     }
@@ -214,8 +215,8 @@ impl Staging {
         Ok(known)
     }
 
-    /// Whether the file system takes one name for another, which it is asked by a file of the first name and a look-up of
-    /// the second.
+    /// Whether the file system takes one name for another, which it is asked by a file of the first name and a look-up
+    /// of the second.
     ///
     /// # Errors
     /// The first name cannot be made.
@@ -243,8 +244,8 @@ impl Staging {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(&self.dir, id.place(), flags, mode_of(mode));
         let opened = match open() {
-            // First file in its folder.
-            Err(Errno::NOENT) => match mkdirat(&self.dir, id.folder(), Mode::RWXU) {
+            // First file in its directory.
+            Err(Errno::NOENT) => match mkdirat(&self.dir, id.directory(), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(error) => Err(error),
             },
@@ -283,8 +284,8 @@ impl Staging {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Changes the folder and returns its status. By the clock of the file system, what is changed after this call is
-    /// newer, unless that clock is coarser than some milliseconds.
+    /// Changes the directory and returns its status. By the clock of the file system, what is changed after this call
+    /// is newer, unless that clock is coarser than some milliseconds.
     pub(super) fn touch(&self) -> io::Result<Status> {
         /// More than a tick of any kernel.
         const LONGEST: u32 = 20;
@@ -325,9 +326,9 @@ impl Staging {
             return sync_file_system(&self.dir);
         }
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && !self.is_removed();
-        let folders: BTreeSet<_> = ids.iter().map(|id| id.folder()).collect();
+        let directories: BTreeSet<_> = ids.iter().map(|id| id.directory()).collect();
         let files = ids.iter().map(|id| self.sync_file(*id));
-        for synced in files.chain(folders.iter().map(|folder| self.sync_folder(folder))) {
+        for synced in files.chain(directories.iter().map(|directory| self.sync_directory(directory))) {
             match synced {
                 // Removed by hand, or voided.
                 Err(error) if gone(&error) => {}
@@ -347,8 +348,8 @@ impl Staging {
         }
     }
 
-    fn sync_folder(&self, name: &str) -> io::Result<()> {
-        Ok(fsync(openat(&self.dir, name, FOLDER, Mode::empty())?)?)
+    fn sync_directory(&self, name: &str) -> io::Result<()> {
+        Ok(fsync(openat(&self.dir, name, READ_DIRECTORY, Mode::empty())?)?)
     }
 
     /// Removes a staged file if it exists.
@@ -356,8 +357,8 @@ impl Staging {
         remove(&self.dir, id)
     }
 
-    /// Creates a folder to be moved out; returns its name and status.
-    pub(super) fn make_folder(&self, mode: u32) -> io::Result<(&'static str, Status)> {
+    /// Creates a directory to be moved out; returns its name and status.
+    pub(super) fn make_directory(&self, mode: u32) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
         mkdirat(&self.dir, MOVING, mode_of(mode))?;
         self.made()
@@ -391,10 +392,10 @@ impl Staging {
         path_handle::PathHandle::open(&self.dir, name)
     }
 
-    /// Creates a hard link to `name` in `folder`, to be moved out; returns its name and status.
-    pub(super) fn make_link(&self, folder: &OwnedFd, name: &[u8]) -> io::Result<(&'static str, Status)> {
+    /// Creates a hard link to `name` in `directory`, to be moved out; returns its name and status.
+    pub(super) fn make_link(&self, directory: &OwnedFd, name: &[u8]) -> io::Result<(&'static str, Status)> {
         self.clear_moving()?;
-        rustix::fs::linkat(folder, name, &self.dir, MOVING, AtFlags::empty())?;
+        rustix::fs::linkat(directory, name, &self.dir, MOVING, AtFlags::empty())?;
         self.made()
     }
 
@@ -403,24 +404,24 @@ impl Staging {
         clear_moving(&self.dir)
     }
 
-    /// Whether the folder contains nothing that helps a later run.
+    /// Whether the directory contains nothing that helps a later run.
     pub(super) fn is_useless(&self) -> io::Result<bool> {
         Ok(self.journal.records() == 0 && staged_files(&self.dir)?.is_empty())
     }
 
-    /// Returns its name in the folder that it lies in.
+    /// Returns its name in the directory that it lies in.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Removes the staging folder and everything in it, which is then of no use any more. Its files are closed before:
-    /// NFS and FUSE keep one that is removed while open, and therefore the folder, until it is closed.
+    /// Removes the staging directory and everything in it, which is then of no use any more. Its files are closed
+    /// before: NFS and FUSE keep one that is removed while open, and therefore the directory, until it is closed.
     ///
     /// # Errors
     /// What is left, and why.
     pub(super) fn remove(&self) -> Result<(), StagingLeft> {
         self.journal.close();
-        for list in [&self.folders, &self.links, &self.files] {
+        for list in [&self.directories, &self.links, &self.files] {
             lock(list).close();
         }
         let unlock = || drop(lock(&self.lock).take());
@@ -441,10 +442,10 @@ fn remove(dir: &OwnedFd, id: StagedId) -> io::Result<()> {
     }
 }
 
-/// Whether to make `count` files or folders durable by one sync of the file system rather than one by one. Syncing them
-/// one by one costs a journal commit each, minutes for a full batch on a busy disk; a sync of the whole file system may
-/// wait for other programs' data, which is too slow for a few files. Only Linux (5.8) reports write errors from the
-/// latter.
+/// Whether to make `count` files or directories durable by one sync of the file system rather than one by one. Syncing
+/// them one by one costs a journal commit each, minutes for a full batch on a busy disk; a sync of the whole file
+/// system may wait for other programs' data, which is too slow for a few files. Only Linux (5.8) reports write errors
+/// from the latter.
 pub(super) fn sync_at_once(count: u64) -> bool {
     cfg!(target_os = "linux") && count > 32
 }

@@ -13,7 +13,7 @@ use crate::messages::{IdKind, MAX_XATTR_NAME, Xattr};
 /// The rights of a file of its own (`capabilities(7)`).
 pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
-/// What begins the names of ACLs: that of the file itself, and that which is passed on to new names in a folder.
+/// What begins the names of ACLs: that of the file itself, and that which is passed on to new names in a directory.
 const ACL: &[u8] = b"system.posix_acl_";
 
 /// Which attributes are read at a sender, and which are set and removed at a receiver. Others are left as they are.

@@ -73,7 +73,8 @@ pub enum Command {
     Peers,
     /// Remove files left behind by a lab that was killed
     ///
-    /// Only temporary folders can be left behind: the kernel ends namespaces and their processes together with the lab.
+    /// Only temporary directories can be left behind: the kernel ends namespaces and their processes together with the
+    /// lab.
     Clean,
     /// One end of a transfer, started by the tables of the peers.
     #[command(hide = true)]

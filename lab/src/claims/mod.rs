@@ -1,8 +1,8 @@
 //! Verdicts on the claims of a document, whose numbers are taken from the results by name.
 //!
-//! `verdict.toml` stands beside the results. A verdict follows from its own conditions by one rule ([`Outcome`]), and every
-//! number in its text is an expression in braces that is evaluated when the text is written: `{with loss 5%}`. Neither can
-//! differ from the results.
+//! `verdict.toml` stands beside the results. A verdict follows from its own conditions by one rule ([`Outcome`]), and
+//! every number in its text is an expression in braces that is evaluated when the text is written: `{with loss 5%}`.
+//! Neither can differ from the results.
 
 mod cells;
 mod passages;
@@ -62,8 +62,8 @@ pub(crate) struct ClaimVerdict {
 /// Whether a claim was reproduced.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// Every number is within the document's own spread, or 20 % where it gives none, and every order and direction is as
-    /// claimed.
+    /// Every number is within the document's own spread, or 20 % where it gives none, and every order and direction is
+    /// as claimed.
     Reproduced,
     /// Every order and direction is as claimed, and a number is not.
     InKind,
@@ -140,8 +140,8 @@ struct VerdictText {
 ///
 /// # Errors
 /// A file that cannot be read, or an expression in it without a meaning.
-pub(crate) fn read(folder: &Path, measured: &Measured) -> Result<Option<Judged>, Failure> {
-    let path = folder.join(FILE);
+pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Judged>, Failure> {
+    let path = directory.join(FILE);
     let Some(file) = file(&path)? else { return Ok(None) };
     let data = Data { measured, names: &file.names };
     let failed = |why: String| Failure::new(Code::Usage, format_args!("{}: {why}", path.display()));
@@ -152,12 +152,13 @@ pub(crate) fn read(folder: &Path, measured: &Measured) -> Result<Option<Judged>,
     Ok(Some(Judged { verdicts, text }))
 }
 
-/// Returns the runs behind an expression in the terms of a folder's verdicts: the ids of their records, and their values.
+/// Returns the runs behind an expression in the terms of a directory's verdicts: the ids of their records, and their
+/// values.
 ///
 /// # Errors
 /// An expression without a meaning.
-pub(crate) fn behind(query: &str, folder: &Path, measured: &Measured) -> Result<Vec<(String, Bound)>, Failure> {
-    let file = file(&folder.join(FILE))?.unwrap_or_default();
+pub(crate) fn behind(query: &str, directory: &Path, measured: &Measured) -> Result<Vec<(String, Bound)>, Failure> {
+    let file = file(&directory.join(FILE))?.unwrap_or_default();
     let data = Data { measured, names: &file.names };
     // The form in which it is shown is no part of it.
     let query = query.split_once('|').map_or(query, |(query, _)| query);

@@ -9,7 +9,7 @@ use super::{Data, FILE, file, filled, plain};
 use crate::exit::{Code, Failure};
 use crate::tables::Measured;
 
-/// The file, in the folder of all experiments.
+/// The file, in the directory of all experiments.
 const PASSAGES: &str = "passages.toml";
 
 /// The file as it is written.
@@ -29,7 +29,7 @@ struct PassageText {
     text: String,
 }
 
-/// Returns the document and the text of each passage. `measured` reads the results of a folder.
+/// Returns the document and the text of each passage. `measured` reads the results of a directory.
 pub(crate) fn passages(
     experiments: &Path,
     measured: impl Fn(&Path) -> Result<Measured, Failure>,
@@ -39,9 +39,9 @@ pub(crate) fn passages(
     let failed = |error: String| Failure::new(Code::Usage, format_args!("{}: {error}", path.display()));
     let PassagesText { passage } = toml::from_str(&read).map_err(|error| failed(error.to_string()))?;
     let text = |passage: PassageText| -> Result<(PathBuf, String), Failure> {
-        let folder = experiments.join(&passage.results);
-        let names = file(&folder.join(FILE))?.unwrap_or_default().names;
-        let measured = measured(&folder)?;
+        let directory = experiments.join(&passage.results);
+        let names = file(&directory.join(FILE))?.unwrap_or_default().names;
+        let measured = measured(&directory)?;
         let text = filled(passage.text.trim(), &Data { measured: &measured, names: &names }).map_err(failed)?;
         Ok((passage.document, plain(&text)))
     };

@@ -83,7 +83,7 @@ pub(crate) fn overview(all: &[PlanVerdicts<'_>]) -> String {
     }
     out += "</table></div>\n<h1>Verdicts</h1>\n<p>Reproduced: every number is within the document's spread, or 20 % where it gives none, and \
          every order and direction is as claimed. In kind: every order and direction is as claimed, and a number is not. \
-         Not reproduced: neither. Each number names the expression that it comes from; <code>downpour-lab records FOLDER \
+         Not reproduced: neither. Each number names the expression that it comes from; <code>downpour-lab records DIRECTORY \
          EXPRESSION</code> lists the runs behind it.</p>\n<div class=\"wide\"><table class=\"words\">\n\
          <tr><th>Item</th><th>Claim</th><th>Measured</th><th>Verdict</th></tr>\n";
     for &(name, judged, is_stale) in all {
@@ -108,7 +108,7 @@ pub(crate) fn anchor(name: &str) -> String {
     name.replace('/', "-")
 }
 
-/// Returns the same tables in Markdown, with links from where the folders of documents are.
+/// Returns the same tables in Markdown, with links from where the directories of documents are.
 pub(crate) fn markdown(all: &[PlanVerdicts<'_>]) -> String {
     let cell = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The verdicts of a folder as they were last written, without reading its records.
+//! The verdicts of a directory as they were last written, without reading its records.
 
 use std::fs;
 use std::path::Path;
@@ -27,10 +27,10 @@ pub(crate) struct Stored {
     pub(crate) auto: String,
 }
 
-/// Returns the verdicts of a folder; none where none were written. What cannot be read is left out: opening the folder says
-/// why.
-pub(crate) fn stored(folder: &Path) -> Vec<Stored> {
-    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+/// Returns the verdicts of a directory; none where none were written. What cannot be read is left out: opening the
+/// directory says why.
+pub(crate) fn stored(directory: &Path) -> Vec<Stored> {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
     let mut all = parse(&read(TEXT));
     let file: FileText = toml::from_str(&read(super::FILE)).unwrap_or_default();
     // The same verdicts in the same order, unless the file has been changed since.

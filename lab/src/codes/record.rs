@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{CodePlan, CodeSweep, Measured, Setting};
 use crate::results::{Engine, Made, StoreOf, is_stale};
 
-/// The records of timed codes in one folder.
+/// The records of timed codes in one directory.
 pub type CodeStore = StoreOf<CodeRecord>;
 
 /// One code at one point of a sweep, and the times of all its runs.

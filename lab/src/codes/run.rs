@@ -17,7 +17,7 @@ use crate::runner::{RunOptions, StopFlag};
 use crate::tables::Outlook;
 
 /// Times the cases that have no record yet, point by point; returns the exit code.
-pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopFlag) -> Result<u8, Failure> {
+pub(crate) fn run(plan: &CodePlan, how: &RunOptions, directory: &Path, stop: &StopFlag) -> Result<u8, Failure> {
     if how.jobs.get() > 1 {
         return Err(Failure::new(Code::Usage, "codes are timed one after the other: leave --jobs out"));
     }
@@ -28,11 +28,11 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopF
         return Err(how.nothing_selected(&plan.name));
     }
     if how.dry_run {
-        say(&list(&points, &CodeStore::read(folder)?));
+        say(&list(&points, &CodeStore::read(directory)?));
         return Ok(0);
     }
-    let mut store: CodeStore = open(folder)?;
-    keep(&plan.file, folder, PLAN)?;
+    let mut store: CodeStore = open(directory)?;
+    keep(&plan.file, directory, PLAN)?;
     let maker = Maker::new(&plan.file)?;
     for (sweep, setting, cases) in points {
         // Sweeps that meet in a point share its records.
@@ -49,7 +49,7 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, folder: &Path, stop: &StopF
             return Ok(Code::Interrupted as u8);
         }
     }
-    say(&format!("{}\n", folder.display()));
+    say(&format!("{}\n", directory.display()));
     Ok(Code::Done as u8)
 }
 

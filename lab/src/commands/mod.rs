@@ -19,7 +19,7 @@ use crate::plan::PlanError;
 use crate::results::StoreError;
 use crate::runner::RunError;
 
-/// The default folder for results.
+/// The default directory for results.
 pub(crate) const RESULTS: &str = "lab-results";
 
 impl From<PlanError> for Failure {
@@ -43,8 +43,8 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Returns the default folder for results of a plan of this name: below the current folder.
-fn default_folder(name: &str) -> PathBuf {
+/// Returns the default directory for results of a plan of this name: below the current directory.
+fn default_directory(name: &str) -> PathBuf {
     Path::new(RESULTS).join(name)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::default_folder;
+use super::default_directory;
 use crate::claims;
 use crate::exit::{Code, Failure};
 use crate::output::say;
@@ -17,16 +17,16 @@ use crate::tables::{Measured, ResultsReader};
 
 /// Plot results and write a report.
 ///
-/// Writes a picture of every sweep of which something was run (SVG and PNG) and a table of all runs (results.csv) to each folder of results. The
-/// report is a single HTML page with the pictures, medians and spread, the environment, the claims, and the verdicts of
-/// verdict.toml beside the results, which are written to verdict.txt too. It needs no other file, no network and no
-/// scripts.
+/// Writes a picture of every sweep of which something was run (SVG and PNG) and a table of all runs (results.csv) to
+/// each directory of results. The report is a single HTML page with the pictures, medians and spread, the environment,
+/// the claims, and the verdicts of verdict.toml beside the results, which are written to verdict.txt too. It needs no
+/// other file, no network and no scripts.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// Folders of results, or plans whose results are in lab-results.
-    #[arg(value_name = "FOLDER|PLAN.toml", required = true)]
+    /// Directories of results, or plans whose results are in lab-results.
+    #[arg(value_name = "DIRECTORY|PLAN.toml", required = true)]
     pub from: Vec<PathBuf>,
-    /// File for the report [default: report.html, in the folder of results if there is only one].
+    /// File for the report [default: report.html, in the directory of results if there is only one].
     #[arg(long, value_name = "FILE.html")]
     pub out: Option<PathBuf>,
 }
@@ -36,31 +36,31 @@ pub struct ReportArgs {
 /// # Errors
 /// One line and an exit code, where results cannot be read or drawn.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let folders = args.from.iter().map(|from| folder(from)).collect::<Result<Vec<_>, _>>()?;
-    let out = args.out.clone().unwrap_or_else(|| match &folders[..] {
+    let directories = args.from.iter().map(|from| directory(from)).collect::<Result<Vec<_>, _>>()?;
+    let out = args.out.clone().unwrap_or_else(|| match &directories[..] {
         [only] => only.join("report.html"),
         _ => PathBuf::from("report.html"),
     });
-    write_up(&folders, &out)?;
+    write_up(&directories, &out)?;
     say(&format!("{}\n", out.display()));
     Ok(0)
 }
 
-pub(super) fn folder(from: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn directory(from: &Path) -> Result<PathBuf, Failure> {
     if from.is_dir() {
         return Ok(from.to_owned());
     }
-    Ok(default_folder(Measured::of_plan(from)?.title_and_name().1))
+    Ok(default_directory(Measured::of_plan(from)?.title_and_name().1))
 }
 
-/// Draws each folder's pictures and table, and writes one page about all of them.
-pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
+/// Draws each directory's pictures and table, and writes one page about all of them.
+pub(super) fn write_up(directories: &[PathBuf], out: &Path) -> Result<(), Failure> {
     let mut sections = Vec::new();
-    for folder in folders {
-        let measured = measured(folder)?;
+    for directory in directories {
+        let measured = measured(directory)?;
         let mut pictures = Vec::new();
         for (name, drawn) in drawn(&measured) {
-            let [svg, png_of] = ["svg", "png"].map(|kind| folder.join(format!("{name}.{kind}")));
+            let [svg, png_of] = ["svg", "png"].map(|kind| directory.join(format!("{name}.{kind}")));
             if let Some(drawn) = &drawn {
                 write(&svg, drawn.as_bytes())?;
                 let pixels = png(drawn).map_err(|error| Failure::new(Code::Other, error))?;
@@ -72,10 +72,10 @@ pub(super) fn write_up(folders: &[PathBuf], out: &Path) -> Result<(), Failure> {
             pictures
                 .push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw here.</figcaption>".to_owned()));
         }
-        write(&folder.join("results.csv"), measured.csv().as_bytes())?;
-        let judged = claims::read(folder, &measured)?;
+        write(&directory.join("results.csv"), measured.csv().as_bytes())?;
+        let judged = claims::read(directory, &measured)?;
         if let Some(judged) = &judged {
-            write(&folder.join(claims::TEXT), judged.to_string().as_bytes())?;
+            write(&directory.join(claims::TEXT), judged.to_string().as_bytes())?;
         }
         sections.push(Section { measured, pictures, judged });
     }
@@ -95,20 +95,20 @@ fn remove(picture: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the pictures of a folder's results as `report` draws them, by the names of their sweeps; none where no run has
-/// a value for it.
+/// Returns the pictures of a directory's results as `report` draws them, by the names of their sweeps; none where no
+/// run has a value for it.
 ///
 /// # Errors
 /// One line and an exit code, where results cannot be read.
-pub fn pictures(folder: &Path) -> Result<Vec<(String, Option<String>)>, Failure> {
-    Ok(drawn(&measured(folder)?))
+pub fn pictures(directory: &Path) -> Result<Vec<(String, Option<String>)>, Failure> {
+    Ok(drawn(&measured(directory)?))
 }
 
-/// Returns the plan and the records of a folder, of which there is at least one.
-pub(super) fn measured(folder: &Path) -> Result<Measured, Failure> {
-    let measured = ResultsReader::of_results(folder)?.into_measured();
+/// Returns the plan and the records of a directory, of which there is at least one.
+pub(super) fn measured(directory: &Path) -> Result<Measured, Failure> {
+    let measured = ResultsReader::of_results(directory)?.into_measured();
     if measured.count() == 0 {
-        let message = format!("there are no results in {}: measure them with downpour-lab run", folder.display());
+        let message = format!("there are no results in {}: measure them with downpour-lab run", directory.display());
         return Err(Failure::new(Code::Usage, message));
     }
     Ok(measured)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::default_folder;
+use super::default_directory;
 use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
@@ -19,9 +19,9 @@ use crate::simulated::{self, SimPlan};
 
 /// Run a plan.
 ///
-/// Every result is appended to FOLDER/results.jsonl at once. After an interruption the same command resumes: cases with
-/// a valid result are not measured again. Runs in which the emulator did not keep up are kept, marked as invalid, and
-/// repeated.
+/// Every result is appended to DIRECTORY/results.jsonl at once. After an interruption the same command resumes: cases
+/// with a valid result are not measured again. Runs in which the emulator did not keep up are kept, marked as invalid,
+/// and repeated.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
     /// The plan.
@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs, measure: &dyn Measure, stop: &StopFlag) -> Result<u8,
     run_file(&args.plan, &args.how, measure, stop).map(|(code, _)| code)
 }
 
-/// Runs the plan of a file, of any kind; returns the exit code and the folder of the results.
+/// Runs the plan of a file, of any kind; returns the exit code and the directory of the results.
 pub(super) fn run_file(
     file: &Path,
     how: &RunOptions,
@@ -48,33 +48,33 @@ pub(super) fn run_file(
     stop: &StopFlag,
 ) -> Result<(u8, PathBuf), Failure> {
     if let Some(plan) = CodePlan::read(file)? {
-        let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
-        return Ok((codes::run(&plan, how, &folder, stop)?, folder));
+        let directory = how.out.clone().unwrap_or_else(|| default_directory(&plan.name));
+        return Ok((codes::run(&plan, how, &directory, stop)?, directory));
     }
     if let Some(mut plan) = SimPlan::read(file)? {
         plan.seeds.truncate(if how.quick { 1 } else { usize::MAX });
-        let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
-        return Ok((simulated::run(&plan, how, &folder, measure, stop)?, folder));
+        let directory = how.out.clone().unwrap_or_else(|| default_directory(&plan.name));
+        return Ok((simulated::run(&plan, how, &directory, measure, stop)?, directory));
     }
     let mut plan = LinkPlan::read(file, &measure.peers())?;
     if how.quick {
         plan.seeds.truncate(1);
         plan.sweeps.iter_mut().for_each(|sweep| sweep.repeats = 1);
     }
-    let folder = how.out.clone().unwrap_or_else(|| default_folder(&plan.name));
-    Ok((run_plan(&plan, how, &folder, measure, stop)?, folder))
+    let directory = how.out.clone().unwrap_or_else(|| default_directory(&plan.name));
+    Ok((run_plan(&plan, how, &directory, measure, stop)?, directory))
 }
 
 /// Runs a plan.
 fn run_plan(
     plan: &LinkPlan,
     how: &RunOptions,
-    folder: &Path,
+    directory: &Path,
     measure: &dyn Measure,
     stop: &StopFlag,
 ) -> Result<u8, Failure> {
     if how.dry_run {
-        let agenda = Agenda::new(plan, &Store::read(folder)?, how.only.as_deref(), how.stale);
+        let agenda = Agenda::new(plan, &Store::read(directory)?, how.only.as_deref(), how.stale);
         if agenda.settled_of_total().1 == 0 {
             return Err(how.nothing_selected(&plan.name));
         }
@@ -83,26 +83,26 @@ fn run_plan(
         return Ok(0);
     }
     measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;
-    let mut store: Store = open(folder)?;
+    let mut store: Store = open(directory)?;
     let agenda = Agenda::new(plan, store.records(), how.only.as_deref(), how.stale);
     let (settled, total) = agenda.settled_of_total();
     if total == 0 {
         return Err(how.nothing_selected(&plan.name));
     }
-    keep_plan(plan, folder)?;
+    keep_plan(plan, directory)?;
     let maker = Maker::new(&plan.file)?;
     let account = run_all(agenda, (&mut store, &maker), measure, how.jobs, &mut ProgressReporter::new(), stop)?;
     warn(&summary(&account, settled, total));
-    say(&format!("{}\n", folder.display()));
+    say(&format!("{}\n", directory.display()));
     Ok(code(&account))
 }
 
 /// Copies the plan to its results, so that they can be drawn without it.
-fn keep_plan(plan: &LinkPlan, folder: &Path) -> Result<(), Failure> {
-    keep(&plan.file, folder, PLAN)?;
+fn keep_plan(plan: &LinkPlan, directory: &Path) -> Result<(), Failure> {
+    keep(&plan.file, directory, PLAN)?;
     let Some(PlacedLink { file, .. }) = &plan.topology else { return Ok(()) };
     let beside = plan.file.parent().unwrap_or(Path::new(""));
-    keep(file, folder, file.strip_prefix(beside).unwrap_or(file))
+    keep(file, directory, file.strip_prefix(beside).unwrap_or(file))
 }
 
 /// Returns the cases that would be measured, one per line, and how long it may take.

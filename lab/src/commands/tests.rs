@@ -66,34 +66,34 @@ fn how(out: &Path) -> RunOptions {
     }
 }
 
-/// Creates a folder with `experiments/paper/fig1.toml` in it.
+/// Creates a directory with `experiments/paper/fig1.toml` in it.
 fn experiments() -> tempfile::TempDir {
     experiment("paper/fig1", PLAN_TEXT)
 }
 
-/// Creates a folder with the plan of one experiment in it.
+/// Creates a directory with the plan of one experiment in it.
 fn experiment(name: &str, plan: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(&folder.path().join(format!("experiments/{name}.toml")), plan.as_bytes()).expect("written");
-    folder
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory.path().join(format!("experiments/{name}.toml")), plan.as_bytes()).expect("written");
+    directory
 }
 
-/// Returns the arguments that reproduce an experiment of such a folder.
-fn reproducing(name: &str, folder: &Path, how: RunOptions) -> ReproduceArgs {
-    ReproduceArgs { name: name.into(), experiments: Some(folder.join("experiments")), how }
+/// Returns the arguments that reproduce an experiment of such a directory.
+fn reproducing(name: &str, directory: &Path, how: RunOptions) -> ReproduceArgs {
+    ReproduceArgs { name: name.into(), experiments: Some(directory.join("experiments")), how }
 }
 
-/// Returns the names of the files in a folder.
-fn files(folder: &Path) -> HashSet<String> {
-    let entries = fs::read_dir(folder).expect("results");
+/// Returns the names of the files in a directory.
+fn files(directory: &Path) -> HashSet<String> {
+    let entries = fs::read_dir(directory).expect("results");
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
 }
 
 #[test]
 fn an_experiment_is_measured_drawn_and_written_up() {
-    let folder = experiments();
-    let out = folder.path().join("out");
-    let args = reproducing("paper/fig1", folder.path(), how(&out));
+    let directory = experiments();
+    let out = directory.path().join("out");
+    let args = reproducing("paper/fig1", directory.path(), how(&out));
     assert_eq!(reproduce(&args, &Fixed, &StopFlag::default()), Ok(0));
     let expected = [RECORDS, PLAN, "results.csv", "loss.svg", "loss.png", "report.html"];
     assert_eq!(files(&out), expected.map(str::to_owned).into());
@@ -172,9 +172,9 @@ fn an_experiment_is_measured_drawn_and_written_up() {
 
 #[test]
 fn a_dry_run_lists_and_changes_nothing() {
-    let folder = experiments();
-    let out = folder.path().join("out");
-    let plan = folder.path().join("experiments/paper/fig1.toml");
+    let directory = experiments();
+    let out = directory.path().join("out");
+    let plan = directory.path().join("experiments/paper/fig1.toml");
     let args = RunArgs { plan: plan.clone(), how: RunOptions { dry_run: true, ..how(&out) } };
     assert_eq!(run(&args, &Fixed, &StopFlag::default()), Ok(0));
     assert!(!out.exists());
@@ -197,9 +197,9 @@ fn a_dry_run_lists_and_changes_nothing() {
 
 #[test]
 fn a_run_that_is_stopped_keeps_its_code_and_results() {
-    let folder = experiments();
-    let out = folder.path().join("out");
-    let args = RunArgs { plan: folder.path().join("experiments/paper/fig1.toml"), how: how(&out) };
+    let directory = experiments();
+    let out = directory.path().join("out");
+    let args = RunArgs { plan: directory.path().join("experiments/paper/fig1.toml"), how: how(&out) };
     let stop = StopFlag::default();
     stop.set();
     assert_eq!(run(&args, &Fixed, &stop), Ok(Code::Interrupted as u8));
@@ -213,20 +213,20 @@ fn a_run_that_is_stopped_keeps_its_code_and_results() {
 
 #[test]
 fn experiments_are_found_upward_and_named() {
-    let folder = experiments();
-    let deep = folder.path().join("a/b");
+    let directory = experiments();
+    let deep = directory.path().join("a/b");
     fs::create_dir_all(&deep).expect("made");
-    write(&folder.path().join("experiments/own/plan.toml"), b"").expect("written");
+    write(&directory.path().join("experiments/own/plan.toml"), b"").expect("written");
     let found = |name| reproduce::find(name, None, &deep);
-    assert_eq!(found("paper/fig1"), Ok(folder.path().join("experiments/paper/fig1.toml")));
-    assert_eq!(found("own"), Ok(folder.path().join("experiments/own/plan.toml")));
+    assert_eq!(found("paper/fig1"), Ok(directory.path().join("experiments/paper/fig1.toml")));
+    assert_eq!(found("own"), Ok(directory.path().join("experiments/own/plan.toml")));
     let failure = found("paper/fig9").expect_err("none");
     assert!(
         failure.message.ends_with("there are own, paper/fig1") && failure.code == Code::Usage as u8,
         "{}",
         failure.message
     );
-    let failure = reproduce::find("x", None, Path::new("/proc/self")).expect_err("no folder");
+    let failure = reproduce::find("x", None, Path::new("/proc/self")).expect_err("no directory");
     assert!(failure.message.contains("--experiments"), "{}", failure.message);
 }
 
@@ -270,10 +270,10 @@ measure = "decode"
 vary = "size"
 values = ["1KB", "20KB"]
 "#;
-    let folder = experiment("paper/fig3", text);
-    let plan = folder.path().join("experiments/paper/fig3.toml");
-    let out = folder.path().join("out");
-    let args = |how| reproducing("paper/fig3", folder.path(), how);
+    let directory = experiment("paper/fig3", text);
+    let plan = directory.path().join("experiments/paper/fig3.toml");
+    let out = directory.path().join("out");
+    let args = |how| reproducing("paper/fig3", directory.path(), how);
     assert_eq!(reproduce(&args(RunOptions { dry_run: true, ..how(&out) }), &Fixed, &StopFlag::default()), Ok(0));
     assert!(!out.exists());
     let stop = StopFlag::default();
@@ -324,11 +324,11 @@ y = "jain"
 name = "over-time"
 vary = "time"
 "#;
-    let folder = experiment("paper/fig6", text);
+    let directory = experiment("paper/fig6", text);
     let simulate = |out: &Path, jobs: usize, only: Option<&str>, stop: &StopFlag| {
         let jobs = NonZeroUsize::new(jobs).expect("one or more");
         let how = RunOptions { jobs, only: only.map(str::to_owned), ..how(out) };
-        let code = reproduce(&reproducing("paper/fig6", folder.path(), how), &Fixed, stop);
+        let code = reproduce(&reproducing("paper/fig6", directory.path(), how), &Fixed, stop);
         let mut records = SimStore::read(out).expect("readable");
         for record in &mut records {
             (record.date, record.took_seconds) = (String::new(), 0.0);
@@ -338,7 +338,7 @@ vary = "time"
         records.sort_by(|a, b| a.id.cmp(&b.id));
         (code, records)
     };
-    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
     let stopped = StopFlag::default();
     stopped.set();
     assert_eq!(simulate(&first, 2, None, &stopped), (Ok(Code::Interrupted as u8), Vec::new()));

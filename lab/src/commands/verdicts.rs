@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::report::{folder, measured};
+use super::report::{directory, measured};
 use crate::claims;
 use crate::exit::{Code, Failure};
 use crate::output::say;
@@ -12,12 +12,12 @@ use crate::results::COMMIT;
 
 /// Judge results by their documents' claims.
 ///
-/// Prints a table in Markdown: each claim, what was measured, and whether it is reproduced. Both follow from the results
-/// and from verdict.toml beside them.
+/// Prints a table in Markdown: each claim, what was measured, and whether it is reproduced. Both follow from the
+/// results and from verdict.toml beside them.
 #[derive(Clone, Debug, Args)]
 pub struct VerdictsArgs {
-    /// Folders of results, or plans whose results are in lab-results.
-    #[arg(value_name = "FOLDER|PLAN.toml", required = true)]
+    /// Directories of results, or plans whose results are in lab-results.
+    #[arg(value_name = "DIRECTORY|PLAN.toml", required = true)]
     pub from: Vec<PathBuf>,
 }
 
@@ -28,9 +28,9 @@ pub struct VerdictsArgs {
 pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     let mut all = Vec::new();
     for from in &args.from {
-        let folder = folder(from)?;
-        let measured = measured(&folder)?;
-        if let Some(judged) = claims::read(&folder, &measured)? {
+        let directory = directory(from)?;
+        let measured = measured(&directory)?;
+        if let Some(judged) = claims::read(&directory, &measured)? {
             all.push((measured.title_and_name().1.to_owned(), judged, measured.stale() > 0));
         }
     }
@@ -42,17 +42,18 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the verdicts on the results of a folder as text, if there are any: what `report` writes to verdict.txt.
+/// Returns the verdicts on the results of a directory as text, if there are any: what `report` writes to verdict.txt.
 ///
 /// # Errors
 /// One line and an exit code, where results or verdicts cannot be read.
-pub fn verdict_text(folder: &Path) -> Result<Option<String>, Failure> {
-    let judged = claims::read(folder, &measured(folder)?)?;
+pub fn verdict_text(directory: &Path) -> Result<Option<String>, Failure> {
+    let judged = claims::read(directory, &measured(directory)?)?;
     Ok(judged.map(|judged| judged.to_string()))
 }
 
-/// Returns the passages of documents that say what was measured: each document's path from the folder that `experiments` is
-/// in, and the text that it has to have, with every number from the results. They are written in the file `passages.toml`.
+/// Returns the passages of documents that say what was measured: each document's path from the directory that
+/// `experiments` is in, and the text that it has to have, with every number from the results. They are written in the
+/// file `passages.toml`.
 ///
 /// # Errors
 /// One line and an exit code, where that file or results cannot be read.
@@ -62,12 +63,12 @@ pub fn passages(experiments: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
 
 /// List the records behind a number of a verdict.
 ///
-/// The number is named as in verdict.toml: SERIES SWEEP POINT, or an expression of such names. Prints the id of each record,
-/// which is a line of results.jsonl, and its value.
+/// The number is named as in verdict.toml: SERIES SWEEP POINT, or an expression of such names. Prints the id of each
+/// record, which is a line of results.jsonl, and its value.
 #[derive(Clone, Debug, Args)]
 pub struct RecordsArgs {
-    /// Folder of results, or a plan whose results are in lab-results.
-    #[arg(value_name = "FOLDER|PLAN.toml")]
+    /// Directory of results, or a plan whose results are in lab-results.
+    #[arg(value_name = "DIRECTORY|PLAN.toml")]
     pub from: PathBuf,
     /// The number, such as 'cubic loss 5%'.
     #[arg(value_name = "EXPRESSION")]
@@ -79,9 +80,9 @@ pub struct RecordsArgs {
 /// # Errors
 /// One line and an exit code, where results cannot be read or the expression has no meaning.
 pub fn records(args: &RecordsArgs) -> Result<u8, Failure> {
-    let folder = folder(&args.from)?;
-    let measured = measured(&folder)?;
-    let found = claims::behind(&args.query, &folder, &measured)?;
+    let directory = directory(&args.from)?;
+    let measured = measured(&directory)?;
+    let found = claims::behind(&args.query, &directory, &measured)?;
     if found.is_empty() {
         return Err(Failure::new(Code::Usage, format_args!("no valid run is behind {:?}", args.query)));
     }

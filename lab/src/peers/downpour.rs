@@ -49,7 +49,7 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Dura
     let ticket = run.stage.own("ticket");
     let mut receive = run.downpour("recv");
     receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);
-    receive.arg("--into").arg(run.stage.target_folder());
+    receive.arg("--into").arg(run.stage.target_directory());
     let mut receiver = run.start_read(run.to, receive)?;
     // The ticket is written before the first line is printed.
     run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;

@@ -18,7 +18,7 @@ const HYSTERIA: Peer = Peer {
     name: "",
     needs: &[Need::Program {
         name: "hysteria",
-        install: "put the program of https://github.com/apernet/hysteria/releases into a folder of PATH",
+        install: "put the program of https://github.com/apernet/hysteria/releases into a directory of PATH",
         version: &["version"],
     }],
     encrypted: true,

@@ -32,7 +32,7 @@ fn transfer(run: &mut TransferRun<'_>, parity: u8) -> Result<Duration, Unfinishe
     }
     let (address, port) = (run.to.address().to_string(), TransferRun::free_port(run.to)?.to_string());
     let mut receive = run.program("lab-norm");
-    receive.args(["receive", &address, &port]).arg(run.stage.target_folder()).arg(run.stage.target());
+    receive.args(["receive", &address, &port]).arg(run.stage.target_directory()).arg(run.stage.target());
     let mut receiver = run.start_read(run.to, receive)?;
     own::port(run, &mut receiver)?;
     let rate = run.told(PERCENT).bits_per_second().to_string();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where programs are searched for: beside this one, then among those built by `cargo xtask lab-deps`, then in PATH and
-/// the folders for administrators, which may not be in PATH.
+/// the directories for administrators, which may not be in PATH.
 #[derive(Clone, Debug)]
 pub struct Programs {
     lab: PathBuf,
@@ -57,8 +57,8 @@ impl Programs {
         let built = beside.and_then(Path::parent).map(|target| target.join("lab-deps"));
         let path = env::var_os("PATH").unwrap_or_default();
         let administrators = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from);
-        let folders =
+        let directories =
             beside.map(Path::to_owned).into_iter().chain(built).chain(env::split_paths(&path)).chain(administrators);
-        folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+        directories.map(|directory| directory.join(name)).find(|file| file.is_file())
     }
 }

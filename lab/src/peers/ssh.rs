@@ -168,7 +168,8 @@ impl Server {
     }
 
     /// Returns options that direct ssh, scp and rsync to it, whatever the user's own configuration: words without
-    /// spaces, at which rsync would split them. File names are relative to the folder in which programs of a run start.
+    /// spaces, at which rsync would split them. File names are relative to the directory in which programs of a run
+    /// start.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options = vec!["-F".to_owned(), "none".to_owned()];
         for option in [
@@ -218,7 +219,7 @@ fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()>
         format!("AuthorizedKeysFile {}", own("user.pub")),
         "AuthenticationMethods publickey".into(),
         "PermitRootLogin prohibit-password".into(),
-        // The keys are in a temporary folder, whose parent is world-writable.
+        // The keys are in a temporary directory, whose parent is world-writable.
         "StrictModes no".into(),
         "UsePAM no".into(),
         // Names are not looked up on a host without a resolver.
@@ -230,7 +231,7 @@ fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()>
 }
 
 /// Chooses the identity. As root, sshd switches to other users, which it cannot do in a user namespace without any; it
-/// also insists on a folder that only exists once the system's own sshd was started. So it must not run as root.
+/// also insists on a directory that only exists once the system's own sshd was started. So it must not run as root.
 fn identity() -> io::Result<Identity> {
     if getuid().is_root() {
         return Ok(Identity::Alone);

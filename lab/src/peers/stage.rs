@@ -1,23 +1,23 @@
-//! The folder of one transfer: the file to send, and room for the received one.
+//! The directory of one transfer: the file to send, and room for the received one.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::testbed::RunFolder;
+use crate::testbed::RunDirectory;
 
-/// A file system in memory, if there is one: the network should be measured and not a disk. Folders of killed runs are
-/// left there too.
+/// A file system in memory, if there is one: the network should be measured and not a disk. Directories of killed runs
+/// are left there too.
 pub const MEMORY: &str = "/dev/shm";
 /// The name of the file at both ends.
 const NAME: &str = "file";
 const CHUNK: usize = 1 << 20;
 
-/// A new folder, which is removed when this value is dropped.
+/// A new directory, which is removed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct ScratchDirectory {
-    folder: RunFolder,
+    directory: RunDirectory,
     /// Of the sent file; `None` for one that is not compared.
     digest: Option<blake3::Hash>,
 }
@@ -35,7 +35,7 @@ pub(super) enum Content {
 }
 
 impl ScratchDirectory {
-    /// Creates the folder, and the file of `size` bytes.
+    /// Creates the directory, and the file of `size` bytes.
     pub(super) fn new(size: u64, content: Content) -> io::Result<Self> {
         let needed = match content {
             // The file, its copy, and as much again for programs that first write to another name.
@@ -44,11 +44,11 @@ impl ScratchDirectory {
         };
         let in_memory = room(Path::new(MEMORY)).is_some_and(|room| room > needed);
         let place = if in_memory { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
-        let folder = RunFolder::within(&place)?;
+        let directory = RunDirectory::within(&place)?;
         for name in ["sent", "received", "own"] {
-            fs::create_dir(folder.path().join(name))?;
+            fs::create_dir(directory.path().join(name))?;
         }
-        let file = folder.path().join("sent").join(NAME);
+        let file = directory.path().join("sent").join(NAME);
         let digest = match content {
             Content::Random { seed } => Some(generate(&file, size, seed)?),
             Content::Zeros => {
@@ -56,27 +56,27 @@ impl ScratchDirectory {
                 None
             }
         };
-        Ok(Self { folder, digest })
+        Ok(Self { directory, digest })
     }
 
     /// Returns the file to send.
     pub(super) fn source(&self) -> PathBuf {
-        self.folder.path().join("sent").join(NAME)
+        self.directory.path().join("sent").join(NAME)
     }
 
-    /// Returns the folder in which it should arrive, which contains nothing else.
-    pub(super) fn target_folder(&self) -> PathBuf {
-        self.folder.path().join("received")
+    /// Returns the directory in which it should arrive, which contains nothing else.
+    pub(super) fn target_directory(&self) -> PathBuf {
+        self.directory.path().join("received")
     }
 
     /// Returns the final location of the received file.
     pub(super) fn target(&self) -> PathBuf {
-        self.target_folder().join(NAME)
+        self.target_directory().join(NAME)
     }
 
     /// Returns a location for a file of the peer's own: keys, a configuration, a log.
     pub(super) fn own(&self, name: &str) -> PathBuf {
-        self.folder.path().join("own").join(name)
+        self.directory.path().join("own").join(name)
     }
 
     /// Returns whether the received file equals the sent one.
@@ -90,15 +90,15 @@ impl ScratchDirectory {
         Ok(self.digest == Some(hasher.finalize()))
     }
 
-    /// Returns the bytes of files in the receiving folder, whatever their names: those written, not lengths set in
+    /// Returns the bytes of files in the receiving directory, whatever their names: those written, not lengths set in
     /// advance.
     pub(super) fn arrived(&self) -> u64 {
-        let mut folders = vec![self.target_folder()];
+        let mut directories = vec![self.target_directory()];
         let mut bytes = 0;
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
                 match entry.metadata() {
-                    Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                    Ok(metadata) if metadata.is_dir() => directories.push(entry.path()),
                     // `st_blocks` counts units of 512 bytes on every file system.
                     Ok(metadata) => bytes += metadata.len().min(metadata.blocks() * 512),
                     // It was there a moment ago under another name.
@@ -110,8 +110,8 @@ impl ScratchDirectory {
     }
 }
 
-fn room(folder: &Path) -> Option<u64> {
-    rustix::fs::statvfs(folder).ok().map(|system| system.f_bavail * system.f_frsize)
+fn room(directory: &Path) -> Option<u64> {
+    rustix::fs::statvfs(directory).ok().map(|system| system.f_bavail * system.f_frsize)
 }
 
 /// Writes the file and returns its digest.

@@ -42,8 +42,8 @@ pub struct Job {
 pub struct Transfer {
     /// From one end of the clock to the other; `None` if the file had not arrived within the cap.
     pub seconds: Option<f64>,
-    /// Bytes of the file, or of the upload beside small writes, at the receiver in the end; for an unfinished one this may include the receiving program's
-    /// bookkeeping.
+    /// Bytes of the file, or of the upload beside small writes, at the receiver in the end; for an unfinished one this
+    /// may include the receiving program's bookkeeping.
     pub bytes_there: u64,
     /// Whether the received file equals the sent one, byte for byte; `None` for a program that keeps no file and only
     /// counts.
@@ -71,7 +71,8 @@ impl Transfer {
 /// carries, for at most `cap` from the start of its clock.
 ///
 /// If a `start` is given, the transfer waits for it once everything is ready for the sender, and its clock starts then.
-/// The file and its copy are in a new folder, in memory if that has room. No started process is left when this returns.
+/// The file and its copy are in a new directory, in memory if that has room. No started process is left when this
+/// returns.
 ///
 /// # Errors
 /// Anything that prevents the measurement: a program that is absent, does not listen or fails, and errors of the
@@ -92,7 +93,7 @@ pub fn transfer(
     }
     let bytes = job.writes.map_or(job.size, |writes| writes.beside.unwrap_or(0));
     let content = if job.endless { Content::Zeros } else { Content::Random { seed: job.seed } };
-    let stage = ScratchDirectory::new(bytes, content).map_err(PeerError::at("a folder for the transfer"))?;
+    let stage = ScratchDirectory::new(bytes, content).map_err(PeerError::at("a directory for the transfer"))?;
     let versions = versions(peer, &job.programs);
     let mut run = TransferRun::new(from, to, job, &stage, cap, start);
     let played = match (peer.play, &job.writes) {

@@ -32,7 +32,7 @@ fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let mut receive = run.program("uftpd");
     // In the foreground, without name lookups, and with its status on stdout, where it is read.
     receive.args(["-d", "-q", "-F", "/dev/stdout", "-B", BUFFER, "-p", &port.to_string()]);
-    receive.args(["-I", &run.to.address().to_string(), "-D"]).arg(run.stage.target_folder());
+    receive.args(["-I", &run.to.address().to_string(), "-D"]).arg(run.stage.target_directory());
     let mut receiver = run.start_read(run.to, receive)?;
     run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
     let mut send = run.program("uftp");

@@ -39,7 +39,7 @@ pub(super) struct PlanText {
     pub(super) line: Vec<Spanned<LineText>>,
 }
 
-/// Returns whether a name is valid: names of plans and sweeps become names of files and folders.
+/// Returns whether a name is valid: names of plans and sweeps become names of files and directories.
 pub(crate) fn is_name(name: &str) -> bool {
     let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     name.split('/').all(|part| !part.is_empty() && part.bytes().all(good))

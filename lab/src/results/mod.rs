@@ -1,7 +1,7 @@
 //! Results: one record for each run, as a line of JSON that is never changed, and their statistics.
 
 mod csv;
-mod folder;
+mod directory;
 mod made;
 mod packed;
 mod record;
@@ -9,7 +9,7 @@ mod statistics;
 mod store;
 
 pub use csv::csv;
-pub(crate) use folder::{PLAN, keep, open, write};
+pub(crate) use directory::{PLAN, keep, open, write};
 pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
 pub use made::{Engine, Made};
 pub(crate) use packed::pack;

@@ -1,5 +1,5 @@
-//! Packed records: the lines of a finished experiment, compressed, a twentieth of their size. Records are only read from
-//! there; new ones are appended to [`RECORDS`] beside it.
+//! Packed records: the lines of a finished experiment, compressed, a twentieth of their size. Records are only read
+//! from there; new ones are appended to [`RECORDS`] beside it.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
@@ -10,11 +10,11 @@ use std::time::SystemTime;
 use serde::de::DeserializeOwned;
 
 use super::StoreError;
-use super::folder::write;
+use super::directory::write;
 use super::store::{RECORDS, StoreOf, parse};
 use crate::exit::Failure;
 
-/// The file of a folder of results that holds its packed records.
+/// The file of a directory of results that holds its packed records.
 pub const PACKED: &str = "results.jsonl.zst";
 
 /// Slow and small: an experiment is packed once.
@@ -26,12 +26,12 @@ const MOST: u64 = 1 << 30;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Identity(u64, u64, Option<SystemTime>);
 
-/// Returns the identity of a folder's packed records, if there are any.
+/// Returns the identity of a directory's packed records, if there are any.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the system does not say.
-pub(super) fn identity(folder: &Path) -> Result<Option<Identity>, StoreError> {
-    let path = folder.join(PACKED);
+pub(super) fn identity(directory: &Path) -> Result<Option<Identity>, StoreError> {
+    let path = directory.join(PACKED);
     match fs::metadata(&path) {
         Ok(found) => Ok(Some(Identity(found.ino(), found.len(), found.modified().ok()))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -39,17 +39,17 @@ pub(super) fn identity(folder: &Path) -> Result<Option<Identity>, StoreError> {
     }
 }
 
-/// Returns whether a folder has records, packed or not.
-pub fn has_records(folder: &Path) -> bool {
-    folder.join(RECORDS).is_file() || folder.join(PACKED).is_file()
+/// Returns whether a directory has records, packed or not.
+pub fn has_records(directory: &Path) -> bool {
+    directory.join(RECORDS).is_file() || directory.join(PACKED).is_file()
 }
 
-/// Returns the packed lines of a folder: nothing where there are none.
+/// Returns the packed lines of a directory: nothing where there are none.
 ///
 /// # Errors
 /// [`StoreError::Io`] if they cannot be read.
-pub(super) fn lines(folder: &Path) -> Result<Vec<u8>, StoreError> {
-    let path = folder.join(PACKED);
+pub(super) fn lines(directory: &Path) -> Result<Vec<u8>, StoreError> {
+    let path = directory.join(PACKED);
     match File::open(&path) {
         Ok(file) => unpack(file).map_err(|error| StoreError::Io { path, error }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -66,30 +66,30 @@ fn unpack(file: File) -> io::Result<Vec<u8>> {
     Ok(lines)
 }
 
-/// Returns the packed records of a folder and their lines.
+/// Returns the packed records of a directory and their lines.
 ///
 /// # Errors
 /// See [`StoreError`].
-pub(super) fn read<R: DeserializeOwned>(folder: &Path) -> Result<(Vec<R>, Vec<u8>), StoreError> {
-    let lines = lines(folder)?;
-    Ok((parse(&folder.join(PACKED), &lines, 0)?.0, lines))
+pub(super) fn read<R: DeserializeOwned>(directory: &Path) -> Result<(Vec<R>, Vec<u8>), StoreError> {
+    let lines = lines(directory)?;
+    Ok((parse(&directory.join(PACKED), &lines, 0)?.0, lines))
 }
 
-/// Packs the records of a folder, also those appended since it was packed last. Whatever interrupts it, no record is lost
-/// or there twice.
+/// Packs the records of a directory, also those appended since it was packed last. Whatever interrupts it, no record is
+/// lost or there twice.
 ///
 /// # Errors
 /// One line and an exit code, where a run writes there, or a file cannot be read or written.
-pub(crate) fn pack(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn pack(directory: &Path) -> Result<(), Failure> {
     // Checks that each line is JSON of a form that this version knows, and keeps runs from writing meanwhile.
-    let store = StoreOf::<serde_json::Value>::open(folder)?;
-    let path = folder.join(RECORDS);
+    let store = StoreOf::<serde_json::Value>::open(directory)?;
+    let path = directory.join(RECORDS);
     let appended = fs::read(&path).map_err(Failure::at(&path))?;
     if !appended.is_empty() {
-        let mut all = lines(folder)?;
+        let mut all = lines(directory)?;
         all.extend_from_slice(&appended);
-        let packed = zstd::encode_all(&all[..], LEVEL).map_err(Failure::at(folder))?;
-        write(&folder.join(PACKED), &packed)?;
+        let packed = zstd::encode_all(&all[..], LEVEL).map_err(Failure::at(directory))?;
+        write(&directory.join(PACKED), &packed)?;
     }
     fs::remove_file(&path).map_err(Failure::at(&path))?;
     drop(store);
@@ -103,8 +103,8 @@ mod tests {
     use super::super::{Record, Store};
     use super::*;
 
-    fn append(folder: &Path, numbers: &[f64]) {
-        let mut store = Store::open(folder).expect("a folder");
+    fn append(directory: &Path, numbers: &[f64]) {
+        let mut store = Store::open(directory).expect("a directory");
         for number in numbers {
             store.append(record(*number)).expect("room");
         }
@@ -116,73 +116,73 @@ mod tests {
 
     #[test]
     fn packed_records_are_read_with_those_appended_since() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let [path, packed] = [RECORDS, PACKED].map(|name| folder.path().join(name));
-        append(folder.path(), &[1.0, 2.0]);
+        let directory = tempfile::tempdir().expect("a directory");
+        let [path, packed] = [RECORDS, PACKED].map(|name| directory.path().join(name));
+        append(directory.path(), &[1.0, 2.0]);
         let lines = fs::read(&path).expect("records");
-        pack(folder.path()).expect("room");
-        assert!(!path.exists() && has_records(folder.path()));
+        pack(directory.path()).expect("room");
+        assert!(!path.exists() && has_records(directory.path()));
         assert_eq!(zstd::decode_all(File::open(&packed).expect("packed")).expect("zstd"), lines);
-        append(folder.path(), &[3.0]);
-        assert_eq!(Store::read(folder.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
-        assert_eq!(Store::open(folder.path()).expect("readable").records(), records(&[1.0, 2.0, 3.0]));
-        pack(folder.path()).expect("room");
+        append(directory.path(), &[3.0]);
+        assert_eq!(Store::read(directory.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
+        assert_eq!(Store::open(directory.path()).expect("readable").records(), records(&[1.0, 2.0, 3.0]));
+        pack(directory.path()).expect("room");
         assert!(!path.exists());
-        assert_eq!(Store::read(folder.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
+        assert_eq!(Store::read(directory.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
     }
 
     /// The packed file is in place and the lines are still there, as after a crash.
     #[test]
     fn no_record_is_there_twice_after_a_crash() {
-        let folder = tempfile::tempdir().expect("a folder");
-        append(folder.path(), &[1.0]);
-        pack(folder.path()).expect("room");
-        append(folder.path(), &[2.0, 3.0]);
-        let path = folder.path().join(RECORDS);
+        let directory = tempfile::tempdir().expect("a directory");
+        append(directory.path(), &[1.0]);
+        pack(directory.path()).expect("room");
+        append(directory.path(), &[2.0, 3.0]);
+        let path = directory.path().join(RECORDS);
         let lines = fs::read(&path).expect("records");
-        pack(folder.path()).expect("room");
+        pack(directory.path()).expect("room");
         fs::write(&path, &lines).expect("written");
-        assert_eq!(Store::read(folder.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
-        append(folder.path(), &[4.0]);
-        assert_eq!(Store::read(folder.path()).expect("readable"), records(&[1.0, 2.0, 3.0, 4.0]));
-        pack(folder.path()).expect("room");
-        assert_eq!(Store::read(folder.path()).expect("readable"), records(&[1.0, 2.0, 3.0, 4.0]));
+        assert_eq!(Store::read(directory.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
+        append(directory.path(), &[4.0]);
+        assert_eq!(Store::read(directory.path()).expect("readable"), records(&[1.0, 2.0, 3.0, 4.0]));
+        pack(directory.path()).expect("room");
+        assert_eq!(Store::read(directory.path()).expect("readable"), records(&[1.0, 2.0, 3.0, 4.0]));
     }
 
     #[test]
     fn a_reader_begins_with_what_is_packed_and_sees_it_packed_again() {
-        let folder = tempfile::tempdir().expect("a folder");
-        append(folder.path(), &[1.0]);
-        pack(folder.path()).expect("room");
-        let (mut reader, mut read) = (RecordReader::new(folder.path()), Vec::<Record>::new());
+        let directory = tempfile::tempdir().expect("a directory");
+        append(directory.path(), &[1.0]);
+        pack(directory.path()).expect("room");
+        let (mut reader, mut read) = (RecordReader::new(directory.path()), Vec::<Record>::new());
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[1.0]));
         assert!(!reader.more(&mut read).expect("readable"), "nothing has changed");
-        append(folder.path(), &[2.0]);
+        append(directory.path(), &[2.0]);
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[1.0, 2.0]));
-        pack(folder.path()).expect("room");
+        pack(directory.path()).expect("room");
         reader.more(&mut read).expect("readable");
         assert_eq!(read, records(&[1.0, 2.0]));
-        append(folder.path(), &[3.0]);
+        append(directory.path(), &[3.0]);
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[1.0, 2.0, 3.0]));
-        fs::remove_file(folder.path().join(PACKED)).expect("it is there");
+        fs::remove_file(directory.path().join(PACKED)).expect("it is there");
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[3.0]));
     }
 
     #[test]
     fn what_is_no_record_is_not_packed_and_what_is_no_zstd_is_named() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(RECORDS);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(RECORDS);
         fs::write(&path, "hello\n").expect("written");
-        let failure = pack(folder.path()).expect_err("no record");
+        let failure = pack(directory.path()).expect_err("no record");
         assert!(failure.message.contains("results.jsonl:1: expected value"), "{}", failure.message);
         assert_eq!(fs::read(&path).expect("it stays"), b"hello\n");
         fs::remove_file(&path).expect("it is there");
-        fs::write(folder.path().join(PACKED), "hello\n").expect("written");
-        let error = Store::read(folder.path()).expect_err("no zstd").to_string();
+        fs::write(directory.path().join(PACKED), "hello\n").expect("written");
+        let error = Store::read(directory.path()).expect_err("no zstd").to_string();
         assert!(error.contains(PACKED), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of results: records are only ever appended, line by line. Finished experiments may be packed.
+//! The directory of results: records are only ever appended, line by line. Finished experiments may be packed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -11,13 +11,13 @@ use serde::de::DeserializeOwned;
 use super::packed::{self, Identity};
 use super::{Record, SCHEMA};
 
-/// The file of a folder of results that holds the records.
+/// The file of a directory of results that holds the records.
 pub const RECORDS: &str = "results.jsonl";
 
-/// The records of runs over links in one folder.
+/// The records of runs over links in one directory.
 pub type Store = StoreOf<Record>;
 
-/// The records of one folder, open for appending. No other process can open it meanwhile.
+/// The records of one directory, open for appending. No other process can open it meanwhile.
 #[derive(Debug)]
 pub struct StoreOf<R> {
     file: File,
@@ -32,7 +32,7 @@ pub struct StoreOf<R> {
 /// The reason why results cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Reading or making the folder failed.
+    /// Reading or making the directory failed.
     #[error("{}: {error}", path.display())]
     Io {
         /// The path.
@@ -49,7 +49,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// Another process writes there.
-    #[error("another run writes to {}: wait for it, or name another folder with --out", .0.display())]
+    #[error("another run writes to {}: wait for it, or name another directory with --out", .0.display())]
     Busy(PathBuf),
     /// A line that is no record.
     #[error("{}:{line}: {error}: mend that line or take it out", path.display())]
@@ -74,23 +74,23 @@ pub enum StoreError {
 }
 
 impl<R: Serialize + DeserializeOwned> StoreOf<R> {
-    /// Opens a folder of results and reads its records; creates it if there is none. A last line without its end, which
-    /// a killed program or a full disk leaves, is removed.
+    /// Opens a directory of results and reads its records; creates it if there is none. A last line without its end,
+    /// which a killed program or a full disk leaves, is removed.
     ///
     /// # Errors
     /// See [`StoreError`]. Nothing is changed then.
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let path = folder.join(RECORDS);
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let path = directory.join(RECORDS);
         let failed = |error| StoreError::Io { path: path.clone(), error };
-        fs::create_dir_all(folder).map_err(|error| StoreError::Io { path: folder.to_owned(), error })?;
+        fs::create_dir_all(directory).map_err(|error| StoreError::Io { path: directory.to_owned(), error })?;
         let file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(folder.to_owned())),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy(directory.to_owned())),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let bytes = fs::read(&path).map_err(failed)?;
-        let Found { records, mut length, is_packed } = read_all(folder, &path, &bytes)?;
+        let Found { records, mut length, is_packed } = read_all(directory, &path, &bytes)?;
         let cut = bytes.len() as u64 - length;
         if cut > 0 {
             file.set_len(length).map_err(failed)?;
@@ -102,18 +102,19 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
         Ok(Self { file, path, length, records, cut })
     }
 
-    /// Reads the records of a folder, if there are any, packed or not. A truncated last line is skipped and left where it is.
+    /// Reads the records of a directory, if there are any, packed or not. A truncated last line is skipped and left
+    /// where it is.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub fn read(folder: &Path) -> Result<Vec<R>, StoreError> {
-        let path = folder.join(RECORDS);
+    pub fn read(directory: &Path) -> Result<Vec<R>, StoreError> {
+        let path = directory.join(RECORDS);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(StoreError::Io { path, error }),
         };
-        Ok(read_all(folder, &path, &bytes)?.records)
+        Ok(read_all(directory, &path, &bytes)?.records)
     }
 
     /// Returns the records.
@@ -144,19 +145,20 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
     }
 }
 
-/// The records of a folder.
+/// The records of a directory.
 struct Found<R> {
     /// The packed ones, then the others.
     records: Vec<R>,
     /// How many bytes of the others are whole lines.
     length: u64,
-    /// Whether packing was interrupted, so that the others are among the packed ones: each record has the moment of its run.
+    /// Whether packing was interrupted, so that the others are among the packed ones: each record has the moment of its
+    /// run.
     is_packed: bool,
 }
 
-/// Returns the packed records of a folder followed by those of these bytes.
-fn read_all<R: DeserializeOwned>(folder: &Path, path: &Path, bytes: &[u8]) -> Result<Found<R>, StoreError> {
-    let (mut records, lines) = packed::read(folder)?;
+/// Returns the packed records of a directory followed by those of these bytes.
+fn read_all<R: DeserializeOwned>(directory: &Path, path: &Path, bytes: &[u8]) -> Result<Found<R>, StoreError> {
+    let (mut records, lines) = packed::read(directory)?;
     let (new, length) = parse(path, bytes, 0)?;
     let is_packed = length > 0 && lines.ends_with(&bytes[..length as usize]);
     if !is_packed {
@@ -165,10 +167,10 @@ fn read_all<R: DeserializeOwned>(folder: &Path, path: &Path, bytes: &[u8]) -> Re
     Ok(Found { records, length, is_packed })
 }
 
-/// Reads the records of a folder as another process appends them.
+/// Reads the records of a directory as another process appends them.
 #[derive(Debug)]
 pub(crate) struct RecordReader {
-    folder: PathBuf,
+    directory: PathBuf,
     /// Unless everything is to be read the next time.
     seen: Option<Seen>,
 }
@@ -178,28 +180,28 @@ pub(crate) struct RecordReader {
 struct Seen {
     /// The packed records, which are read at once.
     packed: Option<Identity>,
-    /// The inode of the file of records, if there is one, and what of it has been read: bytes of complete lines, and their
-    /// number.
+    /// The inode of the file of records, if there is one, and what of it has been read: bytes of complete lines, and
+    /// their number.
     file: Option<u64>,
     length: u64,
     lines: usize,
 }
 
 impl RecordReader {
-    /// Creates the reader of a folder, in which there may be no results yet.
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), seen: None }
+    /// Creates the reader of a directory, in which there may be no results yet.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), seen: None }
     }
 
-    /// Appends the records that were written since; returns whether anything has changed. If another file is there now, or it
-    /// has become shorter, the records are all read again; if that fails, they stay.
+    /// Appends the records that were written since; returns whether anything has changed. If another file is there now,
+    /// or it has become shorter, the records are all read again; if that fails, they stay.
     ///
     /// # Errors
     /// See [`StoreError`].
     pub(crate) fn more<R: DeserializeOwned>(&mut self, records: &mut Vec<R>) -> Result<bool, StoreError> {
-        let path = self.folder.join(RECORDS);
+        let path = self.directory.join(RECORDS);
         let failed = |error| StoreError::Io { path: path.clone(), error };
-        let packed = packed::identity(&self.folder)?;
+        let packed = packed::identity(&self.directory)?;
         let mut file = match File::open(&path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -234,7 +236,7 @@ impl RecordReader {
                 Err(error) => return Err(error),
             }
         }
-        let Found { records: all, length, .. } = read_all(&self.folder, &path, &bytes)?;
+        let Found { records: all, length, .. } = read_all(&self.directory, &path, &bytes)?;
         let lines = bytes[..length as usize].split_inclusive(|byte| *byte == b'\n').count();
         self.seen = Some(Seen { packed, file, length, lines });
         let has_changed = !(all.is_empty() && records.is_empty());
@@ -286,9 +288,9 @@ mod tests {
 
     #[test]
     fn a_torn_last_line_is_cut_and_nothing_else() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(RECORDS);
-        let mut store = Store::open(folder.path()).expect("a new folder");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(RECORDS);
+        let mut store = Store::open(directory.path()).expect("a new directory");
         store.append(record(1.0)).expect("room");
         store.append(record(2.0)).expect("room");
         drop(store);
@@ -297,20 +299,20 @@ mod tests {
             let mut bytes = whole.clone();
             bytes.extend_from_slice(&whole[..torn]);
             fs::write(&path, &bytes).expect("written");
-            assert_eq!(Store::read(folder.path()).expect("readable").len(), 2);
-            let mut store = Store::open(folder.path()).expect("a torn line is no error");
+            assert_eq!(Store::read(directory.path()).expect("readable").len(), 2);
+            let mut store = Store::open(directory.path()).expect("a torn line is no error");
             assert_eq!((store.cut(), seconds(&store)), (torn as u64, vec![1.0, 2.0]));
             assert_eq!(fs::read(&path).expect("records"), whole);
             store.append(record(3.0)).expect("room");
             drop(store);
-            assert_eq!(seconds(&Store::open(folder.path()).expect("whole")), [1.0, 2.0, 3.0]);
+            assert_eq!(seconds(&Store::open(directory.path()).expect("whole")), [1.0, 2.0, 3.0]);
         }
     }
 
     #[test]
     fn what_is_wrong_further_up_is_named_and_left_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(RECORDS);
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(RECORDS);
         let good = serde_json::to_string(&record(1.0)).expect("JSON");
         for (text, hint) in [
             (format!("{good}\n{{\"schema\":1}}\n{good}\n"), "results.jsonl:2: missing field `id`"),
@@ -318,7 +320,7 @@ mod tests {
             (good.replacen(":1,", ":2,", 1) + "\n", "results.jsonl:1: form 2 of records, and this program knows 1"),
         ] {
             fs::write(&path, &text).expect("written");
-            let error = Store::open(folder.path()).expect_err("no record").to_string();
+            let error = Store::open(directory.path()).expect_err("no record").to_string();
             assert!(error.contains(hint), "{error}");
             assert_eq!(fs::read_to_string(&path).expect("text"), text);
         }
@@ -326,11 +328,11 @@ mod tests {
 
     #[test]
     fn a_reader_follows_what_is_appended() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(RECORDS);
-        let (mut reader, mut records) = (RecordReader::new(folder.path()), Vec::<Record>::new());
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(RECORDS);
+        let (mut reader, mut records) = (RecordReader::new(directory.path()), Vec::<Record>::new());
         assert!(!reader.more(&mut records).expect("nothing yet"));
-        let mut store = Store::open(folder.path()).expect("a new folder");
+        let mut store = Store::open(directory.path()).expect("a new directory");
         store.append(record(1.0)).expect("room");
         store.append(record(2.0)).expect("room");
         assert!(reader.more(&mut records).expect("readable") && records.len() == 2);
@@ -365,12 +367,12 @@ mod tests {
 
     #[test]
     fn one_writer_at_a_time() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let first = Store::open(folder.path()).expect("a new folder");
-        let error = Store::open(folder.path()).expect_err("locked").to_string();
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = Store::open(directory.path()).expect("a new directory");
+        let error = Store::open(directory.path()).expect_err("locked").to_string();
         assert!(error.contains("another run writes to"), "{error}");
-        assert_eq!(Store::read(folder.path()).expect("reading is free").len(), 0);
+        assert_eq!(Store::read(directory.path()).expect("reading is free").len(), 0);
         drop(first);
-        Store::open(folder.path()).expect("free again");
+        Store::open(directory.path()).expect("free again");
     }
 }

@@ -25,8 +25,8 @@ pub struct RunOptions {
     /// Only the first run at each point, for a quick look. Codes are timed as often as always.
     #[arg(long)]
     pub quick: bool,
-    /// Folder for results [default: lab-results/ and the plan's name].
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory for results [default: lab-results/ and the plan's name].
+    #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
     /// Only cases whose line in the list of --dry-run contains this.
     #[arg(long, value_name = "SUBSTRING")]

@@ -85,8 +85,8 @@ impl Measure for Scripted {
     }
 }
 
-fn execute(plan: &LinkPlan, folder: &Path, measure: &Scripted, jobs: usize) -> Result<Account, RunError> {
-    let mut store = Store::open(folder)?;
+fn execute(plan: &LinkPlan, directory: &Path, measure: &Scripted, jobs: usize) -> Result<Account, RunError> {
+    let mut store = Store::open(directory)?;
     let agenda = Agenda::new(plan, store.records(), None, false);
     let jobs = NonZeroUsize::new(jobs).expect("some");
     let file = tempfile::NamedTempFile::new().expect("a file");
@@ -101,12 +101,12 @@ fn cold(mut plan: LinkPlan) -> LinkPlan {
 
 #[test]
 fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted::default();
-    let account = execute(&plan(), folder.path(), &measure, 1).expect("runs");
+    let account = execute(&plan(), directory.path(), &measure, 1).expect("runs");
     assert_eq!(account, Account { settled: 12, ..Account::default() });
     let seen = measure.seen.into_inner().expect("no run panics");
-    let records = Store::read(folder.path()).expect("records");
+    let records = Store::read(directory.path()).expect("records");
     assert_eq!((seen.len(), records.len()), (14, 12));
     let kept: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
     assert_eq!(seen[2..], kept[..]);
@@ -132,13 +132,13 @@ fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
 
 #[test]
 fn invalid_runs_are_kept_and_made_again_three_times_at_most() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted { invalid: [("a", 2), ("b", 9)].into(), ..Scripted::default() };
-    let account = execute(&cold(plan()), folder.path(), &measure, 1).expect("runs");
+    let account = execute(&cold(plan()), directory.path(), &measure, 1).expect("runs");
     assert_eq!((account.settled, account.invalid, account.unsettled.len()), (6, 6 * 2 + 6 * 3, 6));
     let (label, why) = &account.unsettled[0];
     assert!(label.contains(" b 1000000 B over ") && why == "try 3", "{label}: {why}");
-    let records = Store::read(folder.path()).expect("records");
+    let records = Store::read(directory.path()).expect("records");
     let attempts =
         |peer, attempt| records.iter().filter(|record| record.case.peer == peer && record.attempt == attempt).count();
     for attempt in 1..=3 {
@@ -160,25 +160,25 @@ fn a_peer_that_fails_is_tried_three_times_before_that_counts() {
 
 #[test]
 fn what_was_stopped_goes_on_where_it_was() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let plan = cold(plan());
     let first = Scripted { stop_after: Some(5), ..Scripted::default() };
-    let account = execute(&plan, folder.path(), &first, 1).expect("runs");
+    let account = execute(&plan, directory.path(), &first, 1).expect("runs");
     assert_eq!((account.settled, account.interrupted), (5, true));
     let second = Scripted::default();
-    let account = execute(&plan, folder.path(), &second, 1).expect("runs");
+    let account = execute(&plan, directory.path(), &second, 1).expect("runs");
     assert_eq!((account.settled, account.interrupted), (7, false));
     let all = [first.seen.into_inner().expect("ids"), second.seen.into_inner().expect("ids")].concat();
     let expected: Vec<_> = Agenda::new(&plan, &[], None, false).cases().map(LinkCase::id).collect();
     assert_eq!(all, expected, "in the same order, each once");
-    assert!(Agenda::new(&plan, &Store::read(folder.path()).expect("records"), None, false).is_empty());
+    assert!(Agenda::new(&plan, &Store::read(directory.path()).expect("records"), None, false).is_empty());
 }
 
 #[test]
 fn an_absent_peer_is_named_and_left_out() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted { absent: vec!["a"], ..Scripted::default() };
-    let account = execute(&plan(), folder.path(), &measure, 1).expect("runs");
+    let account = execute(&plan(), directory.path(), &measure, 1).expect("runs");
     assert_eq!(account.absent, [("a".to_owned(), "apt install it".to_owned())].into());
     let peers = ["b", "a", "b", "a"].map(str::to_owned).into_iter();
     assert_eq!(absent(&measure, peers), ["a is not here: apt install it"], "known before anything runs");
@@ -188,22 +188,22 @@ fn an_absent_peer_is_named_and_left_out() {
 
 #[test]
 fn runner_machine_error_keeps_results() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted { breaks_after: Some(4), ..Scripted::default() };
-    let error = execute(&cold(plan()), folder.path(), &measure, 1).expect_err("no namespaces");
+    let error = execute(&cold(plan()), directory.path(), &measure, 1).expect_err("no namespaces");
     assert_eq!(error.to_string(), "no namespaces");
-    assert_eq!(Store::read(folder.path()).expect("records").len(), 4);
+    assert_eq!(Store::read(directory.path()).expect("records").len(), 4);
     assert_eq!(measure.seen.into_inner().expect("ids").len(), 5);
 }
 
 #[test]
 fn runs_are_made_side_by_side() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     // Ends only if three runs are in progress at the same time.
     let measure = Scripted { together: 3, ..Scripted::default() };
-    let account = execute(&cold(plan()), folder.path(), &measure, 3).expect("runs");
+    let account = execute(&cold(plan()), directory.path(), &measure, 3).expect("runs");
     assert_eq!(account.settled, 12);
-    assert_eq!(Store::read(folder.path()).expect("records").len(), 12);
+    assert_eq!(Store::read(directory.path()).expect("records").len(), 12);
 }
 
 #[test]

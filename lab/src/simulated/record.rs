@@ -10,7 +10,7 @@ use super::Scenario;
 use crate::peers::TimedSpan;
 use crate::results::{Made, RecordedVerdict, StoreOf, TRIES, is_stale};
 
-/// The records of runs with flows in one folder.
+/// The records of runs with flows in one directory.
 pub type SimStore = StoreOf<SimRecord>;
 
 /// Everything that one run depends on.
@@ -222,8 +222,8 @@ impl SimRecord {
         is_stale(self.made.as_ref(), self.case.scenario.engine())
     }
 
-    /// Returns whether its case needs no further run with this cap: this one is valid, and ended or had at least the present cap. A
-    /// program that gives up may do so by accident until there are no attempts left.
+    /// Returns whether its case needs no further run with this cap: this one is valid, and ended or had at least the
+    /// present cap. A program that gives up may do so by accident until there are no attempts left.
     pub fn settles(&self, cap_seconds: f64) -> bool {
         let is_last = self.emulation.as_ref().is_none_or(|emulation| emulation.attempt >= TRIES);
         self.is_valid()

@@ -23,7 +23,7 @@ use crate::tables::Outlook;
 pub(crate) fn run(
     plan: &SimPlan,
     how: &RunOptions,
-    folder: &Path,
+    directory: &Path,
     measure: &dyn Measure,
     stop: &StopFlag,
 ) -> Result<u8, Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn run(
         return Err(how.nothing_selected(&plan.name));
     }
     if how.dry_run {
-        let records = SimStore::read(folder)?;
+        let records = SimStore::read(directory)?;
         let cases = left(cases, &records, how.stale);
         say(&list(plan, &cases, how.jobs.get(), &records));
         let peers = cases.iter().flat_map(|case| &case.scenario.flows).filter_map(|flow| flow.peer.clone());
@@ -44,10 +44,10 @@ pub(crate) fn run(
     if is_emulated {
         measure.prepare().map_err(|error| Failure::new(Code::Lacking, error))?;
     }
-    let mut store: SimStore = open(folder)?;
-    keep(&plan.file, folder, PLAN)?;
+    let mut store: SimStore = open(directory)?;
+    keep(&plan.file, directory, PLAN)?;
     for file in plan.topology_files() {
-        keep(&file, folder, file.file_name().unwrap_or_default())?;
+        keep(&file, directory, file.file_name().unwrap_or_default())?;
     }
     let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match is_emulated {
         true => emulate(&case, measure, stop, made),
@@ -56,7 +56,7 @@ pub(crate) fn run(
     let maker = Maker::new(&plan.file)?;
     let cases = left(cases, store.records(), how.stale);
     let account = all(cases, how.jobs.get(), (&mut store, &maker), stop, &make)?;
-    say(&format!("{}\n", folder.display()));
+    say(&format!("{}\n", directory.display()));
     Ok(account)
 }
 
@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn a_measurement_that_breaks_leaves_the_other_cases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut store: SimStore = open(folder.path()).expect("a new folder");
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut store: SimStore = open(directory.path()).expect("a new directory");
         let stop = StopFlag::default();
         let [first, second] = [1, 2].map(|seed| SimCase { seed, ..record().case });
         let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match case.seed {

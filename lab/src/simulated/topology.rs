@@ -217,16 +217,16 @@ mod tests {
 
     #[test]
     fn a_file_has_what_the_links_differ_in() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let map = r#"
             routers = ["a", "b", "c"]
             links = [{ between = ["a", "b"], link = "rate=100G,delay=3ms" }, { between = ["b", "c"], link = "rate=10G" }]
         "#;
-        std::fs::write(folder.path().join("map.toml"), map).expect("it is written");
+        std::fs::write(directory.path().join("map.toml"), map).expect("it is written");
         let mut scenario = drawn();
         scenario.link = "queue-packets=10000".to_owned();
         scenario.topology = toml::from_str("file = \"map.toml\"\nscale = 1000").expect("a topology");
-        scenario.load(&folder.path().join("plan.toml")).expect("it lies there");
+        scenario.load(&directory.path().join("plan.toml")).expect("it lies there");
         let topology = scenario.topology(3).expect("it makes sense");
         let link = &topology.links()[0].link.backward;
         assert_eq!(
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(back.topology.and_then(|topology| topology.digest).as_deref(), Some(digest));
         for (path, said) in [("other.toml", "cannot be read"), ("../map.toml", "topology ../map.toml lies elsewhere")] {
             scenario.put("topology.file", path).expect("a path");
-            let refused = scenario.load(&folder.path().join("plan.toml")).expect_err(path);
+            let refused = scenario.load(&directory.path().join("plan.toml")).expect_err(path);
             assert!(refused.contains(said), "{refused}");
         }
     }

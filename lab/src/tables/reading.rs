@@ -8,7 +8,7 @@ use super::Measured;
 use crate::exit::Failure;
 use crate::results::{PLAN, RecordReader};
 
-/// The plan and the records of a folder, read once and then only as far as they have changed.
+/// The plan and the records of a directory, read once and then only as far as they have changed.
 #[derive(Debug)]
 pub(crate) struct ResultsReader {
     plan: PathBuf,
@@ -35,22 +35,22 @@ impl Stamp {
 }
 
 impl ResultsReader {
-    /// Reads the results of a folder, with the plan beside them.
+    /// Reads the results of a directory, with the plan beside them.
     ///
     /// # Errors
     /// One line, where the plan or a record cannot be read.
-    pub(crate) fn of_results(folder: &Path) -> Result<Self, Failure> {
-        Self::open(&folder.join(PLAN), folder)
+    pub(crate) fn of_results(directory: &Path) -> Result<Self, Failure> {
+        Self::open(&directory.join(PLAN), directory)
     }
 
-    /// Reads a plan, and its results in a folder if there are any.
+    /// Reads a plan, and its results in a directory if there are any.
     ///
     /// # Errors
     /// One line, where the plan or a record cannot be read.
-    pub(crate) fn open(plan: &Path, folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(plan: &Path, directory: &Path) -> Result<Self, Failure> {
         let stamp = Stamp::of(plan);
         let measured = Measured::of_plan(plan)?;
-        let mut reading = Self { plan: plan.to_owned(), stamp, records: RecordReader::new(folder), measured };
+        let mut reading = Self { plan: plan.to_owned(), stamp, records: RecordReader::new(directory), measured };
         reading.more()?;
         Ok(reading)
     }

@@ -3,7 +3,7 @@
 //! Nothing is left behind: namespaces have no names, and the kernel ends the processes in them when this process ends,
 //! however that happens.
 
-mod folder;
+mod directory;
 mod host;
 mod netlink;
 mod place;
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use folder::{RunFolder, clean};
+pub use directory::{RunDirectory, clean};
 pub(crate) use host::MAC;
 pub use host::{Host, keep};
 use netlink::{Netlink, interface_index};
@@ -49,17 +49,17 @@ pub struct Testbed {
     /// Keeps the devices of fast cables until they have been counted; empty for others.
     tunnels: Vec<Arc<Tun>>,
     /// Holds the `/etc/hosts` of each.
-    _folder: RunFolder,
+    _directory: RunDirectory,
 }
 
 /// An error in creating a space.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceError {
-    /// No folder for what hosts need.
-    #[error("cannot make a folder for a run in {}: {source}", .folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
+    /// No directory for what hosts need.
+    #[error("cannot make a directory for a run in {}: {source}", .directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
         /// The error.
         source: io::Error,
     },
@@ -90,19 +90,19 @@ impl Testbed {
         kind: CableKind,
         keeper: &Path,
     ) -> Result<(Self, Vec<Cable>), SpaceError> {
-        let in_folder = |source| SpaceError::Folder { folder: std::env::temp_dir(), source };
-        let folder = RunFolder::new().map_err(in_folder)?;
+        let in_directory = |source| SpaceError::Directory { directory: std::env::temp_dir(), source };
+        let directory = RunDirectory::new().map_err(in_directory)?;
         let failed = |host: &str| {
             let host = host.to_owned();
             move |source| SpaceError::Host { host, source }
         };
         let (wires, ()) = NamespaceThread::new("wires", new_network).map_err(failed("wires"))?;
-        let no_servers = folder.path().join("resolv.conf");
-        fs::write(&no_servers, "# No name server can be reached from here.\n").map_err(in_folder)?;
+        let no_servers = directory.path().join("resolv.conf");
+        fs::write(&no_servers, "# No name server can be reached from here.\n").map_err(in_directory)?;
         let (mut hosts, mut cables, mut tunnels) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in names.iter().enumerate() {
-            let table = folder.path().join(format!("hosts-{index}"));
-            fs::write(&table, hosts_table(names, pairs, index)).map_err(in_folder)?;
+            let table = directory.path().join(format!("hosts-{index}"));
+            fs::write(&table, hosts_table(names, pairs, index)).map_err(in_directory)?;
             let files = (table, no_servers.clone());
             let host = Host::apart(name, address_of(index), files, keeper.to_owned()).map_err(failed(name))?;
             let end = match kind {
@@ -123,7 +123,7 @@ impl Testbed {
             host.configure().map_err(failed(name))?;
             hosts.push(host);
         }
-        Ok((Self { hosts, wires, tunnels, _folder: folder }, cables))
+        Ok((Self { hosts, wires, tunnels, _directory: directory }, cables))
     }
 
     /// Returns the counts of the two ends of the cable to a host: the emulator's, and the host's. A fast one has only

@@ -16,18 +16,18 @@ use super::refusal::Refusal;
 use crate::results::{PLAN, has_records};
 use crate::tables::ResultsReader;
 
-/// The first part of the names in the two folders.
+/// The first part of the names in the two directories.
 const EXPERIMENTS: &str = "experiments";
 const RESULTS: &str = "lab-results";
-/// How deep folders are searched, and how many files are looked at.
+/// How deep directories are searched, and how many files are looked at.
 const DEPTH: usize = 5;
 const MOST_FILES: usize = 10_000;
-/// Folders whose records stay in memory.
+/// Directories whose records stay in memory.
 const MOST_READ: usize = 6;
-/// Requests that read folders at the same time.
+/// Requests that read directories at the same time.
 const AT_ONCE: usize = 2;
 
-/// The folder of experiments, if there is one, and the one in which results are put.
+/// The directory of experiments, if there is one, and the one in which results are put.
 #[derive(Debug)]
 pub(super) struct ExperimentIndex {
     experiments: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub(super) struct ExperimentIndex {
     permits: Semaphore,
 }
 
-/// A folder's plan and records, which several viewers may ask for.
+/// A directory's plan and records, which several viewers may ask for.
 pub(super) type SharedReading = Arc<Mutex<ResultsReader>>;
 
 /// A plan with its results, if it has any.
@@ -49,8 +49,8 @@ pub(super) struct Book {
     pub(super) plan: PathBuf,
     /// The plan from which it can be run again.
     pub(super) source: PathBuf,
-    /// The folder with results.
-    pub(super) folder: PathBuf,
+    /// The directory with results.
+    pub(super) directory: PathBuf,
     pub(super) has_results: bool,
 }
 
@@ -60,8 +60,8 @@ impl Book {
         self.name.starts_with(&format!("{RESULTS}/"))
     }
 
-    /// Returns the command that makes the case with this line again. A case with a valid run is not run again in its own
-    /// folder.
+    /// Returns the command that makes the case with this line again. A case with a valid run is not run again in its
+    /// own directory.
     pub(super) fn command(&self, label: &str) -> String {
         let out = if self.is_own() { " --out again" } else { "" };
         format!("downpour-lab run {} --only {}{out}", quoted(&self.source.display().to_string()), quoted(label))
@@ -95,9 +95,9 @@ pub(super) struct TopologyFile {
 }
 
 impl ExperimentIndex {
-    /// Creates the shelf. Without a folder of experiments the one of that name is taken, if it is here.
+    /// Creates the shelf. Without a directory of experiments the one of that name is taken, if it is here.
     pub(super) fn new(experiments: Option<&Path>) -> Self {
-        let here = || Some(PathBuf::from(EXPERIMENTS)).filter(|folder| folder.is_dir());
+        let here = || Some(PathBuf::from(EXPERIMENTS)).filter(|directory| directory.is_dir());
         Self::of(experiments.map(Path::to_owned).or_else(here), PathBuf::from(crate::commands::RESULTS))
     }
 
@@ -105,25 +105,25 @@ impl ExperimentIndex {
         Self { experiments, results, read: Mutex::default(), permits: Semaphore::new(AT_ONCE) }
     }
 
-    /// Returns the folder in which runs put their results.
+    /// Returns the directory in which runs put their results.
     pub(super) fn results(&self) -> &Path {
         &self.results
     }
 
-    /// Returns whether a path leads to a file in one of the folders, also where links are followed.
+    /// Returns whether a path leads to a file in one of the directories, also where links are followed.
     pub(super) fn has(&self, file: &Path) -> bool {
         let Ok(file) = file.canonicalize() else { return false };
         let is_in = |root: &Path| root.canonicalize().is_ok_and(|root| file.starts_with(root));
         file.is_file() && self.roots().any(|(_, root)| is_in(root))
     }
 
-    /// Returns the folders, in words.
+    /// Returns the directories, in words.
     pub(super) fn places(&self) -> String {
         self.roots().map(|(_, root)| root.display().to_string()).collect::<Vec<_>>().join(" or ")
     }
 
-    /// Returns the folder for the results of a plan of this name, which has been checked to be one.
-    pub(super) fn folder(&self, plan: &str) -> PathBuf {
+    /// Returns the directory for the results of a plan of this name, which has been checked to be one.
+    pub(super) fn directory(&self, plan: &str) -> PathBuf {
         self.results.join(plan)
     }
 
@@ -138,7 +138,7 @@ impl ExperimentIndex {
         for (first, root) in self.roots() {
             for file in files(root) {
                 if let Some(book) = book(first, root, &file) {
-                    // Results have precedence over the plan beside their folder.
+                    // Results have precedence over the plan beside their directory.
                     match books.get(&book.name) {
                         Some(other) if other.has_results => {}
                         _ => drop(books.insert(book.name.clone(), book)),
@@ -165,7 +165,7 @@ impl ExperimentIndex {
     }
 
     fn roots(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        let experiments = self.experiments.as_deref().map(|folder| (EXPERIMENTS, folder));
+        let experiments = self.experiments.as_deref().map(|directory| (EXPERIMENTS, directory));
         experiments.into_iter().chain([(RESULTS, self.results.as_path())])
     }
 
@@ -179,7 +179,7 @@ impl ExperimentIndex {
             // Another file may be the plan of that name now.
             Some(reading) if lock(&reading).plan() == book.plan => reading,
             _ => {
-                let read = ResultsReader::open(&book.plan, &book.folder)
+                let read = ResultsReader::open(&book.plan, &book.directory)
                     .map_err(|failure| Refusal::failed(failure.message))?;
                 Arc::new(Mutex::new(read))
             }
@@ -197,7 +197,8 @@ impl ExperimentIndex {
         lock(&self.read)
     }
 
-    /// Does work that reads files, draws or computes elsewhere than on the thread that serves the page, a little at a time.
+    /// Does work that reads files, draws or computes elsewhere than on the thread that serves the page, a little at a
+    /// time.
     ///
     /// # Errors
     /// Those of the work.
@@ -210,10 +211,11 @@ impl ExperimentIndex {
     }
 }
 
-/// Lists the files of a folder that could be plans or topologies, in order. Links to other folders are not followed.
+/// Lists the files of a directory that could be plans or topologies, in order. Links to other directories are not
+/// followed.
 fn files(root: &Path) -> Vec<PathBuf> {
-    fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-        let mut entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+        let mut entries: Vec<_> = fs::read_dir(directory).into_iter().flatten().flatten().collect();
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             if found.len() >= MOST_FILES {
@@ -233,7 +235,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns a file's place below a folder.
+/// Returns a file's place below a directory.
 fn below<'a>(root: &Path, file: &'a Path) -> Option<&'a str> {
     file.strip_prefix(root).ok()?.to_str()
 }
@@ -243,17 +245,18 @@ fn book(first: &str, root: &Path, file: &Path) -> Option<Book> {
     match file.file_name()?.to_str()? {
         crate::claims::FILE => None,
         PLAN if file.parent() != Some(root) => {
-            let folder = file.parent()?.to_owned();
-            let beside = folder.with_extension("toml");
+            let directory = file.parent()?.to_owned();
+            let beside = directory.with_extension("toml");
             let source = if beside.is_file() { beside } else { file.to_owned() };
-            let has_results = has_records(&folder);
-            Some(Book { name: name(&folder)?, plan: file.to_owned(), source, folder, has_results })
+            let has_results = has_records(&directory);
+            Some(Book { name: name(&directory)?, plan: file.to_owned(), source, directory, has_results })
         }
         _ => {
-            let folder = file.with_extension("");
-            // The plan that the results were measured by is the one in their folder.
+            let directory = file.with_extension("");
+            // The plan that the results were measured by is the one in their directory.
             let (plan, source) = (file.to_owned(), file.to_owned());
-            Some(Book { name: name(&folder)?, plan, source, folder, has_results: false }).filter(|_| is_plan(file))
+            Some(Book { name: name(&directory)?, plan, source, directory, has_results: false })
+                .filter(|_| is_plan(file))
         }
     }
 }
@@ -302,7 +305,7 @@ pub(super) mod tests {
 
     #[test]
     fn names_are_looked_up_and_nothing_else_is_found() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let put = |path: &str, text: &str| write(&home.path().join(path), text.as_bytes()).expect("written");
         for path in ["experiments/arq/fig3.toml", "experiments/arq/fig3/plan.toml", "experiments/arq/fig4.toml"] {
             put(path, PLAN_TEXT);
@@ -346,7 +349,7 @@ pub(super) mod tests {
             name: name.into(),
             plan: "p".into(),
             source: "experiments/arq/fig 3.toml".into(),
-            folder: "f".into(),
+            directory: "f".into(),
             has_results: true,
         };
         assert_eq!(

@@ -42,7 +42,7 @@ impl MeasurementLock {
         Arc::new(Self { shelf, given: Mutex::default() })
     }
 
-    /// Takes the right to play a demonstration, until what is returned is dropped. Reads folders.
+    /// Takes the right to play a demonstration, until what is returned is dropped. Reads directories.
     ///
     /// # Errors
     /// Something is measured, whoever has started that.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_and_demonstrations_keep_each_other_out() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let quiet = MeasurementLock::new(Arc::new(ExperimentIndex::of(None, home.path().to_owned())));
         let (first, second) = (quiet.play().expect("nothing runs"), quiet.play().expect("they play beside each other"));
         drop(first);
@@ -102,7 +102,7 @@ mod tests {
                  [[sweep]]\nname = \"x\"\nvary = \"link.delay\"\nvalues = [\"5ms\"]\n"
             );
             write(&home.path().join(name).join(PLAN), text.as_bytes()).expect("written");
-            Store::open(&home.path().join(name)).expect("a new folder")
+            Store::open(&home.path().join(name)).expect("a new directory")
         };
         let _simulated = put("one", "[[flow]]\nname = \"a\"\nprofile = \"auto\"\nsize = \"1MB\"");
         drop(quiet.play().expect("that is in virtual time"));

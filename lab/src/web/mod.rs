@@ -1,7 +1,7 @@
 //! `web`: the lab in a browser.
 //!
-//! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of its
-//! own and a script of the same name in `page/`; what a room shows while it changes is a `topic::Topic`.
+//! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of
+//! its own and a script of the same name in `page/`; what a room shows while it changes is a `topic::Topic`.
 
 mod background;
 mod connections;
@@ -47,8 +47,8 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// Show the lab in a browser
 ///
-/// Serves a page on this machine and prints its address, which contains a secret: whoever has the address can start runs as
-/// you. Ends with Ctrl-C.
+/// Serves a page on this machine and prints its address, which contains a secret: whoever has the address can start
+/// runs as you. Ends with Ctrl-C.
 #[derive(Args, Clone, Debug)]
 pub struct WebArgs {
     /// Address and port to listen on; port 0: any free one
@@ -59,8 +59,8 @@ pub struct WebArgs {
     /// Open the page in the browser of this desktop
     #[arg(long)]
     open: bool,
-    /// Folder of stored experiments [default: experiments, if it is here]
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory of stored experiments [default: experiments, if it is here]
+    #[arg(long, value_name = "DIRECTORY")]
     experiments: Option<PathBuf>,
     /// Follow this trace, which `downpour --qlog` is writing or has written; may be repeated
     #[arg(long, value_name = "FILE")]
@@ -116,10 +116,10 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
 
 /// The room in which plans are run.
 fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> {
-    if let Some(folder) = args.experiments.as_ref().filter(|folder| !folder.is_dir()) {
+    if let Some(directory) = args.experiments.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(Failure::new(
             Code::Usage,
-            format_args!("there is no folder {}: name one with --experiments", folder.display()),
+            format_args!("there is no directory {}: name one with --experiments", directory.display()),
         ));
     }
     let unknown =
@@ -166,9 +166,9 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a browser, if this desktop has a way to. It is given a file that leads to the page and that only this user can read:
-/// the arguments of programs are for everybody to see, and the address is the secret. The file is there as long as what is
-/// returned.
+/// Opens a browser, if this desktop has a way to. It is given a file that leads to the page and that only this user can
+/// read: the arguments of programs are for everybody to see, and the address is the secret. The file is there as long
+/// as what is returned.
 fn open(url: &str) -> Option<NamedTempFile> {
     let opened = door(url).and_then(|door| {
         let mut command = Command::new("xdg-open");

@@ -64,7 +64,7 @@ fn entry(book: &Book) -> ExperimentItem {
         name: book.name.clone(),
         title: title.unwrap_or(&book.name).to_owned(),
         has_results: book.has_results,
-        verdicts: claims::stored(&book.folder),
+        verdicts: claims::stored(&book.directory),
     }
 }
 
@@ -87,7 +87,7 @@ fn opened(book: &Book, measured: &Measured) -> Value {
     let (title, _) = measured.title_and_name();
     let claims: Vec<_> =
         measured.claims().iter().map(|(text, section)| json!({ "text": text, "section": section })).collect();
-    let (judged, judged_not) = match claims::read(&book.folder, measured) {
+    let (judged, judged_not) = match claims::read(&book.directory, measured) {
         Ok(judged) => (judged, None),
         Err(failure) => (None, Some(failure.message)),
     };
@@ -150,7 +150,7 @@ async fn behind(
         let book = of.find(&name)?;
         let reading = of.read(&book)?;
         let reading = lock(&reading);
-        let runs = claims::behind(&query, &book.folder, reading.measured());
+        let runs = claims::behind(&query, &book.directory, reading.measured());
         let values: HashMap<_, _> = runs.map_err(|failure| Refusal::bad(failure.message))?.into_iter().collect();
         Ok(listed(&book, reading.measured().runs_with(|id| values.contains_key(id), &values)))
     };

@@ -61,7 +61,7 @@ def measure(case, seconds):
     for text in (SIMULATED, LINKS):
         lab = case.lab()
         name = ask(lab, "start", text=text)["name"]
-        records = lab.folder / name / "results.jsonl"
+        records = lab.directory / name / "results.jsonl"
         harness.until("records", lambda: records.is_file() and len(records.read_bytes().splitlines()) >= 3)
         viewers = 0
         for wanted in (0, 1, 3):

@@ -218,7 +218,7 @@ class Demonstration(harness.Case):
         self.end(page)
         with page.expect_download() as saved:
             page.click("text=Save as a page")
-        file = lab.folder / saved.value.suggested_filename
+        file = lab.directory / saved.value.suggested_filename
         saved.value.save_as(file)
         page.goto("about:blank")
         self.assertEqual(lab.stop(), 0)

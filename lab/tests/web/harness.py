@@ -2,14 +2,14 @@
 
     python3 -B harness.py [MODULE[.CLASS[.TEST]]...]
 
-runs every test in this folder, or those that are named, prints their count and fails if there was none. `cargo xtask test-web`
+runs every test in this directory, or those that are named, prints their count and fails if there was none. `cargo xtask test-web`
 builds the programs and calls it. A test is a `unittest` in a file beside this one:
 
     import harness
 
     class Live(harness.Case):
         def test_something(self):
-            lab = self.lab("--follow", "run.qlog")      # a `downpour-lab web` in a temporary folder
+            lab = self.lab("--follow", "run.qlog")      # a `downpour-lab web` in a temporary directory
             page = self.view(lab, "live", width=400, dark=True)
             self.shot(page, "live-400-dark")            # into $WEB_SHOTS, if that is set
 
@@ -44,7 +44,7 @@ ROOT = HERE.parents[1]
 #: Where the programs are.
 PROGRAMS = pathlib.Path(os.environ.get("WEB_PROGRAMS", ROOT.parent / "target" / "debug"))
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-#: Folder for pictures of the page.
+#: Directory for pictures of the page.
 SHOTS = os.environ.get("WEB_SHOTS")
 #: Seconds within which anything has to happen: a bound on a hang, far above what a busy machine needs.
 PATIENCE = 60
@@ -58,9 +58,9 @@ def program(name):
     return path
 
 
-def stored_records(folder):
+def stored_records(directory):
     """The records of a stored experiment, which are packed."""
-    with zstandard.open(folder / "results.jsonl.zst", "rt") as lines:
+    with zstandard.open(directory / "results.jsonl.zst", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
@@ -75,15 +75,15 @@ def until(what, condition, within=PATIENCE):
 
 
 class Lab:
-    """A `downpour-lab web` with these arguments, in a folder of its own."""
+    """A `downpour-lab web` with these arguments, in a directory of its own."""
 
-    def __init__(self, *arguments, folder=None, environment=None):
-        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="web-test-"))
-        self._made = folder is None
+    def __init__(self, *arguments, directory=None, environment=None):
+        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="web-test-"))
+        self._made = directory is None
         self._errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [program("downpour-lab"), "web", *map(str, arguments)],
-            cwd=self.folder,
+            cwd=self.directory,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -145,11 +145,11 @@ class Lab:
         # A run outlives a lab that was killed.
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if (process / "cwd").readlink() == self.folder:
+                if (process / "cwd").readlink() == self.directory:
                     os.kill(int(process.name), signal.SIGKILL)
         self._errors.close()
         if self._made:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class _Browser:
@@ -187,9 +187,9 @@ class Case(unittest.TestCase):
         found = [problem for problem in self.problems if not any(part in problem for part in self.expected)]
         self.assertEqual(found, [], "the page complains")
 
-    def lab(self, *arguments, folder=None, environment=None):
+    def lab(self, *arguments, directory=None, environment=None):
         """Starts a lab that ends with the test."""
-        lab = Lab(*arguments, folder=folder, environment=environment)
+        lab = Lab(*arguments, directory=directory, environment=environment)
         self.addCleanup(lab.close)
         return lab
 

@@ -14,9 +14,9 @@ import harness
 LINK = ["--rate", "20M", "--delay", "20ms", "--queue", "1bdp", "--loss", "2%"]
 
 
-def simulated(folder, name, run=1):
+def simulated(directory, name, run=1):
     """The trace of a simulated transfer, as bytes."""
-    file = pathlib.Path(folder) / name
+    file = pathlib.Path(directory) / name
     subprocess.run(
         [harness.program("downpour-lab"), "simulate", *LINK, "--size", "4MB", "--run", str(run), "--qlog", file],
         check=True, stdout=subprocess.DEVNULL,
@@ -51,10 +51,10 @@ class Live(harness.Case):
 
     def series(self, lab, *traces):
         """What `downpour-lab series` makes of traces: SVG and CSV."""
-        out, table = lab.folder / "expected.svg", lab.folder / "expected.csv"
+        out, table = lab.directory / "expected.svg", lab.directory / "expected.csv"
         subprocess.run(
             [harness.program("downpour-lab"), "series", *traces, "--out", out, "--csv", table],
-            check=True, cwd=lab.folder, stdout=subprocess.DEVNULL,
+            check=True, cwd=lab.directory, stdout=subprocess.DEVNULL,
         )
         return out.read_text(), table.read_text()
 
@@ -67,11 +67,11 @@ class Live(harness.Case):
     def test_a_trace_is_followed_while_it_is_written(self):
         """In pieces of any length, so that records come in parts."""
         lab = self.lab("--follow", "run.qlog")
-        whole = simulated(lab.folder, "other.qlog")
+        whole = simulated(lab.directory, "other.qlog")
         page = self.view(lab, "live")
         page.get_by_text("it is not there: it is read as soon as it is").wait_for()
         draw, at = random.Random(7), 0
-        with (lab.folder / "run.qlog").open("wb", buffering=0) as file:
+        with (lab.directory / "run.qlog").open("wb", buffering=0) as file:
             for part in range(1, 7):
                 end = len(whole) if part == 6 else len(whole) * part // 6 + draw.randrange(200)
                 file.write(whole[at:end])
@@ -108,7 +108,7 @@ class Live(harness.Case):
 
     def test_what_is_shown_can_be_saved_and_is_what_series_draws(self):
         lab = self.lab("--follow", "a.qlog", "--follow", "b.qlog")
-        simulated(lab.folder, "a.qlog", 1), simulated(lab.folder, "b.qlog", 2)
+        simulated(lab.directory, "a.qlog", 1), simulated(lab.directory, "b.qlog", 2)
         page = self.view(lab, "live")
         page.wait_for_function("() => document.querySelectorAll('data[data-key=loss]').length === 2")
         svg, table = self.series(lab, "a.qlog", "b.qlog")
@@ -134,7 +134,7 @@ class Live(harness.Case):
 
     def test_time_is_zoomed_and_moved_by_wheel_mouse_touch_and_keyboard(self):
         lab = self.lab("--follow", "a.qlog")
-        simulated(lab.folder, "a.qlog")
+        simulated(lab.directory, "a.qlog")
         page = self.view(lab, "live", has_touch=True)
         page.locator('data[data-key="loss"]').wait_for(state="attached")
         canvas = page.locator(".live-panels canvas").first
@@ -199,8 +199,8 @@ class Live(harness.Case):
 
     def test_garbage_and_what_is_truncated_or_replaced_stop_nothing(self):
         lab = self.lab("--follow", "run.qlog")
-        whole = simulated(lab.folder, "other.qlog")
-        file = lab.folder / "run.qlog"
+        whole = simulated(lab.directory, "other.qlog")
+        file = lab.directory / "run.qlog"
         file.write_bytes(b"this is no trace")
         page = self.view(lab, "live")
         page.get_by_text("it is not a trace so far").wait_for()
@@ -234,18 +234,18 @@ class Live(harness.Case):
             {"time": 2, "name": "recovery:congestion_state_updated", "data": state},
         ]
         text = "".join(f"\x1e{json.dumps(event)}\n" for event in events) + "\x1e<h1>\n\x1e"
-        (lab.folder / f"{name}.qlog").write_text(text)
+        (lab.directory / f"{name}.qlog").write_text(text)
         page = self.view(lab, "live")
         page.get_by_text("Controller <b>bold</b>").wait_for()
         page.get_by_text("1 record cannot be read").wait_for()
         self.assertIn(name, page.locator(".live-state").first.inner_text())
         self.assertEqual(page.locator("main :is(img, i, u, s, script, h1)").count(), 0)
 
-    def test_traces_of_the_folder_can_be_chosen(self):
+    def test_traces_of_the_directory_can_be_chosen(self):
         lab = self.lab()
-        simulated(lab.folder, "later.qlog")
+        simulated(lab.directory, "later.qlog")
         page = self.view(lab, "live")
-        page.get_by_label("Another trace in the lab's folder").select_option("later.qlog")
+        page.get_by_label("Another trace in the lab's directory").select_option("later.qlog")
         page.get_by_role("button", name="Follow").click()
         page.locator('data[data-key="loss"]').wait_for(state="attached")
 
@@ -254,13 +254,13 @@ class Copying(harness.Case):
     """`downpour cp --web` opens the picture of its own transfer."""
 
     def test_a_transfer_shows_itself_and_leaves_nothing(self):
-        folder = self.lab().folder
-        (folder / "source").write_bytes(random.Random(1).randbytes(12_000_000))
-        (folder / "tmp").mkdir()
-        environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder / "tmp")}
+        directory = self.lab().directory
+        (directory / "source").write_bytes(random.Random(1).randbytes(12_000_000))
+        (directory / "tmp").mkdir()
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(directory), "TMPDIR": str(directory / "tmp")}
         copy = subprocess.Popen(
             [harness.program("downpour"), "cp", "--web", "--limit", "20M", "source", "target"],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
         self.addCleanup(lambda: copy.poll() is None and copy.kill())
         url = None
@@ -268,8 +268,8 @@ class Copying(harness.Case):
             line = copy.stderr.readline()
             self.assertTrue(line, "it ended without an address")
             url = re.search(r"http://127\.0\.0\.1:(\d+)/(\w+)/\S*", line)
-        # A folder, and on a desktop the file that its browser is given.
-        made = [path.stat().st_mode for path in (folder / "tmp").iterdir()]
+        # A directory, and on a desktop the file that its browser is given.
+        made = [path.stat().st_mode for path in (directory / "tmp").iterdir()]
         self.assertEqual(sum(map(stat.S_ISDIR, made)), 1)
         self.assertEqual([mode & 0o077 for mode in made if mode & 0o077], [])
 
@@ -296,8 +296,8 @@ class Copying(harness.Case):
         with page.expect_download() as saved:
             page.click("a[download='series.csv']")
         self.assertGreater(len(pathlib.Path(saved.value.path()).read_text().splitlines()), 10)
-        self.assertEqual((folder / "target").read_bytes(), (folder / "source").read_bytes())
-        self.assertEqual(list((folder / "tmp").iterdir()), [])
+        self.assertEqual((directory / "target").read_bytes(), (directory / "source").read_bytes())
+        self.assertEqual(list((directory / "tmp").iterdir()), [])
 
 
 if __name__ == "__main__":

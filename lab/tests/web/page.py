@@ -84,8 +84,8 @@ class Page(harness.Case):
 
     def test_every_room_is_reached_by_keyboard_and_every_control_has_a_name(self):
         lab = self.lab("--follow", "run.qlog")
-        (lab.folder / "other.qlog").write_text("\x1e{}\n")
-        (lab.folder / "run.qlog").write_text(TRACE)
+        (lab.directory / "other.qlog").write_text("\x1e{}\n")
+        (lab.directory / "run.qlog").write_text(TRACE)
         for number, room in enumerate(ROOMS, 1):
             page = self.view(lab)
             for _ in range(number):
@@ -136,7 +136,7 @@ class Page(harness.Case):
         self.expected += ["ERR_ABORTED"]
         os.kill(lab.pid, signal.SIGCONT)
         page.locator("#lost").wait_for(state="hidden")
-        (lab.folder / "run.qlog").write_text(TRACE)
+        (lab.directory / "run.qlog").write_text(TRACE)
         page.locator('data[data-key="loss"]').wait_for(state="attached")
 
 
@@ -179,7 +179,7 @@ class Refusals(harness.Case):
     def test_another_sites_page_can_neither_read_nor_start_anything(self):
         """Even one that knows the address."""
         lab = self.lab()
-        (lab.folder / "run.qlog").write_text("\x1e{}\n")
+        (lab.directory / "run.qlog").write_text("\x1e{}\n")
         stranger = self.view(lab).context.new_page()
         tried = stranger.evaluate(
             """async (url) => {
@@ -209,10 +209,10 @@ class Refusals(harness.Case):
 
     def test_no_path_comes_from_the_browser(self):
         lab = self.lab()
-        (lab.folder / "sub").mkdir()
-        (lab.folder / "sub" / "hidden.qlog").write_text("\x1e{}\n")
-        (lab.folder / "secret.txt").write_text("secret")
-        (lab.folder / "there.qlog").write_text("\x1e{}\n")
+        (lab.directory / "sub").mkdir()
+        (lab.directory / "sub" / "hidden.qlog").write_text("\x1e{}\n")
+        (lab.directory / "secret.txt").write_text("secret")
+        (lab.directory / "there.qlog").write_text("\x1e{}\n")
         connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=harness.PATIENCE)
         names = ["/etc/passwd", "../there.qlog", "sub/hidden.qlog", "secret.txt", "", "./there.qlog"]
         for name, expected in [(name, 404) for name in names] + [("there.qlog", 200)]:
@@ -225,7 +225,7 @@ class Refusals(harness.Case):
 
     def test_idle_connections_of_strangers_keep_nobody_out(self):
         lab = self.lab("--follow", "run.qlog")
-        (lab.folder / "run.qlog").write_text(TRACE)
+        (lab.directory / "run.qlog").write_text(TRACE)
         page = self.view(lab, "live")
         page.locator('data[data-key="loss"]').wait_for(state="attached")
         for number in range(STRANGERS):
@@ -246,7 +246,7 @@ class Viewers(harness.Case):
     def test_many_tabs_of_one_browser_watch_two_traces_each(self):
         lab = self.lab("--follow", "a.qlog", "--follow", "b.qlog")
         for name in ("a", "b"):
-            (lab.folder / f"{name}.qlog").write_text(TRACE)
+            (lab.directory / f"{name}.qlog").write_text(TRACE)
         tabs = [self.view(lab, "live")]
         tabs += [self.view(lab, "live", beside=tabs[0]) for _ in range(TABS - 1)]
         for loss in (0.5, 0.25):
@@ -258,12 +258,12 @@ class Viewers(harness.Case):
                 self.assertEqual(tab.evaluate("fetch('live/traces').then((answer) => answer.status)"), 200)
                 self.assertTrue(tab.is_hidden("#lost"))
             for name in ("a", "b"):
-                with (lab.folder / f"{name}.qlog").open("a") as file:
+                with (lab.directory / f"{name}.qlog").open("a") as file:
                     file.write(TRACE[TRACE.rindex("\x1e"):].replace("0.5", "0.25").replace('"time":1', '"time":2'))
 
     def test_a_hidden_room_or_tab_asks_for_nothing_and_goes_on_when_it_is_shown(self):
         lab = self.lab("--follow", "run.qlog")
-        trace = lab.folder / "run.qlog"
+        trace = lab.directory / "run.qlog"
         trace.write_text(TRACE)
         page = self.view(lab, "live")
         shown = 'data[data-key="loss"][value="{}"]'.format

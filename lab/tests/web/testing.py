@@ -37,7 +37,7 @@ def digits(number):
 
 
 def records(lab, name):
-    return [json.loads(line) for line in (lab.folder / name / "results.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (lab.directory / name / "results.jsonl").read_text().splitlines()]
 
 
 def wait(page, condition, argument=None):
@@ -77,15 +77,15 @@ def finished(all, peer):
     return seconds, len(last) - len(seconds)
 
 
-#: Where runs have their files, beside the folder for temporary ones.
+#: Where runs have their files, beside the directory for temporary ones.
 MEMORY = pathlib.Path("/dev/shm")
 
 
-def of_runs(folder):
-    """The folders of runs that no process holds."""
+def of_runs(directory):
+    """The directories of runs that no process holds."""
     locks = pathlib.Path("/proc/locks").read_text()
     found = set()
-    for run in folder.glob("downpour-lab-*"):
+    for run in directory.glob("downpour-lab-*"):
         try:
             lock = (run / "lock").stat()
         except FileNotFoundError:
@@ -187,7 +187,7 @@ class Testing(harness.Case):
         lab.kill()
         page.wait_for_selector("#lost:not([hidden])")
         before = records(lab, "lab-results/long/one")
-        next = self.lab(folder=lab.folder)
+        next = self.lab(directory=lab.directory)
         page = self.view(next, "testing")
         page.click("#plan-running a:text-is('lab-results/long/one')")
         wait_stage(page, "running")
@@ -207,15 +207,15 @@ class Testing(harness.Case):
         all = records(lab, "lab-results/long/one")
         self.assertEqual(len({record["id"] for record in all}), len(all))
 
-    def test_a_killed_run_a_corrupt_record_and_a_missing_folder_lose_nothing(self):
+    def test_a_killed_run_a_corrupt_record_and_a_missing_directory_lose_nothing(self):
         self.expected += ["409 (Conflict)", "500 (Internal Server Error)"]
         lab = self.lab()
-        (lab.folder / "lab-results").write_text("no folder")
+        (lab.directory / "lab-results").write_text("no directory")
         page = self.view(lab, "testing")
         self.start(page, PLAN)
         page.wait_for_selector("#plan-check.bad")
-        self.assertRegex(page.inner_text("#plan-check"), r"^cannot put results into lab-results: .*; start downpour-lab web in a folder that you may write to$")
-        (lab.folder / "lab-results").unlink()
+        self.assertRegex(page.inner_text("#plan-check"), r"^cannot put results into lab-results: .*; start downpour-lab web in a directory that you may write to$")
+        (lab.directory / "lab-results").unlink()
         # Two browsers at once: one of them starts it.
         other = self.view(lab, "testing")
         for each in (page, other):
@@ -229,7 +229,7 @@ class Testing(harness.Case):
         name = "lab-results/long/one"
         wait(page, r"Number(/(\d+) of 400 cases/.exec(document.querySelector('#run-stage')?.textContent)?.[1]) >= 3")
         # What cannot be shown any more can still be stopped.
-        results = lab.folder / name / "results.jsonl"
+        results = lab.directory / name / "results.jsonl"
         with results.open("a") as file:
             file.write("garbage\n")
         page.wait_for_selector("#run p.bad:has-text('results.jsonl:')")
@@ -243,13 +243,13 @@ class Testing(harness.Case):
         os.kill(run, signal.SIGKILL)
         wait_stage(page, "failed")
         self.assertTrue(page.inner_text("#run-stage").startswith("It was killed. What it had stored is kept"))
-        whole = (lab.folder / name / "results.jsonl").read_text()
+        whole = (lab.directory / name / "results.jsonl").read_text()
         lines = whole.splitlines(keepends=True)
-        (lab.folder / name / "results.jsonl").write_text("".join([*lines[:1], "garbage\n", *lines[1:]]))
+        (lab.directory / name / "results.jsonl").write_text("".join([*lines[:1], "garbage\n", *lines[1:]]))
         page.wait_for_selector("#run p.bad:has-text('results.jsonl:2: ')")
         self.assertIn("mend that line or take it out", page.inner_text("#run"))
         # Somebody else has changed the records by now.
-        (lab.folder / name / "results.jsonl").write_text(whole)
+        (lab.directory / name / "results.jsonl").write_text(whole)
         wait_stage(page, "partial")
         page.click("#run button:text-is('Go on')")
         wait_stage(page, "running")
@@ -310,7 +310,7 @@ class Testing(harness.Case):
         before = records(lab, name)
         self.assertTrue(0 < len(before) < 9, len(before))
         self.assertEqual(lab.children(), [])
-        here = [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if self.is_in(process, lab.folder)]
+        here = [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if self.is_in(process, lab.directory)]
         self.assertEqual(here, [str(lab.pid)], "only the lab is left")
         self.assertEqual((list(scratch.glob("downpour-lab-*")), of_runs(MEMORY) - there), ([], set()))
         all = self.run_to_the_end(lab, page, name, "Go on", peers)
@@ -323,9 +323,9 @@ class Testing(harness.Case):
         self.shot(page, "testing-links-run")
 
     @staticmethod
-    def is_in(process, folder):
+    def is_in(process, directory):
         try:
-            return (process / "cwd").readlink() == folder
+            return (process / "cwd").readlink() == directory
         except OSError:
             return False
 

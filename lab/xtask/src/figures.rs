@@ -1,7 +1,7 @@
 //! `cargo xtask figures`: every figure and table in `experiments/` again, and the verdicts on them.
 //!
-//! Plans are run in the order of what disturbs them: what is simulated first, which nothing disturbs, then codes, which are
-//! timed alone, then links, which need a quiet machine. Stopped at any time, the same command goes on where it was.
+//! Plans are run in the order of what disturbs them: what is simulated first, which nothing disturbs, then codes, which
+//! are timed alone, then links, which need a quiet machine. Stopped at any time, the same command goes on where it was.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,7 +39,8 @@ pub(crate) struct Options {
     /// Also measure again what another build of downpour has measured
     #[arg(long)]
     stale: bool,
-    /// Measure the first run at each point only, into the target folder, and compare the verdicts with the stored ones
+    /// Measure the first run at each point only, into the target directory, and compare the verdicts with the stored
+    /// ones
     #[arg(long)]
     quick: bool,
     /// List the plans, how many cases are left of each, and how long they take
@@ -95,20 +96,20 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 
 /// Finds the plans whose names contain one of `names`, or all.
 fn figures(names: &[String], is_quick: bool) -> Result<Vec<Figure>, Failure> {
-    let folder = root().join("experiments");
+    let directory = root().join("experiments");
     let quick = tools::target()?.join("figures");
     let mut figures = Vec::new();
-    for plan in tools::files(&folder, Some("toml"))? {
-        let Ok(path) = plan.strip_prefix(&folder) else { continue };
+    for plan in tools::files(&directory, Some("toml"))? {
+        let Ok(path) = plan.strip_prefix(&directory) else { continue };
         let name = path.with_extension("").display().to_string();
-        // Plans lie in the folders of documents, their copies and verdicts one deeper.
+        // Plans lie in the directories of documents, their copies and verdicts one deeper.
         if path.components().count() != 2 || !is_plan(&plan)? {
             continue;
         }
         if !names.is_empty() && !names.iter().any(|wanted| name.contains(wanted)) {
             continue;
         }
-        let results = if is_quick { quick.join(&name) } else { folder.join(&name) };
+        let results = if is_quick { quick.join(&name) } else { directory.join(&name) };
         figures.push(Figure { kind: kind(&plan)?, name, plan, results });
     }
     figures.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
@@ -167,10 +168,10 @@ fn judge(lab: &Path, figures: &[Figure], options: &Options) -> Result<(), Failur
     }
     // The page and the table are of all plans, whichever were run.
     let every = self::figures(if options.quick { &options.names } else { &[] }, options.quick)?;
-    let folders: Vec<&PathBuf> = every.iter().filter(has_results).map(|figure| &figure.results).collect();
+    let directories: Vec<&PathBuf> = every.iter().filter(has_results).map(|figure| &figure.results).collect();
     let page = tools::target()?.join("figures.html");
-    tools::run(Command::new(lab).arg("report").args(&folders).arg("--out").arg(&page))?;
-    let output = Command::new(lab).arg("verdicts").args(&folders).stderr(Stdio::inherit()).output();
+    tools::run(Command::new(lab).arg("report").args(&directories).arg("--out").arg(&page))?;
+    let output = Command::new(lab).arg("verdicts").args(&directories).stderr(Stdio::inherit()).output();
     let output = output.map_err(Failure::at(lab.display()))?;
     if !output.status.success() {
         return Err(Failure::new("the verdicts cannot be read"));

@@ -65,13 +65,13 @@ fn install(packages: &[&str]) -> Result<(), Failure> {
     Err(Failure::new(format_args!("missing: {}; {why}: {line}", packages.join(", "))))
 }
 
-/// Into the folder of cargo's target folder where the lab looks.
+/// Into the directory of cargo's target directory where the lab looks.
 fn build() -> Result<(), Failure> {
-    let folder = tools::target()?.join("lab-deps");
-    fs::create_dir_all(&folder).map_err(Failure::at(folder.display()))?;
+    let directory = tools::target()?.join("lab-deps");
+    fs::create_dir_all(&directory).map_err(Failure::at(directory.display()))?;
     let sources = crate::root().join("peers");
     for (program, source, library) in BUILT {
-        let target = folder.join(program);
+        let target = directory.join(program);
         let mut compiler = Command::new("c++");
         compiler.args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-o"]).arg(&target).arg(sources.join(source));
         tools::run(compiler.args([library, "-pthread"]))?;

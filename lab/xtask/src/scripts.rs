@@ -11,11 +11,11 @@ const SETTINGS: &str = "src/web/page/jsconfig.json";
 /// The compiler in npm's registry, and its version.
 const COMPILER: (&str, &str) = ("typescript", "7.0.2");
 
-/// Checks them. Where the compiler is not here and cannot be had, that is an error if `CI` is `true`, unless `NO_NPM` says that
-/// this machine can get nothing from npm; elsewhere it says so.
+/// Checks them. Where the compiler is not here and cannot be had, that is an error if `CI` is `true`, unless `NO_NPM`
+/// says that this machine can get nothing from npm; elsewhere it says so.
 pub(crate) fn check() -> Result<(), Failure> {
-    let folder = tools::target()?.join("typescript");
-    let compiler = folder.join("node_modules").join(".bin").join("tsc");
+    let directory = tools::target()?.join("typescript");
+    let compiler = directory.join("node_modules").join(".bin").join("tsc");
     if !is_current(&compiler) {
         let Some(npm) = tools::find("npm") else {
             return not_run("there is no npm here (on Debian: apt-get install --no-install-recommends npm)".to_owned());
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<(), Failure> {
             "--ignore-scripts",
             "--prefix",
         ]);
-        install.arg(&folder).arg(format!("{name}@{version}"));
+        install.arg(&directory).arg(format!("{name}@{version}"));
         if tools::run(&mut install).is_err() || !is_current(&compiler) {
             return not_run(format!("npm cannot install {name} {version} here"));
         }

@@ -9,7 +9,7 @@ use xtask::tools;
 use crate::root;
 
 /// The tests, and the program that runs them.
-const FOLDER: &str = "tests/web";
+const DIRECTORY: &str = "tests/web";
 /// What Python has to have.
 const REQUIREMENTS: &str = "lab/tests/web/requirements.txt";
 
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
     // Of the whole workspace, since cargo would build the dependencies anew with the features of a single package.
     tools::run(tools::cargo(tools::root()).args(["build", "--workspace", "--bin", "downpour"]))?;
     let mut tests = Command::new(python);
-    tests.arg("-B").arg(root().join(FOLDER).join("harness.py")).args(arguments);
+    tests.arg("-B").arg(root().join(DIRECTORY).join("harness.py")).args(arguments);
     tests.env("WEB_PROGRAMS", tools::target()?.join("debug")).env("CHROMIUM", chromium);
     tools::run(&mut tests)
 }

@@ -25,7 +25,7 @@ pub(super) struct Client<'a> {
     server: &'a Server,
     remote: Remote,
     /// Where what it prints goes.
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 /// A copy that went well.
@@ -38,14 +38,14 @@ pub(super) struct Run {
 }
 
 impl<'a> Client<'a> {
-    /// A client that may put files into `folder`.
-    pub(super) fn new(program: &'a Path, server: &'a Server, folder: &Path) -> Result<Self, Failure> {
-        Ok(Self::with(Remote::new(program, folder)?, program, server, folder))
+    /// A client that may put files into `directory`.
+    pub(super) fn new(program: &'a Path, server: &'a Server, directory: &Path) -> Result<Self, Failure> {
+        Ok(Self::with(Remote::new(program, directory)?, program, server, directory))
     }
 
     /// One that starts `remote` over there.
-    pub(super) fn with(remote: Remote, program: &'a Path, server: &'a Server, folder: &Path) -> Self {
-        Self { program, server, remote, folder: folder.to_owned() }
+    pub(super) fn with(remote: Remote, program: &'a Path, server: &'a Server, directory: &Path) -> Self {
+        Self { program, server, remote, directory: directory.to_owned() }
     }
 
     /// `downpour cp` or `sync`, to be given what is copied. `link` is the way to the host.
@@ -65,7 +65,7 @@ impl<'a> Client<'a> {
 
     /// Runs it to its end, which must be a good one.
     pub(super) fn run(&self, command: &mut Command) -> Result<Run, Failure> {
-        let files = ["stdout", "stderr"].map(|name| self.folder.join(name));
+        let files = ["stdout", "stderr"].map(|name| self.directory.join(name));
         let file = |path: &PathBuf| File::create(path).map_err(Failure::at(path.display()));
         command.stdin(Stdio::null()).stdout(file(&files[0])?).stderr(file(&files[1])?);
         let started = Instant::now();
@@ -91,7 +91,7 @@ impl<'a> Client<'a> {
 
     /// Starts it, for somebody who watches what it does.
     pub(super) fn start(&self, command: &mut Command) -> Result<Guard, Failure> {
-        let path = self.folder.join("stderr");
+        let path = self.directory.join("stderr");
         command.stderr(File::create(&path).map_err(Failure::at(path.display()))?);
         Ok(Guard(start(command)?))
     }
@@ -99,7 +99,7 @@ impl<'a> Client<'a> {
     /// Waits for its end, which must be a good one; says whether this machine was quick enough to be the link.
     pub(super) fn finish(&self, mut process: Guard) -> Result<bool, Failure> {
         let status = process.0.wait().map_err(Failure::at("downpour"))?;
-        let said = fs::read_to_string(self.folder.join("stderr")).unwrap_or_default();
+        let said = fs::read_to_string(self.directory.join("stderr")).unwrap_or_default();
         if status.success() { Ok(!said.contains(RELAY_LATE)) } else { Err(failed(status, &said)) }
     }
 }
@@ -128,9 +128,9 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Makes the name in `folder`.
-    pub(super) fn new(program: &Path, folder: &Path) -> Result<Self, Failure> {
-        let name = folder.join("downpour-over-there");
+    /// Makes the name in `directory`.
+    pub(super) fn new(program: &Path, directory: &Path) -> Result<Self, Failure> {
+        let name = directory.join("downpour-over-there");
         symlink(program, &name).map_err(Failure::at(name.display()))?;
         Ok(Self { program: name })
     }

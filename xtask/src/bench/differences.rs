@@ -41,7 +41,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let stage = Stage::on_disk(size * (COPIES - 1))?;
     let rsync = tools::find("rsync").ok_or_else(|| Failure::new("there is no rsync on this machine"))?;
     let server = Server::start()?;
-    let client = Client::new(program, &server, stage.folder())?;
+    let client = Client::new(program, &server, stage.directory())?;
     let bench = Bench { stage: &stage, server: &server, client: &client, rsync: &rsync };
     heading(format_args!(
         "differences: a file of {} MB whose older version is at the target, over loopback, to {}, {runs} runs in turns",

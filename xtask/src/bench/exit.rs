@@ -45,7 +45,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     heading(format_args!("exit: from the last file in place until the command returns, {runs} runs each, in turns"));
     generate(&stage.path(FILE), BYTES)?;
     let server = Server::start()?;
-    let client = Client::with(Remote::new(program, stage.folder())?, program, &server, stage.folder());
+    let client = Client::with(Remote::new(program, stage.directory())?, program, &server, stage.directory());
     let bench = Bench { program, stage: &stage, server: &server, client };
     for round_trip in ROUND_TRIPS.map(Duration::from_millis) {
         for loss in LOSSES {

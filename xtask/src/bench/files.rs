@@ -31,7 +31,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let bytes = tree::grow(&stage.path("tree"), count, |_, random| random.usize(1000..=4000))?;
     generate(&stage.path("file"), bytes)?;
     let server = Server::start()?;
-    let client = Client::new(program, &server, stage.folder())?;
+    let client = Client::new(program, &server, stage.directory())?;
     let bench = Bench { stage: &stage, server: &server, client: &client, rounds: Cell::new(0) };
     let size = format!("{count} files of 1 to 4 kB, {:.0} MB, or one file", bytes as f64 / 1e6);
     heading(format_args!("small files: {size}, over loopback, {0} to {0}, {RUNS} runs in turns", stage.place));

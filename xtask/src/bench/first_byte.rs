@@ -55,7 +55,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
         }
     }
     let server = Server::start()?;
-    let client = Client::with(Remote { program: bench.remote.clone() }, program, &server, stage.folder());
+    let client = Client::with(Remote { program: bench.remote.clone() }, program, &server, stage.directory());
     let mut late = 0;
     for _ in 0..runs {
         for (size, way, holds_some, trips, seconds) in &mut rows {

@@ -23,10 +23,10 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
         bytes / 1_000_000,
         stage.place
     ));
-    let (file, folder) = (stage.path("file"), stage.path("folder"));
+    let (file, directory) = (stage.path("file"), stage.path("directory"));
     generate(&file, bytes)?;
-    tree::grow(&folder, files, |_, _| 4_000)?;
-    for (what, source) in [("one file", &file), ("many files", &folder)] {
+    tree::grow(&directory, files, |_, _| 4_000)?;
+    for (what, source) in [("one file", &file), ("many files", &directory)] {
         let (mut ours, mut theirs, mut ratios) = (Sample::default(), Sample::default(), Sample::default());
         for _ in 0..runs {
             let cp = timed(&stage, Command::new("cp").arg("-r").arg(source), source)?;
@@ -52,11 +52,11 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
 /// Copies to a new name and waits until the disk has it; checks the bytes, and removes the copy.
 fn timed(stage: &Stage, command: &mut Command, source: &Path) -> Result<Duration, Failure> {
     let copy = stage.path("copy");
-    sync(stage.folder())?;
+    sync(stage.directory())?;
     let begun = Instant::now();
     tools::run(command.arg(&copy))?;
     // Has nothing to do after downpour.
-    sync(stage.folder())?;
+    sync(stage.directory())?;
     let took = begun.elapsed();
     if source.is_dir() {
         tree::compare(source, &copy)?;

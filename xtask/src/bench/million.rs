@@ -24,7 +24,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
         stage.place
     ));
     let server = Server::start()?;
-    let client = Client::new(program, &server, stage.folder())?;
+    let client = Client::new(program, &server, stage.directory())?;
     let into = stage.path("into");
     fs::create_dir(&into).map_err(Failure::at(into.display()))?;
     for (name, format) in [("new", "-q"), ("unchanged", "--json")] {
@@ -45,10 +45,10 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     tree::compare(&source, &into)
 }
 
-/// The folder, made once and kept.
+/// The directory, made once and kept.
 fn source(count: u64) -> Result<PathBuf, Failure> {
-    let folder = tools::target()?.join("bench");
-    let (tree, making) = (folder.join(format!("tree-{count}")), folder.join("making"));
+    let directory = tools::target()?.join("bench");
+    let (tree, making) = (directory.join(format!("tree-{count}")), directory.join("making"));
     if !tree.exists() {
         let _ = fs::remove_dir_all(&making);
         tree::grow(&making, count, |number, random| if number % 2 == 0 { 0 } else { random.usize(1..=100) })?;
@@ -59,8 +59,8 @@ fn source(count: u64) -> Result<PathBuf, Failure> {
 }
 
 /// With the slash that means what is in it.
-fn contents(folder: &Path) -> PathBuf {
-    folder.join("")
+fn contents(directory: &Path) -> PathBuf {
+    directory.join("")
 }
 
 fn show(name: &str, run: &Run, tally: &mut Tally) {

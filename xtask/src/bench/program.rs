@@ -26,7 +26,7 @@ pub(super) struct Crossing {
     pub(super) peaks: [u64; 2],
 }
 
-/// Sends a file to an empty folder over 127.0.0.1. Comparing the bytes is left to the caller.
+/// Sends a file to an empty directory over 127.0.0.1. Comparing the bytes is left to the caller.
 pub(super) fn cross(program: &Path, stage: &Stage, source: &Path, into: &Path) -> Result<Crossing, Failure> {
     let ticket = stage.path("ticket");
     remove(&ticket)?;

@@ -1,4 +1,4 @@
-//! An sshd of our own: a free port, keys of its own, a folder that goes away; and the programs that copy through it.
+//! An sshd of our own: a free port, keys of its own, a directory that goes away; and the programs that copy through it.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running sshd and what a client needs.
 pub(super) struct Server {
-    folder: TempDir,
+    directory: TempDir,
     port: u16,
     user: String,
     _process: Guard,
@@ -29,23 +29,23 @@ impl Server {
         let sshd = tools::find("sshd").ok_or_else(|| Failure::new("there is no sshd on this machine"))?;
         let keygen = tools::find("ssh-keygen").ok_or_else(|| Failure::new("there is no ssh-keygen on this machine"))?;
         tools::find("scp").ok_or_else(|| Failure::new("there is no scp on this machine"))?;
-        let folder =
-            tempfile::Builder::new().prefix("downpour-bench-ssh-").tempdir().map_err(Failure::at("a folder"))?;
+        let directory =
+            tempfile::Builder::new().prefix("downpour-bench-ssh-").tempdir().map_err(Failure::at("a directory"))?;
         for key in ["host", "user"] {
             let mut make = Command::new(&keygen);
-            tools::run(make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.path().join(key)))?;
+            tools::run(make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(directory.path().join(key)))?;
         }
         let user = Command::new("id").arg("-un").output().map_err(Failure::at("id -un"))?;
         let user = String::from_utf8_lossy(&user.stdout).trim().to_owned();
         let port = free_port()?;
-        write_config(folder.path(), port)?;
-        let process = match launch(&sshd, folder.path(), port) {
-            // Systems that start sshd at boot make this folder then; others have none, and the administrator's sshd
+        write_config(directory.path(), port)?;
+        let process = match launch(&sshd, directory.path(), port) {
+            // Systems that start sshd at boot make this directory then; others have none, and the administrator's sshd
             // insists on it.
             Err(complaint) => match complaint.rsplit_once("Missing privilege separation directory: ") {
                 Some((_, missing)) => {
                     fs::create_dir_all(missing.trim()).map_err(Failure::at(missing.trim()))?;
-                    launch(&sshd, folder.path(), port)
+                    launch(&sshd, directory.path(), port)
                 }
                 None => Err(complaint),
             },
@@ -53,7 +53,7 @@ impl Server {
         };
         let process =
             process.map_err(|complaint| Failure::new(format_args!("sshd does not start: {}", complaint.trim())))?;
-        Ok(Self { folder, port, user, _process: process })
+        Ok(Self { directory, port, user, _process: process })
     }
 
     /// The options that lead ssh, and scp, to it.
@@ -69,7 +69,7 @@ impl Server {
         ] {
             options.extend(["-o".to_owned(), option.to_owned()]);
         }
-        options.extend(["-i".to_owned(), self.folder.path().join("user").display().to_string()]);
+        options.extend(["-i".to_owned(), self.directory.path().join("user").display().to_string()]);
         options
     }
 
@@ -78,7 +78,7 @@ impl Server {
         format!("{}@127.0.0.1:{}", self.user, path.display())
     }
 
-    /// Copies a file or a folder through it with scp; the time that took.
+    /// Copies a file or a directory through it with scp; the time that took.
     pub(super) fn copy(&self, source: &Path, target: &Path) -> Result<Duration, Failure> {
         let mut scp = Command::new("scp");
         scp.args(["-q", "-r"]).args(self.options()).arg(source).arg(self.there(target));
@@ -106,8 +106,8 @@ fn free_port() -> Result<u16, Failure> {
 }
 
 /// The system's own defaults decide about ciphers; nobody but the key made here gets in.
-fn write_config(folder: &Path, port: u16) -> Result<(), Failure> {
-    let path = |name: &str| folder.join(name).display().to_string();
+fn write_config(directory: &Path, port: u16) -> Result<(), Failure> {
+    let path = |name: &str| directory.join(name).display().to_string();
     let config = [
         format!("Port {port}"),
         "ListenAddress 127.0.0.1".into(),
@@ -115,21 +115,21 @@ fn write_config(folder: &Path, port: u16) -> Result<(), Failure> {
         format!("AuthorizedKeysFile {}", path("user.pub")),
         "AuthenticationMethods publickey".into(),
         "PermitRootLogin prohibit-password".into(),
-        // The keys lie in a temporary folder, whose parent everybody may write to.
+        // The keys lie in a temporary directory, whose parent everybody may write to.
         "StrictModes no".into(),
         "UsePAM no".into(),
         "PidFile none".into(),
         "Subsystem sftp internal-sftp".into(),
     ];
-    fs::write(folder.join("config"), config.join("\n") + "\n").map_err(Failure::at("sshd's configuration"))
+    fs::write(directory.join("config"), config.join("\n") + "\n").map_err(Failure::at("sshd's configuration"))
 }
 
 /// Starts sshd and waits for its port; what it says where it does not come up.
-fn launch(sshd: &Path, folder: &Path, port: u16) -> Result<Guard, String> {
-    let log: PathBuf = folder.join("log");
+fn launch(sshd: &Path, directory: &Path, port: u16) -> Result<Guard, String> {
+    let log: PathBuf = directory.join("log");
     let file = File::create(&log).map_err(|error| error.to_string())?;
     let mut command = Command::new(sshd);
-    command.args(["-D", "-e", "-f"]).arg(folder.join("config")).stderr(file);
+    command.args(["-D", "-e", "-f"]).arg(directory.join("config")).stderr(file);
     let mut process = Guard(start(&mut command).map_err(|failure| failure.to_string())?);
     let started = Instant::now();
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {

@@ -1,4 +1,4 @@
-//! A folder for a measurement, and the files in it.
+//! A directory for a measurement, and the files in it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -12,9 +12,9 @@ use xtask::failure::Failure;
 const MEMORY: &str = "/dev/shm";
 const CHUNK: usize = 1 << 20;
 
-/// A folder for a measurement, with room for so many bytes.
+/// A directory for a measurement, with room for so many bytes.
 pub(super) struct Stage {
-    folder: TempDir,
+    directory: TempDir,
     /// What kind of place it is.
     pub(super) place: String,
 }
@@ -27,8 +27,8 @@ impl Stage {
         if room(place).is_some_and(|room| room <= bytes) {
             return Err(Failure::new(format_args!("{} has no room for {} MB", place.display(), bytes / 1_000_000)));
         }
-        let folder = tempfile::Builder::new().prefix("downpour-bench-").tempdir_in(place);
-        Ok(Self { folder: folder.map_err(Failure::at(place.display()))?, place: place.display().to_string() })
+        let directory = tempfile::Builder::new().prefix("downpour-bench-").tempdir_in(place);
+        Ok(Self { directory: directory.map_err(Failure::at(place.display()))?, place: place.display().to_string() })
     }
 
     /// One on a disk: what is measured is what a user waits for.
@@ -37,39 +37,39 @@ impl Stage {
         let kind = file_system(&place)?;
         if kind == "tmpfs" {
             return Err(Failure::new(format_args!(
-                "{} is in memory: set TMPDIR to a folder on a disk",
+                "{} is in memory: set TMPDIR to a directory on a disk",
                 place.display()
             )));
         }
         if room(&place).is_some_and(|room| room <= bytes) {
             return Err(Failure::new(format_args!("{} has no room for {} MB", place.display(), bytes / 1_000_000)));
         }
-        let folder = tempfile::Builder::new().prefix("downpour-bench-").tempdir_in(&place);
+        let directory = tempfile::Builder::new().prefix("downpour-bench-").tempdir_in(&place);
         Ok(Self {
-            folder: folder.map_err(Failure::at(place.display()))?,
+            directory: directory.map_err(Failure::at(place.display()))?,
             place: format!("{} ({kind})", place.display()),
         })
     }
 
-    /// The folder itself.
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
+    /// The directory itself.
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 }
 
-/// Bytes that may be written to the file system of a folder.
-pub(super) fn room(folder: &Path) -> Option<u64> {
-    rustix::fs::statvfs(folder).ok().map(|system| system.f_bavail * system.f_frsize)
+/// Bytes that may be written to the file system of a directory.
+pub(super) fn room(directory: &Path) -> Option<u64> {
+    rustix::fs::statvfs(directory).ok().map(|system| system.f_bavail * system.f_frsize)
 }
 
-/// What the file system of a folder is called.
-fn file_system(folder: &Path) -> Result<&'static str, Failure> {
+/// What the file system of a directory is called.
+fn file_system(directory: &Path) -> Result<&'static str, Failure> {
     // statfs(2).
-    Ok(match rustix::fs::statfs(folder).map_err(Failure::at(folder.display()))?.f_type {
+    Ok(match rustix::fs::statfs(directory).map_err(Failure::at(directory.display()))?.f_type {
         0xef53 => "ext4",
         0x5846_5342 => "xfs",
         0x9123_683e => "btrfs",
@@ -79,17 +79,18 @@ fn file_system(folder: &Path) -> Result<&'static str, Failure> {
 }
 
 /// Everything written so far is on the disk: the next measurement does not wait for it.
-pub(super) fn sync(folder: &Path) -> Result<(), Failure> {
-    let on_it = File::open(folder).map_err(Failure::at(folder.display()))?;
-    rustix::fs::syncfs(on_it).map_err(Failure::at(folder.display()))
+pub(super) fn sync(directory: &Path) -> Result<(), Failure> {
+    let on_it = File::open(directory).map_err(Failure::at(directory.display()))?;
+    rustix::fs::syncfs(on_it).map_err(Failure::at(directory.display()))
 }
 
-/// Files staged below a folder: a staging folder holds them in folders of one character, each under a name of 26;
-/// others are the receiver's books.
-pub(super) fn staged(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+/// Files staged below a directory: a staging directory holds them in directories of one character, each under a name of
+/// 26; others are the receiver's books.
+pub(super) fn staged(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries =
+        |directory: PathBuf| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let length = |path: &Path| path.file_name().map_or(0, |name| name.len());
-    let digits = entries(folder.to_owned()).flat_map(entries).filter(move |path| length(path) == 1);
+    let digits = entries(directory.to_owned()).flat_map(entries).filter(move |path| length(path) == 1);
     digits.flat_map(entries).filter(move |path| length(path) == 26)
 }
 

@@ -46,7 +46,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     generate(&stage.path("file"), bytes)?;
     let server = Server::start()?;
     let bench = Bench {
-        remote: Arc::new(Remote::new(program, stage.folder())?),
+        remote: Arc::new(Remote::new(program, stage.directory())?),
         hash: hash(&stage.path("file"))?,
         stage: &stage,
         server: &server,
@@ -68,7 +68,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
         println!("  {name:8} killed  {costs:.2} MB a kill, what ends a transfer included");
     }
     println!(
-        "  every copy is identical (BLAKE3); until it was done there was nothing but its staging folder, and then nothing"
+        "  every copy is identical (BLAKE3); until it was done there was nothing but its staging directory, and then nothing"
     );
     Ok(())
 }
@@ -162,14 +162,14 @@ fn killer(into: &Path, bytes: u64, remote: Arc<Remote>, over: Arc<AtomicBool>) -
     })
 }
 
-/// Bytes of files staged in a folder.
+/// Bytes of files staged in a directory.
 fn written(into: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     staged(into).filter_map(|path| path.metadata().ok()).map(|found| found.blocks() * 512).sum()
 }
 
-fn names(folder: &Path) -> Result<Vec<String>, Failure> {
-    let entries = fs::read_dir(folder).map_err(Failure::at(folder.display()))?;
+fn names(directory: &Path) -> Result<Vec<String>, Failure> {
+    let entries = fs::read_dir(directory).map_err(Failure::at(directory.display()))?;
     Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 

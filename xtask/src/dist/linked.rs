@@ -1,6 +1,7 @@
 //! The crates that the program is built of, as cargo has resolved them.
 //!
-//! The crate cargo_metadata would give types to this graph, and leave the way through it to code of our own all the same.
+//! The crate cargo_metadata would give types to this graph, and leave the way through it to code of our own all the
+//! same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub(super) struct Package {
     /// An SPDX expression.
     pub(super) license: String,
     /// Where its sources are.
-    pub(super) folder: PathBuf,
+    pub(super) directory: PathBuf,
     /// Whether it comes from a registry and not from this repository.
     pub(super) is_foreign: bool,
     /// The crates it is linked with, by their places in the list.
@@ -65,7 +66,7 @@ fn packages(graph: &Value) -> Option<Vec<Package>> {
             name: text(&package["name"]).to_owned(),
             version: text(&package["version"]).to_owned(),
             license: text(&package["license"]).to_owned(),
-            folder: Path::new(text(&package["manifest_path"])).parent().unwrap_or(Path::new("")).to_owned(),
+            directory: Path::new(text(&package["manifest_path"])).parent().unwrap_or(Path::new("")).to_owned(),
             is_foreign: !package["source"].is_null(),
             dependencies,
         }
@@ -104,6 +105,6 @@ mod tests {
         let names: Vec<_> = packages.iter().map(|package| (package.name.as_str(), package.is_foreign)).collect();
         assert_eq!(names, [("cli", false), ("a", false), ("b", true)]);
         assert_eq!((&packages[0].dependencies[..], &packages[1].dependencies[..]), (&[1, 2][..], &[2][..]));
-        assert_eq!(packages[2].folder, Path::new("/x/b"));
+        assert_eq!(packages[2].directory, Path::new("/x/b"));
     }
 }

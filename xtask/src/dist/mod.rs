@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let here = Source::at(tools::root(), tools::target()?);
     let packed = here.pack(archive::time()?)?;
-    archive::write_sums(&here.folder(), &packed)?;
+    archive::write_sums(&here.directory(), &packed)?;
     if options.verify { verify::run(&packed) } else { Ok(()) }
 }
 
@@ -58,7 +58,7 @@ impl Source {
     }
 
     /// Where archives go.
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.target.join("dist")
     }
 
@@ -72,9 +72,9 @@ impl Source {
             return Err(Failure::new(format_args!("the program says {:?}, not downpour {version}", says.trim())));
         }
         let name = format!("downpour-{version}-{}", self.triple);
-        let stage = self.folder().join(&name);
+        let stage = self.directory().join(&name);
         self.stage(&program, &stage)?;
-        let packed = archive::pack(&self.folder(), &name, time)?;
+        let packed = archive::pack(&self.directory(), &name, time)?;
         let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
         println!("{}", says.trim());
         println!("static program, {} bytes: {}", length(&program), stage.join("downpour").display());
@@ -114,9 +114,9 @@ impl Source {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::at(stage.display())(error)),
             _ => Ok(()),
         }?;
-        for folder in ["systemd", "man", "completions"] {
-            let folder = stage.join(folder);
-            fs::create_dir_all(&folder).map_err(Failure::at(folder.display()))?;
+        for directory in ["systemd", "man", "completions"] {
+            let directory = stage.join(directory);
+            fs::create_dir_all(&directory).map_err(Failure::at(directory.display()))?;
         }
         copy(program, &stage.join("downpour"))?;
         for name in FILES {

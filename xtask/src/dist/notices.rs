@@ -23,7 +23,7 @@ pub(super) fn write(linked: &[Package], path: &Path) -> Result<(), Failure> {
     for package in linked.iter().filter(|package| package.is_foreign) {
         let name = format!("{} {}", package.name, package.version);
         list += &format!("  {name}: {}\n", package.license);
-        for found in licences(&package.folder)? {
+        for found in licences(&package.directory)? {
             texts.entry(found).or_default().insert(name.clone());
         }
     }
@@ -35,11 +35,11 @@ pub(super) fn write(linked: &[Package], path: &Path) -> Result<(), Failure> {
     fs::write(path, page).map_err(Failure::at(path.display()))
 }
 
-/// The texts in a crate's folder.
-fn licences(folder: &Path) -> Result<Vec<String>, Failure> {
+/// The texts in a crate's directory.
+fn licences(directory: &Path) -> Result<Vec<String>, Failure> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Failure::at(folder.display()))? {
-        let path = entry.map_err(Failure::at(folder.display()))?.path();
+    for entry in fs::read_dir(directory).map_err(Failure::at(directory.display()))? {
+        let path = entry.map_err(Failure::at(directory.display()))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
         if path.is_file() && NAMES.iter().any(|begin| name.starts_with(begin)) {
             paths.push(path);

@@ -61,8 +61,8 @@ fn expression(license: &str) -> String {
     license.replace(" / ", "/").replace('/', " OR ")
 }
 
-/// SHA-256 of each crate's file in the registry, by name and version. Cargo writes one field a line, which takes no reader of
-/// TOML.
+/// SHA-256 of each crate's file in the registry, by name and version. Cargo writes one field a line, which takes no
+/// reader of TOML.
 fn checksums(lock: &str) -> BTreeMap<(&str, &str), &str> {
     lock.split("[[package]]")
         .filter_map(|entry| Some(((field(entry, "name")?, field(entry, "version")?), field(entry, "checksum")?)))
@@ -85,7 +85,7 @@ mod tests {
             name: name.into(),
             version: "1.2.3".into(),
             license: "MIT/Apache-2.0".into(),
-            folder: "".into(),
+            directory: "".into(),
             is_foreign,
             dependencies,
         };

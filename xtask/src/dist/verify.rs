@@ -18,8 +18,8 @@ pub(super) fn run(first: &Path) -> Result<(), Failure> {
         println!("a second build in {} gives the same archive", worktree.0.display());
         return Ok(());
     }
-    let folder = |archive: &Path| archive.with_extension("").with_extension("");
-    let differing = differing(&folder(first), &folder(&second))?;
+    let directory = |archive: &Path| archive.with_extension("").with_extension("");
+    let differing = differing(&directory(first), &directory(&second))?;
     Err(Failure::new(format_args!("a second build differs in {}", differing.join(", "))))
 }
 
@@ -32,12 +32,12 @@ pub(super) fn require_clean() -> Result<(), Failure> {
     }
 }
 
-/// The files that are not the same in two folders.
+/// The files that are not the same in two directories.
 fn differing(first: &Path, second: &Path) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
-    for folder in [first, second] {
-        let relative = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).to_owned();
-        names.extend(tools::files(folder, None)?.iter().map(relative));
+    for directory in [first, second] {
+        let relative = |path: &PathBuf| path.strip_prefix(directory).unwrap_or(path).to_owned();
+        names.extend(tools::files(directory, None)?.iter().map(relative));
     }
     names.sort();
     names.dedup();
@@ -75,17 +75,17 @@ mod tests {
 
     #[test]
     fn what_differs_or_is_missing_is_named() {
-        let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
-        let [first, second] = folders.each_ref().map(|folder| folder.path());
-        for (folder, name, text) in [
+        let directories = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+        let [first, second] = directories.each_ref().map(|directory| directory.path());
+        for (directory, name, text) in [
             (first, "same", "x"),
             (second, "same", "x"),
             (first, "changed", "x"),
             (second, "changed", "y"),
             (second, "new", ""),
         ] {
-            fs::write(folder.join(name), text).expect("room");
+            fs::write(directory.join(name), text).expect("room");
         }
-        assert_eq!(differing(first, second).expect("two folders"), ["changed", "new"]);
+        assert_eq!(differing(first, second).expect("two directories"), ["changed", "new"]);
     }
 }

@@ -87,11 +87,11 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Cp,
         name: "cp",
         completed: Completed::Places,
-        about: "Copy files and folders to or from a host that ssh can reach",
+        about: "Copy files and directories to or from a host that ssh can reach",
         more: "Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. \
                An interrupted copy resumes when the same command runs again. Without a host it copies locally, and with \
                two from one to the other.\n\nA source that is a symbolic link is followed: what it points to arrives under \
-               the name of the link. Links within folders are copied as links. --links sets the same for both.",
+               the name of the link. Links within directories are copied as links. --links sets the same for both.",
         examples: CP_EXAMPLES,
         usage: Some("downpour cp [OPTIONS] SRC... DST"),
         ..ENTRY
@@ -100,7 +100,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Sync,
         name: "sync",
         completed: Completed::Places,
-        about: "Make a folder like another: cp -r -p; --delete removes the rest",
+        about: "Make a directory like another: cp -r -p; --delete removes the rest",
         more: "Files with matching size and mtime are skipped.",
         examples: SYNC_EXAMPLES,
         usage: Some("downpour sync [OPTIONS] SRC... DST"),
@@ -109,7 +109,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Send,
         name: "send",
-        about: "Send files and folders to the holder of a ticket",
+        about: "Send files and directories to the holder of a ticket",
         more: "Prints a ticket and waits for a `downpour recv` with it. The ticket is valid for one complete transfer and \
                for one hour. With --to, this side connects instead, with a ticket from `downpour recv --listen`.",
         examples: SEND_EXAMPLES,
@@ -118,8 +118,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Recv,
         name: "recv",
-        about: "Receive files and folders with a ticket",
-        more: "Asks for the ticket that `downpour send` printed, shows the offered files and the target folder, and asks \
+        about: "Receive files and directories with a ticket",
+        more: "Asks for the ticket that `downpour send` printed, shows the offered files and the target directory, and asks \
                for confirmation. Answers are read from stdin; at its end the offer is declined unless --yes is given. \
                Existing files are not overwritten unless --existing says so. With --listen, this side prints a ticket and \
                waits for a `downpour send --to`.",
@@ -130,7 +130,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Verify,
         name: "verify",
         completed: Completed::Places,
-        about: "Compare two files or folders by content, locally or remotely",
+        about: "Compare two files or directories by content, locally or remotely",
         more: "Changes nothing. Prints every difference; exits with 0 if there is none and 1 otherwise.",
         examples: VERIFY_EXAMPLES,
         ..ENTRY
@@ -192,8 +192,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Clean,
         name: "clean",
         about: "List or remove what interrupted transfers have left",
-        more: "A transfer stages files in a folder .downpour-XXXXXXXX within its target. If it is interrupted, the same \
-               command goes on from there; if it never runs again, the folder stays. Lists those of this user in each DIR: \
+        more: "A transfer stages files in a directory .downpour-XXXXXXXX within its target. If it is interrupted, the same \
+               command goes on from there; if it never runs again, the directory stays. Lists those of this user in each DIR: \
                when they were last used, the space they take, the number of incomplete files.",
         examples: CLEAN_EXAMPLES,
         ..ENTRY
@@ -265,7 +265,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         name: "remote",
         about: "The remote side of cp, sync, verify, doctor, pipe, tunnel and proxy, started through ssh",
         more: "Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to \
-               one folder, whatever the other side asks for.",
+               one directory, whatever the other side asks for.",
         examples: REMOTE_EXAMPLES,
         hidden: true,
         ..ENTRY
@@ -275,7 +275,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
 const CP_EXAMPLES: &str = "\
 Examples:
   downpour cp -r results/ me@far.example:archive   copy the contents of results into archive
-  downpour cp -r far.example:archive/2024 .        copy the folder 2024 to the current folder
+  downpour cp -r far.example:archive/2024 .        copy the directory 2024 to the current directory
   downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a limit by day
   downpour cp -r far.example:data other.example:   from host to host
   downpour cp -rn --exclude '*.tmp' results far:   show what would be copied";

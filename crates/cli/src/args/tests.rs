@@ -90,8 +90,8 @@ fn differing(one: &Args, other: &Args) -> BTreeSet<String> {
 /// Fields that take their values when the copy is made of what was typed.
 const SET_LATER: [&str; 4] = ["backup", "delete", "files_from", "filter"];
 
-/// Each entry of the table is parsed by each of its commands, and changes what was typed: of the request, the fields that
-/// it names.
+/// Each entry of the table is parsed by each of its commands, and changes what was typed: of the request, the fields
+/// that it names.
 #[test]
 fn every_option_has_an_effect() {
     let mut tried = 0;
@@ -293,7 +293,7 @@ fn what_advice_names_exists() {
 
 #[test]
 fn rules_from_a_file_stand_where_it_is_named() {
-    let here = tempfile::tempdir().expect("a folder");
+    let here = tempfile::tempdir().expect("a directory");
     let file = here.path().join("rules");
     std::fs::write(&file, "# caches\n\n*.tmp\n; more\n+ keep/\r\n- *~").expect("a file");
     let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");

@@ -98,7 +98,8 @@ struct ConfigSources {
 }
 
 impl ConfigSources {
-    /// Reads the arguments, of which this is the built definition. The inner error is clap's own, about the command line.
+    /// Reads the arguments, of which this is the built definition. The inner error is clap's own, about the command
+    /// line.
     fn read(&self, arguments: &[OsString], definition: &Command) -> Result<Result<Args, clap::Error>, Failure> {
         let typed = definition.clone().try_get_matches_from(arguments);
         let (cli, matches) = match typed.and_then(|matches| Ok((Args::of(&matches)?, matches))) {
@@ -164,8 +165,8 @@ impl ConfigSources {
         let text = match Believed::user_at(self.variable("HOME").map(Path::new)).read(&path) {
             Ok(text) => text,
             Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(None),
-            // HOME is that of another user, as after `su` and in some services: what is there was not meant for this one. This
-            // user's own would be missed: what it excludes may be deleted.
+            // HOME is that of another user, as after `su` and in some services: what is there was not meant for this
+            // one. This user's own would be missed: what it excludes may be deleted.
             Err(TrustError::Io(error))
                 if error.kind() == io::ErrorKind::PermissionDenied && !is_named && self.is_home_of_another() =>
             {
@@ -189,8 +190,8 @@ impl ConfigSources {
     /// Returns `~/.config/downpour/config.toml`, following the XDG rules.
     fn usual_place(&self) -> Option<PathBuf> {
         let absolute = |name| self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
-        Some(folder.join("downpour/config.toml"))
+        let directory = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+        Some(directory.join("downpour/config.toml"))
     }
 
     /// Returns all settings for this command, nearest first.

@@ -14,13 +14,13 @@ fn built() -> clap::Command {
 
 /// Parses a `cp` command line with this file and these variables; the file is called `FILE` in messages.
 fn read(file: &str, variables: &[(&str, &str)], line: &str) -> Result<Args, String> {
-    let home = tempfile::tempdir().expect("a folder");
-    let folder = home.path().join(".config/downpour");
-    fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join("config.toml");
+    let home = tempfile::tempdir().expect("a directory");
+    let directory = home.path().join(".config/downpour");
+    fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("config.toml");
     fs::write(&path, file).expect("a file");
     // Whatever the umask of the tests.
-    for (path, mode) in [(home.path().join(".config"), 0o755), (folder, 0o755), (path.clone(), 0o644)] {
+    for (path, mode) in [(home.path().join(".config"), 0o755), (directory, 0o755), (path.clone(), 0o644)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
     }
     let all = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));

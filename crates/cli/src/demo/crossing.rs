@@ -27,9 +27,9 @@ const HEADERS: u64 = 43 + 28;
 
 /// A transfer of the demo.
 pub(super) struct Crossing<'a> {
-    /// A file or folder.
+    /// A file or directory.
     pub(super) source: &'a Path,
-    /// The folder to receive into.
+    /// The directory to receive into.
     pub(super) into: &'a Path,
     /// The network in between.
     pub(super) link: &'a Duplex,
@@ -174,9 +174,9 @@ impl Pair<'_> {
     }
 }
 
-/// Returns the file bytes in the packets that arrived, of up to `symbol` bytes each, accurate to one or two packets. Blocks
-/// are written as a whole, and a slow transfer may be stopped before its first block is complete, so counting written bytes
-/// would make it look worse than it is.
+/// Returns the file bytes in the packets that arrived, of up to `symbol` bytes each, accurate to one or two packets.
+/// Blocks are written as a whole, and a slow transfer may be stopped before its first block is complete, so counting
+/// written bytes would make it look worse than it is.
 pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
     let symbols = (connection.packets.bytes_received / (symbol + HEADERS)).saturating_sub(connection.symbols.surplus);
     symbols * symbol

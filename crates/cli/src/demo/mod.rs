@@ -39,7 +39,8 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     let rate = told_rate(&args, link)?;
     let mut attention = interrupts.attend();
     let path = args.paths.first().cloned();
-    let (folder, source) = apart(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
+    let (directory, source) =
+        apart(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
     let mut output = Output::new(args.output);
     let told = downpour::Rate::from_bits_per_second(rate.bits_per_second());
     let what = args
@@ -49,14 +50,14 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     output.say(format_args!("{what} over {link}."));
     output.speed(Some(told), None);
     output.start("demo", Some(told), None)?;
-    let mut stage = DemoSetup { folder: &folder, source: &source, link };
+    let mut stage = DemoSetup { directory: &directory, source: &source, link };
 
     let outcome = stage.cross(Profile::auto().with_fixed_rate(told), &mut output, &mut attention).await?;
     let mut results = Results::new(link, rate, least(outcome.bytes, link, rate), &outcome);
     if !args.no_compare {
         stage.compare(&outcome, &mut results, &output, &mut attention).await?;
     }
-    drop(folder);
+    drop(directory);
     if args.output.json {
         json::print(&results);
     } else {
@@ -92,8 +93,8 @@ fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
     )
 }
 
-/// Runs `work`, which reads or writes large files, on a thread of its own. It ends soon once it is stopped, and what it has
-/// made is removed then.
+/// Runs `work`, which reads or writes large files, on a thread of its own. It ends soon once it is stopped, and what it
+/// has made is removed then.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
     attention: &mut Attention<'_>,
@@ -111,7 +112,7 @@ async fn apart<T: Send + 'static>(
     }
 }
 
-/// Prepares a folder for what arrives, and the file to send.
+/// Prepares a directory for what arrives, and the file to send.
 fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(TempDir, PathBuf), Failure> {
     let bytes = match path {
         Some(path) => sample::size(path, is_stopped).map_err(|error| Failure::new(Code::SourceAbsent, error))?,
@@ -123,21 +124,21 @@ fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(T
     let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
     // Room for what arrives and, if it is generated, for what is sent.
     let files = if path.is_some() { bytes } else { bytes.saturating_mul(2) };
-    let folder = sample::folder(files).map_err(disk)?;
+    let directory = sample::directory(files).map_err(disk)?;
     let source = match path {
         Some(path) => path.to_owned(),
         None => {
-            let path = folder.path().join(SAMPLE);
+            let path = directory.path().join(SAMPLE);
             sample::generate(&path, bytes, is_stopped).map_err(disk)?;
             path
         }
     };
-    Ok((folder, source))
+    Ok((directory, source))
 }
 
 /// The location of a demo's transfers.
 struct DemoSetup<'a> {
-    folder: &'a TempDir,
+    directory: &'a TempDir,
     source: &'a Path,
     link: &'a Duplex,
 }
@@ -150,8 +151,8 @@ impl DemoSetup<'_> {
         output: &mut Output,
         attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
-        let disk = |error| Failure::new(Code::Disk, format!("the folder of the demo: {error}"));
-        let into = self.folder.path().join("arrived");
+        let disk = |error| Failure::new(Code::Disk, format!("the directory of the demo: {error}"));
+        let into = self.directory.path().join("arrived");
         fs::create_dir(&into).map_err(disk)?;
         let crossing = Crossing { source: self.source, into: &into, link: self.link, profile };
         let outcome = crossing.run(output, attention).await?;
@@ -185,7 +186,7 @@ impl DemoSetup<'_> {
         let limit = outcome.took * PATIENCE;
         let most = units::seconds(limit.as_secs_f64());
         output.say(format_args!("Now that of this machine's kernel, which is stopped after {most}."));
-        match tcp::of_kernel(outcome.bytes, self.link, limit, self.folder.path(), attention).await? {
+        match tcp::of_kernel(outcome.bytes, self.link, limit, self.directory.path(), attention).await? {
             Ok(kernel) => results.add_kernel(kernel),
             Err(why) => output.say(format_args!("It is not shown: {why}")),
         }

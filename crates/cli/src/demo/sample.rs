@@ -17,32 +17,32 @@ const CHUNK: usize = 1 << 20;
 const IN_MEMORY: u64 = 512 << 20;
 const MEMORY: &str = "/dev/shm";
 
-/// Creates a folder for the demo, with room for this many bytes, that is removed with this value.
+/// Creates a directory for the demo, with room for this many bytes, that is removed with this value.
 ///
 /// # Errors
-/// There is not enough room, which the user should learn before the disk is full; or no folder can be created.
-pub(super) fn folder(bytes: u64) -> io::Result<TempDir> {
+/// There is not enough room, which the user should learn before the disk is full; or no directory can be created.
+pub(super) fn directory(bytes: u64) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("downpour-demo-");
     if bytes <= IN_MEMORY
         && room(Path::new(MEMORY)).is_ok_and(|room| bytes <= room)
-        && let Ok(folder) = builder.tempdir_in(MEMORY)
+        && let Ok(directory) = builder.tempdir_in(MEMORY)
     {
-        return Ok(folder);
+        return Ok(directory);
     }
-    let folder = builder.tempdir()?;
-    let room = room(folder.path())?;
+    let directory = builder.tempdir()?;
+    let room = room(directory.path())?;
     if bytes <= room {
-        return Ok(folder);
+        return Ok(directory);
     }
-    let place = folder.path().parent().unwrap_or(folder.path()).display();
+    let place = directory.path().parent().unwrap_or(directory.path()).display();
     let (bytes, room) = (units::bytes(bytes), units::bytes(room));
     Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place} has {room} free, and they take {bytes}")))
 }
 
 /// Returns the bytes that an unprivileged user may still write.
-fn room(folder: &Path) -> io::Result<u64> {
-    let system = rustix::fs::statvfs(folder)?;
+fn room(directory: &Path) -> io::Result<u64> {
+    let system = rustix::fs::statvfs(directory)?;
     // A tmpfs without a limit reports no blocks.
     let is_counted = system.f_blocks > 0;
     Ok(if is_counted { system.f_bavail.saturating_mul(system.f_frsize) } else { u64::MAX })
@@ -93,8 +93,8 @@ fn at(path: &Path, error: &impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// Returns the first name below `a`, or `a` itself, where two files or directories differ. They are read independently: the
-/// demo does not rely on its own program's verification.
+/// Returns the first name below `a`, or `a` itself, where two files or directories differ. They are read independently:
+/// the demo does not rely on its own program's verification.
 pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
     go_on(is_stopped)?;
     let differs = || Ok(Some(a.to_owned()));
@@ -130,12 +130,12 @@ fn look(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-fn names(folder: &Path, is_stopped: &AtomicBool) -> io::Result<BTreeSet<OsString>> {
-    let entries = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
+fn names(directory: &Path, is_stopped: &AtomicBool) -> io::Result<BTreeSet<OsString>> {
+    let entries = fs::read_dir(directory).map_err(|error| at(directory, &error))?;
     entries
         .map(|entry| {
             go_on(is_stopped)?;
-            Ok(entry.map_err(|error| at(folder, &error))?.file_name())
+            Ok(entry.map_err(|error| at(directory, &error))?.file_name())
         })
         .collect()
 }
@@ -167,17 +167,17 @@ mod tests {
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn a_folder_without_room_is_refused_before_anything_is_written() {
-        let room = room(&std::env::temp_dir()).expect("a folder");
-        let error = folder(room.saturating_add(10 << 30)).expect_err("no room");
+    fn a_directory_without_room_is_refused_before_anything_is_written() {
+        let room = room(&std::env::temp_dir()).expect("a directory");
+        let error = directory(room.saturating_add(10 << 30)).expect_err("no room");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(error.to_string().contains(" free, and they take "), "{error}");
     }
 
     #[test]
     fn one_wrong_byte_is_found() {
-        let folder = folder(0).expect("a folder");
-        let path = |name: &str| folder.path().join(name);
+        let directory = directory(0).expect("a directory");
+        let path = |name: &str| directory.path().join(name);
         for name in ["a", "b", "c", "d"] {
             generate(&path(name), 2_500_000, &GO_ON).expect(name);
         }
@@ -194,29 +194,29 @@ mod tests {
 
     #[test]
     fn work_that_is_stopped_ends() {
-        let folder = folder(0).expect("a folder");
-        let path = |name: &str| folder.path().join(name);
+        let directory = directory(0).expect("a directory");
+        let path = |name: &str| directory.path().join(name);
         let stopped = AtomicBool::new(true);
         let error = generate(&path("large"), u64::MAX, &stopped).expect_err("stopped");
         assert_eq!((error.to_string().as_str(), size(&path("large"), &GO_ON).ok()), ("stopped", Some(0)));
-        assert!(size(folder.path(), &stopped).is_err());
+        assert!(size(directory.path(), &stopped).is_err());
         assert!(difference(&path("large"), &path("large"), &stopped).is_err());
-        assert!(names(folder.path(), &stopped).is_err());
+        assert!(names(directory.path(), &stopped).is_err());
     }
 
     #[test]
-    fn folders_are_compared_whole() {
-        let folder = folder(0).expect("a folder");
+    fn directories_are_compared_whole() {
+        let directory = directory(0).expect("a directory");
         for side in ["a", "b"] {
-            let side = folder.path().join(side);
-            fs::create_dir_all(side.join("x/y")).expect("folders");
+            let side = directory.path().join(side);
+            fs::create_dir_all(side.join("x/y")).expect("directories");
             fs::write(side.join("x/file"), "1").expect("a file");
             std::os::unix::fs::symlink("file", side.join("x/link")).expect("a link");
         }
-        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        assert_eq!(difference(&a, &b, &GO_ON).expect("two folders"), None);
+        let (a, b) = (directory.path().join("a"), directory.path().join("b"));
+        assert_eq!(difference(&a, &b, &GO_ON).expect("two directories"), None);
         assert_eq!(size(&a, &GO_ON).expect("a size"), 5);
         fs::write(b.join("x/y/more"), "").expect("a file");
-        assert_eq!(difference(&a, &b, &GO_ON).expect("two folders"), Some(a.join("x/y/more")));
+        assert_eq!(difference(&a, &b, &GO_ON).expect("two directories"), Some(a.join("x/y/more")));
     }
 }

@@ -1,5 +1,5 @@
-//! TCP on the same link: a simulated one in virtual time, and that of this machine's kernel where `downpour-lab` is there and
-//! may make hosts for it.
+//! TCP on the same link: a simulated one in virtual time, and that of this machine's kernel where `downpour-lab` is
+//! there and may make hosts for it.
 
 use std::fs;
 use std::path::Path;
@@ -106,8 +106,8 @@ struct Verdict {
     reasons: Vec<String>,
 }
 
-/// Sends `bytes` bytes by this kernel's TCP with CUBIC, for at most `limit`, in two hosts that the lab makes of namespaces.
-/// The inner error says why there is no such result.
+/// Sends `bytes` bytes by this kernel's TCP with CUBIC, for at most `limit`, in two hosts that the lab makes of
+/// namespaces. The inner error says why there is no such result.
 ///
 /// # Errors
 /// A signal to stop.
@@ -115,13 +115,13 @@ pub(super) async fn of_kernel(
     bytes: u64,
     link: &Duplex,
     limit: Duration,
-    folder: &Path,
+    directory: &Path,
     attention: &mut Attention<'_>,
 ) -> Result<Result<TcpResult, String>, Failure> {
     let Some(lab) = web::lab() else {
         return Ok(Err(format!("{} is neither beside downpour nor in PATH", web::LAB)));
     };
-    let (plan, results) = (folder.join("tcp.toml"), folder.join("tcp"));
+    let (plan, results) = (directory.join("tcp.toml"), directory.join("tcp"));
     if let Err(error) = fs::write(&plan, plan_of(bytes, link, limit)) {
         return Ok(Err(format!("{}: {error}", plan.display())));
     }
@@ -141,8 +141,8 @@ pub(super) async fn of_kernel(
     Ok(records.lines().last().map_or_else(|| Err(why()), |record| read(record, limit)))
 }
 
-/// Runs a program to its end, and returns what it says on stderr; `None` if that takes longer than `patience`, after which it
-/// is stopped.
+/// Runs a program to its end, and returns what it says on stderr; `None` if that takes longer than `patience`, after
+/// which it is stopped.
 async fn run(
     command: &mut Command,
     patience: Duration,

@@ -85,7 +85,7 @@ fn space(side: Side, checkup: &Checkup, asked: &Asked, add: &mut Add<'_>) {
         && free < size
     {
         let why = format!("no room for {}: only {} are free", units::bytes(size), units::bytes(free));
-        add(side, why, format!("df -h {}", quoted(&disk.folder)));
+        add(side, why, format!("df -h {}", quoted(&disk.directory)));
     }
 }
 
@@ -186,8 +186,8 @@ fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     if disk.small_files.is_some_and(|rate| rate < SLOW_FILES) {
         let why = "this disk makes few files a second: send many small ones as one".to_owned();
         let (from, to) = match side {
-            Side::There => ("tar -cf - FOLDER".to_owned(), format!("downpour pipe {} 'tar -xf -'", checkup.host)),
-            Side::Here => (format!("ssh {} 'tar -cf - FOLDER'", checkup.host), "tar -xf -".to_owned()),
+            Side::There => ("tar -cf - DIRECTORY".to_owned(), format!("downpour pipe {} 'tar -xf -'", checkup.host)),
+            Side::Here => (format!("ssh {} 'tar -cf - DIRECTORY'", checkup.host), "tar -xf -".to_owned()),
         };
         add(side, why, format!("{from} | {to}"));
     }

@@ -14,8 +14,8 @@ pub(crate) struct Figures {
     pub(crate) bytes: u64,
     /// Total bytes known so far.
     pub(crate) known: u64,
-    /// Whether `known` is final; otherwise the sender is still scanning its folders, or the receiver has not been told
-    /// that it is done.
+    /// Whether `known` is final; otherwise the sender is still scanning its directories, or the receiver has not been
+    /// told that it is done.
     pub(crate) is_all: bool,
     /// Files that are done, and those known so far; none if that is not known.
     pub(crate) files: Option<(u64, u64)>,

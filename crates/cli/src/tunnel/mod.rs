@@ -4,7 +4,7 @@ mod listen;
 mod show;
 
 use downpour::remote::{self, Tunnel};
-use downpour::tunnel::control::ControlFolder;
+use downpour::tunnel::control::ControlDirectory;
 use downpour::tunnel::{Forwarding, TunnelEvent};
 
 use crate::args::{Args, TunnelControl};
@@ -15,8 +15,8 @@ use crate::stop_signal::StopSignal;
 use crate::{announce, background, options, taken, ticket};
 use show::Verbosity;
 
-/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up ends
-/// the process, as it ends ssh.
+/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up
+/// ends the process, as it ends ssh.
 pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
     let no_host = |what| Failure::new(Code::Usage, format!("{what} needs a host: downpour tunnel {what} ... HOST"));
     match (args.tunnel.control, &args.host) {
@@ -95,7 +95,7 @@ fn ended(result: Result<(), downpour::Error>, stopped: Option<StopSignal>) -> Re
 /// Shows or ends the tunnels to `host` that run.
 fn control(what: TunnelControl, host: &str) -> Result<u8, Failure> {
     let failed = |error| Failure::new(Code::Other, format!("cannot look for tunnels: {error}"));
-    let running = ControlFolder::of_user().and_then(|folder| folder.tunnels_to(host)).map_err(failed)?;
+    let running = ControlDirectory::of_user().and_then(|directory| directory.tunnels_to(host)).map_err(failed)?;
     if running.is_empty() {
         return Err(Failure::new(Code::Other, format!("no tunnel to {host} runs")));
     }

@@ -26,7 +26,7 @@ fn at_the_prompt(here: &Path) -> (Program, String, Program, Terminal) {
 
 #[test]
 fn the_ticket_is_not_shown_and_yes_takes_it() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
@@ -40,7 +40,7 @@ fn the_ticket_is_not_shown_and_yes_takes_it() {
 
 #[test]
 fn no_is_no_on_both_sides() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
@@ -73,14 +73,14 @@ fn with_answer(here: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
 
 #[test]
 fn a_piped_answer_counts_as_a_typed_one() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (mut sender, ended) = with_answer(here.path(), "n\n", &["-q"]);
     let ended = ended.expect_line(1, "declined");
     assert!(ended.stderr.contains("Coming: file (1 item, 20 kB)\nInto:   /"), "{}", ended.stderr);
     sender.wait_for_words("declined by its user");
     tree::assert_untouched(&here.path().join("into"));
 
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (sender, ended) = with_answer(here.path(), "what?\nyes\n", &[]);
     ended.expect(0);
     sender.end().expect(0);
@@ -89,7 +89,7 @@ fn a_piped_answer_counts_as_a_typed_one() {
 
 #[test]
 fn nothing_is_taken_where_nobody_answers() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (_sender, ended) = with_answer(here.path(), "", &[]);
     ended.expect_line(2, "--yes");
     tree::assert_untouched(&here.path().join("into"));
@@ -97,7 +97,7 @@ fn nothing_is_taken_where_nobody_answers() {
 
 #[test]
 fn a_sender_that_leaves_during_the_question_ends_it() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
@@ -109,7 +109,7 @@ fn a_sender_that_leaves_during_the_question_ends_it() {
 
 #[test]
 fn ctrl_c_at_the_prompt_gives_the_terminal_back() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (_sender, _, receiver, terminal) = at_the_prompt(here.path());
     receiver.signal(rustix::process::Signal::INT);
     receiver.end().expect(130);
@@ -119,7 +119,7 @@ fn ctrl_c_at_the_prompt_gives_the_terminal_back() {
 
 #[test]
 fn ctrl_c_instead_of_an_answer_takes_nothing() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");

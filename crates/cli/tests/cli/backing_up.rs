@@ -16,15 +16,15 @@ fn read(path: &Path) -> String {
 #[test]
 fn what_is_replaced_there_and_here_has_a_backup() {
     let far = Far::new();
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("source"), here.path().join("copy"));
-    for folder in [&source, &copy, &far.there("copy")] {
-        fs::create_dir(folder).expect("a folder");
+    for directory in [&source, &copy, &far.there("copy")] {
+        fs::create_dir(directory).expect("a directory");
     }
     fs::write(source.join("file"), "new").expect("a file");
-    for folder in [&copy, &far.there("copy")] {
-        fs::write(folder.join("file"), "replaced").expect("a file");
-        fs::write(folder.join("gone"), "deleted").expect("a file");
+    for directory in [&copy, &far.there("copy")] {
+        fs::write(directory.join("file"), "replaced").expect("a file");
+        fs::write(directory.join("gone"), "deleted").expect("a file");
     }
     let dry = far.run("sync", arguments!["-n", "-b", "--delete", source.join(""), "far:copy"]).expect(0);
     assert_eq!(dry.stdout.lines().filter(|line| line.starts_with("delete")).collect::<Vec<_>>(), ["delete gone"]);
@@ -47,7 +47,7 @@ fn what_is_replaced_there_and_here_has_a_backup() {
 
 #[test]
 fn backups_that_cannot_be_meant_are_refused_in_one_line() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (file, copy) = (tree::file(&here.path().join("file"), 1), tree::file(&here.path().join("copy"), 2));
     for (options, said) in [
         (&["--backup-dir", "/var/backups"][..], "name it by a path relative to that, without .."),

@@ -1,5 +1,5 @@
-//! Copies between two remote hosts, which are both the same folder of this machine. `cargo xtask test-ssh` has those that
-//! go from one host to the other without this one.
+//! Copies between two remote hosts, which are both the same directory of this machine. `cargo xtask test-ssh` has those
+//! that go from one host to the other without this one.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,7 +14,7 @@ use crate::tree;
 #[test]
 fn what_goes_through_here_is_whole_and_has_the_names_that_were_asked_for() {
     let far = Far::new();
-    let source = tree::folder(&far.there("tree"));
+    let source = tree::directory(&far.there("tree"));
     let file = tree::file(&far.there("a 'file' $(x)\n"), 300_000);
     far.run("cp", arguments!["-3", "a:a 'file' $(x)\n", "b: - copy"]).expect(0);
     tree::assert_same(&file, &far.there(" - copy"));
@@ -24,7 +24,7 @@ fn what_goes_through_here_is_whole_and_has_the_names_that_were_asked_for() {
     tree::assert_same(&source, &far.there("contents"));
     far.run("cp", arguments!["-3rp", "a:tree", "a:contents/one", "b:both"]).expect(0);
     tree::assert_same(&source, &far.there("both/tree"));
-    assert_eq!(fs::read_dir(far.there("both")).expect("a folder").count(), 2);
+    assert_eq!(fs::read_dir(far.there("both")).expect("a directory").count(), 2);
     let planned = far.run("cp", arguments!["-3rn", "a:tree", "b:not"]).expect(0);
     assert!(planned.stdout.lines().any(|line| line == "create not/in/some"), "{}", planned.stdout);
     assert!(!far.there("not").exists());
@@ -33,7 +33,7 @@ fn what_goes_through_here_is_whole_and_has_the_names_that_were_asked_for() {
 #[test]
 fn sync_between_two_hosts_deletes_and_skips_and_verify_sees_both() {
     let far = Far::new();
-    let source = tree::folder(&far.there("tree"));
+    let source = tree::directory(&far.there("tree"));
     for _ in 0..2 {
         far.run("sync", arguments!["-3", "--delete", "a:tree/", "b:copy"]).expect(0);
         tree::assert_same(&source, &far.there("copy"));
@@ -66,9 +66,9 @@ fn an_ssh_that_does_not_get_there_is_told_and_the_data_goes_through_here() {
 #[test]
 fn failures_of_both_ends_have_their_codes() {
     let far = Far::new();
-    let source = tree::folder(&far.there("tree"));
+    let source = tree::directory(&far.there("tree"));
     far.run("cp", arguments!["-3", "a:missing", "b:copy"]).expect_line(3, "on a: missing");
-    far.run("cp", arguments!["-3", "a:tree/one", "b:no/such/folder"])
+    far.run("cp", arguments!["-3", "a:tree/one", "b:no/such/directory"])
         .expect_line(1, "on b: no does not exist; make it first, as cp and sync do with --mkpath");
     fs::write(far.there("file"), "a file").expect("a file");
     far.run("cp", arguments!["-3r", "a:tree/", "b:file"]).expect_line(1, "on b: file");
@@ -188,14 +188,14 @@ sys.exit(process.wait())
 
 #[test]
 fn a_host_that_sends_something_else_is_refused_by_the_other() {
-    let scripts = tempdir().expect("a folder");
+    let scripts = tempdir().expect("a directory");
     let script = scripts.path().join("hostile.py");
     fs::write(&script, HOSTILE).expect("a script");
     // `src/a` and `src/b`, as a request has them.
     let hostile = format!(r#"exec python3 -B {} "$command" c3JjL2E c3JjL2I"#, script.display());
     let far = Far::with_login(&format!(r#"case "$*" in *" -- a "*) {hostile};; esac; exec sh -c "$command""#));
-    fs::create_dir(far.there("src")).expect("a folder");
-    fs::create_dir(far.there("into")).expect("a folder");
+    fs::create_dir(far.there("src")).expect("a directory");
+    fs::create_dir(far.there("into")).expect("a directory");
     tree::file(&far.there("src/b"), 10);
     far.run("cp", arguments!["-3", "a:src/a", "b:into"]).expect_line(1, "on a: the receiver said: the sender offers b");
     assert!(!far.there("into/b").exists());

@@ -29,7 +29,7 @@ fn the_program_is_copied_and_said_so() {
     fs::write(&path, "older").expect("a file");
     assert_eq!(far.run("bootstrap", ["-q", "far"]).expect(0).stderr, "");
     assert!(is_the_program(&path));
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 1);
+    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 1);
     let odd = "a b/$(id) 'x'";
     far.run("bootstrap", ["--to", odd, "far"]).expect(0);
     assert!(is_the_program(&far.there(odd)));
@@ -42,14 +42,14 @@ fn what_does_not_run_there_gets_no_name() {
     fs::write(&file, "not a program").expect("a file");
     let ended = far.run("bootstrap", ["--from", file.to_str().expect("text"), "far"]);
     ended.expect_line(1, "downpour was not copied to far: it does not run there");
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
-    far.run("bootstrap", ["--to", ".local/bin", "far"]).expect_line(1, ".local/bin is a folder: name a file in it");
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
-    far.run("bootstrap", ["--to", "new/", "far"]).expect_line(1, "new/ is a folder: name a file in it");
+    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
+    far.run("bootstrap", ["--to", ".local/bin", "far"]).expect_line(1, ".local/bin is a directory: name a file in it");
+    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
+    far.run("bootstrap", ["--to", "new/", "far"]).expect_line(1, "new/ is a directory: name a file in it");
     far.run("bootstrap", ["--to", "", "far"]).expect(2);
     far.run("bootstrap", ["--from", "/dev/zero", "far"]).expect_line(1, "/dev/zero: it is no file");
     far.run("bootstrap", ["--from", "/bin/true", "far"]).expect_line(1, "it is no downpour, or has not arrived whole");
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "downpour was not copied to far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
 }
@@ -83,9 +83,9 @@ fn a_greeting_need_not_end_its_line() {
     far.run("bootstrap", ["far"]).expect(0);
     assert!(is_the_program(&far.there(".local/bin/downpour")));
     let ended = far.run("bootstrap", ["--to", ".local/bin", "far"]);
-    ended.expect_line(1, ".local/bin is a folder: name a file in it");
+    ended.expect_line(1, ".local/bin is a directory: name a file in it");
     fs::write(far.there("file"), "bytes").expect("a file");
-    let here = tempfile::tempdir().expect("a folder");
+    let here = tempfile::tempdir().expect("a directory");
     far.run("cp", arguments!["far:file", here.path()]).expect(0);
     assert_eq!(fs::read(here.path().join("file")).expect("a copy"), b"bytes");
     assert_eq!(far.run("pipe", ["far", "cat file"]).expect(0).stdout, "bytes\n");
@@ -115,8 +115,8 @@ fn a_login_that_says_too_much_ends() {
 
 #[test]
 fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
-    let (far, here) = (Far::new(), tempfile::tempdir().expect("a folder"));
-    fs::create_dir(far.there("a b")).expect("a folder");
+    let (far, here) = (Far::new(), tempfile::tempdir().expect("a directory"));
+    fs::create_dir(far.there("a b")).expect("a directory");
     fs::write(far.there("a b/file"), "bytes").expect("a file");
     for (number, url) in ["scp://far/a%20b/file", "scp://me@far:2222/a%20b/file"].into_iter().enumerate() {
         let copy = here.path().join(number.to_string());

@@ -12,7 +12,7 @@ use crate::tree;
 
 /// Starts a transfer that takes a minute and waits until it is under way: 120 MB at 16 Mbit/s.
 fn under_way(more: &[&str]) -> (TempDir, PathBuf, Program, Program) {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
@@ -24,9 +24,9 @@ fn under_way(more: &[&str]) -> (TempDir, PathBuf, Program, Program) {
 #[test]
 fn ctrl_c_at_the_receiver_keeps_what_arrived() {
     let (_here, into, mut sender, receiver) = under_way(&[]);
-    assert_eq!(tree::names(&into).len(), 1, "a staging folder");
+    assert_eq!(tree::names(&into).len(), 1, "a staging directory");
     receiver.signal(Signal::INT);
-    let said = receiver.end().expect_line(130, "sent into the same folder again, go on from there").stderr;
+    let said = receiver.end().expect_line(130, "sent into the same directory again, go on from there").stderr;
     sender.wait_for_words("interrupted");
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
@@ -55,7 +55,7 @@ fn the_other_side_is_killed() {
 /// Nobody has agreed to a list of what comes, so that it may come as it is now.
 #[test]
 fn a_source_that_shrinks_comes_again_where_nobody_was_asked() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (large, small) = (here.path().join("large"), tree::file(&here.path().join("small"), 1000));
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     fs::File::create(&large).and_then(|file| file.set_len(30_000_000)).expect("a sparse file");
@@ -73,20 +73,20 @@ fn a_source_that_shrinks_comes_again_where_nobody_was_asked() {
 
 #[test]
 fn ctrl_c_while_nobody_comes() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let sender = sender(&[&source], &ticket, &[]);
     sender.signal(Signal::INT);
     sender.end().expect_line(130, "cancelled");
 }
 
-/// Returns a command that runs with `folder` on a file system of 1 MB in its own mount namespace; `None` if the system
-/// does not permit it.
-fn on_a_small_disk(folder: &Path, arguments: &[&std::ffi::OsStr]) -> Option<Command> {
+/// Returns a command that runs with `directory` on a file system of 1 MB in its own mount namespace; `None` if the
+/// system does not permit it.
+fn on_a_small_disk(directory: &Path, arguments: &[&std::ffi::OsStr]) -> Option<Command> {
     let mount = "mount -t tmpfs -o size=1m downpour \"$0\"";
     let unshare = |script: String| {
         let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]).arg(script).arg(folder);
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]).arg(script).arg(directory);
         command
     };
     let possible = unshare(mount.to_owned()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
@@ -101,10 +101,10 @@ fn on_a_small_disk(folder: &Path, arguments: &[&std::ffi::OsStr]) -> Option<Comm
 
 #[test]
 fn recv_disk_full_exit_code() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 8_000_000), here.path().join("ticket"), here.path().join("into"));
-    fs::create_dir(&into).expect("a folder");
+    fs::create_dir(&into).expect("a directory");
     let arguments = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into];
     let command = on_a_small_disk(&into, &arguments).expect("this test needs user and mount namespaces");
     let mut sender = sender(&[&source], &ticket, &[]);
@@ -118,12 +118,12 @@ fn recv_disk_full_exit_code() {
 }
 
 #[test]
-fn a_folder_that_cannot_be() {
-    let here = tempdir().expect("a folder");
+fn a_directory_that_cannot_be() {
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let _sender = sender(&[&source], &ticket, &[]);
     let ended = receiver(&ticket, &source.join("below a file"), &[]).end();
     assert!(matches!(ended.status.code(), Some(1 | 7)), "{} {}", ended.status, ended.stderr);
-    let ended = downpour(arguments!["send", source, "--ticket-file", "/no/such/folder/ticket"]).end();
-    ended.expect_line(2, "/no/such/folder/ticket");
+    let ended = downpour(arguments!["send", source, "--ticket-file", "/no/such/directory/ticket"]).end();
+    ended.expect_line(2, "/no/such/directory/ticket");
 }

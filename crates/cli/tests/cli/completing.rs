@@ -11,16 +11,16 @@ use tempfile::{TempDir, tempdir};
 use crate::man_pages::COMMANDS;
 use crate::program::downpour;
 
-/// A user with hosts, and an ssh that runs commands in another folder.
+/// A user with hosts, and an ssh that runs commands in another directory.
 struct User {
     home: TempDir,
 }
 
 impl User {
     fn new() -> Self {
-        let user = Self { home: tempdir().expect("a folder") };
-        for folder in [".ssh/config.d", "bin", "far/data", "far/a b", "far/.hidden"] {
-            fs::create_dir_all(user.path(folder)).expect("a folder");
+        let user = Self { home: tempdir().expect("a directory") };
+        for directory in [".ssh/config.d", "bin", "far/data", "far/a b", "far/.hidden"] {
+            fs::create_dir_all(user.path(directory)).expect("a directory");
         }
         fs::write(user.path("far/data/one.tar"), "").expect("a file");
         fs::write(user.path("far/data/two"), "").expect("a file");
@@ -29,7 +29,7 @@ impl User {
             fs::write(user.path(odd), "").expect("a file");
         }
         // In the directory where the shells run.
-        fs::create_dir_all(user.path("bin")).expect("a folder");
+        fs::create_dir_all(user.path("bin")).expect("a directory");
         fs::write(user.path("bin/data.here"), "").expect("a file");
         fs::write(user.path(".ssh/config"), "Host farther *.wild\nInclude config.d/*\n").expect("a file");
         fs::write(user.path(".ssh/config.d/more"), "Host faraway\n").expect("a file");
@@ -77,7 +77,7 @@ impl User {
 /// Whether a shell can be run; says so where it cannot.
 fn has(shell: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .any(|folder| Path::new(&folder).join(shell).is_file());
+        .any(|directory| Path::new(&directory).join(shell).is_file());
     if !found {
         eprintln!("NOT RUN: there is no {shell} here");
     }
@@ -118,7 +118,7 @@ fn the_configuration_tells_how_ssh_is_called() {
     let ssh = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", user.path("calls").display());
     fs::write(user.path("bin/other-ssh"), ssh).expect("a script");
     fs::set_permissions(user.path("bin/other-ssh"), Permissions::from_mode(0o700)).expect("a mode");
-    fs::create_dir_all(user.path(".config/downpour")).expect("a folder");
+    fs::create_dir_all(user.path(".config/downpour")).expect("a directory");
     let config = "ssh = \"other-ssh -o X=y\"\nssh-port = 2222\nidentity = \"/key\"\njump = \"gate\"\n";
     fs::write(user.path(".config/downpour/config.toml"), config).expect("a file");
     assert!(user.completes("cp", "farther:da").is_empty());
@@ -241,7 +241,7 @@ fn help_by_one_letter_is_one_screen_and_names_the_other() {
     let all = downpour(["-h"]).end().expect(0).stdout;
     assert!(all.lines().count() <= 24 && all.contains("`downpour --help`"), "{all}");
     // Among other letters it is rsync's.
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     fs::write(here.path().join("file"), "bytes").expect("a file");
     let mut command = crate::program::command(["sync", "-avh"]);
     command.arg(here.path().join("file")).arg(here.path().join("copy"));

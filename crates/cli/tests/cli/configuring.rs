@@ -12,11 +12,11 @@ use crate::tree;
 
 #[test]
 fn the_file_is_found_read_and_named() {
-    let here = tempdir().expect("a folder");
-    let folder = here.path().join("downpour");
-    fs::create_dir(&folder).expect("a folder");
-    fs::write(folder.join("config.toml"), "# mine\nlimt = '1M'\n").expect("a file");
-    close(&folder, &folder.join("config.toml"));
+    let here = tempdir().expect("a directory");
+    let directory = here.path().join("downpour");
+    fs::create_dir(&directory).expect("a directory");
+    fs::write(directory.join("config.toml"), "# mine\nlimt = '1M'\n").expect("a file");
+    close(&directory, &directory.join("config.toml"));
     let with_file = |arguments: &[&str]| {
         let mut command = command(arguments);
         command.env_remove("DOWNPOUR_CONFIG").env("XDG_CONFIG_HOME", here.path());
@@ -32,25 +32,25 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Closes a configuration to others, whatever the umask of the tests.
-fn close(folder: &Path, file: &Path) {
-    set_mode(folder, 0o755);
+fn close(directory: &Path, file: &Path) {
+    set_mode(directory, 0o755);
     set_mode(file, 0o644);
 }
 
 /// Whoever can change the file can have a program run: by `ssh`, for example.
 #[test]
 fn a_file_that_others_can_change_runs_nothing() {
-    let here = tempdir().expect("a folder");
-    let folder = here.path().join("home/.config/downpour");
-    fs::create_dir_all(&folder).expect("folders");
-    let (file, ran) = (folder.join("config.toml"), here.path().join("ran"));
+    let here = tempdir().expect("a directory");
+    let directory = here.path().join("home/.config/downpour");
+    fs::create_dir_all(&directory).expect("directories");
+    let (file, ran) = (directory.join("config.toml"), here.path().join("ran"));
     let evil = here.path().join("evil");
     fs::write(&evil, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\ntouch '{}'\n", ran.display()))
         .expect("a script");
     set_mode(&evil, 0o755);
     fs::write(&file, format!("ssh = '{}'\n", evil.display())).expect("a file");
     let home = here.path().join("home");
-    let steps = [home.clone(), home.join(".config"), folder.clone(), file.clone()];
+    let steps = [home.clone(), home.join(".config"), directory.clone(), file.clone()];
     let run = |named: Option<&str>| {
         let mut command = command(arguments!["cp", "far:x", here.path().join("to")]);
         command.env("HOME", &home).env_remove("XDG_CONFIG_HOME").env_remove("DOWNPOUR_CONFIG");
@@ -63,7 +63,7 @@ fn a_file_that_others_can_change_runs_nothing() {
     };
     for named in [None, Some("DOWNPOUR_CONFIG"), Some("--config")] {
         for step in &steps {
-            close(&folder, &file);
+            close(&directory, &file);
             set_mode(&home.join(".config"), 0o755);
             set_mode(&home, 0o755);
             for open in [0o020, 0o002] {
@@ -109,16 +109,16 @@ fn the_environment_counts() {
 /// A pattern typed for one run must not lift the protection from `--delete` that the configuration gives.
 #[test]
 fn what_the_file_excludes_stays_excluded_whatever_is_typed() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     fs::write(here.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
     close(here.path(), &here.path().join("config"));
     let (source, target) = (here.path().join("source"), here.path().join("target"));
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("new"), 10);
     let sync = |more: &[&str]| {
-        for folder in [".snapshots", "old"] {
-            fs::create_dir_all(target.join(folder)).expect("folders");
-            tree::file(&target.join(folder).join("kept"), 10);
+        for directory in [".snapshots", "old"] {
+            fs::create_dir_all(target.join(directory)).expect("directories");
+            tree::file(&target.join(directory).join("kept"), 10);
         }
         tree::file(&target.join("scratch.tmp"), 10);
         let mut command = command(arguments!["sync", "--delete", source.join(""), target]);

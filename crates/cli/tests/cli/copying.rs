@@ -13,27 +13,27 @@ use crate::program::{Program, arguments, command, downpour, json};
 use crate::tree;
 
 #[test]
-fn a_file_under_a_name_and_into_a_folder() {
-    let here = tempdir().expect("a folder");
+fn a_file_under_a_name_and_into_a_directory() {
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 300_000);
-    let (name, folder) = (here.path().join("copy"), here.path().join("folder"));
-    fs::create_dir(&folder).expect("a folder");
+    let (name, directory) = (here.path().join("copy"), here.path().join("directory"));
+    fs::create_dir(&directory).expect("a directory");
     let ended = downpour(arguments!["cp", source, name]).end().expect(0);
     assert!(ended.stderr.lines().last().is_some_and(|line| line.starts_with("1 file, 300")), "{}", ended.stderr);
-    downpour(arguments!["cp", source, folder]).end().expect(0);
+    downpour(arguments!["cp", source, directory]).end().expect(0);
     tree::assert_same(&source, &name);
-    tree::assert_same(&source, &folder.join("file"));
+    tree::assert_same(&source, &directory.join("file"));
     assert_eq!(tree::names(here.path()).len(), 3, "nothing else");
 }
 
 #[test]
-fn a_folder_with_and_without_its_name() {
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
+fn a_directory_with_and_without_its_name() {
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
     let mut contents = source.clone().into_os_string();
     contents.push("/");
     let (with, without) = (here.path().join("with"), here.path().join("without"));
-    fs::create_dir(&with).expect("a folder");
+    fs::create_dir(&with).expect("a directory");
     downpour(arguments!["cp", "-rp", source, with]).end().expect(0);
     downpour(arguments!["cp", "-rp", contents, without]).end().expect(0);
     tree::assert_same(&source, &with.join("photos"));
@@ -43,10 +43,10 @@ fn a_folder_with_and_without_its_name() {
 
 #[test]
 fn only_what_is_selected() {
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
     let into = here.path().join("into");
-    fs::create_dir(&into).expect("a folder");
+    fs::create_dir(&into).expect("a directory");
     // Options may appear between the paths.
     let arguments = arguments!["cp", "--include", "in/deep/", "-r", source, "--exclude", "in/*", "--links=skip", into];
     downpour(arguments).end().expect(0);
@@ -68,35 +68,35 @@ fn only_what_is_selected() {
 }
 
 #[test]
-fn a_listed_name_behind_a_link_arrives_in_a_folder_and_a_limited_login_follows_none() {
+fn a_listed_name_behind_a_link_arrives_in_a_directory_and_a_limited_login_follows_none() {
     let far = Far::new();
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (list, into) = (here.path().join("list"), here.path().join("into"));
-    fs::create_dir_all(far.there("elsewhere/in")).expect("folders");
+    fs::create_dir_all(far.there("elsewhere/in")).expect("directories");
     let deep = tree::file(&far.there("elsewhere/in/deep"), 3_000_000);
-    fs::create_dir(far.there("src")).expect("a folder");
+    fs::create_dir(far.there("src")).expect("a directory");
     symlink("../elsewhere", far.there("src/link")).expect("a link");
     fs::write(&list, "link/in/deep\n").expect("a list");
-    fs::create_dir(&into).expect("a folder");
+    fs::create_dir(&into).expect("a directory");
     for source in [far.there("src/").into_os_string(), "far:src/".into()] {
         far.run("sync", arguments!["--files-from", list, source, into]).expect(0);
-        assert!(fs::symlink_metadata(into.join("link")).expect("a folder").is_dir());
+        assert!(fs::symlink_metadata(into.join("link")).expect("a directory").is_dir());
         tree::assert_same(&deep, &into.join("link/in/deep"));
-        fs::remove_dir_all(into.join("link")).expect("a folder");
+        fs::remove_dir_all(into.join("link")).expect("a directory");
     }
     // A link at the target is never written through.
-    fs::create_dir(here.path().join("outside")).expect("a folder");
+    fs::create_dir(here.path().join("outside")).expect("a directory");
     symlink("../outside", into.join("link")).expect("a link");
     far.run("sync", arguments!["--files-from", list, "far:src/", into]).expect(0);
     assert!(tree::names(&here.path().join("outside")).is_empty());
     tree::assert_same(&deep, &into.join("link/in/deep"));
-    fs::remove_dir_all(into.join("link")).expect("a folder");
+    fs::remove_dir_all(into.join("link")).expect("a directory");
 
     let program = env!("CARGO_BIN_EXE_downpour");
     let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/src""#));
-    fs::create_dir_all(limited.there("elsewhere/in")).expect("folders");
+    fs::create_dir_all(limited.there("elsewhere/in")).expect("directories");
     tree::file(&limited.there("elsewhere/in/deep"), 10);
-    fs::create_dir(limited.there("src")).expect("a folder");
+    fs::create_dir(limited.there("src")).expect("a directory");
     symlink("../elsewhere", limited.there("src/link")).expect("a link");
     let told = limited.run("sync", arguments!["--files-from", list, "far:", into]).expect(23).stderr;
     assert!(told.contains("link/in/deep") && !into.join("link").exists(), "{told}");
@@ -105,7 +105,7 @@ fn a_listed_name_behind_a_link_arrives_in_a_folder_and_a_limited_login_follows_n
 /// What programs communicate through is neither replaced nor taken for a name.
 #[test]
 fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
-    let here = tempfile::tempdir().expect("a folder");
+    let here = tempfile::tempdir().expect("a directory");
     let path = |name: &str| here.path().join(name);
     fs::write(path("file"), "bytes").expect("a file");
     rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
@@ -140,7 +140,7 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
 
 #[test]
 fn checksums_are_those_of_b3sum() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, list) = (here.path().join("file"), here.path().join("list"));
     fs::write(&source, "").expect("a file");
     downpour(arguments!["cp", "--checksums", list, source, here.path().join("copy")]).end().expect(0);
@@ -157,11 +157,11 @@ fn checksums_are_those_of_b3sum() {
 
 #[test]
 fn verbose_names_what_is_done() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, target) = (here.path().join("a"), here.path().join("b"));
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("new"), 10);
-    fs::create_dir_all(target.join("a")).expect("folders");
+    fs::create_dir_all(target.join("a")).expect("directories");
     tree::file(&target.join("a/old"), 10);
     let ended = downpour(arguments!["sync", "-v", "--delete", source, target]).end().expect(0);
     for line in ["a/new (10 B)", "deleted a/old"] {
@@ -172,12 +172,12 @@ fn verbose_names_what_is_done() {
 
 #[test]
 fn verify_tells_a_b_that_is_not_there() {
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
     let ended = downpour(arguments!["verify", source, here.path().join("phtoos")]).end();
     assert_eq!(ended.expect_line(3, "phtoos does not exist").stdout, "");
     let other = here.path().join("other");
-    fs::create_dir(&other).expect("a folder");
+    fs::create_dir(&other).expect("a directory");
     let ended = downpour(arguments!["verify", source, other]).end().expect(1);
     let last = ended.stderr.lines().last().unwrap_or_default();
     assert_eq!(last, "8 differences. B has nothing of A: is its path right?");
@@ -185,7 +185,7 @@ fn verify_tells_a_b_that_is_not_there() {
 
 #[test]
 fn a_limit_below_the_told_rate_is_told() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, here.path().join("b")]).end();
     let line = "Sending at 1 Gbit/s = 125 MB/s, whole IP packets, but never above the limit, which is less: 8 Mbit/s = 1 MB/s.";
@@ -194,8 +194,8 @@ fn a_limit_below_the_told_rate_is_told() {
 
 #[test]
 fn json_tells_of_a_copy() {
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
     let ended = downpour(arguments!["cp", "-r", "--json", source, here.path().join("copy")]).end().expect(0);
     assert_eq!(ended.stderr, "");
     let story = json(&ended.stdout);
@@ -209,7 +209,7 @@ fn json_tells_of_a_copy() {
 
 #[test]
 fn json_tells_each_figure_once() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 600_000);
     // 0.3 s: the figures after 0.2 s are the last.
     let ended =
@@ -222,7 +222,7 @@ fn json_tells_each_figure_once() {
 
 #[test]
 fn cp_paths_invalid_exit_code() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 10);
     for (arguments, code, words) in [
         (arguments!["cp", "a:x", "b:x", "c:y"].to_vec(), 2, "one machine"),
@@ -237,21 +237,21 @@ fn cp_paths_invalid_exit_code() {
 
 #[test]
 fn wildcards_stand_for_what_a_shell_makes_of_them() {
-    let (here, far) = (tempdir().expect("a folder"), Far::new());
-    for (folder, names) in [("s1", &["a"][..]), ("s2", &["b"]), ("w", &[".x", ".y", "z"])] {
-        fs::create_dir(far.there(folder)).expect("a folder");
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
+    for (directory, names) in [("s1", &["a"][..]), ("s2", &["b"]), ("w", &[".x", ".y", "z"])] {
+        fs::create_dir(far.there(directory)).expect("a directory");
         for name in names {
-            tree::file(&far.there(folder).join(name), 10);
+            tree::file(&far.there(directory).join(name), 10);
         }
     }
     let into = here.path().join("into");
     let taken = |options: &[&str], path: &str| {
-        fs::create_dir(&into).expect("a folder");
+        fs::create_dir(&into).expect("a directory");
         let options = options.iter().map(std::ffi::OsString::from);
         let all = options.chain([format!("far:{path}").into(), into.clone().into_os_string()]);
         let ended = far.run("cp", all.collect::<Vec<_>>());
         let names = tree::names(&into);
-        fs::remove_dir_all(&into).expect("a folder");
+        fs::remove_dir_all(&into).expect("a directory");
         (ended, names)
     };
     for contents in ["s*/", "s*/.", "s?/./"] {
@@ -261,7 +261,7 @@ fn wildcards_stand_for_what_a_shell_makes_of_them() {
     }
     for parent in ["*/..", "s1*/.."] {
         let (ended, names) = taken(&["-r"], parent);
-        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match; name that folder itself"));
+        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match; name that directory itself"));
         assert!(names.is_empty(), "{names:?}");
     }
     for options in [&[][..], &["-r"]] {

@@ -13,7 +13,7 @@ use crate::tree;
 
 /// Creates `photos` and copies it to `copy` with `cp -rp`.
 fn copied(here: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
-    let (source, copy) = (tree::folder(&here.join("photos")), here.join("copy"));
+    let (source, copy) = (tree::directory(&here.join("photos")), here.join("copy"));
     let mut contents = source.clone().into_os_string();
     contents.push("/");
     downpour(arguments!["sync", contents, copy]).end().expect(0);
@@ -28,7 +28,7 @@ fn summary(ended: &Ended) -> serde_json::Value {
 
 #[test]
 fn an_unchanged_tree_takes_no_data() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     let again = downpour(arguments!["sync", "--json", source, copy]).end().expect(0);
     assert_eq!(summary(&again)["bytes_present"], 3_100_002, "{}", again.stdout);
@@ -47,7 +47,7 @@ fn an_unchanged_tree_takes_no_data() {
 #[test]
 fn of_a_changed_file_only_the_differences_cross() {
     const SIZE: usize = 3 << 20;
-    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
     let (ours, theirs) = (here.path().join("image"), far.there("image"));
     let version = |seed: u64| {
         let mut bytes = vec![0; SIZE];
@@ -81,9 +81,9 @@ fn of_a_changed_file_only_the_differences_cross() {
 }
 
 #[test]
-fn a_folder_that_is_synchronised_keeps_its_name_the_first_time_too() {
-    let here = tempdir().expect("a folder");
-    let (source, target) = (tree::folder(&here.path().join("photos")), here.path().join("backup"));
+fn a_directory_that_is_synchronised_keeps_its_name_the_first_time_too() {
+    let here = tempdir().expect("a directory");
+    let (source, target) = (tree::directory(&here.path().join("photos")), here.path().join("backup"));
     for _ in 0..2 {
         downpour(arguments!["sync", source, target]).end().expect(0);
         tree::assert_same(&source, &target.join("photos"));
@@ -93,7 +93,7 @@ fn a_folder_that_is_synchronised_keeps_its_name_the_first_time_too() {
 
 #[test]
 fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     tree::file(&copy.join("mine"), 10);
     fs::write(here.path().join("list"), "one\n").expect("a list");
@@ -107,12 +107,12 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
 
 #[test]
 fn a_dry_run_says_what_it_would_do_and_does_nothing() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     tree::file(&source.join("new"), 10);
     tree::file(&source.join("in/some"), 99_999);
     tree::file(&copy.join("old"), 10);
-    fs::File::open(&copy).and_then(|folder| folder.set_modified(SystemTime::UNIX_EPOCH)).expect("a time");
+    fs::File::open(&copy).and_then(|directory| directory.set_modified(SystemTime::UNIX_EPOCH)).expect("a time");
     let before = tree::names(&copy);
     let dry = downpour(arguments!["sync", "-n", "--delete", source, copy]).end().expect(0);
     let mut lines: Vec<&str> = dry.stdout.lines().collect();
@@ -125,7 +125,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
 
 #[test]
 fn what_exists_is_replaced_kept_or_refused() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
     for (existing, code, replaced) in [("refuse", 1, false), ("skip", 0, false), ("replace", 0, true)] {
         fs::write(&target, "mine").expect("a file");
@@ -144,7 +144,7 @@ fn what_exists_is_replaced_kept_or_refused() {
 
 #[test]
 fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
     let set = |path: &Path, seconds| {
         let time = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
@@ -160,7 +160,7 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
     let list = here.path().join("list");
     fs::write(&list, "*.tmp\n").expect("a file");
     let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
-    fs::create_dir(&tree).expect("a folder");
+    fs::create_dir(&tree).expect("a directory");
     tree::file(&tree.join("a"), 10);
     tree::file(&tree.join("b.tmp"), 10);
     downpour(arguments!["cp", "-a", "--exclude-from", list, tree, copy]).end().expect(0);
@@ -170,9 +170,9 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
 
 #[test]
 fn hard_links_of_files_that_are_kept_are_kept_too() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
-    fs::create_dir(&tree).expect("a folder");
+    fs::create_dir(&tree).expect("a directory");
     let write = |path: &Path, text: &str, seconds| {
         fs::write(path, text).expect("a file");
         let time = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
@@ -217,10 +217,10 @@ fn hard_links_of_files_that_are_kept_are_kept_too() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_the_target_has_below_another_file_system_is_not_deleted() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
-    fs::create_dir_all(copy.join("elsewhere/saved")).expect("a folder");
-    fs::create_dir(&tree).expect("a folder");
+    fs::create_dir_all(copy.join("elsewhere/saved")).expect("a directory");
+    fs::create_dir(&tree).expect("a directory");
     symlink("/proc/sys/fs", tree.join("elsewhere")).expect("a link");
     tree::file(&tree.join("a"), 10);
     tree::file(&copy.join("extra"), 10);
@@ -232,7 +232,7 @@ fn what_the_target_has_below_another_file_system_is_not_deleted() {
 
 #[test]
 fn verify_names_every_difference() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     let same = downpour(arguments!["verify", source, copy]).end().expect(0);
     assert!(same.stderr.contains("No difference in 4 files"), "{}", same.stderr);
@@ -258,10 +258,10 @@ fn verify_names_every_difference() {
 
 #[test]
 fn verify_says_what_it_could_not_compare_and_names_the_rest() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
-    for folder in [&source, &copy] {
-        fs::remove_file(folder.join("link")).expect("no link");
+    for directory in [&source, &copy] {
+        fs::remove_file(directory.join("link")).expect("no link");
     }
     symlink("nowhere", source.join("dangling")).expect("a link");
     tree::file(&copy.join("dangling"), 1);

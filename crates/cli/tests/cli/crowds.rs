@@ -52,8 +52,8 @@ fn crowd(ticket: &Path) {
 
 #[test]
 fn a_crowd_that_never_goes_on_keeps_nobody_out_of_a_tunnel() {
-    let (folder, server) = (tempdir().expect("a folder"), echo_server());
-    let ticket = folder.path().join("ticket");
+    let (directory, server) = (tempdir().expect("a directory"), echo_server());
+    let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
     crowd(&ticket);
     let (_tunnel, port) = connect(&ticket, &format!("0:localhost:{server}"));
@@ -64,7 +64,7 @@ fn a_crowd_that_never_goes_on_keeps_nobody_out_of_a_tunnel() {
 
 #[test]
 fn a_crowd_that_never_goes_on_keeps_nobody_from_sending() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
     crowd(&ticket);
@@ -84,7 +84,7 @@ fn a_crowd_that_never_goes_on_keeps_nobody_from_sending() {
 
 #[test]
 fn a_crowd_that_never_goes_on_keeps_nobody_from_receiving() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     let source = tree::file(&here.path().join("file"), 5_000);
     let sender = sender(&[&source], &ticket, &[]);

@@ -36,24 +36,24 @@ fn numbers_for_programs() {
 
 #[test]
 fn a_directory_is_sent_whole_or_not_at_all() {
-    let here = tempdir().expect("a folder");
-    let folder = tree::folder(&here.path().join("photos"));
-    symlink("nowhere", folder.join("dangling")).expect("a link");
+    let here = tempdir().expect("a directory");
+    let directory = tree::directory(&here.path().join("photos"));
+    symlink("nowhere", directory.join("dangling")).expect("a link");
     let demo = |path: &OsStr| {
         let arguments = arguments!["demo", "--no-compare", "--link", "rate=200M,delay=1ms", path];
-        command(arguments).current_dir(&folder).output().expect("it ran")
+        command(arguments).current_dir(&directory).output().expect("it ran")
     };
-    for path in [".".as_ref(), "./".as_ref(), folder.as_os_str()] {
+    for path in [".".as_ref(), "./".as_ref(), directory.as_os_str()] {
         let output = demo(path);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let _socket = UnixListener::bind(folder.join("socket")).expect("a socket");
+    let _socket = UnixListener::bind(directory.join("socket")).expect("a socket");
     let output = demo(".".as_ref());
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links"));
     // There is nothing to time.
-    fs::create_dir(here.path().join("none")).expect("a folder");
+    fs::create_dir(here.path().join("none")).expect("a directory");
     fs::write(here.path().join("none/empty"), "").expect("a file");
     for path in ["none", "none/empty"] {
         let output = demo(here.path().join(path).as_os_str());
@@ -64,8 +64,8 @@ fn a_directory_is_sent_whole_or_not_at_all() {
 
 #[test]
 fn a_table_for_people() {
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
     let place = Place::new(None);
     let ended = demo(&place, arguments!["demo", source, "--link", "rate=200M,delay=2ms,loss=2%,queue=100KB"]).expect(0);
     for words in [

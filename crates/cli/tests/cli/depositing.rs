@@ -1,5 +1,5 @@
-//! The command of the systemd unit, as systemd would start it: its settings, its mask, its folders, and a user for each
-//! depositor.
+//! The command of the systemd unit, as systemd would start it: its settings, its mask, its directories, and a user for
+//! each depositor.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -31,7 +31,7 @@ fn setting(name: &str) -> &'static str {
 
 /// A machine with the unit.
 struct Machine {
-    folder: TempDir,
+    directory: TempDir,
     program: PathBuf,
     /// What `systemctl edit` has set.
     settings: &'static str,
@@ -39,40 +39,40 @@ struct Machine {
 
 impl Machine {
     fn new(settings: &'static str) -> Self {
-        let folder = tempdir().expect("a folder");
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
-        let program = folder.path().join("downpour");
-        // Not every user can enter the folder that it was built in.
+        let directory = tempdir().expect("a directory");
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("a mode");
+        let program = directory.path().join("downpour");
+        // Not every user can enter the directory that it was built in.
         copy_program(&program);
-        Self { folder, program, settings }
+        Self { directory, program, settings }
     }
 
     /// `/run` or `/var/lib`.
     fn place(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// The folder of a depositor, which systemd makes.
-    fn folder_of(&self, place: &str, setting_name: &str, depositor: &str) -> PathBuf {
+    /// The directory of a depositor, which systemd makes.
+    fn directory_of(&self, place: &str, setting_name: &str, depositor: &str) -> PathBuf {
         let mode = u32::from_str_radix(setting(&format!("{setting_name}Mode")), 8).expect("a mode");
-        let folder = self.place(place).join(setting(setting_name).replace("%i", depositor));
-        if !folder.exists() {
-            fs::create_dir_all(&folder).expect("a folder");
-            fs::set_permissions(&folder, Permissions::from_mode(mode)).expect("a mode");
+        let directory = self.place(place).join(setting(setting_name).replace("%i", depositor));
+        if !directory.exists() {
+            fs::create_dir_all(&directory).expect("a directory");
+            fs::set_permissions(&directory, Permissions::from_mode(mode)).expect("a mode");
             if geteuid().is_root() {
                 let user = Some(user_of(depositor));
-                chown(&folder, user, user).expect("an owner");
+                chown(&directory, user, user).expect("an owner");
             }
         }
-        folder
+        directory
     }
 
     fn state_of(&self, depositor: &str) -> PathBuf {
-        self.folder_of("lib", "StateDirectory", depositor)
+        self.directory_of("lib", "StateDirectory", depositor)
     }
 
     fn ticket_of(&self, depositor: &str) -> PathBuf {
-        self.folder_of("run", "RuntimeDirectory", depositor).join("ticket")
+        self.directory_of("run", "RuntimeDirectory", depositor).join("ticket")
     }
 
     /// Starts the unit for a depositor and waits for the ticket.
@@ -119,9 +119,9 @@ fn user_of(depositor: &str) -> u32 {
 }
 
 #[test]
-fn each_depositor_has_a_folder_and_replaces_nothing() {
-    let (machine, here) = (Machine::new(""), tempdir().expect("a folder"));
-    let source = tree::folder(&here.path().join("photos"));
+fn each_depositor_has_a_directory_and_replaces_nothing() {
+    let (machine, here) = (Machine::new(""), tempdir().expect("a directory"));
+    let source = tree::directory(&here.path().join("photos"));
     let mut listeners: Vec<Program> = ["alice", "bob"].map(|depositor| machine.start(depositor)).into();
     for depositor in ["alice", "bob"] {
         machine.deposit(depositor, &source).expect(0);
@@ -149,10 +149,10 @@ fn each_depositor_has_a_folder_and_replaces_nothing() {
 
 #[test]
 fn nobody_deposits_more_than_the_quota() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (small, large) = (tree::file(&here.path().join("small"), 900), tree::file(&here.path().join("large"), 1_001));
     let many = here.path().join("many");
-    fs::create_dir(&many).expect("a folder");
+    fs::create_dir(&many).expect("a directory");
     for name in ["1", "2", "3"] {
         tree::file(&many.join(name), 1);
     }

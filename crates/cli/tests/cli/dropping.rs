@@ -1,5 +1,5 @@
-//! Drop boxes: directories that may be written and searched, and not read. Root may read everything, so the program runs
-//! as another user where the test is run by root.
+//! Drop boxes: directories that may be written and searched, and not read. Root may read everything, so the program
+//! runs as another user where the test is run by root.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -30,9 +30,9 @@ fn give(path: &Path) {
     }
 }
 
-/// A folder that any user may enter, with a copy of the program.
+/// A directory that any user may enter, with a copy of the program.
 fn home() -> (TempDir, PathBuf) {
-    let home = tempdir().expect("a folder");
+    let home = tempdir().expect("a directory");
     mode(home.path(), 0o755);
     let program = home.path().join("downpour");
     copy_program(&program);
@@ -57,12 +57,12 @@ fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
     let (home, _program) = home();
     let at = |name: &str| home.path().join(name);
     fs::create_dir_all(at("box")).expect("a box");
-    let (file, folder) = (tree::file(&at("file"), 300_000), tree::folder(&at("photos")));
-    [&file, &folder, &at("box")].iter().for_each(|path| give(path));
-    // The folder belongs to root, or to whoever runs the test.
+    let (file, directory) = (tree::file(&at("file"), 300_000), tree::directory(&at("photos")));
+    [&file, &directory, &at("box")].iter().for_each(|path| give(path));
+    // The directory belongs to root, or to whoever runs the test.
     mode(&at("box"), 0o333);
     run(home.path(), &arguments!["cp", file, at("box/")]).expect(0);
-    run(home.path(), &arguments!["cp", "-r", folder, at("box")]).expect(0);
+    run(home.path(), &arguments!["cp", "-r", directory, at("box")]).expect(0);
     run(home.path(), &arguments!["cp", file, at("box/renamed")]).expect(0);
     run(home.path(), &arguments!["verify", file, at("box/file")]).expect(0);
     run(home.path(), &arguments!["verify", file, at("box/")]).expect(0);
@@ -74,8 +74,8 @@ fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
     run(home.path(), &arguments!["cp", "--files-from", listed, at("box/"), at("into/")]).expect(0);
     tree::assert_same(&file, &at("into/file"));
     mode(&at("box"), 0o755);
-    assert_eq!(fs::read_dir(at("box")).expect("names").count(), 2, "the file and the folder");
-    tree::assert_same(&folder, &at("box/photos"));
+    assert_eq!(fs::read_dir(at("box")).expect("names").count(), 2, "the file and the directory");
+    tree::assert_same(&directory, &at("box/photos"));
 }
 
 /// HOME stays that of another user after some changes of user. What the user's own file excludes is never missed.
@@ -118,7 +118,7 @@ fn a_limited_login_uses_a_drop_box() {
     };
     let only = format!("exec {user}{} remote --only \"$FAR_HOME/limit\"", program.display());
     let far = Far::with_login(&only);
-    mode(far.home().parent().expect("a folder"), 0o755);
+    mode(far.home().parent().expect("a directory"), 0o755);
     let drop_box = far.there("limit/box");
     fs::create_dir_all(&drop_box).expect("a box");
     give(&far.there("limit"));

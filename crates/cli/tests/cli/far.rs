@@ -23,7 +23,7 @@ export HOME="$FAR_HOME"
 
 /// The remote machine `far`.
 pub(crate) struct Far {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Far {
@@ -35,9 +35,9 @@ impl Far {
     /// Creates a machine whose logins run this line of shell; `$command` is the requested command.
     pub(crate) fn with_login(line: &str) -> Self {
         with_default_signals();
-        let far = Self { folder: tempfile::tempdir().expect("a folder") };
+        let far = Self { directory: tempfile::tempdir().expect("a directory") };
         fs::create_dir(far.home()).expect("a home");
-        fs::create_dir(far.runtime()).expect("a folder");
+        fs::create_dir(far.runtime()).expect("a directory");
         symlink(env!("CARGO_BIN_EXE_downpour"), far.program()).expect("a link");
         fs::write(far.ssh(), format!("{SSH}{line}\n")).expect("a script");
         fs::set_permissions(far.ssh(), Permissions::from_mode(0o700)).expect("a mode");
@@ -45,22 +45,22 @@ impl Far {
     }
 
     fn ssh(&self) -> PathBuf {
-        self.folder.path().join("ssh")
+        self.directory.path().join("ssh")
     }
 
     /// The program there: a link of its own, since the command line of every process can be read.
     fn program(&self) -> PathBuf {
-        self.folder.path().join("downpour")
+        self.directory.path().join("downpour")
     }
 
-    /// Returns the folder for the sockets of this side's tunnels.
+    /// Returns the directory for the sockets of this side's tunnels.
     pub(crate) fn runtime(&self) -> PathBuf {
-        self.folder.path().join("run")
+        self.directory.path().join("run")
     }
 
-    /// Returns the folder in which commands start.
+    /// Returns the directory in which commands start.
     pub(crate) fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+        self.directory.path().join("home")
     }
 
     /// Returns a path on the remote machine.
@@ -80,14 +80,14 @@ impl Far {
     /// stands for all. The environment of downpour itself is closed to an ordinary user, since no memory of it may be
     /// dumped; its command line names a file of this machine.
     pub(crate) fn processes(&self, word: &str) -> Vec<Pid> {
-        let folder = self.folder.path().as_os_str().as_bytes();
+        let directory = self.directory.path().as_os_str().as_bytes();
         let home = [b"FAR_HOME=", self.home().as_os_str().as_bytes()].concat();
         // A process may end while it is looked at.
         let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
         let runs = |entry: fs::DirEntry| {
             let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
             let arguments = parts(entry.path().join("cmdline"));
-            let is_named = arguments.windows(folder.len()).any(|part| part == folder);
+            let is_named = arguments.windows(directory.len()).any(|part| part == directory);
             let environment = parts(entry.path().join("environ"));
             let is_told = environment.split(|byte| *byte == 0).any(|variable| variable == home);
             (is_named || is_told).then_some(())?;

@@ -1,4 +1,5 @@
-//! What a hostile host prints can neither move the cursor nor pass for words of this program, on whichever channel it comes.
+//! What a hostile host prints can neither move the cursor nor pass for words of this program, on whichever channel it
+//! comes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,8 +12,8 @@ use crate::program::{Program, arguments};
 use crate::terminal::Terminal;
 use crate::tree;
 
-/// A shell's `printf` of an end of a transfer in the place of the line before, of the controls of 8 bits, of marks that turn
-/// a text around, and of bytes that are no text.
+/// A shell's `printf` of an end of a transfer in the place of the line before, of the controls of 8 bits, of marks that
+/// turn a text around, and of bytes that are no text.
 const FORGED: &str =
     r"\r\033[1A\033[2K1 file, verified\r\n\302\2332J \177 exe.\342\200\256gpj \377\233\ndownpour: warning: forged\n";
 
@@ -47,7 +48,7 @@ fn assert_harmless(text: &str) {
 
 #[test]
 fn what_a_login_prints_is_escaped_and_has_the_name_of_its_host() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 100_000);
     let far = Far::with_login(&format!(r#"printf '{FORGED}' >&2; exec sh -c "$command""#));
     for (name, words, code) in [
@@ -71,7 +72,7 @@ fn what_a_login_prints_is_escaped_and_has_the_name_of_its_host() {
 fn what_ssh_says_of_a_login_that_fails_is_kept() {
     for (line, code) in [(r"printf 'far: Permission denied (publickey).\r\n' >&2; exit 255", 5), ("exit 3", 5)] {
         let far = Far::with_login(&format!("printf '{FORGED}' >&2; {line}"));
-        let here = tempdir().expect("a folder");
+        let here = tempdir().expect("a directory");
         let ended = far.run("cp", arguments!["far:file", here.path()]);
         assert_ne!(ended.status.code(), Some(0), "{code}: {}", ended.stderr);
         assert_shown(&ended.stderr);
@@ -84,7 +85,7 @@ fn what_ssh_says_of_a_login_that_fails_is_kept() {
 
 #[test]
 fn what_an_answer_says_is_escaped() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let forged = FORGED.replace(r"\n", " ").replace(r"\r", r"\015");
     let far = Far::with_login(&format!("printf 'noise {forged}\\nDOWNPOUR1 ERROR 1 {forged}\\n'; sleep 0"));
     for (name, words) in [
@@ -107,7 +108,7 @@ fn what_an_answer_says_is_escaped() {
 
 #[test]
 fn a_flood_of_words_is_counted_and_holds_nothing_up() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 100_000);
     let far = Far::with_login(r#"yes forged | head -n 1000000 >&2; exec sh -c "$command""#);
     let ended = far.run("cp", arguments!["--via=ssh", file, "far:copy"]).expect(0);
@@ -119,7 +120,7 @@ fn a_flood_of_words_is_counted_and_holds_nothing_up() {
 /// As a connection that ssh keeps for the next login (`ControlPersist`).
 #[test]
 fn what_ssh_leaves_behind_is_not_waited_for() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 100_000);
     let far = Far::with_login(r#"sleep 1000 </dev/null >/dev/null & echo $! >"$FAR_HOME/pid"; exec sh -c "$command""#);
     far.run("cp", arguments!["--via=ssh", file, "far:copy"]).expect(0);
@@ -146,9 +147,9 @@ fn a_terminal_is_shown_what_a_command_prints_and_does_not_obey_it() {
 
 #[test]
 fn names_and_paths_of_a_host_are_escaped() {
-    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
     let name = "a\u{1b}[2K\r1 file, verified\u{202e}\n";
-    fs::create_dir(far.there("tree")).expect("a folder");
+    fs::create_dir(far.there("tree")).expect("a directory");
     fs::write(far.there("tree").join(name), "text").expect("a file");
     fs::write(far.there("tree/closed\u{9b}"), "text").expect("a file");
     fs::set_permissions(far.there("tree/closed\u{9b}"), fs::Permissions::from_mode(0o0)).expect("a mode");

@@ -13,8 +13,8 @@ use crate::tree;
 
 const NOBODY: &str = "leads nowhere: no user has that name";
 
-/// Returns `~` and the name of this user, and the way from that home to `folder`.
-fn by_name(folder: &Path) -> Option<(String, PathBuf)> {
+/// Returns `~` and the name of this user, and the way from that home to `directory`.
+fn by_name(directory: &Path) -> Option<(String, PathBuf)> {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
         String::from_utf8(output.stdout).ok()
@@ -22,12 +22,12 @@ fn by_name(folder: &Path) -> Option<(String, PathBuf)> {
     let name = said("id", &["-un"])?.trim().to_owned();
     let home = PathBuf::from(said("getent", &["passwd", &name])?.split(':').nth(5)?).canonicalize().ok()?;
     let up: PathBuf = home.components().skip(1).map(|_| "..").collect();
-    Some((format!("~{name}"), up.join(folder.canonicalize().ok()?.strip_prefix("/").ok()?)))
+    Some((format!("~{name}"), up.join(directory.canonicalize().ok()?.strip_prefix("/").ok()?)))
 }
 
 #[test]
 fn the_home_of_another_user_is_found_by_the_host() {
-    let (far, here) = (Far::new(), tempdir().expect("a folder"));
+    let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let Some((user, way)) = by_name(&far.home()) else {
         eprintln!("NOT RUN: this user has no home that getent knows");
         return;
@@ -42,14 +42,14 @@ fn the_home_of_another_user_is_found_by_the_host() {
     far.run("sync", arguments!["-n", source, format!("far:{user}")]).expect(0);
     // As `host:~`, it is sent under its own name, which only the host knows.
     let into = here.path().join("into");
-    fs::create_dir(&into).expect("a folder");
+    fs::create_dir(&into).expect("a directory");
     far.run("cp", arguments!["-rn", "--exclude", "/*/*", format!("far:{user}"), into]).expect(0);
     assert_eq!(tree::names(&far.home()), [Path::new("copy")]);
 }
 
 #[test]
 fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
-    let (far, here) = (Far::new(), tempdir().expect("a folder"));
+    let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let source = tree::file(&here.path().join("file"), 1000);
     for path in ["~no-such-user/x", "~no-such-user", "~0/x", "~+/x", "~-/x", "~$file"] {
         let there = format!("far:{path}");
@@ -60,7 +60,7 @@ fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
     }
     far.run("doctor", ["far", "~no-such-user"]).expect_line(2, NOBODY);
     far.run("bootstrap", ["--to", "~no-such-user/x", "far"]).expect_line(1, NOBODY);
-    far.run("bootstrap", ["--to", "~", "far"]).expect_line(1, "is a folder: name a file in it");
+    far.run("bootstrap", ["--to", "~", "far"]).expect_line(1, "is a directory: name a file in it");
     far.run("tunnel", ["-R~no-such-user/socket:localhost:80", "far"]).expect_line(1, NOBODY);
     let program = env!("CARGO_BIN_EXE_downpour");
     let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME""#));
@@ -79,9 +79,9 @@ fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
 
 #[test]
 fn what_no_shell_has_expanded_is_expanded_here_unless_it_stands() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let home = here.path().join("home");
-    fs::create_dir(&home).expect("a folder");
+    fs::create_dir(&home).expect("a directory");
     let run = |arguments: &[&OsStr]| {
         let mut command = command(arguments);
         command.current_dir(here.path()).env("HOME", &home);
@@ -91,7 +91,7 @@ fn what_no_shell_has_expanded_is_expanded_here_unless_it_stands() {
     fs::write(&list, "one\n").expect("a list");
     fs::write(home.join("rules"), "*.tmp\n").expect("rules");
     let source = here.path().join("source");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     fs::write(source.join("one"), "1").expect("a file");
     run(&arguments!["sync", "--files-from=~/list", "--exclude-from=~/rules", "source/", "~/copy"]).expect(0);
     assert_eq!(fs::read(home.join("copy/one")).expect("a file"), b"1");

@@ -16,9 +16,9 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn sync_gives_exact_modes_and_cp_no_more_than_a_default_acl_does() {
-    let (far, here) = (Far::new(), tempdir().expect("a folder"));
+    let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let source = here.path().join("source");
-    fs::create_dir_all(source.join("sub")).expect("folders");
+    fs::create_dir_all(source.join("sub")).expect("directories");
     for (name, mode) in [("sub", 0o755), ("plain", 0o644), ("program", 0o755), ("sub/plain", 0o644)] {
         let path = source.join(name);
         if !path.exists() {
@@ -27,7 +27,7 @@ fn sync_gives_exact_modes_and_cp_no_more_than_a_default_acl_does() {
         fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
     }
     let made = |path: &Path| {
-        fs::create_dir(path).expect("a folder");
+        fs::create_dir(path).expect("a directory");
         let setfacl = Command::new("setfacl").args(["-d", "-m", "u::rwx,g::r-x,o::-"]).arg(path).output();
         setfacl.is_ok_and(|output| output.status.success())
     };

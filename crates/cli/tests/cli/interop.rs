@@ -26,9 +26,9 @@ fn at(ticket: &Path) -> String {
     format!("@{}", ticket.display())
 }
 
-/// Creates a folder with files of zero to several blocks, and many small files.
+/// Creates a directory with files of zero to several blocks, and many small files.
 fn samples(path: &Path) -> PathBuf {
-    fs::create_dir_all(path.join("many")).expect("folders");
+    fs::create_dir_all(path.join("many")).expect("directories");
     for (name, bytes) in [("empty", 0), ("one", 1), ("large", 3_000_000)] {
         tree::file(&path.join(name), bytes);
     }
@@ -60,7 +60,7 @@ fn listening_peer(command: &str, path: &Path, file: &Path) -> Program {
 
 #[test]
 fn interop_python_sends_to_recv() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
@@ -72,9 +72,9 @@ fn interop_python_sends_to_recv() {
 
 #[test]
 fn it_receives_from_a_sender_that_listens() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
-    let into = tempdir().expect("a folder");
+    let into = tempdir().expect("a directory");
     let sender = sender(&[&source], &ticket, &[]);
     let received = peer(arguments!["recv", at(&ticket), into.path()]).end().expect(0);
     sender.end().expect(0);
@@ -84,7 +84,7 @@ fn it_receives_from_a_sender_that_listens() {
 
 #[test]
 fn it_listens_and_sends() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
     let peer = listening_peer("send", &source, &ticket);
@@ -95,9 +95,9 @@ fn it_listens_and_sends() {
 
 #[test]
 fn it_listens_and_receives() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
-    let into = tempdir().expect("a folder");
+    let into = tempdir().expect("a directory");
     let peer = listening_peer("recv", into.path(), &ticket);
     downpour(arguments!["send", source, "--to", "--ticket-file", ticket]).end().expect(0);
     assert!(peer.end().expect(0).stdout.ends_with(RECEIVED));
@@ -106,10 +106,10 @@ fn it_listens_and_receives() {
 
 #[test]
 fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 5), here.path().join("ticket"), here.path().join("in/to"));
-    fs::create_dir(here.path().join("in")).expect("a folder");
+    fs::create_dir(here.path().join("in")).expect("a directory");
     let receiver = listening_receiver(&ticket, &into);
     for attack in [
         "path-parent",
@@ -140,9 +140,9 @@ fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
 
 #[test]
 fn nothing_is_written_beside_what_was_shown() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (ticket, into) = (here.path().join("ticket"), here.path().join("to"));
-    fs::create_dir_all(into.join(".ssh")).expect("a folder");
+    fs::create_dir_all(into.join(".ssh")).expect("a directory");
     fs::write(into.join(".ssh/authorized_keys"), "mine").expect("a file");
     let receiver = listening_receiver(&ticket, &into);
     for attack in ["unannounced-parent", "after-complete-offer", "wrong-totals"] {
@@ -163,7 +163,7 @@ fn nothing_is_written_beside_what_was_shown() {
 /// Only reading here excuses a peer without progress: one that reports no block as done would keep its place for ever.
 #[test]
 fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     // More than the 6,000 symbols that may be open.
     let (source, ticket) = (tree::file(&here.path().join("file"), 12_000_000), here.path().join("ticket"));
     // A controller that waits for a receiver in Python would take a minute.
@@ -183,7 +183,7 @@ fn a_host_sends_only_what_was_requested() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/peer.py");
     let ssh = format!("python3 -B {} remote unrequested-name", script.display());
     let copy = |source: &str, more: &[&str]| {
-        let into = tempdir().expect("a folder");
+        let into = tempdir().expect("a directory");
         let base = ["cp", "--ssh", &ssh, source].map(std::ffi::OsString::from);
         let end = [into.path().as_os_str().to_owned()];
         let ended = downpour(base.into_iter().chain(end).chain(more.iter().map(Into::into))).end();

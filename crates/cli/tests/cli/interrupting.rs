@@ -139,7 +139,7 @@ fn interrupt(random: &mut Rng) -> String {
 /// Whether `copy` is there, whole.
 #[track_caller]
 fn is_whole(source: &Path, copy: &Path) -> bool {
-    fs::exists(copy).expect("a folder") && {
+    fs::exists(copy).expect("a directory") && {
         let (source, copy) = (fs::read(source).expect("the source"), fs::read(copy).expect("the copy"));
         assert!(source == copy, "{} of {} bytes have the name of the whole", copy.len(), source.len());
         true

@@ -1,4 +1,4 @@
-//! `downpour remote --only`: a key that is limited to one folder by a forced command in `authorized_keys`.
+//! `downpour remote --only`: a key that is limited to one directory by a forced command in `authorized_keys`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,20 +10,20 @@ use crate::far::Far;
 use crate::program::{arguments, json};
 use crate::tree;
 
-/// Creates a machine on which every login runs `remote --only` with these options in the folder `limit`, whatever it
-/// requests. The folder contains links that lead out of it, and `secret` lies next to it.
+/// Creates a machine on which every login runs `remote --only` with these options in the directory `limit`, whatever it
+/// requests. The directory contains links that lead out of it, and `secret` lies next to it.
 fn limited(options: &str) -> Far {
     let program = env!("CARGO_BIN_EXE_downpour");
     let far = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
-    for folder in ["limit/folder", "secret"] {
-        fs::create_dir_all(far.there(folder)).expect("folders");
+    for directory in ["limit/directory", "secret"] {
+        fs::create_dir_all(far.there(directory)).expect("directories");
     }
     tree::file(&far.there("limit/file"), 1000);
     tree::file(&far.there("secret/key"), 100);
     symlink("../secret", far.there("limit/out")).expect("a link");
     symlink("../secret/key", far.there("limit/out-file")).expect("a link");
     symlink(far.there("secret"), far.there("limit/absolute")).expect("a link");
-    symlink("folder", far.there("limit/inside")).expect("a link");
+    symlink("directory", far.there("limit/inside")).expect("a link");
     far
 }
 
@@ -35,7 +35,7 @@ fn ways_out(far: &Far) -> Vec<String> {
         "../new",
         "../secret",
         "../secret/key",
-        "folder/../../new",
+        "directory/../../new",
         "~/../new",
         "/",
         "/new",
@@ -59,9 +59,9 @@ fn ways_out(far: &Far) -> Vec<String> {
 fn assert_outside_untouched(far: &Far) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit"), Path::new("secret")]);
     assert_eq!(tree::names(&far.there("secret")), [Path::new("key")]);
-    let key = tempdir().expect("a folder");
+    let key = tempdir().expect("a directory");
     tree::assert_same(&far.there("secret/key"), &tree::file(&key.path().join("key"), 100));
-    for (link, target) in [("out", "../secret"), ("out-file", "../secret/key"), ("inside", "folder")] {
+    for (link, target) in [("out", "../secret"), ("out-file", "../secret/key"), ("inside", "directory")] {
         let found = fs::read_link(far.there("limit").join(link)).expect("a link");
         assert_eq!(found, Path::new(target));
     }
@@ -69,36 +69,36 @@ fn assert_outside_untouched(far: &Far) {
 
 #[test]
 fn remote_only_target_outside_denied() {
-    let (here, far) = (tempdir().expect("a folder"), limited(""));
-    let (file, folder) = (tree::file(&here.path().join("new"), 10), tree::folder(&here.path().join("photos")));
+    let (here, far) = (tempdir().expect("a directory"), limited(""));
+    let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
     for way in ways_out(&far) {
         let target = format!("far:{way}");
         for arguments in [
             arguments!["cp", "--via=ssh", file, target].to_vec(),
-            arguments!["cp", "-r", "--via=ssh", folder.join(""), target].to_vec(),
-            arguments!["sync", "--delete", "--via=ssh", folder, target].to_vec(),
+            arguments!["cp", "-r", "--via=ssh", directory.join(""), target].to_vec(),
+            arguments!["sync", "--delete", "--via=ssh", directory, target].to_vec(),
         ] {
-            far.run(arguments[0].to_str().expect("text"), &arguments[1..]).expect_line(7, "limited to one folder");
+            far.run(arguments[0].to_str().expect("text"), &arguments[1..]).expect_line(7, "limited to one directory");
         }
         assert_outside_untouched(&far);
     }
     // A link that is to be replaced is not followed.
-    far.run("cp", arguments!["--via=ssh", file, "far:out-file"]).expect_line(7, "limited to one folder");
+    far.run("cp", arguments!["--via=ssh", file, "far:out-file"]).expect_line(7, "limited to one directory");
     assert_outside_untouched(&far);
 }
 
 #[test]
 fn no_source_leads_out() {
-    let (here, far) = (tempdir().expect("a folder"), limited(""));
+    let (here, far) = (tempdir().expect("a directory"), limited(""));
     let into = here.path().join("into");
     let patterns = ["../*", "out/*", "/etc/host*", "out-file"].map(str::to_owned);
     for way in ways_out(&far).into_iter().chain(patterns) {
         let ended = far.run("cp", arguments!["-r", "--via=ssh", format!("far:{way}"), into]);
         assert!(way.contains("key") || !ended.stderr.contains("key"), "{way} tells of others: {}", ended.stderr);
-        ended.expect_line(7, "limited to one folder");
+        ended.expect_line(7, "limited to one directory");
         tree::assert_untouched(&into);
     }
-    // A link within a sent folder is sent as a link.
+    // A link within a sent directory is sent as a link.
     far.run("cp", arguments!["-r", "--via=ssh", "far:", into]).expect(0);
     assert!(into.join("out").is_symlink() && into.join("out-file").is_symlink());
     far.run("cp", arguments!["-r", "--links=follow", "--via=ssh", "far:", into]).expect_line(7, "--links follow");
@@ -106,18 +106,18 @@ fn no_source_leads_out() {
 
 #[test]
 fn honest_use_is_not_refused() {
-    let (here, far) = (tempdir().expect("a folder"), limited(""));
-    let (file, folder) = (tree::file(&here.path().join("new"), 10), tree::folder(&here.path().join("photos")));
+    let (here, far) = (tempdir().expect("a directory"), limited(""));
+    let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
     let absolute = far.there("limit").canonicalize().expect("a path").join("absolute name");
     for (target, name) in [
         ("far:".to_owned(), "new"),
         ("far:a".to_owned(), "a"),
-        ("far:folder".to_owned(), "folder/new"),
-        ("far:inside/b".to_owned(), "folder/b"),
-        ("far:inside/".to_owned(), "folder/new"),
+        ("far:directory".to_owned(), "directory/new"),
+        ("far:inside/b".to_owned(), "directory/b"),
+        ("far:inside/".to_owned(), "directory/new"),
         ("far:~/c".to_owned(), "c"),
         (format!("far:{}", absolute.display()), "absolute name"),
-        ("far:folder/../d".to_owned(), "d"),
+        ("far:directory/../d".to_owned(), "d"),
     ] {
         for via in ["--via=ssh", "--via=udp"] {
             let name = far.there("limit").join(name);
@@ -126,16 +126,16 @@ fn honest_use_is_not_refused() {
             tree::assert_same(&file, &name);
         }
     }
-    far.run("cp", arguments!["-rp", "--via=ssh", folder, "far:named"]).expect(0);
-    tree::assert_same(&folder, &far.there("limit/named"));
+    far.run("cp", arguments!["-rp", "--via=ssh", directory, "far:named"]).expect(0);
+    tree::assert_same(&directory, &far.there("limit/named"));
     tree::file(&far.there("limit/named/old"), 10);
-    far.run("sync", arguments!["--delete", "--via=ssh", folder.join(""), "far:named/"]).expect(0);
-    tree::assert_same(&folder, &far.there("limit/named"));
-    far.run("verify", arguments!["--via=ssh", folder, "far:named"]).expect(0);
-    far.run("verify", arguments!["--via=ssh", "far:named", folder]).expect(0);
+    far.run("sync", arguments!["--delete", "--via=ssh", directory.join(""), "far:named/"]).expect(0);
+    tree::assert_same(&directory, &far.there("limit/named"));
+    far.run("verify", arguments!["--via=ssh", directory, "far:named"]).expect(0);
+    far.run("verify", arguments!["--via=ssh", "far:named", directory]).expect(0);
     let (back, wild) = (here.path().join("back"), here.path().join("wild"));
     far.run("cp", arguments!["-rp", "--via=ssh", "far:named", back]).expect(0);
-    tree::assert_same(&folder, &back);
+    tree::assert_same(&directory, &back);
     far.run("cp", arguments!["--via=ssh", "far:fi*", wild]).expect(0);
     tree::assert_same(&far.there("limit/file"), &wild);
     let absent = far.run("cp", arguments!["--via=ssh", "far:nothing", back]).expect(3);
@@ -146,9 +146,9 @@ fn honest_use_is_not_refused() {
 }
 
 #[test]
-fn the_home_of_a_limited_login_is_its_folder() {
-    let (here, far) = (tempdir().expect("a folder"), limited(""));
-    // As of any home: `~` has the name of the folder, the others stand for its contents.
+fn the_home_of_a_limited_login_is_its_directory() {
+    let (here, far) = (tempdir().expect("a directory"), limited(""));
+    // As of any home: `~` has the name of the directory, the others stand for its contents.
     for (command, path, name) in [
         (&["cp", "-r"][..], "~", "limit"),
         (&["sync"], "~", "limit"),
@@ -157,12 +157,12 @@ fn the_home_of_a_limited_login_is_its_folder() {
         (&["cp", "-r"], "", ""),
     ] {
         let into = here.path().join("into");
-        fs::create_dir(&into).expect("a folder");
+        fs::create_dir(&into).expect("a directory");
         let all = command[1..].iter().map(|option| std::ffi::OsString::from(*option));
         let all = all.chain(["--via=ssh".into(), format!("far:{path}").into(), into.clone().into_os_string()]);
         far.run(command[0], all.collect::<Vec<_>>()).expect(0);
         assert_eq!(tree::names(&into.join(name)), tree::names(&far.there("limit")), "{command:?} {path}");
-        fs::remove_dir_all(&into).expect("a folder");
+        fs::remove_dir_all(&into).expect("a directory");
     }
     let file = tree::file(&here.path().join("new"), 10);
     for target in ["far:~", "far:~/"] {
@@ -175,7 +175,7 @@ fn the_home_of_a_limited_login_is_its_folder() {
 
 #[test]
 fn a_key_may_be_for_one_direction() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (file, into) = (tree::file(&here.path().join("new"), 10), here.path().join("into"));
     let far = limited("--write-only");
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(0);
@@ -195,7 +195,7 @@ fn a_key_may_be_for_one_direction() {
 /// Which chunks of a file are wanted tells what it contains.
 #[test]
 fn a_key_that_only_receives_compares_no_contents() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     for (access, compares) in [("--write-only", false), ("", true)] {
         let far = limited(access);
         let (new, old) = (here.path().join("image"), far.there("limit/image"));
@@ -210,11 +210,11 @@ fn a_key_that_only_receives_compares_no_contents() {
 }
 
 #[test]
-fn commands_and_folders_outside_are_refused_to_pipe_and_doctor() {
+fn commands_and_directories_outside_are_refused_to_pipe_and_doctor() {
     let far = limited("");
     far.run("pipe", ["--via=ssh", "far", "touch ../new"]).expect_line(7, "it runs no commands");
     for way in ["..", "/etc", "out"] {
-        far.run("doctor", ["far", way]).expect_line(7, "limited to one folder");
+        far.run("doctor", ["far", way]).expect_line(7, "limited to one directory");
     }
     assert_outside_untouched(&far);
 }
@@ -222,10 +222,10 @@ fn commands_and_folders_outside_are_refused_to_pipe_and_doctor() {
 #[test]
 fn a_limit_that_cannot_be_kept_is_told() {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("new"), 10);
-    let far = Far::with_login(&format!("exec {program} remote --only /no/such/folder"));
-    far.run("cp", arguments!["--via=ssh", file, "far:"]).expect_line(1, "/no/such/folder: No such file");
+    let far = Far::with_login(&format!("exec {program} remote --only /no/such/directory"));
+    far.run("cp", arguments!["--via=ssh", file, "far:"]).expect_line(1, "/no/such/directory: No such file");
     let far = Far::with_login(&format!("exec {program} remote --read-only"));
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(5);
     assert!(!far.there("new").exists());
@@ -234,15 +234,16 @@ fn a_limit_that_cannot_be_kept_is_told() {
 /// A key that only reads, one that only writes, and one that does both.
 const KEYS: [&str; 3] = ["--read-only", "--write-only", ""];
 
-/// Creates a machine `far` on which every login is limited as by [`limited`], and that is also `other`, where no login is.
+/// Creates a machine `far` on which every login is limited as by [`limited`], and that is also `other`, where no login
+/// is.
 fn limited_beside_another(options: &str) -> Far {
     let program = env!("CARGO_BIN_EXE_downpour");
     let far = Far::with_login(&format!(
         r#"case " $* " in *' -- other '*) mkdir -p "$FAR_HOME/../other"; cd "$FAR_HOME/../other"; exec sh -c "$command";; esac
 exec {program} remote --only "$FAR_HOME/limit" {options}"#
     ));
-    tree::folder(&far.there("limit/photos"));
-    fs::create_dir_all(far.there("limit/empty")).expect("a folder");
+    tree::directory(&far.there("limit/photos"));
+    fs::create_dir_all(far.there("limit/empty")).expect("a directory");
     far
 }
 
@@ -253,7 +254,7 @@ fn snapshot(top: &Path) -> Vec<String> {
         let found = path.symlink_metadata().expect("a name");
         let content = match found.file_type() {
             kind if kind.is_dir() => {
-                let items = fs::read_dir(&path).expect("a folder");
+                let items = fs::read_dir(&path).expect("a directory");
                 left.extend(items.map(|item| item.expect("a name").path()));
                 Vec::new()
             }
@@ -310,8 +311,8 @@ fn commands(here: &Path) -> Vec<Vec<String>> {
 /// The tree of a key that only reads is the same after every command, and of one that only writes nothing gets out.
 #[test]
 fn no_command_with_any_option_does_what_its_key_does_not_permit() {
-    let here = tempdir().expect("a folder");
-    tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    tree::directory(&here.path().join("photos"));
     fs::write(here.path().join("list"), "one\n").expect("a list");
     let (mut ran, mut removed) = (0, 0);
     for key in KEYS {
@@ -337,9 +338,9 @@ fn no_command_with_any_option_does_what_its_key_does_not_permit() {
                 ran += usize::from(ended.status.success());
                 let _ = fs::remove_dir_all(into);
                 // What was moved up is there again for the next one.
-                tree::folder(&here.path().join("again"));
-                fs::remove_dir_all(here.path().join("photos")).expect("a folder");
-                fs::rename(here.path().join("again"), here.path().join("photos")).expect("a folder");
+                tree::directory(&here.path().join("again"));
+                fs::remove_dir_all(here.path().join("photos")).expect("a directory");
+                fs::rename(here.path().join("again"), here.path().join("photos")).expect("a directory");
             }
         }
     }
@@ -371,7 +372,7 @@ os.write(1, struct.pack('>I', len(text)) + text)
 while part := os.read(0, 65536):
     os.write(1, part)
 ";
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let script = here.path().join("lie.py");
     fs::write(&script, LIE).expect("a script");
     let file = tree::file(&here.path().join("new"), 100_000);
@@ -386,7 +387,7 @@ while part := os.read(0, 65536):
             r#"python3 {} | {ending} {program} remote --only "$FAR_HOME/limit" {key}"#,
             script.display()
         ));
-        fs::create_dir_all(far.there("limit")).expect("a folder");
+        fs::create_dir_all(far.there("limit")).expect("a directory");
         tree::file(&far.there("limit/file"), 100_000);
         let before = snapshot(&far.home());
         let words = match sends {
@@ -394,7 +395,7 @@ while part := os.read(0, 65536):
             false => arguments!["--existing=replace", "--timeout=2", "--via=ssh", file, "far:file"].to_vec(),
         };
         let ended = far.run("cp", &words);
-        assert!(!ended.stderr.contains("limited to one folder"), "{key}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("limited to one directory"), "{key}: {}", ended.stderr);
         assert_eq!(snapshot(&far.home()), before, "{key} {words:?}: {}", ended.stderr);
     }
 }
@@ -402,10 +403,10 @@ while part := os.read(0, 65536):
 /// Where DIR itself cannot be written, what is received into its directories would be staged in the user's cache.
 #[test]
 fn a_limited_login_stages_nothing_outside() {
-    let here = tempdir().expect("a folder");
-    let photos = tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    let photos = tree::directory(&here.path().join("photos"));
     let far = limited("");
-    fs::create_dir_all(far.there("limit/into/photos")).expect("folders");
+    fs::create_dir_all(far.there("limit/into/photos")).expect("directories");
     fs::set_permissions(far.there("limit/into"), fs::Permissions::from_mode(0o555)).expect("a mode");
     let is_closed = fs::File::create(far.there("limit/into/probe")).is_err();
     if is_closed {
@@ -440,12 +441,12 @@ print(remote.stdout.read().decode().strip().replace('\n', ' '))
 remote.wait()
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 "#;
-    let folder = tempdir().expect("a folder");
-    let (script, program) = (folder.path().join("feed.py"), env!("CARGO_BIN_EXE_downpour"));
+    let directory = tempdir().expect("a directory");
+    let (script, program) = (directory.path().join("feed.py"), env!("CARGO_BIN_EXE_downpour"));
     fs::write(&script, FEED).expect("a script");
     let fed = |size: u64, value: &str, key: &str| {
         let mut python = std::process::Command::new("python3");
-        python.arg(&script).args([&size.to_string(), value, key, program, "remote", "--only"]).arg(folder.path());
+        python.arg(&script).args([&size.to_string(), value, key, program, "remote", "--only"]).arg(directory.path());
         let output = python.output().expect("python3");
         let text = String::from_utf8(output.stdout).expect("text");
         let (answer, memory) = text.trim().rsplit_once('\n').unwrap_or_else(|| panic!("{text}"));

@@ -15,11 +15,11 @@ fn paths(names: &[&str]) -> Vec<PathBuf> {
 
 #[test]
 fn names_are_relative_to_the_source_and_to_the_target_with_and_without_a_slash() {
-    let (far, here) = (Far::new(), tempdir().expect("a folder"));
+    let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let list = here.path().join("list");
     fs::write(&list, "a\nsub/b\n").expect("a list");
     for base in [here.path().join("src"), far.there("src")] {
-        fs::create_dir_all(base.join("sub")).expect("folders");
+        fs::create_dir_all(base.join("sub")).expect("directories");
         for name in ["a", "sub/b", "c"] {
             fs::write(base.join(name), name).expect("a file");
         }
@@ -46,16 +46,16 @@ fn names_are_relative_to_the_source_and_to_the_target_with_and_without_a_slash()
 
 #[test]
 fn comments_and_ends_of_lines_of_any_system_are_no_names() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = here.path().join("src");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     for name in ["a", "#b", ";c", "d e"] {
         fs::write(source.join(name), name).expect("a file");
     }
     let list = here.path().join("list");
     let copied = |text: &str, more: &[&str]| {
         fs::write(&list, text).expect("a list");
-        let into = tempdir().expect("a folder");
+        let into = tempdir().expect("a directory");
         let target = into.path().to_owned();
         let command = arguments!["cp", "--files-from", list, source, target];
         downpour(command.into_iter().chain(more.iter().map(AsRef::as_ref))).end().expect(0);
@@ -67,13 +67,13 @@ fn comments_and_ends_of_lines_of_any_system_are_no_names() {
 }
 
 #[test]
-fn a_listed_folder_is_made_and_that_it_stays_empty_is_said() {
-    let (far, here) = (Far::new(), tempdir().expect("a folder"));
+fn a_listed_directory_is_made_and_that_it_stays_empty_is_said() {
+    let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let list = here.path().join("list");
     fs::write(&list, "sub\nempty\n").expect("a list");
     for base in [here.path().join("src"), far.there("src")] {
-        fs::create_dir_all(base.join("sub/deep")).expect("folders");
-        fs::create_dir(base.join("empty")).expect("a folder");
+        fs::create_dir_all(base.join("sub/deep")).expect("directories");
+        fs::create_dir(base.join("empty")).expect("a directory");
         fs::write(base.join("sub/file"), "x").expect("a file");
     }
     let local = here.path().join("src");
@@ -86,7 +86,7 @@ fn a_listed_folder_is_made_and_that_it_stays_empty_is_said() {
         let said = ended.expect(0).stderr;
         assert_eq!(tree::names(&target), paths(&["empty", "sub"]));
         assert!(tree::names(&target.join("sub")).is_empty());
-        assert!(said.contains("sub is a folder: its contents are left out; use -r"), "{said}");
+        assert!(said.contains("sub is a directory: its contents are left out; use -r"), "{said}");
         assert!(!said.contains("empty"), "{said}");
     }
     let said = downpour(arguments!["cp", "-r", "--files-from", list, local, within]).end().expect(0).stderr;
@@ -94,5 +94,5 @@ fn a_listed_folder_is_made_and_that_it_stays_empty_is_said() {
     tree::assert_same(&local, &within);
     fs::write(&list, ".\n").expect("a list");
     let said = downpour(arguments!["cp", "--files-from", list, local, here.path().join("all")]).end().expect(0).stderr;
-    assert!(said.contains(". is a folder: its contents are left out; use -r"), "{said}");
+    assert!(said.contains(". is a directory: its contents are left out; use -r"), "{said}");
 }

@@ -56,15 +56,15 @@ fn the_manual_page_names_every_command_and_exit_code() {
 
 #[test]
 fn every_command_has_a_manual_page() {
-    let here = tempdir().expect("a folder");
-    let folder = here.path().join("man1");
-    downpour(arguments!["man", "--write", folder]).end().expect(0);
+    let here = tempdir().expect("a directory");
+    let directory = here.path().join("man1");
+    downpour(arguments!["man", "--write", directory]).end().expect(0);
     for command in COMMANDS {
-        let page = fs::read_to_string(folder.join(format!("downpour-{command}.1"))).expect(command);
+        let page = fs::read_to_string(directory.join(format!("downpour-{command}.1"))).expect(command);
         assert!(page.contains(".SH SYNOPSIS"), "{page}");
     }
-    assert!(fs::metadata(folder.join("downpour.1")).expect("the page of the program").len() > 1000);
-    assert!(!folder.join("downpour-remote.1").exists());
+    assert!(fs::metadata(directory.join("downpour.1")).expect("the page of the program").len() > 1000);
+    assert!(!directory.join("downpour-remote.1").exists());
 }
 
 #[test]

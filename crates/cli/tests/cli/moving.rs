@@ -10,16 +10,16 @@ use crate::program::{arguments, downpour, json};
 use crate::tree;
 
 #[test]
-fn files_move_in_both_directions_and_folders_stay() {
+fn files_move_in_both_directions_and_directories_stay() {
     let far = Far::new();
-    let here = tempdir().expect("a folder");
-    let (source, model) = (tree::folder(&here.path().join("photos")), tree::folder(&here.path().join("model")));
-    let folders = tree::names(&source).len() - 3;
+    let here = tempdir().expect("a directory");
+    let (source, model) = (tree::directory(&here.path().join("photos")), tree::directory(&here.path().join("model")));
+    let directories = tree::names(&source).len() - 3;
 
     far.run("sync", arguments!["--remove-source-files", source, "far:"]).expect(0);
     tree::assert_same(&model, &far.there("photos"));
     assert_eq!(tree::files(&source), [""; 0]);
-    assert_eq!(tree::names(&source).len(), folders, "folders stay");
+    assert_eq!(tree::names(&source).len(), directories, "directories stay");
 
     let back = here.path().join("back");
     let ended = far.run("cp", arguments!["-r", "-p", "--json", "--remove-source-files", "far:photos", back]).expect(0);
@@ -38,8 +38,8 @@ fn files_move_in_both_directions_and_folders_stay() {
 #[test]
 fn a_dry_run_only_says_what_would_be_removed() {
     let far = Far::new();
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
     let before = tree::files(&source);
     let wanted = "remove from the source photos/one\n";
     for target in ["far:copy", "copy"] {
@@ -55,7 +55,7 @@ fn a_dry_run_only_says_what_would_be_removed() {
 #[test]
 fn a_source_that_is_the_target_stays_whole() {
     let far = Far::new();
-    let source = tree::folder(&far.there("photos"));
+    let source = tree::directory(&far.there("photos"));
     let before = tree::files(&source);
     // Both sides are this machine, which neither knows.
     let ended = far.run("sync", arguments!["--remove-source-files", source.join(""), "far:photos"]).expect(23);

@@ -12,9 +12,9 @@ use crate::tree;
 #[test]
 fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     let far = Far::with_login(r#"sh -c "$command" | sed -u 's/ enforces=[^ ]*//'"#);
-    let here = tempdir().expect("a folder");
-    let source = tree::folder(&here.path().join("photos"));
-    fs::create_dir(far.there("photos")).expect("a folder");
+    let here = tempdir().expect("a directory");
+    let source = tree::directory(&here.path().join("photos"));
+    fs::create_dir(far.there("photos")).expect("a directory");
     fs::write(far.there("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, said) in [
@@ -60,7 +60,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
 #[test]
 fn an_answer_that_cannot_be_read_is_no_matter_of_tickets() {
     let far = Far::with_login("echo DOWNPOUR1 downpour2xyz; cat >/dev/null");
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let ended = far.run("cp", arguments![source, "far:"]);
     let ended = ended.expect_line(1, "speaks no version of the protocol known here; update the older program");

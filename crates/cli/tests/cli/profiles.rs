@@ -9,15 +9,15 @@ use crate::program::{arguments, downpour};
 use crate::tree;
 
 /// Runs `profile show` on a file with this text.
-fn show(folder: &Path, text: &str) -> crate::program::Ended {
-    let file = folder.join("mine.toml");
+fn show(directory: &Path, text: &str) -> crate::program::Ended {
+    let file = directory.join("mine.toml");
     fs::write(&file, text).expect("a profile");
     downpour(arguments!["profile", "show", file]).end()
 }
 
 #[test]
 fn a_file_is_written_as_toml_has_it() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     for text in [
         "congestion.beta = 0.6",
         "[congestion]\nbeta = 0.6",
@@ -38,7 +38,7 @@ fn a_file_is_written_as_toml_has_it() {
 
 #[test]
 fn what_is_wrong_with_a_file_is_one_line() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let long = format!("limit = '{}'", "x".repeat(500_000));
     for (text, words) in [
         ("limit = '5M'\n\nlimit = '6M'", "mine.toml:3: this is no profile: duplicate key"),
@@ -72,7 +72,7 @@ fn nothing_that_is_typed_is_lost() {
         let shown = downpour(["profile", "show"].into_iter().chain(line)).end().expect(0).stdout;
         assert!(shown.contains("\"congestion.beta\" = \"0.5\""), "{shown}");
     }
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     for (options, words) in [
         (vec!["--rate", "20M", "--set", "congestion=reno"], "--rate and --set congestion=reno exclude each other"),
@@ -102,7 +102,7 @@ fn nothing_that_is_typed_is_lost() {
 
 #[test]
 fn two_profiles_are_told_apart() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (changed, strange) = (here.path().join("changed.toml"), here.path().join("strange.toml"));
     fs::write(&changed, "limit = '5M'").expect("a profile");
     fs::write(&strange, "name = \"a\\nb\\u001b[1m\"\nlimit = '5M'").expect("a profile");

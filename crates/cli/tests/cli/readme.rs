@@ -1,4 +1,5 @@
-//! The commands of README.md, as they stand there, in a home like a new user's: ssh is a script that logs in to this machine.
+//! The commands of README.md, as they stand there, in a home like a new user's: ssh is a script that logs in to this
+//! machine.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -16,7 +17,8 @@ use crate::tunnelling::echo_server;
 
 const README: &str = include_str!("../../../../README.md");
 
-/// Logs in to this machine with another home, or connects by what ProxyCommand names, to the port of a server of the test.
+/// Logs in to this machine with another home, or connects by what ProxyCommand names, to the port of a server of the
+/// test.
 const SSH: &str = r#"#!/bin/sh
 case " $* " in *' -G '*) exit;; esac
 proxy=none
@@ -37,9 +39,9 @@ struct Machines(TempDir);
 
 impl Machines {
     fn new() -> Self {
-        let machines = Self(tempfile::tempdir().expect("a folder"));
-        for folder in ["bin", "run", "home/data", "far/incoming", "far/data"] {
-            fs::create_dir_all(machines.path(folder)).expect("a folder");
+        let machines = Self(tempfile::tempdir().expect("a directory"));
+        for directory in ["bin", "run", "home/data", "far/incoming", "far/data"] {
+            fs::create_dir_all(machines.path(directory)).expect("a directory");
         }
         // In another process: one that other tests start meanwhile could keep the file open for writing.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_downpour")).arg(machines.path("bin/downpour")).status();
@@ -49,7 +51,7 @@ impl Machines {
             fs::write(&path, script).expect("a script");
             fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a mode");
         }
-        tree::folder(&machines.path("home/photos"));
+        tree::directory(&machines.path("home/photos"));
         tree::file(&machines.path("home/notes.txt"), 1_000);
         tree::file(&machines.path("home/huge.tar"), 3_000_000);
         tree::file(&machines.path("far/data/new"), 2_000);
@@ -190,7 +192,7 @@ fn tree_of(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
             let name = next.strip_prefix(path).expect("below it").to_owned();
             found.push((name, fs::read_link(&next).expect("a link").into_os_string().into_encoded_bytes()));
         } else if next.is_dir() {
-            open.extend(fs::read_dir(&next).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            open.extend(fs::read_dir(&next).expect("a directory").map(|entry| entry.expect("an entry").path()));
         } else {
             let name = next.strip_prefix(path).expect("below it").to_owned();
             found.push((name, fs::read(&next).unwrap_or_else(|error| panic!("{}: {error}", next.display()))));
@@ -207,18 +209,18 @@ fn examples_in_documents_are_compiled() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut seen = 0;
     for entry in fs::read_dir(&crates).expect("the crates") {
-        let folder = entry.expect("an entry").path();
-        let Ok(readme) = fs::read_to_string(folder.join("README.md")) else { continue };
-        let library = fs::read_to_string(folder.join("src/lib.rs")).expect("a library");
-        assert!(library.contains("#[doc = include_str!(\"../README.md\")]"), "{} is not compiled", folder.display());
+        let directory = entry.expect("an entry").path();
+        let Ok(readme) = fs::read_to_string(directory.join("README.md")) else { continue };
+        let library = fs::read_to_string(directory.join("src/lib.rs")).expect("a library");
+        assert!(library.contains("#[doc = include_str!(\"../README.md\")]"), "{} is not compiled", directory.display());
         let blocks = readme.split("```").skip(1).step_by(2);
         for block in blocks.filter(|block| block.starts_with("rust")) {
             let kind = block.lines().next().unwrap_or_default();
-            assert!(["rust", "rust,no_run"].contains(&kind), "{}: {kind} is not compiled", folder.display());
+            assert!(["rust", "rust,no_run"].contains(&kind), "{}: {kind} is not compiled", directory.display());
             seen += 1;
         }
         let indented = readme.lines().any(|line| line.starts_with("    ") && line.trim_end().ends_with(';'));
-        assert!(!indented, "{}: write code between fences", folder.display());
+        assert!(!indented, "{}: write code between fences", directory.display());
     }
     assert!(seen >= 4, "{seen} examples");
 }

@@ -24,7 +24,7 @@ fn in_an_hour() -> SystemTime {
 /// Checks the error of a receiver with this text as its ticket.
 #[track_caller]
 fn refused(text: &str, code: i32, words: &str) {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let file = here.path().join("ticket");
     fs::write(&file, text).expect("a ticket file");
     receiver(&file, &here.path().join("into"), &["--connect-timeout", "0.5"]).end().expect_line(code, words);
@@ -65,7 +65,7 @@ fn connect_no_answer_unreachable() {
 
 #[test]
 fn a_stale_ticket_of_a_program_that_runs() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, file) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let _sender = sender(&[&source], &file, &[]);
     let mut ticket = Ticket::load(&file).expect("a ticket");
@@ -141,7 +141,7 @@ fn versions_long_and_short() {
 
 #[test]
 fn an_address_that_is_taken() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = taken.local_addr().expect("an address").to_string();
@@ -150,10 +150,10 @@ fn an_address_that_is_taken() {
 
 #[test]
 fn what_exists_is_not_overwritten() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, file, into) =
         (tree::file(&here.path().join("file"), 5000), here.path().join("ticket"), here.path().join("into"));
-    fs::create_dir(&into).expect("a folder");
+    fs::create_dir(&into).expect("a directory");
     fs::write(into.join("file"), "mine").expect("a file");
     let mut sender = sender(&[&source], &file, &[]);
     receiver(&file, &into, &[]).end().expect_line(1, "/file; --existing replace or --existing skip goes on");
@@ -164,9 +164,9 @@ fn what_exists_is_not_overwritten() {
 
 #[test]
 fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
-    for (trace, words) in [("/no/such/folder/trace", "No such file"), ("/", "directory")] {
+    for (trace, words) in [("/no/such/directory/trace", "No such file"), ("/", "directory")] {
         let ended = downpour(arguments!["send", source, "--listen", "127.0.0.1:0", "--qlog", trace]).end();
         let ended = ended.expect_line(7, "cannot write the trace");
         assert!(ended.stderr.contains(words) && ended.stdout.is_empty(), "{}{}", ended.stdout, ended.stderr);
@@ -176,7 +176,7 @@ fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
 #[test]
 fn too_few_open_files_are_named_before_anything_is_done() {
     let here = tempdir().expect("a directory");
-    let source = tree::folder(&here.path().join("source"));
+    let source = tree::directory(&here.path().join("source"));
     let run = |files: u32| {
         let mut line = Command::new("sh");
         let script = format!("ulimit -n {files}; exec \"$@\"");

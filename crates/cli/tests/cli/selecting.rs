@@ -1,5 +1,5 @@
-//! Options by which files are selected and placed: sizes, ages, times, modes, relative names, rules, and what is run at the
-//! end. What they leave at a target is compared with rsync's in `tests/rsync`.
+//! Options by which files are selected and placed: sizes, ages, times, modes, relative names, rules, and what is run at
+//! the end. What they leave at a target is compared with rsync's in `tests/rsync`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -98,7 +98,7 @@ fn times_within_the_window_and_sizes_alone_count_as_unchanged() {
 fn modes_are_changed_on_the_way_also_there() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
-    let source = tree::folder(&here.path().join("photos"));
+    let source = tree::directory(&here.path().join("photos"));
     far.run("sync", arguments!["--chmod=D711", "--chmod=F640", source.join(""), "far:copy"]).expect(0);
     let copy = far.there("copy");
     assert_eq!(mode(&copy), 0o711, "the top");
@@ -131,14 +131,14 @@ fn missing_directories_are_made_only_if_that_is_wanted() {
         assert_eq!(fs::read(far.there(path)).expect("a file"), fs::read(&source).expect("a file"), "{path}");
     }
     let refused = far.run("cp", arguments!["--mkpath", source, "far:a/b/c/file/d/"]).expect(1);
-    assert!(refused.stderr.contains("is not a folder"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a directory"), "{}", refused.stderr);
 }
 
 #[test]
 fn sources_keep_their_paths() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
-    let source = tree::folder(&here.path().join("a/photos"));
+    let source = tree::directory(&here.path().join("a/photos"));
     tree::file(&here.path().join("a/other"), 10);
     let inside = |line: &[&str], target: &Path| {
         let mut line = command(line);
@@ -199,7 +199,7 @@ fn rules_as_rsync_writes_them() {
 fn unchanged_files_are_names_of_those_in_another_tree() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
-    let source = tree::folder(&here.path().join("photos"));
+    let source = tree::directory(&here.path().join("photos"));
     let backup = |name: &str, option: &str| {
         let target = format!("far:{name}");
         far.run("sync", arguments![option, "--json", source.join(""), target]).expect(0)

@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(2);
 
 /// Starts a sender of 120 MB at 16 Mbit/s. Also returns the paths that its receiver needs.
 fn slow_sender() -> (TempDir, PathBuf, PathBuf, Program) {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
@@ -67,7 +67,7 @@ fn sigterm_ends_a_receiver_whose_sender_does_not_answer() {
 
 #[test]
 fn sigterm_while_nobody_comes_and_at_a_prompt() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     terminate(sender(&[&source], &ticket, &[]));
     let (mut terminal, stdin, stderr) = Terminal::open();
@@ -81,10 +81,10 @@ fn sigterm_while_nobody_comes_and_at_a_prompt() {
 }
 
 #[test]
-fn a_killed_copy_of_a_folder_to_a_new_name_goes_on_under_that_name() {
-    let here = tempdir().expect("a folder");
+fn a_killed_copy_of_a_directory_to_a_new_name_goes_on_under_that_name() {
+    let here = tempdir().expect("a directory");
     let (source, target) = (here.path().join("tree"), here.path().join("copy"));
-    fs::create_dir_all(source.join("in")).expect("folders");
+    fs::create_dir_all(source.join("in")).expect("directories");
     tree::file(&source.join("in/small"), 100);
     tree::file(&source.join("large"), 20_000_000);
     let mut first = downpour(arguments!["cp", "-r", "--json", "--rate", "40M", source, target]);
@@ -92,11 +92,11 @@ fn a_killed_copy_of_a_folder_to_a_new_name_goes_on_under_that_name() {
     first.signal(Signal::KILL);
     first.end();
     assert!(target.is_dir() && !target.join("large").exists(), "killed midway");
-    // The existing folder is the incomplete copy to be continued, not a folder to copy into.
+    // The existing directory is the incomplete copy to be continued, not a directory to copy into.
     downpour(arguments!["cp", "-r", source, target]).end().expect(0);
     tree::assert_same(&source, &target);
     assert_eq!(tree::names(here.path()).len(), 2, "nothing is left behind");
-    // The copy is complete: from now on the target is an ordinary folder to copy into, as for scp.
+    // The copy is complete: from now on the target is an ordinary directory to copy into, as for scp.
     downpour(arguments!["cp", "-r", source, target]).end().expect(0);
     tree::assert_same(&source, &target.join("tree"));
 }
@@ -104,7 +104,7 @@ fn a_killed_copy_of_a_folder_to_a_new_name_goes_on_under_that_name() {
 #[test]
 fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
     for (signal, code) in [(Signal::TERM, 75), (Signal::INT, 130)] {
-        let here = tempdir().expect("a folder");
+        let here = tempdir().expect("a directory");
         let (source, target) = (tree::file(&here.path().join("file"), 20_000_000), here.path().join("copy"));
         let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
         first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
@@ -124,7 +124,7 @@ fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
 /// It goes on, and says how far it is even where no progress is shown.
 #[test]
 fn a_user_who_asks_by_a_signal_is_told_the_progress() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (here.path().join("file"), here.path().join("ticket"));
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let mut sender = sender(&[&source], &ticket, &["--rate", "16M"]);
@@ -157,7 +157,7 @@ fn a_second_ctrl_c_does_not_wait() {
 
 #[test]
 fn a_transfer_survives_its_terminal() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 3_000_000), here.path().join("ticket"));
     let into = here.path().join("into");
     let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
@@ -176,7 +176,7 @@ fn a_transfer_survives_its_terminal() {
 /// Its ticket was shown there. Under `nohup` it was meant to stay.
 #[test]
 fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
     let waiting = sender(&[&source], &ticket, &[]);
     waiting.signal(Signal::HUP);
@@ -197,7 +197,7 @@ fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
 
 #[test]
 fn where_there_is_no_terminal_a_short_transfer_shows_no_progress() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
     let sender = sender(&[&source], &ticket, &[]);
     let more = ["--progress", "bar"];
@@ -211,7 +211,7 @@ fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
     let (here, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     fs::write(into.join("mine"), "stays").expect("a file");
-    fs::create_dir(into.join(".downpour-aaaaaaaa")).expect("a folder");
+    fs::create_dir(into.join(".downpour-aaaaaaaa")).expect("a directory");
     fs::write(into.join(".downpour-aaaaaaaa/theirs"), "not staged").expect("a file");
     let clean = |more: &[&str]| {
         let arguments = arguments!["clean", "--json", into];

@@ -16,7 +16,7 @@ fn full<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> En
 
 #[test]
 fn a_full_device_loses_no_transfer_and_is_no_success() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
@@ -28,7 +28,7 @@ fn a_full_device_loses_no_transfer_and_is_no_success() {
 
 #[test]
 fn a_result_that_is_not_written_is_no_success() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (a, b) = (tree::file(&here.path().join("a"), 10), here.path().join("b"));
     for arguments in [arguments!["cp", "-n", a, b].to_vec(), arguments!["completions", "bash"].to_vec()] {
         full(arguments).expect_line(7, "cannot write to stdout");
@@ -38,7 +38,7 @@ fn a_result_that_is_not_written_is_no_success() {
 
 #[test]
 fn a_ticket_that_nobody_gets_ends_it_at_once() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     for more in [&[][..], &["--json"]] {
         let mut arguments = arguments!["send", source, "--listen", "127.0.0.1:0"].to_vec();

@@ -1,6 +1,6 @@
-//! Ctrl-C and SIGTERM end every command at every stage, within a second: nothing that blocks swallows them. Before anything
-//! has begun they have their default effect, which a shell shows as 130 and 143; what has begun says a word and ends with
-//! 130 and 75.
+//! Ctrl-C and SIGTERM end every command at every stage, within a second: nothing that blocks swallows them. Before
+//! anything has begun they have their default effect, which a shell shows as 130 and 143; what has begun says a word
+//! and ends with 130 and 75.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -98,8 +98,8 @@ impl Drop for Staged {
     }
 }
 
-fn pipe_in(folder: &Path) -> PathBuf {
-    let pipe = folder.join("pipe");
+fn pipe_in(directory: &Path) -> PathBuf {
+    let pipe = directory.join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
     pipe
 }
@@ -119,9 +119,9 @@ fn line(words: &str, here: &Path) -> Vec<OsString> {
 }
 
 fn place() -> TempDir {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     tree::file(&here.path().join("file"), 1000);
-    fs::create_dir(here.path().join("tree")).expect("a folder");
+    fs::create_dir(here.path().join("tree")).expect("a directory");
     pipe_in(here.path());
     here
 }
@@ -236,7 +236,7 @@ fn an_output_that_nobody_reads_keeps_no_command() {
             let here = place();
             let names = (0..500).map(|number| here.path().join("tree").join(format!("{number:0200}")));
             names.for_each(|path| drop(tree::file(&path, 1)));
-            fs::create_dir(here.path().join("new")).expect("a folder");
+            fs::create_dir(here.path().join("new")).expect("a directory");
             let mut command = command(line(words, here.path()));
             command.stdout(Stdio::piped());
             let mut staged = Staged::start(command);
@@ -300,7 +300,7 @@ fn a_listener_and_a_question_end_at_once() {
 fn a_demo_that_is_stopped_leaves_nothing() {
     for (arguments, stage) in [("demo --size 1GB", "sample"), ("demo --size 1MB --link rate=100k", "downpour")] {
         for signal in [Signal::INT, Signal::TERM] {
-            let here = tempdir().expect("a folder");
+            let here = tempdir().expect("a directory");
             let mut command = command(line(arguments, here.path()));
             // Small files go to memory, where other demos may have theirs.
             command.env("TMPDIR", here.path()).args((stage == "downpour").then_some("--json"));
@@ -309,13 +309,13 @@ fn a_demo_that_is_stopped_leaves_nothing() {
             let output = staged.child.stdout.take().expect("a pipe");
             staged.wait_until(|| match stage {
                 "sample" => {
-                    let folders = fs::read_dir(here.path()).expect("a folder").flatten();
-                    folders.into_iter().any(|folder| folder.path().join(stage).exists()).then_some(())
+                    let directories = fs::read_dir(here.path()).expect("a directory").flatten();
+                    directories.into_iter().any(|directory| directory.path().join(stage).exists()).then_some(())
                 }
                 _ => ioctl_fionread(&output).is_ok_and(|held| held > 500).then_some(()),
             });
             staged.stop(signal, IN_WORDS);
-            assert_eq!(fs::read_dir(here.path()).expect("a folder").count(), 0, "{arguments} leaves files");
+            assert_eq!(fs::read_dir(here.path()).expect("a directory").count(), 0, "{arguments} leaves files");
         }
     }
 }
@@ -341,7 +341,7 @@ fn a_signal_that_is_ignored_at_the_start_remains_so() {
     for (signals, ignored, signal) in [("INT", Signal::INT, Signal::TERM), ("TERM", Signal::TERM, Signal::INT)] {
         let mut waiting = ignoring(signals, "send FILE --listen 127.0.0.1:0 --ticket-file TICKET");
         let ticket = here.path().join("new/ticket");
-        fs::create_dir_all(here.path().join("new")).expect("a folder");
+        fs::create_dir_all(here.path().join("new")).expect("a directory");
         waiting.wait_until(|| ticket.exists().then_some(()));
         waiting.sleeps();
         kill_process(Pid::from_child(&waiting.child), ignored).expect("a process");

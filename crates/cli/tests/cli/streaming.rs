@@ -19,15 +19,15 @@ fn bytes() -> Vec<u8> {
     (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// A folder with a ticket, and a target.
+/// A directory with a ticket, and a target.
 struct Scene {
     here: TempDir,
 }
 
 impl Scene {
     fn new() -> Self {
-        let here = tempdir().expect("a folder");
-        fs::create_dir(here.path().join("into")).expect("a folder");
+        let here = tempdir().expect("a directory");
+        fs::create_dir(here.path().join("into")).expect("a directory");
         Self { here }
     }
 
@@ -60,7 +60,7 @@ impl Scene {
     }
 
     fn arrived(&self) -> Vec<String> {
-        let names = fs::read_dir(self.path("into")).expect("a folder");
+        let names = fs::read_dir(self.path("into")).expect("a directory");
         names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
     }
 }
@@ -83,7 +83,7 @@ fn a_stream_goes_from_stdin_to_stdout() {
 }
 
 #[test]
-fn a_stream_gets_its_name_where_a_folder_is_meant() {
+fn a_stream_gets_its_name_where_a_directory_is_meant() {
     let (scene, bytes) = (Scene::new(), bytes());
     let into = scene.path("into");
     let sending = scene.send_bytes("backup.tar", &bytes);
@@ -272,7 +272,7 @@ fn a_ticket_is_understood_as_it_was_pasted() {
     let mut pastes = |run: &dyn Fn(&str, &Path) -> Ended| {
         number += 1;
         let (into, file_of_ticket) = (scene.path(&number.to_string()), scene.path(&format!("ticket{number}")));
-        fs::create_dir(&into).expect("a folder");
+        fs::create_dir(&into).expect("a directory");
         let sending = sender(&[&file], &file_of_ticket, &[]);
         let text = fs::read_to_string(&file_of_ticket).expect("a ticket");
         run(text.trim(), &into).expect(0);

@@ -49,8 +49,8 @@ fn set_time(file: &Path, time: SystemTime) {
 
 #[test]
 fn only_content_that_was_transferred_or_compared_is_verified() {
-    let here = tempdir().expect("a folder");
-    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     let contents = source.join("");
     let sync = |options: &[&str]| {
         let options = options.iter().map(OsStr::new);
@@ -73,7 +73,7 @@ fn only_content_that_was_transferred_or_compared_is_verified() {
 
 #[test]
 fn what_is_kept_or_failed_is_not_verified() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 1000);
     let target = here.path().join("target");
     fs::write(&target, "mine").expect("a file");
@@ -82,16 +82,16 @@ fn what_is_kept_or_failed_is_not_verified() {
     let kept = downpour(arguments!["cp", "--existing", "skip", source, target]).end().expect(0).stderr;
     assert!(kept.contains("1 left as at the target") && !kept.contains("verified"), "{kept}");
     fs::write(here.path().join("list"), "one\nabsent\n").expect("a list");
-    let (list, folder) = (here.path().join("list"), tree::folder(&here.path().join("folder")));
+    let (list, directory) = (here.path().join("list"), tree::directory(&here.path().join("directory")));
     let into = here.path().join("into");
-    let failed = downpour(arguments!["cp", "--json", "--files-from", list, folder, into]).end().expect(23);
+    let failed = downpour(arguments!["cp", "--json", "--files-from", list, directory, into]).end().expect(23);
     assert_eq!(result(&failed), (1, 0, false, false));
 }
 
 #[test]
 fn both_ends_say_the_same() {
-    let (here, far) = (tempdir().expect("a folder"), Far::new());
-    let source = tree::folder(&here.path().join("photos"));
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
+    let source = tree::directory(&here.path().join("photos"));
     let json_cp = |from: &OsStr, to: &OsStr| far.run("cp", arguments!["-r", "--json", "--via=ssh", from, to]).expect(0);
     for unchanged in [0, 4] {
         let up = json_cp(source.join("").as_os_str(), OsStr::new("far:up"));
@@ -119,9 +119,9 @@ fn both_ends_say_the_same() {
 
 #[test]
 fn every_special_file_that_is_left_out_has_a_notice() {
-    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = here.path().join("run");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("file"), 10);
     for name in ["a pipe", "b pipe"] {
         rustix::fs::mknodat(rustix::fs::CWD, source.join(name), rustix::fs::FileType::Fifo, 0o600.into(), 0)
@@ -150,9 +150,9 @@ fn every_special_file_that_is_left_out_has_a_notice() {
 
 #[test]
 fn paths_in_json_are_all_bytes() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = here.path().join("source");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     let names: [&[u8]; 3] = [b"\xff odd \xfe", b"back\\slash\x1b", "Gr\u{fc}\u{df}e".as_bytes()];
     for name in names {
         tree::file(&source.join(OsStr::from_bytes(name)), name.len());
@@ -175,7 +175,7 @@ fn paths_in_json_are_all_bytes() {
 #[test]
 fn a_receiver_whose_socket_overflows_is_named_on_both_sides() {
     const BURST: u64 = 30_000;
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 6_000_000);
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     let listens =
@@ -348,7 +348,7 @@ fn progress_tells_what_is_left_and_does_not_jump_by_blocks() {
 
 #[test]
 fn a_trace_that_cannot_be_written_is_told_and_costs_nothing_but_the_code() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     for size in [10, 3_000_000] {
         let source = tree::file(&here.path().join(format!("file-{size}")), size);
         let copy = here.path().join(format!("copy-{size}"));

@@ -31,8 +31,8 @@ pub(crate) fn connect(ticket: &Path, forward: &str) -> (Program, u16) {
 
 #[test]
 fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
-    let (folder, server) = (tempfile::tempdir().expect("a folder"), echo_server());
-    let ticket = folder.path().join("ticket");
+    let (directory, server) = (tempfile::tempdir().expect("a directory"), echo_server());
+    let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
     let (first, port) = connect(&ticket, &format!("0:localhost:{server}"));
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
@@ -58,8 +58,8 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let ticket = folder.path().join("ticket");
+    let directory = tempfile::tempdir().expect("a directory");
+    let ticket = directory.path().join("ticket");
     let refused = |arguments: &[&str], code: i32, words: &str| {
         let ended = downpour([&["tunnel"], arguments].concat()).end();
         assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {}", ended.stderr);
@@ -89,7 +89,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     fs::remove_file(&ticket).expect("it is there");
     downpour::Ticket { listener: downpour::Role::Tunnel, ..made }.save(&ticket).expect("a file");
     let mut receiving = command(["recv"]);
-    receiving.arg("--ticket-file").arg(&ticket).arg("--into").arg(folder.path());
+    receiving.arg("--ticket-file").arg(&ticket).arg("--into").arg(directory.path());
     let ended = Program::start(receiving).end();
     assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
     assert!(ended.stderr.contains("use it with `downpour tunnel -L`"), "{}", ended.stderr);
@@ -99,7 +99,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         addresses: vec![([127, 0, 0, 1], port).into()],
         listener: downpour::Role::Tunnel,
     };
-    let late = folder.path().join("late");
+    let late = directory.path().join("late");
     expired.save(&late).expect("a file");
     refused(&["--ticket-file", late.to_str().expect("text"), "-L", "0:web:80"], 4, "expired");
     // Nobody listens there any more.
@@ -108,8 +108,8 @@ fn what_makes_no_sense_is_refused_in_one_line() {
 
 #[test]
 fn a_listener_ends_when_its_ticket_has_expired_and_everybody_has_left() {
-    let (folder, server) = (tempfile::tempdir().expect("a folder"), echo_server());
-    let ticket = folder.path().join("ticket");
+    let (directory, server) = (tempfile::tempdir().expect("a directory"), echo_server());
+    let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", "localhost:*", "--valid", "3s"]);
     let (tunnel, port) = connect(&ticket, &format!("0:localhost:{server}"));
     listening.wait_for_words("The ticket has expired");

@@ -12,9 +12,9 @@ use crate::tree;
 
 #[test]
 fn the_receiver_comes_with_a_ticket_file() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::folder(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+        (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     assert_eq!(fs::metadata(&ticket).expect("a ticket").permissions().mode() & 0o777, 0o600);
     let received = receiver(&ticket, &into, &[]).end().expect(0);
@@ -30,7 +30,7 @@ fn the_receiver_comes_with_a_ticket_file() {
 
 #[test]
 fn the_sender_comes_with_a_ticket_file() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (first, second) =
         (tree::file(&here.path().join("first"), 2_000_000), tree::file(&here.path().join("second"), 5));
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
@@ -49,7 +49,7 @@ fn the_sender_comes_with_a_ticket_file() {
 #[test]
 fn a_ticket_comes_by_stdin_environment_or_argument() {
     for way in ["stdin", "environment", "argument"] {
-        let here = tempdir().expect("a folder");
+        let here = tempdir().expect("a directory");
         let source = tree::file(&here.path().join("file"), 10_000);
         let into = here.path().join("into");
         let mut sender = downpour(arguments!["send", "--listen", "127.0.0.1:0", source]);
@@ -73,9 +73,9 @@ fn a_ticket_comes_by_stdin_environment_or_argument() {
 
 #[test]
 fn json_tells_the_whole_story() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::folder(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+        (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
     let mut sender = downpour(arguments!["send", "--json", "--rate", "80M", "--listen", "127.0.0.1:0", source]);
     let start = sender.wait_for("start", |line| line.contains("\"start\""));
     let text = json(&start)[0]["ticket"].as_str().expect("a ticket").to_owned();
@@ -105,9 +105,9 @@ fn json_tells_the_whole_story() {
 }
 
 #[test]
-fn with_a_slash_at_the_end_the_contents_of_a_folder_are_sent() {
-    let here = tempdir().expect("a folder");
-    let (source, ticket) = (tree::folder(&here.path().join("photos")), here.path().join("ticket"));
+fn with_a_slash_at_the_end_the_contents_of_a_directory_are_sent() {
+    let here = tempdir().expect("a directory");
+    let (source, ticket) = (tree::directory(&here.path().join("photos")), here.path().join("ticket"));
     let into = here.path().join("into");
     let mut with_slash = source.clone().into_os_string();
     with_slash.push("/");
@@ -119,7 +119,7 @@ fn with_a_slash_at_the_end_the_contents_of_a_folder_are_sent() {
 
 #[test]
 fn keep_serves_more_than_one() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 300_000), here.path().join("ticket"));
     let mut sender = sender(&[&source], &ticket, &["--keep"]);
     for number in 0..2 {
@@ -134,7 +134,7 @@ fn keep_serves_more_than_one() {
 
 #[test]
 fn quiet_is_quiet_and_verbose_is_not() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10_000);
     let trace = here.path().join("trace.sqlog");
     let into = here.path().join("into");
@@ -152,7 +152,7 @@ fn quiet_is_quiet_and_verbose_is_not() {
 
 #[test]
 fn recv_stdout_closed_exit_0() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
@@ -167,7 +167,7 @@ fn recv_stdout_closed_exit_0() {
 
 #[test]
 fn a_ticket_replaces_no_other_file() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, notes) = (tree::file(&here.path().join("source"), 10), here.path().join("notes"));
     std::fs::write(&notes, "precious").expect("a file");
     for arguments in [

@@ -13,10 +13,10 @@ pub(crate) fn file(path: &Path, bytes: usize) -> PathBuf {
     path.to_owned()
 }
 
-/// Creates a folder with files of all sizes, an empty folder, nested folders, a link and various modes.
-pub(crate) fn folder(path: &Path) -> PathBuf {
-    fs::create_dir_all(path.join("in/deep")).expect("folders");
-    fs::create_dir(path.join("empty folder")).expect("a folder");
+/// Creates a directory with files of all sizes, an empty directory, nested directories, a link and various modes.
+pub(crate) fn directory(path: &Path) -> PathBuf {
+    fs::create_dir_all(path.join("in/deep")).expect("directories");
+    fs::create_dir(path.join("empty directory")).expect("a directory");
     for (name, bytes) in [("empty", 0), ("one", 1), ("in/some", 100_000), ("in/deep/large Grüße", 3_000_001)] {
         file(&path.join(name), bytes);
     }
@@ -45,18 +45,20 @@ pub(crate) fn assert_same(a: &Path, b: &Path) {
     assert!(fs::read(a).expect("the source") == fs::read(b).expect("the copy"), "{} has other bytes", b.display());
 }
 
-/// Panics if the folder, which did not exist before, contains anything.
+/// Panics if the directory, which did not exist before, contains anything.
 #[track_caller]
-pub(crate) fn assert_untouched(folder: &Path) {
-    if folder.exists() {
-        assert_eq!(names(folder), Vec::<PathBuf>::new());
+pub(crate) fn assert_untouched(directory: &Path) {
+    if directory.exists() {
+        assert_eq!(names(directory), Vec::<PathBuf>::new());
     }
 }
 
-/// Returns the sorted names in a folder.
-pub(crate) fn names(folder: &Path) -> Vec<PathBuf> {
-    let mut names: Vec<PathBuf> =
-        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name().into()).collect();
+/// Returns the sorted names in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<PathBuf> {
+    let mut names: Vec<PathBuf> = fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name().into())
+        .collect();
     names.sort();
     names
 }

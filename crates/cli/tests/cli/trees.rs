@@ -1,4 +1,4 @@
-//! Transfers of trees: the top folder, several sources, names left out on purpose and conflicting names.
+//! Transfers of trees: the top directory, several sources, names left out on purpose and conflicting names.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -13,14 +13,14 @@ use crate::tree;
 
 #[track_caller]
 fn mode_and_time(path: &Path) -> (u32, i64, i64) {
-    let found = fs::metadata(path).expect("a folder");
+    let found = fs::metadata(path).expect("a directory");
     (found.mode() & 0o7777, found.mtime(), found.mtime_nsec())
 }
 
 #[test]
-fn the_folder_at_the_top_is_synchronised_too() {
-    let here = tempdir().expect("a folder");
-    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+fn the_directory_at_the_top_is_synchronised_too() {
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     let contents = source.join("");
     fs::set_permissions(&source, fs::Permissions::from_mode(0o1750)).expect("a mode");
     downpour(arguments!["sync", contents, copy]).end().expect(0);
@@ -28,7 +28,7 @@ fn the_folder_at_the_top_is_synchronised_too() {
     let again = downpour(arguments!["sync", "-n", contents, copy]).end().expect(0);
     assert_eq!(again.stdout, "");
     tree::file(&copy.join("old"), 1);
-    fs::File::open(&copy).and_then(|folder| folder.set_modified(UNIX_EPOCH)).expect("a time");
+    fs::File::open(&copy).and_then(|directory| directory.set_modified(UNIX_EPOCH)).expect("a time");
     let dry = downpour(arguments!["sync", "-n", "--delete", contents, copy]).end().expect(0);
     assert_eq!(dry.stdout, "delete old\nchange attributes of .\n");
     downpour(arguments!["sync", "--delete", contents, copy]).end().expect(0);
@@ -36,28 +36,28 @@ fn the_folder_at_the_top_is_synchronised_too() {
 }
 
 #[test]
-fn the_contents_of_several_folders_are_all_that_stays() {
-    let here = tempdir().expect("a folder");
+fn the_contents_of_several_directories_are_all_that_stays() {
+    let here = tempdir().expect("a directory");
     let (one, two) = (here.path().join("one"), here.path().join("two"));
-    for folder in [&one, &two] {
-        fs::create_dir(folder).expect("a folder");
-        tree::file(&folder.join(folder.file_name().expect("a name")), 10);
+    for directory in [&one, &two] {
+        fs::create_dir(directory).expect("a directory");
+        tree::file(&directory.join(directory.file_name().expect("a name")), 10);
     }
     let (file, copy) = (tree::file(&here.path().join("file"), 10), here.path().join("copy"));
-    fs::create_dir(&copy).expect("a folder");
+    fs::create_dir(&copy).expect("a directory");
     tree::file(&copy.join("old"), 10);
     downpour(arguments!["sync", "--delete", one.join(""), two.join(""), file, copy]).end().expect(0);
     let mut names: Vec<_> =
-        fs::read_dir(&copy).expect("a folder").map(|item| item.expect("a name").file_name()).collect();
+        fs::read_dir(&copy).expect("a directory").map(|item| item.expect("a name").file_name()).collect();
     names.sort();
     assert_eq!(names, ["file", "one", "two"]);
 }
 
 #[test]
-fn of_an_empty_folder_nothing_stays_if_that_is_forced() {
-    let here = tempdir().expect("a folder");
+fn of_an_empty_directory_nothing_stays_if_that_is_forced() {
+    let here = tempdir().expect("a directory");
     let (empty, copy) = (here.path().join("empty"), here.path().join("copy"));
-    fs::create_dir(&empty).expect("a folder");
+    fs::create_dir(&empty).expect("a directory");
     downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
     assert!(copy.is_dir());
     tree::file(&copy.join("old"), 10);
@@ -65,18 +65,18 @@ fn of_an_empty_folder_nothing_stays_if_that_is_forced() {
     for option in ["--dry-run", "--verbose"] {
         let ended = downpour(arguments!["sync", "--delete", option, empty.join(""), copy]).end().expect(23);
         assert!(ended.stderr.contains("the source is empty"), "{}", ended.stderr);
-        assert_eq!(fs::read_dir(&copy).expect("a folder").count(), 1);
+        assert_eq!(fs::read_dir(&copy).expect("a directory").count(), 1);
     }
     let dry = downpour(arguments!["sync", "-n", "--delete", "--force-empty", empty.join(""), copy]).end().expect(0);
     assert!(dry.stdout.starts_with("delete old\n"), "{}", dry.stdout);
     downpour(arguments!["sync", "--delete", "--force-empty", empty.join(""), copy]).end().expect(0);
-    assert_eq!(fs::read_dir(&copy).expect("a folder").count(), 0);
+    assert_eq!(fs::read_dir(&copy).expect("a directory").count(), 0);
 }
 
 #[test]
 fn no_more_is_deleted_than_permitted() {
-    let here = tempdir().expect("a folder");
-    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
     for name in ["old-1", "old-2", "old-3"] {
         tree::file(&copy.join(name), 10);
@@ -91,8 +91,8 @@ fn no_more_is_deleted_than_permitted() {
 
 #[test]
 fn delete_skipped_reported() {
-    let here = tempdir().expect("a folder");
-    let (source, copy) = (tree::folder(&here.path().join("photos")), here.path().join("copy"));
+    let here = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
     tree::file(&copy.join("old"), 10);
     symlink("nowhere", source.join("dangling")).expect("a link");
@@ -109,9 +109,9 @@ fn delete_skipped_reported() {
 
 #[test]
 fn links_left_out_are_counted_and_not_each_told() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let source = here.path().join("photos");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     for name in ["a", "b"] {
         symlink("nowhere", source.join(name)).expect("a link");
     }
@@ -125,28 +125,28 @@ fn links_left_out_are_counted_and_not_each_told() {
 }
 
 #[test]
-fn a_folder_does_not_replace_a_file() {
-    let here = tempdir().expect("a folder");
-    let (source, file) = (tree::folder(&here.path().join("photos")), here.path().join("file"));
+fn a_directory_does_not_replace_a_file() {
+    let here = tempdir().expect("a directory");
+    let (source, file) = (tree::directory(&here.path().join("photos")), here.path().join("file"));
     fs::write(&file, "mine").expect("a file");
     for program in [downpour(arguments!["cp", "-r", source, file]), downpour(arguments!["sync", source, file])] {
-        program.end().expect_line(1, "is not a folder");
+        program.end().expect_line(1, "is not a directory");
     }
     assert_eq!(fs::read_to_string(&file).expect("a file"), "mine");
 }
 
 #[test]
-fn an_empty_folder_among_several_sources_deletes_nothing_unless_that_is_forced() {
-    let here = tempdir().expect("a folder");
+fn an_empty_directory_among_several_sources_deletes_nothing_unless_that_is_forced() {
+    let here = tempdir().expect("a directory");
     let far = Far::new();
     let copy = here.path().join("copy");
     for at in [here.path(), &far.home()] {
-        for (folder, name) in [("m1", "one"), ("m2", "two")] {
-            fs::create_dir(at.join(folder)).expect("a folder");
-            tree::file(&at.join(folder).join(name), 10);
+        for (directory, name) in [("m1", "one"), ("m2", "two")] {
+            fs::create_dir(at.join(directory)).expect("a directory");
+            tree::file(&at.join(directory).join(name), 10);
         }
     }
-    let sources = |prefix: &str| ["m1/", "m2/"].map(|folder| format!("{prefix}{folder}"));
+    let sources = |prefix: &str| ["m1/", "m2/"].map(|directory| format!("{prefix}{directory}"));
     let near = sources(&format!("{}/", here.path().display()));
     downpour(arguments!["sync", "--delete", near[0], near[1], copy]).end().expect(0);
     assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
@@ -161,7 +161,7 @@ fn an_empty_folder_among_several_sources_deletes_nothing_unless_that_is_forced()
             assert!(ended.stderr.contains("--force-empty"), "{}", ended.stderr);
             assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
         }
-        // Without deletion an empty folder is one like any other.
+        // Without deletion an empty directory is one like any other.
         far.run("sync", arguments![first, second, copy]).expect(0);
     }
     far.run("sync", arguments!["--delete", "--force-empty", near[0], near[1], copy]).expect(0);
@@ -170,9 +170,9 @@ fn an_empty_folder_among_several_sources_deletes_nothing_unless_that_is_forced()
 
 #[test]
 fn a_path_that_is_too_long_is_left_out_and_named() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("photos"), here.path().join("copy"));
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("aside"), 1000);
     let make = r#"d=$(printf %250s | tr ' ' d); for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do
         mkdir $d && cd -P $d || exit; done; echo x >last"#;
@@ -186,17 +186,17 @@ fn a_path_that_is_too_long_is_left_out_and_named() {
         assert!(told[0].contains("photos/.../ddd") && told[0].len() < 1000, "{}", told[0]);
         let at = if command[0] == "sync" { copy.join("photos") } else { copy.clone() };
         tree::assert_same(&source.join("aside"), &at.join("aside"));
-        let folders = std::process::Command::new("find").arg(&at).args(["-name", "ddd*"]).output().expect("find");
-        assert_eq!(folders.stdout.iter().filter(|byte| **byte == b'\n').count(), 16);
-        fs::remove_dir_all(&copy).expect("a folder");
+        let directories = std::process::Command::new("find").arg(&at).args(["-name", "ddd*"]).output().expect("find");
+        assert_eq!(directories.stdout.iter().filter(|byte| **byte == b'\n').count(), 16);
+        fs::remove_dir_all(&copy).expect("a directory");
     }
 }
 
 #[test]
 fn unsafe_links_are_left_out_and_told_and_no_failure() {
-    let (here, far) = (tempdir().expect("a folder"), Far::new());
+    let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = here.path().join("photos");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("file"), 10);
     symlink("file", source.join("within")).expect("a link");
     symlink("/etc/hosts", source.join("out")).expect("a link");
@@ -214,8 +214,8 @@ fn unsafe_links_are_left_out_and_told_and_no_failure() {
 
 #[test]
 fn a_pipe_as_stdin_is_no_dangling_link() {
-    let here = tempdir().expect("a folder");
+    let here = tempdir().expect("a directory");
     let mut command = command(arguments!["cp", "/dev/stdin", here.path().join("copy")]);
     command.stdin(std::process::Stdio::piped());
-    Program::start(command).end().expect_line(3, "it is neither a file, a folder nor a link");
+    Program::start(command).end().expect_line(3, "it is neither a file, a directory nor a link");
 }

@@ -10,29 +10,29 @@ use tempfile::{TempDir, tempdir};
 use crate::program::{Program, arguments, program_with};
 use crate::tree;
 
-/// A folder with a copy of the program, a file to be copied, and perhaps a lab that is this script.
+/// A directory with a copy of the program, a file to be copied, and perhaps a lab that is this script.
 pub(crate) struct Place {
-    folder: TempDir,
+    directory: TempDir,
     source: PathBuf,
 }
 
 impl Place {
     pub(crate) fn new(lab: Option<&str>) -> Self {
-        let folder = tempdir().expect("a folder");
-        copy(env!("CARGO_BIN_EXE_downpour").as_ref(), &folder.path().join("downpour"));
-        fs::create_dir(folder.path().join("tmp")).expect("a folder");
+        let directory = tempdir().expect("a directory");
+        copy(env!("CARGO_BIN_EXE_downpour").as_ref(), &directory.path().join("downpour"));
+        fs::create_dir(directory.path().join("tmp")).expect("a directory");
         if let Some(script) = lab {
-            let path = folder.path().join("script");
+            let path = directory.path().join("script");
             fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
-            copy(&path, &folder.path().join("downpour-lab"));
+            copy(&path, &directory.path().join("downpour-lab"));
         }
-        let source = tree::file(&folder.path().join("source"), 100_000);
-        Self { folder, source }
+        let source = tree::file(&directory.path().join("source"), 100_000);
+        Self { directory, source }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// `cp --web source target` with these options.
@@ -46,12 +46,12 @@ impl Place {
     }
 
     fn is_left(&self) -> bool {
-        fs::read_dir(self.path("tmp")).expect("a folder").next().is_some()
+        fs::read_dir(self.path("tmp")).expect("a directory").next().is_some()
     }
 }
 
-/// Copies a program in another process: one that other tests start meanwhile could keep the file open for writing, and then it
-/// could not be started.
+/// Copies a program in another process: one that other tests start meanwhile could keep the file open for writing, and
+/// then it could not be started.
 fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").args(["-p".as_ref(), from, to]).status().expect("cp").success());
 }

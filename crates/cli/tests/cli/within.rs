@@ -17,7 +17,7 @@ fn summary(stdout: &str) -> Value {
 #[test]
 fn no_packet_is_sent_and_no_other_side_speaks() {
     let here = tempdir().expect("a directory");
-    let source = tree::folder(&here.path().join("tree"));
+    let source = tree::directory(&here.path().join("tree"));
     let ended = downpour(arguments!["cp", "-rp", "--json", source, here.path().join("copy")]).end().expect(0);
     assert_eq!(summary(&ended.stdout)["wire_bytes"], 0, "{}", ended.stdout);
     tree::assert_same(&source, &here.path().join("copy"));

@@ -14,7 +14,7 @@ use crate::tree;
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
-    let (sshd, here) = (Sshd::start(), tempdir().expect("a folder"));
+    let (sshd, here) = (Sshd::start(), tempdir().expect("a directory"));
     let client = Client::of(&[("there", &sshd)]);
     client.know(&[]);
     let file = tree::file(&here.path().join("file"), 100_000);
@@ -40,7 +40,7 @@ fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn a_connection_that_ssh_keeps_is_not_waited_for() {
-    let (sshd, here) = (Sshd::start(), tempdir().expect("a folder"));
+    let (sshd, here) = (Sshd::start(), tempdir().expect("a directory"));
     let client = Client::of(&[("there", &sshd)]);
     let file = tree::file(&here.path().join("file"), 100_000);
     let path = here.path().join("control");

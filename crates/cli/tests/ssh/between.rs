@@ -28,7 +28,7 @@ struct Pair {
 impl Pair {
     /// Creates two hosts whose ssh knows neither keys nor hosts.
     fn of_strangers() -> Self {
-        let bin = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
+        let bin = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
         let path = format!("{}:{}", bin.path().display(), path_with_downpour());
         let network = Network::start();
         let setup = Setup { path: Some(&path), network: Some(&network), ..Setup::default() };
@@ -72,7 +72,7 @@ impl Pair {
 #[ignore = "cargo xtask test-ssh"]
 fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
     let pair = Pair::of_friends();
-    let source = tree::folder(&pair.there("tree"));
+    let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rpv", "there:tree", "b:copy"]).expect(0).stderr;
     assert!(told.contains(&format!("Connected to {}:", Network::FAR)), "{told}");
     assert!(!told.contains("through this machine"), "{told}");
@@ -107,14 +107,14 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
     let planned = pair.hosts.cp(arguments!["-rn", "there:tree", "b:not"]).expect(0);
     assert!(planned.stdout.lines().any(|line| line == "create not/in/some"), "{}", planned.stdout);
     pair.hosts.cp(arguments!["there:missing", "b:x"]).expect_line(3, "on there: missing");
-    pair.hosts.cp(arguments!["there:tree/one", "b:no/such/folder"]).expect_line(1, "no does not exist");
+    pair.hosts.cp(arguments!["there:tree/one", "b:no/such/directory"]).expect_line(1, "no does not exist");
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
     let pair = Pair::of_strangers();
-    let source = tree::folder(&pair.there("tree"));
+    let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
     let line = |told: &&str| {
         told.starts_with("there cannot copy to b by itself (")

@@ -15,7 +15,7 @@ const HEARD: Duration = Duration::from_secs(6);
 #[ignore = "cargo xtask test-ssh"]
 fn ssh_alone_carries_a_tree_both_ways() {
     let hosts = Hosts::start();
-    let source = tree::folder(&hosts.here("tree"));
+    let source = tree::directory(&hosts.here("tree"));
     hosts.cp(arguments!["-rp", "--via", "ssh", source, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
     let back = hosts.cp(arguments!["-rpv", "--via", "ssh", at("copy"), hosts.here("back")]).expect(0);
@@ -52,7 +52,7 @@ fn a_port_that_a_firewall_lets_through_is_used() {
 fn where_udp_is_closed_it_is_said_soon_and_ssh_carries_on() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
-    let source = tree::folder(&hosts.here("tree"));
+    let source = tree::directory(&hosts.here("tree"));
     let (there, here) = (make(&hosts.there("up")), make(&hosts.here("down")));
     network.drop_udp();
     falls_back(hosts.start_cp(arguments!["-rp", source, at("up")]), &hosts).expect(0);
@@ -185,7 +185,7 @@ fn a_path_for_small_packets_alone_carries_all() {
 fn the_program_is_found_by_a_path_that_is_named() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 1000);
-    fs::create_dir(hosts.there("my bin")).expect("a folder");
+    fs::create_dir(hosts.there("my bin")).expect("a directory");
     copy_program(&hosts.there("my bin/dp"));
     hosts.cp(arguments!["--remote-bin", "~/'my bin'/dp", source, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));

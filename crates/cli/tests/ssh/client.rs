@@ -11,13 +11,14 @@ use crate::tools::user;
 
 /// An ssh configuration for the hosts of a test.
 pub(crate) struct Client {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Client {
     /// Creates a configuration with these hosts, their names and their keys.
     pub(crate) fn of(hosts: &[(&str, &Sshd)]) -> Self {
-        let client = Self { folder: tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder") };
+        let client =
+            Self { directory: tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory") };
         let user = user();
         let mut config = String::new();
         for (name, host) in hosts {
@@ -56,10 +57,10 @@ impl Client {
     }
 
     fn config(&self) -> PathBuf {
-        self.folder.path().join("config")
+        self.directory.path().join("config")
     }
 
     fn known_hosts(&self) -> PathBuf {
-        self.folder.path().join("known_hosts")
+        self.directory.path().join("known_hosts")
     }
 }

@@ -20,35 +20,35 @@ use crate::tree;
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_file_to_a_name_and_into_a_folder() {
+fn a_file_to_a_name_and_into_a_directory() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 300_000);
-    make(&hosts.there("folder"));
+    make(&hosts.there("directory"));
     hosts.cp(arguments![source, at("copy")]).expect(0);
-    hosts.cp(arguments![source, at("folder")]).expect(0);
+    hosts.cp(arguments![source, at("directory")]).expect(0);
     hosts.cp(arguments![source, at("")]).expect(0);
     hosts.cp(arguments![source, at("~/tilde")]).expect(0);
     hosts.cp(arguments![source, at(hosts.there("absolute"))]).expect(0);
-    for name in ["copy", "folder/file", "file", "tilde", "absolute"] {
+    for name in ["copy", "directory/file", "file", "tilde", "absolute"] {
         tree::assert_same(&source, &hosts.there(name));
     }
-    assert_holds_only(&hosts.sshd.home(), &["absolute", "copy", "file", "folder", "tilde"]);
-    make(&hosts.here("folder"));
+    assert_holds_only(&hosts.sshd.home(), &["absolute", "copy", "file", "directory", "tilde"]);
+    make(&hosts.here("directory"));
     hosts.cp(arguments![at("copy"), hosts.here("back")]).expect(0);
-    hosts.cp(arguments![at("copy"), hosts.here("folder")]).expect(0);
+    hosts.cp(arguments![at("copy"), hosts.here("directory")]).expect(0);
     hosts.cp(arguments![at("~/copy"), "."]).expect(0);
     hosts.cp(arguments![at(hosts.there("copy")), hosts.here("absolute")]).expect(0);
-    for name in ["back", "folder/copy", "copy", "absolute"] {
+    for name in ["back", "directory/copy", "copy", "absolute"] {
         tree::assert_same(&source, &hosts.here(name));
     }
-    assert_holds_only(&hosts.here(""), &["absolute", "back", "copy", "file", "folder"]);
+    assert_holds_only(&hosts.here(""), &["absolute", "back", "copy", "file", "directory"]);
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn folders_with_and_without_a_slash() {
+fn directories_with_and_without_a_slash() {
     let hosts = Hosts::start();
-    let source = tree::folder(&hosts.here("tree"));
+    let source = tree::directory(&hosts.here("tree"));
     make(&hosts.there("into"));
     hosts.cp(arguments!["-rp", source, at("into")]).expect(0);
     hosts.cp(arguments!["-rp", source, at("named")]).expect(0);
@@ -63,7 +63,7 @@ fn folders_with_and_without_a_slash() {
     tree::assert_same(&source, &hosts.here("into/named"));
     tree::assert_same(&source, &hosts.here("back"));
     tree::assert_same(&source, &hosts.here("contents"));
-    // Again: nothing is sent. Then the whole home folder, named by an empty path.
+    // Again: nothing is sent. Then the whole home directory, named by an empty path.
     let again = hosts.cp(arguments!["-rp", "--json", at("named/"), hosts.here("contents")]).expect(0);
     assert!(summary(&again)["wire_bytes"].as_u64().expect("a number") < 50_000, "{}", again.stdout);
     hosts.cp(arguments!["-rp", at(""), hosts.here("home")]).expect(0);
@@ -72,9 +72,9 @@ fn folders_with_and_without_a_slash() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn several_sources_go_into_a_folder() {
+fn several_sources_go_into_a_directory() {
     let hosts = Hosts::start();
-    let (one, two) = (tree::file(&hosts.here("one"), 1), tree::folder(&hosts.here("two")));
+    let (one, two) = (tree::file(&hosts.here("one"), 1), tree::directory(&hosts.here("two")));
     hosts.cp(arguments!["-rp", one, two, at("new")]).expect(0);
     tree::assert_same(&one, &hosts.there("new/one"));
     tree::assert_same(&two, &hosts.there("new/two"));
@@ -91,13 +91,13 @@ fn any_bytes_make_a_name() {
     hosts.cp(arguments![source, there]).expect(0);
     tree::assert_same(&source, &hosts.there(odd_name()));
     hosts.cp(arguments![there, hosts.here("named")]).expect(0);
-    hosts.cp(arguments![there, make(&hosts.here("folder"))]).expect(0);
+    hosts.cp(arguments![there, make(&hosts.here("directory"))]).expect(0);
     tree::assert_same(&source, &hosts.here("named"));
-    tree::assert_same(&source, &hosts.here("folder").join(odd_name()));
+    tree::assert_same(&source, &hosts.here("directory").join(odd_name()));
     // No part of the name was executed.
     assert_eq!(tree::names(&hosts.sshd.home()), [odd_name()]);
-    hosts.cp(arguments!["-r", hosts.here("folder"), at("tree")]).expect(0);
-    tree::assert_same(&hosts.here("folder"), &hosts.there("tree"));
+    hosts.cp(arguments!["-r", hosts.here("directory"), at("tree")]).expect(0);
+    tree::assert_same(&hosts.here("directory"), &hosts.there("tree"));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn wildcards_are_for_the_other_side() {
     assert_holds_only(&hosts.here("some"), &["a 1.txt", "a 2.txt"]);
     hosts.cp(arguments![at("literal[1]"), hosts.here("literal")]).expect(0);
     tree::assert_same(&hosts.there("literal[1]"), &hosts.here("literal"));
-    tree::folder(&hosts.there("tree[1]"));
+    tree::directory(&hosts.there("tree[1]"));
     for _ in 0..2 {
         hosts.run("sync", arguments![at("tree[1]"), hosts.here("synced")]).expect(0);
         assert_holds_only(&hosts.here("synced"), &["tree[1]"]);
@@ -120,13 +120,13 @@ fn wildcards_are_for_the_other_side() {
     assert!(!hosts.here("none").exists());
 }
 
-/// Returns what a copy of `pattern` by a program makes of three targets: a new name, a file and a folder.
+/// Returns what a copy of `pattern` by a program makes of three targets: a new name, a file and a directory.
 fn made_of(hosts: &Hosts, pattern: &str, program: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = make(&hosts.here(program));
-    tree::file(&folder.join("file"), 1);
-    make(&folder.join("folder"));
+    let directory = make(&hosts.here(program));
+    tree::file(&directory.join("file"), 1);
+    make(&directory.join("directory"));
     let ssh = hosts.client.words();
-    for target in ["new", "file", "folder"] {
+    for target in ["new", "file", "directory"] {
         let mut command = match program {
             "ours" => hosts.command("cp"),
             other => Command::new(find(other)),
@@ -137,12 +137,13 @@ fn made_of(hosts: &Hosts, pattern: &str, program: &str) -> Vec<(PathBuf, Vec<u8>
             "scp" => command.args(["-Orq", "-F", ssh.strip_prefix("ssh -F ").expect("an ssh with a configuration")]),
             _ => command.args(["-r", "-e", &ssh]),
         };
-        // It may fail: a file is in the way of a folder, and of several names.
-        command.arg(at(pattern)).arg(folder.join(target)).output().expect("a program");
+        // It may fail: a file is in the way of a directory, and of several names.
+        command.arg(at(pattern)).arg(directory.join(target)).output().expect("a program");
     }
-    let names = tree::names(&folder);
-    let found = names.into_iter().map(|name| (name.clone(), fs::read(folder.join(name)).unwrap_or_default())).collect();
-    fs::remove_dir_all(folder).expect("a folder");
+    let names = tree::names(&directory);
+    let found =
+        names.into_iter().map(|name| (name.clone(), fs::read(directory.join(name)).unwrap_or_default())).collect();
+    fs::remove_dir_all(directory).expect("a directory");
     found
 }
 
@@ -152,14 +153,14 @@ fn made_of(hosts: &Hosts, pattern: &str, program: &str) -> Vec<(PathBuf, Vec<u8>
 fn wildcards_with_one_match_are_its_name_as_for_scp_and_rsync() {
     let hosts = Hosts::start();
     for name in ["one.txt", "two.dat", "three.dat", "dir.d/in"] {
-        make(hosts.there(name).parent().expect("a folder"));
+        make(hosts.there(name).parent().expect("a directory"));
         tree::file(&hosts.there(name), name.len());
     }
     let made = |pattern| ["ours", "scp", "rsync"].map(|program| made_of(&hosts, pattern, program));
     let [ours, scp, rsync] = made("o*.txt");
     assert_eq!((&ours, &ours), (&scp, &rsync));
     assert!(ours.iter().any(|(name, bytes)| name == Path::new("new") && bytes.len() == "one.txt".len()), "{ours:?}");
-    // scp makes no folder for several, and rsync gives a folder no new name.
+    // scp makes no directory for several, and rsync gives a directory no new name.
     let [ours, _, rsync] = made("*.dat");
     assert_eq!(ours, rsync);
     let [ours, scp, _] = made("d*.d");
@@ -170,7 +171,7 @@ fn wildcards_with_one_match_are_its_name_as_for_scp_and_rsync() {
 #[ignore = "cargo xtask test-ssh"]
 fn a_dry_run_changes_nothing() {
     let hosts = Hosts::start();
-    let source = tree::folder(&hosts.here("tree"));
+    let source = tree::directory(&hosts.here("tree"));
     let planned = hosts.cp(arguments!["-rn", source, at("copy")]).expect(0);
     assert!(planned.stdout.lines().any(|line| line == "create copy/in/some"), "{}", planned.stdout);
     tree::assert_untouched(&hosts.sshd.home());
@@ -186,7 +187,7 @@ fn a_dry_run_changes_nothing() {
 fn a_slow_reader_of_all_output_gets_every_line() {
     let hosts = Hosts::start();
     let names: Vec<String> = (0..5000).map(|number| format!("a-name-that-fills-the-pipe-{number:04}")).collect();
-    fs::create_dir(hosts.here("tree")).expect("a folder");
+    fs::create_dir(hosts.here("tree")).expect("a directory");
     names.iter().for_each(|name| drop(fs::File::create(hosts.here("tree").join(name)).expect("a file")));
     let (mut reader, writer) = io::pipe().expect("a pipe");
     let mut command = hosts.command("cp");
@@ -214,7 +215,7 @@ fn a_slow_reader_of_all_output_gets_every_line() {
 #[ignore = "cargo xtask test-ssh"]
 fn sync_makes_both_the_same_and_verify_sees_it() {
     let hosts = Hosts::start();
-    let source = tree::folder(&hosts.here("tree"));
+    let source = tree::directory(&hosts.here("tree"));
     let slash = source.join("");
     hosts.run("sync", arguments![slash, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
@@ -230,7 +231,7 @@ fn sync_makes_both_the_same_and_verify_sees_it() {
     hosts.run("sync", arguments!["--delete", slash, at("copy")]).expect(0);
     tree::assert_same(&source, &hosts.there("copy"));
 
-    // A folder keeps its name, in the first and second run and in both directions; a file has none to keep.
+    // A directory keeps its name, in the first and second run and in both directions; a file has none to keep.
     for _ in 0..2 {
         hosts.run("sync", arguments![source, at("new")]).expect(0);
         hosts.run("sync", arguments![at("new/tree"), hosts.here("came")]).expect(0);
@@ -251,7 +252,7 @@ fn sync_makes_both_the_same_and_verify_sees_it() {
 #[ignore = "cargo xtask test-ssh"]
 fn a_comparison_sees_what_only_one_side_has_with_and_without_a_slash() {
     let hosts = Hosts::start();
-    let source = tree::folder(&hosts.here("tree"));
+    let source = tree::directory(&hosts.here("tree"));
     hosts.run("sync", arguments![source.join(""), at("copy")]).expect(0);
     let lines = |arguments: [&OsStr; 2], code| {
         let ended = hosts.run("verify", arguments).expect(code);
@@ -262,11 +263,11 @@ fn a_comparison_sees_what_only_one_side_has_with_and_without_a_slash() {
         assert_eq!(lines(arguments![there, here], 1), ["only in B: extra"]);
         assert_eq!(lines(arguments![here, there], 1), ["only in A: extra"]);
     }
-    // A file compared with a file, and a file where a folder is expected.
+    // A file compared with a file, and a file where a directory is expected.
     assert!(lines(arguments![at("copy/one"), source.join("one")], 0).is_empty());
     assert!(lines(arguments![source.join("one"), at("copy/one")], 0).is_empty());
     assert_eq!(lines(arguments![at("copy/one"), source.join("extra")], 1), ["differs: extra"]);
-    hosts.run("verify", arguments![at("copy"), source.join("one")]).expect_line(1, "is not a folder");
+    hosts.run("verify", arguments![at("copy"), source.join("one")]).expect_line(1, "is not a directory");
 }
 
 #[test]

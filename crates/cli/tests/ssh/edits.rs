@@ -13,7 +13,7 @@ use crate::random::{self, Object, is_staging, snapshot};
 pub(crate) struct Edits {
     /// Some edits leave size and time as they were.
     pub(crate) by_content: bool,
-    /// A folder that has nothing to do with the transfer, to which links may lead.
+    /// A directory that has nothing to do with the transfer, to which links may lead.
     pub(crate) canary: PathBuf,
 }
 
@@ -38,7 +38,7 @@ impl Edits {
         }
     }
 
-    /// Edits a file at the target, removes it, puts a link in its place or in that of its folder, or adds one.
+    /// Edits a file at the target, removes it, puts a link in its place or in that of its directory, or adds one.
     pub(crate) fn target(&self, rng: &mut Rng, tree: &Path) {
         let Some(file) = any_file(rng, tree) else { return };
         let kind = rng.u8(0..7);
@@ -51,9 +51,9 @@ impl Edits {
                 symlink(any_file(rng, &self.canary).unwrap_or_default(), &file).unwrap_or_default();
             }
             3 if file.parent() != Some(tree) => {
-                let folder = file.parent().expect("a folder");
-                fs::remove_dir_all(folder).expect("a folder");
-                symlink(&self.canary, folder).expect("a link");
+                let directory = file.parent().expect("a directory");
+                fs::remove_dir_all(directory).expect("a directory");
+                symlink(&self.canary, directory).expect("a link");
             }
             4 => {
                 // An earlier edit may have put a link there.
@@ -68,7 +68,7 @@ impl Edits {
 
     /// Edits, removes or adds a file in a staging directory, or puts a link in its place.
     pub(crate) fn staging(&self, rng: &mut Rng, target: &Path) {
-        let names = fs::read_dir(target).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let names = fs::read_dir(target).expect("a directory").map(|entry| entry.expect("an entry").path());
         let Some(staging) = names.into_iter().find(|path| is_staging(path)) else { return };
         let Some(file) = any_file(rng, &staging) else { return };
         let kind = rng.u8(0..9);
@@ -77,7 +77,7 @@ impl Edits {
             0 => truncate(rng, &file),
             1 => append(&file),
             2 => fs::remove_file(&file).expect("a file"),
-            3 => fs::remove_dir_all(&staging).expect("a folder"),
+            3 => fs::remove_dir_all(&staging).expect("a directory"),
             4 => fs::write(staging.join("of another program"), "mine").expect("a file"),
             5 => {
                 fs::remove_file(&file).expect("a file");
@@ -114,9 +114,9 @@ fn append(file: &Path) {
     File::options().write(true).open(file).and_then(|file| file.write_all_at(b"more", length)).expect("a file");
 }
 
-/// A regular file beneath a folder.
-fn any_file(rng: &mut Rng, folder: &Path) -> Option<PathBuf> {
-    let tree = snapshot(folder);
+/// A regular file beneath a directory.
+fn any_file(rng: &mut Rng, directory: &Path) -> Option<PathBuf> {
+    let tree = snapshot(directory);
     let files: Vec<_> = tree.iter().filter(|(_, found)| matches!(found.object, Object::File(_))).collect();
-    (!files.is_empty()).then(|| folder.join(files[rng.usize(..files.len())].0))
+    (!files.is_empty()).then(|| directory.join(files[rng.usize(..files.len())].0))
 }

@@ -54,8 +54,8 @@ impl Hosts {
 
     /// Creates machines with this sshd.
     pub(crate) fn of(sshd: Sshd, network: Option<Network>) -> Self {
-        let here = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
-        let cache = tempfile::tempdir().expect("a folder");
+        let here = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
+        let cache = tempfile::tempdir().expect("a directory");
         Self { here, cache, client: Client::of(&[("there", &sshd)]), sshd, network }
     }
 
@@ -172,7 +172,7 @@ fn assert_empty(place: &str, processes: impl Fn() -> Vec<(Pid, Vec<String>)>) {
 
 /// Returns a search path that includes the program.
 pub(crate) fn path_with_downpour() -> String {
-    format!("{}:/usr/bin:/bin", Path::new(DOWNPOUR).parent().expect("a folder").display())
+    format!("{}:/usr/bin:/bin", Path::new(DOWNPOUR).parent().expect("a directory").display())
 }
 
 /// Returns `there:PATH`; the path may contain any bytes.
@@ -213,15 +213,15 @@ pub(crate) fn summary(ended: &Ended) -> Value {
     last
 }
 
-/// Checks the names beneath an existing folder, including temporary ones.
+/// Checks the names beneath an existing directory, including temporary ones.
 #[track_caller]
-pub(crate) fn assert_holds_only(folder: &Path, names: &[&str]) {
+pub(crate) fn assert_holds_only(directory: &Path, names: &[&str]) {
     let expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-    assert_eq!(tree::names(folder), expected, "in {}", folder.display());
+    assert_eq!(tree::names(directory), expected, "in {}", directory.display());
 }
 
-/// Creates a folder.
-pub(crate) fn make(folder: &Path) -> PathBuf {
-    fs::create_dir_all(folder).expect("a folder");
-    folder.to_owned()
+/// Creates a directory.
+pub(crate) fn make(directory: &Path) -> PathBuf {
+    fs::create_dir_all(directory).expect("a directory");
+    directory.to_owned()
 }

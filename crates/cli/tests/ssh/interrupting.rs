@@ -78,15 +78,15 @@ impl Case {
         let syncs = !by_ticket && rng.bool();
         let case = Self {
             hosts: Hosts::start(),
-            tickets: tempfile::tempdir().expect("a folder"),
+            tickets: tempfile::tempdir().expect("a directory"),
             way,
             via: ["udp", "ssh"][rng.usize(..2)],
             by_content: !by_ticket && rng.bool(),
             syncs,
             deletes: syncs && rng.bool(),
         };
-        for folder in [case.source(), case.target()] {
-            random::grow(rng, &folder.join("canary"), 12, 5_000);
+        for directory in [case.source(), case.target()] {
+            random::grow(rng, &directory.join("canary"), 12, 5_000);
         }
         random::grow(rng, &case.source().join("tree"), 30, 2_000_000);
         // Nothing is deleted for a source that is empty.
@@ -112,7 +112,7 @@ impl Case {
         if self.way != Way::Local {
             options.extend(["--via", self.via, "--timeout", "2"].map(Into::into));
         }
-        let path = |folder: &str, is_there: bool| if is_there { at(folder) } else { folder.into() };
+        let path = |directory: &str, is_there: bool| if is_there { at(directory) } else { directory.into() };
         options.extend([path("from/tree", self.way == Way::Down), path("to", self.way == Way::Up)]);
         let mut command = self.hosts.command(if self.syncs { "sync" } else { "cp" });
         command.args(options);

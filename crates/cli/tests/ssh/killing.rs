@@ -179,7 +179,7 @@ fn patience_outlives_a_killed_program_and_a_killed_session() {
 fn many_files_are_not_sent_again() {
     let hosts = Hosts::start();
     let source = hosts.here("tree");
-    fs::create_dir(&source).expect("a folder");
+    fs::create_dir(&source).expect("a directory");
     for number in 0..2000 {
         tree::file(&source.join(number.to_string()), 10_000 + number);
     }

@@ -14,12 +14,12 @@ use crate::random::{Found, Object, Tree};
 /// Exit codes that an interrupted command may have: done, broken, unreachable, timeout, partial, vanished, stopped.
 const CODES: [i32; 9] = [0, 1, 4, 5, 8, 23, 24, 75, 130];
 
-/// One run of a transfer of `tree`, in the folder of the source, to `tree` in that of the target.
+/// One run of a transfer of `tree`, in the directory of the source, to `tree` in that of the target.
 pub(crate) struct Run {
-    /// The folder of the target.
+    /// The directory of the target.
     pub(crate) before: Tree,
     pub(crate) after: Tree,
-    /// The folder of the source: at the beginning, and after each edit while the run lasted.
+    /// The directory of the source: at the beginning, and after each edit while the run lasted.
     pub(crate) versions: Vec<Tree>,
     /// Every program of it.
     pub(crate) ended: Vec<Ended>,
@@ -95,7 +95,7 @@ fn judge_names(run: &Run) {
         let replaced = name
             .ancestors()
             .skip(1)
-            .any(|above| run.after.get(above).is_some_and(|found| found.object != Object::Folder));
+            .any(|above| run.after.get(above).is_some_and(|found| found.object != Object::Directory));
         assert!(replaced || run.deletes && run.was_absent(name), "{name:?} was deleted:\n{}", run.told());
     }
 }

@@ -169,8 +169,8 @@ fn an_input_that_cannot_be_read_is_told_and_kills_the_command() {
     for via in ["udp", "ssh"] {
         let hosts = Hosts::start();
         let begun = Instant::now();
-        let folder = hosts.here("");
-        let ended = piped(&hosts, &["--via", via], WHOLE_ONLY, &folder);
+        let directory = hosts.here("");
+        let ended = piped(&hosts, &["--via", via], WHOLE_ONLY, &directory);
         assert_eq!(ended.status.code(), Some(7), "{via}: {}", words(&ended.stderr));
         assert!(words(&ended.stderr).contains("cannot read stdin: Is a directory"), "{via}: {}", words(&ended.stderr));
         assert!(begun.elapsed() < NOTICED, "{via}: {:?}", begun.elapsed());

@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fastrand::Rng;
 
-/// Few names, so that patterns match them and folders share them; some that shells, patterns and terminals take for
+/// Few names, so that patterns match them and directories share them; some that shells, patterns and terminals take for
 /// something else.
 const NAMES: [&[u8]; 16] = [
     b"a",
@@ -46,7 +46,7 @@ impl fmt::Debug for Content {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
     File(Content),
-    Folder,
+    Directory,
     Link(PathBuf),
 }
 
@@ -61,28 +61,28 @@ pub(crate) struct Found {
     pub(crate) same_as: Option<PathBuf>,
 }
 
-/// Everything in a folder, by its path in there.
+/// Everything in a directory, by its path in there.
 pub(crate) type Tree = BTreeMap<PathBuf, Found>;
 
-/// What a folder holds without staging directories; nothing if there is no folder.
-pub(crate) fn snapshot(folder: &Path) -> Tree {
+/// What a directory holds without staging directories; nothing if there is no directory.
+pub(crate) fn snapshot(directory: &Path) -> Tree {
     let mut found = Tree::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder_path) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder_path) else { continue };
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory_path) = directories.pop() {
+        let Ok(entries) = fs::read_dir(&directory_path) else { continue };
         for entry in entries {
             let path = entry.expect("an entry").path();
             if is_staging(&path) {
                 continue;
             }
-            let name = path.strip_prefix(folder).expect("a path in the folder").to_owned();
+            let name = path.strip_prefix(directory).expect("a path in the directory").to_owned();
             found.insert(name, look(&path));
             if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
+                directories.push(path);
             }
         }
     }
-    name_hard_links(folder, &mut found);
+    name_hard_links(directory, &mut found);
     found
 }
 
@@ -98,15 +98,16 @@ pub(crate) fn look(path: &Path) -> Found {
         let object = Object::Link(path.read_link().expect("a link"));
         return Found { object, mode: 0, mtime: (0, 0), same_as: None };
     }
-    let object = if status.is_dir() { Object::Folder } else { Object::File(Content(fs::read(path).expect("a file"))) };
+    let object =
+        if status.is_dir() { Object::Directory } else { Object::File(Content(fs::read(path).expect("a file"))) };
     Found { object, mode: status.mode() & 0o7777, mtime: (status.mtime(), status.mtime_nsec()), same_as: None }
 }
 
 /// Notes which names are the same file.
-fn name_hard_links(folder: &Path, tree: &mut Tree) {
+fn name_hard_links(directory: &Path, tree: &mut Tree) {
     let mut first = HashMap::new();
     for (name, found) in tree.iter_mut().filter(|(_, found)| matches!(found.object, Object::File(_))) {
-        let inode = folder.join(name).metadata().expect("a status").ino();
+        let inode = directory.join(name).metadata().expect("a status").ino();
         found.same_as = Some(first.entry(inode).or_insert_with(|| name.clone()).clone());
     }
 }
@@ -128,19 +129,20 @@ pub(crate) fn bytes(rng: &mut Rng, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// Fills a new folder with up to `count` objects: files of up to `largest` bytes, folders, links, and second names.
+/// Fills a new directory with up to `count` objects: files of up to `largest` bytes, directories, links, and second
+/// names.
 pub(crate) fn grow(rng: &mut Rng, root: &Path, count: usize, largest: usize) {
-    fs::create_dir_all(root).expect("a folder");
-    let (mut folders, mut files) = (vec![root.to_owned()], Vec::new());
+    fs::create_dir_all(root).expect("a directory");
+    let (mut directories, mut files) = (vec![root.to_owned()], Vec::new());
     for _ in 0..count {
-        let path = folders[rng.usize(..folders.len())].join(name(rng));
+        let path = directories[rng.usize(..directories.len())].join(name(rng));
         if path.symlink_metadata().is_ok() {
             continue;
         }
         match rng.u8(0..12) {
             0..=3 => {
-                fs::create_dir(&path).expect("a folder");
-                folders.push(path);
+                fs::create_dir(&path).expect("a directory");
+                directories.push(path);
             }
             4 => symlink(link_target(rng), &path).expect("a link"),
             5 if !files.is_empty() => fs::hard_link(&files[rng.usize(..files.len())], &path).expect("a name"),
@@ -151,9 +153,9 @@ pub(crate) fn grow(rng: &mut Rng, root: &Path, count: usize, largest: usize) {
         }
     }
     age(rng, &files, &[0o644, 0o600, 0o755, 0o444, 0o664]);
-    // The innermost first: what is done in a folder changes its time.
-    folders.reverse();
-    age(rng, &folders, &[0o755, 0o700, 0o750, 0o775]);
+    // The innermost first: what is done in a directory changes its time.
+    directories.reverse();
+    age(rng, &directories, &[0o755, 0o700, 0o750, 0o775]);
 }
 
 /// Within the tree, to nowhere, and out of it.

@@ -26,9 +26,9 @@ fn a_source_that_is_not_there() {
     tree::file(&hosts.there("present"), 10);
     hosts.cp(arguments![at("present"), at("absent"), hosts.here("both")]).expect_line(3, "absent");
     assert_holds_only(&hosts.here(""), &[]);
-    // A folder without -r.
-    fs::create_dir(hosts.there("folder")).expect("a folder");
-    hosts.cp(arguments![at("folder"), hosts.here("copy")]).expect_line(2, "-r");
+    // A directory without -r.
+    fs::create_dir(hosts.there("directory")).expect("a directory");
+    hosts.cp(arguments![at("directory"), hosts.here("copy")]).expect_line(2, "-r");
     assert_holds_only(&hosts.here(""), &[]);
 }
 
@@ -40,16 +40,16 @@ fn a_target_that_cannot_be_written() {
     // Root can write everywhere but here.
     let target = if geteuid().is_root() { "/sys/copy".into() } else { hosts.there("closed/copy") };
     let closed = hosts.there("closed");
-    fs::create_dir(&closed).expect("a folder");
+    fs::create_dir(&closed).expect("a directory");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("a mode");
     let refused = hosts.cp(arguments![source, at(target)]);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a mode");
     refused.expect_line(7, "the receiver said: ");
     // The target's parent is a file.
-    fs::write(hosts.there("no folder"), "").expect("a file");
-    let refused = hosts.cp(arguments![source, at("no folder/copy")]);
+    fs::write(hosts.there("no directory"), "").expect("a file");
+    let refused = hosts.cp(arguments![source, at("no directory/copy")]);
     assert!(matches!(refused.status.code(), Some(1 | 7)), "{} {}", refused.status, refused.stderr);
-    assert_holds_only(&hosts.sshd.home(), &["closed", "no folder"]);
+    assert_holds_only(&hosts.sshd.home(), &["closed", "no directory"]);
 }
 
 #[test]

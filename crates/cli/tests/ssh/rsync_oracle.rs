@@ -53,7 +53,8 @@ enum Way {
     Local,
 }
 
-/// A source as it is typed, without its host, and what rsync is given for it: paths beneath the folder of the sources.
+/// A source as it is typed, without its host, and what rsync is given for it: paths beneath the directory of the
+/// sources.
 struct Source {
     typed: OsString,
     for_rsync: Vec<OsString>,
@@ -78,7 +79,7 @@ impl Case {
         let base = base(&hosts, way);
         random::grow(rng, &base, 40, 60_000);
         let contents = rng.u8(0..3) == 0;
-        let source = if contents { a_folder(rng, way, &base) } else { any_source(rng, way, &base) };
+        let source = if contents { a_directory(rng, way, &base) } else { any_source(rng, way, &base) };
         let command = ["cp", "sync", "sync"][rng.usize(..3)];
         let (mut options, mut for_rsync) = (Vec::new(), vec!["-a".into()]);
         if command == "cp" {
@@ -89,8 +90,8 @@ impl Case {
         if hard_links {
             both(&mut options, &mut for_rsync, &["-H"]);
         }
-        // Of a listed name that is excluded, rsync sends the folders on its way, and downpour nothing: lists have no
-        // rules here.
+        // Of a listed name that is excluded, rsync sends the directories on its way, and downpour nothing: lists have
+        // no rules here.
         let is_listed = contents && rng.bool();
         let rules = if is_listed { 0 } else { rng.usize(0..4) };
         for _ in 0..rules {
@@ -153,7 +154,7 @@ impl Case {
     }
 }
 
-/// The folder that holds the sources.
+/// The directory that holds the sources.
 fn base(hosts: &Hosts, way: Way) -> PathBuf {
     if way == Way::Down { hosts.sshd.home() } else { hosts.here("from") }
 }
@@ -168,14 +169,19 @@ fn both(options: &mut Vec<OsString>, for_rsync: &mut Vec<OsString>, words: &[&st
     }
 }
 
-/// The contents of a folder.
-fn a_folder(rng: &mut Rng, way: Way, base: &Path) -> Source {
-    let folders: Vec<PathBuf> = folders(base).into_iter().filter(|name| name.components().count() == 1).collect();
-    if way == Way::Down && (folders.is_empty() || rng.u8(0..3) == 0) {
+/// The contents of a directory.
+fn a_directory(rng: &mut Rng, way: Way, base: &Path) -> Source {
+    let directories: Vec<PathBuf> =
+        directories(base).into_iter().filter(|name| name.components().count() == 1).collect();
+    if way == Way::Down && (directories.is_empty() || rng.u8(0..3) == 0) {
         let typed = ["", ".", "./", "~/"][rng.usize(..4)].into();
         return Source { typed, for_rsync: vec!["".into()] };
     }
-    let name = if folders.is_empty() { OsString::new() } else { folders[rng.usize(..folders.len())].clone().into() };
+    let name = if directories.is_empty() {
+        OsString::new()
+    } else {
+        directories[rng.usize(..directories.len())].clone().into()
+    };
     let typed = joined([&name, OsStr::new("/")]);
     Source { for_rsync: vec![typed.clone()], typed }
 }
@@ -202,16 +208,16 @@ fn any_source(rng: &mut Rng, way: Way, base: &Path) -> Source {
     Source { typed, for_rsync: vec![name.into()] }
 }
 
-/// The folders beneath one.
-fn folders(base: &Path) -> Vec<PathBuf> {
+/// The directories beneath one.
+fn directories(base: &Path) -> Vec<PathBuf> {
     let tree = snapshot(base).into_iter();
-    tree.filter(|(_, found)| found.object == Object::Folder).map(|(name, _)| name).collect()
+    tree.filter(|(_, found)| found.object == Object::Directory).map(|(name, _)| name).collect()
 }
 
-/// A list of some names beneath a folder, each with a NUL byte behind it.
-fn names(rng: &mut Rng, folder: &Path) -> Vec<u8> {
+/// A list of some names beneath a directory, each with a NUL byte behind it.
+fn names(rng: &mut Rng, directory: &Path) -> Vec<u8> {
     let mut list = Vec::new();
-    for name in snapshot(folder).keys().filter(|_| rng.u8(0..4) == 0) {
+    for name in snapshot(directory).keys().filter(|_| rng.u8(0..4) == 0) {
         list.extend_from_slice(name.as_os_str().as_bytes());
         list.push(0);
     }

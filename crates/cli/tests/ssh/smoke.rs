@@ -49,8 +49,8 @@ fn a_wrong_host_key_is_refused() {
 #[ignore = "cargo xtask test-ssh"]
 fn the_path_over_there_decides_what_is_there() {
     let without = Sshd::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() });
-    let folder = Path::new(DOWNPOUR).parent().expect("a folder").display().to_string();
-    let with = Sshd::with(Setup { path: Some(&folder), ..Setup::default() });
+    let directory = Path::new(DOWNPOUR).parent().expect("a directory").display().to_string();
+    let with = Sshd::with(Setup { path: Some(&directory), ..Setup::default() });
     let client = Client::of(&[("without", &without), ("with", &with)]);
     let absent = ended(client.ssh().args(["without", "exec downpour --version"]));
     assert_eq!(absent.status.code(), Some(127), "{}", words(&absent.stderr));
@@ -97,17 +97,17 @@ fn a_firewall_drops_udp_and_leaves_ssh_alone() {
     let network = Network::start();
     let sshd = Sshd::with(Setup { network: Some(&network), ..Setup::default() });
     let client = Client::of(&[("there", &sshd)]);
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("file"), "content").expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("file"), "content").expect("a file");
     let through = |into: &str, code: i32| {
         let into = sshd.home().join(into);
-        fs::create_dir(&into).expect("a folder");
+        fs::create_dir(&into).expect("a directory");
         let listen = format!("{DOWNPOUR} recv --quiet --yes --listen {}:0 --into {}", Network::FAR, into.display());
         let mut ssh = network.near("ssh");
         ssh.args(client.ssh().get_args()).args(["there", &listen]).stdin(Stdio::piped());
         let (ticket, mut ssh) = says_first_line(&mut ssh);
         let mut send = network.near(DOWNPOUR);
-        send.args(["send", "--quiet", "--connect-timeout", "1", "--to"]).arg(folder.path().join("file"));
+        send.args(["send", "--quiet", "--connect-timeout", "1", "--to"]).arg(directory.path().join("file"));
         let sent = ended(send.env("DOWNPOUR_TICKET", ticket.trim()));
         assert_eq!(sent.status.code(), Some(code), "{}", words(&sent.stderr));
         let _ = ssh.kill();
@@ -125,8 +125,8 @@ fn a_relayed_ssh_leads_udp_over_a_link() {
     let sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
     let content = vec![7; 1_000_000];
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("file"), &content).expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("file"), &content).expect("a file");
     let remote = format!(
         "{DOWNPOUR} recv --quiet --yes --listen 127.0.0.1:0 --into {} | sed -u 's/^/DOWNPOUR1 /'",
         sshd.home().display()
@@ -137,7 +137,7 @@ fn a_relayed_ssh_leads_udp_over_a_link() {
     let (greeting, mut relayed) = says_first_line(&mut relayed);
     let ticket = greeting.strip_prefix("DOWNPOUR1 ").unwrap_or_else(|| panic!("{greeting:?} is no ticket"));
     let mut send = Command::new(DOWNPOUR);
-    send.args(["send", "--quiet", "--rate", "100M", "--to"]).arg(folder.path().join("file"));
+    send.args(["send", "--quiet", "--rate", "100M", "--to"]).arg(directory.path().join("file"));
     let started = Instant::now();
     said(send.env("DOWNPOUR_TICKET", ticket));
     let took = started.elapsed();

@@ -41,7 +41,7 @@ pub(crate) struct Setup<'a> {
 ///
 /// It also ends if the thread that started it ends for any other reason: it belongs to one test.
 pub(crate) struct Sshd {
-    folder: TempDir,
+    directory: TempDir,
     address: Ipv4Addr,
     port: u16,
     process: Child,
@@ -55,26 +55,27 @@ impl Sshd {
 
     /// Starts an sshd with this setup.
     pub(crate) fn with(setup: Setup<'_>) -> Self {
-        let folder = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a folder");
-        fs::create_dir(folder.path().join("home")).expect("a home");
-        fs::write(folder.path().join("login"), format!("{LOGIN}\n{}\n{COMMAND}\n", setup.at_login)).expect("a script");
+        let directory = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("home")).expect("a home");
+        fs::write(directory.path().join("login"), format!("{LOGIN}\n{}\n{COMMAND}\n", setup.at_login))
+            .expect("a script");
         for key in ["host", "user"] {
             let mut make = Command::new(find("ssh-keygen"));
-            said(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(folder.path().join(key)));
+            said(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(directory.path().join(key)));
         }
         let address = setup.network.map_or(Ipv4Addr::LOCALHOST, |_| Network::FAR);
         let mut complaint = String::new();
         for _ in 0..ATTEMPTS {
             let port = if setup.network.is_some() { 2222 } else { free_port() };
-            write_config(folder.path(), address, port, setup.path);
-            match launch(folder.path(), setup.network) {
-                Ok(process) => return Self { folder, address, port, process },
+            write_config(directory.path(), address, port, setup.path);
+            match launch(directory.path(), setup.network) {
+                Ok(process) => return Self { directory, address, port, process },
                 Err(log) => complaint = log,
             }
-            // Systems that start sshd at boot create this folder then. On others it is missing, and an sshd run by root
-            // requires it.
+            // Systems that start sshd at boot create this directory then. On others it is missing, and an sshd run by
+            // root requires it.
             if let Some((_, missing)) = complaint.rsplit_once("Missing privilege separation directory: ") {
-                fs::create_dir_all(missing.trim()).expect("a folder for sshd");
+                fs::create_dir_all(missing.trim()).expect("a directory for sshd");
             }
         }
         panic!("sshd does not start: {complaint}");
@@ -87,22 +88,22 @@ impl Sshd {
 
     /// Returns the path of the private key that it accepts.
     pub(crate) fn key(&self) -> PathBuf {
-        self.folder.path().join("user")
+        self.directory.path().join("user")
     }
 
     /// Returns the public half of its host key.
     pub(crate) fn host_key(&self) -> String {
-        fs::read_to_string(self.folder.path().join("host.pub")).expect("a host key").trim().to_owned()
+        fs::read_to_string(self.directory.path().join("host.pub")).expect("a host key").trim().to_owned()
     }
 
-    /// Returns the remote home folder, where commands start.
+    /// Returns the remote home directory, where commands start.
     pub(crate) fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+        self.directory.path().join("home")
     }
 
     /// Returns the time of the last login.
     pub(crate) fn last_login(&self) -> SystemTime {
-        let stamp = fs::metadata(self.folder.path().join("logged-in")).expect("somebody who has logged in");
+        let stamp = fs::metadata(self.directory.path().join("logged-in")).expect("somebody who has logged in");
         stamp.modified().expect("a time")
     }
 
@@ -166,8 +167,8 @@ fn free_port() -> u16 {
 }
 
 /// Writes a configuration with the default ciphers that accepts only the key created here.
-fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>) {
-    let file = |name: &str| folder.join(name).display().to_string();
+fn write_config(directory: &Path, address: Ipv4Addr, port: u16, path: Option<&str>) {
+    let file = |name: &str| directory.join(name).display().to_string();
     let path = path.map_or(String::new(), |path| format!(" PATH={path}"));
     let config = [
         format!("ListenAddress {address}:{port}"),
@@ -175,7 +176,7 @@ fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>)
         format!("AuthorizedKeysFile {}", file("user.pub")),
         "AuthenticationMethods publickey".to_owned(),
         "PermitRootLogin yes".to_owned(),
-        // The keys lie in a temporary folder, whose parent is writable by everybody.
+        // The keys lie in a temporary directory, whose parent is writable by everybody.
         "StrictModes no".to_owned(),
         "UsePAM no".to_owned(),
         "PidFile none".to_owned(),
@@ -185,13 +186,13 @@ fn write_config(folder: &Path, address: Ipv4Addr, port: u16, path: Option<&str>)
         format!("SetEnv HOME={} XDG_CACHE_HOME={}{path}", file("home"), file("cache")),
         format!("ForceCommand exec /bin/sh {}", file("login")),
     ];
-    fs::write(folder.join("config"), config.join("\n") + "\n").expect("sshd's configuration");
+    fs::write(directory.join("config"), config.join("\n") + "\n").expect("sshd's configuration");
 }
 
 /// Starts sshd and waits until it listens. Otherwise returns its error output.
-fn launch(folder: &Path, network: Option<&Network>) -> Result<Child, String> {
+fn launch(directory: &Path, network: Option<&Network>) -> Result<Child, String> {
     let mut command = network.map_or_else(|| Command::new(find("setpriv")), |network| network.far_login("setpriv"));
-    command.args(["--pdeathsig", "KILL"]).arg(find("sshd")).args(["-D", "-e", "-f"]).arg(folder.join("config"));
+    command.args(["--pdeathsig", "KILL"]).arg(find("sshd")).args(["-D", "-e", "-f"]).arg(directory.join("config"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let lines = lines(process.stderr.take().expect("a piped stderr"));

@@ -7,11 +7,11 @@ use std::process::{Command, Output};
 /// The program under test.
 pub(crate) const DOWNPOUR: &str = env!("CARGO_BIN_EXE_downpour");
 
-/// Returns the path of a program in PATH or in the folders for administrators, which are not always in PATH.
+/// Returns the path of a program in PATH or in the directories for administrators, which are not always in PATH.
 pub(crate) fn find(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
-    let mut files = folders.map(|folder| folder.join(name));
+    let directories = env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from));
+    let mut files = directories.map(|directory| directory.join(name));
     files.find(|file| file.is_file()).unwrap_or_else(|| panic!("there is no {name} here"))
 }
 

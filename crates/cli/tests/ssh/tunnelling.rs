@@ -69,7 +69,7 @@ fn curl_fetches_through_a_proxy_in_every_version_of_socks() {
 fn ssh_logs_in_by_a_proxy_that_keeps_its_connection() {
     let hosts = Hosts::start();
     let (runtime, input) = (hosts.here("run"), tree::file(&hosts.here("input"), 5_000_000));
-    fs::create_dir(&runtime).expect("a folder");
+    fs::create_dir(&runtime).expect("a directory");
     let words = hosts.client.words();
     let proxy = format!("ProxyCommand={} proxy --no-config --persist 1m --ssh '{words}' %n %p", DOWNPOUR);
     let mut processes = Vec::new();

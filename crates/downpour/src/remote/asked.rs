@@ -44,13 +44,13 @@ pub(super) fn add_ssh_address(ticket: &mut Ticket) {
 }
 
 /// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
-/// folders must stay open.
+/// directories must stay open.
 pub(super) fn config(
     request: Request,
     only: Option<&Only>,
 ) -> Result<(TransferConfig, u64, Vec<RestrictedItem>), Error> {
     let (mut links_followed, mut limited, engine) = (0, Vec::new(), request.engine());
-    // A limited login changes nothing outside its folder.
+    // A limited login changes nothing outside its directory.
     let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
         RemoteTask::Send { sources: paths, mut scan, compared, dry_run }
@@ -61,7 +61,7 @@ pub(super) fn config(
                     limited = limited_sources(only, paths, &scan, compared)?;
                     // Links have been followed already.
                     scan.follow_items = false;
-                    // They may lead out of its folder.
+                    // They may lead out of its directory.
                     scan.follow_parent_links = false;
                     limited.iter().map(|source| source.root.clone()).collect()
                 }
@@ -111,7 +111,7 @@ fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<V
     Ok(roots)
 }
 
-/// Returns the items to send from the folder that the login is limited to.
+/// Returns the items to send from the directory that the login is limited to.
 fn limited_sources(
     only: &Only,
     paths: impl Iterator<Item = PathBuf>,

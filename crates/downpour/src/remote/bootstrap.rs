@@ -18,13 +18,14 @@ use super::process::TO_END;
 use crate::error::{Error, or_nothing};
 use crate::transfer::{StopReason, TransferControl};
 
-/// Where the program goes, in the home of the user there: downpour is looked for in this folder.
+/// Where the program goes, in the home of the user there: downpour is looked for in this directory.
 const USUAL: &str = "~/.local/bin/downpour";
 
 /// The running program, also where its file has been replaced.
 const MYSELF: &str = "/proc/self/exe";
 
-/// What the lines of the script begin with. The script itself does not contain them, since a login may print its command.
+/// What the lines of the script begin with. The script itself does not contain them, since a login may print its
+/// command.
 const SYSTEM: &str = "DOWNPOUR-SYSTEM ";
 const FAILED: &str = "DOWNPOUR-FAILED ";
 const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
@@ -32,8 +33,8 @@ const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 /// A line before the digest, which is no request.
 const PROBE: &str = "DOWNPOUR-PROBE";
 
-/// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself whole.
-/// Nothing has the final name before.
+/// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself
+/// whole. Nothing has the final name before.
 const SCRIPT: [&str; 16] = [
     "set -e",
     r#"say() { printf "DOWNPOUR-%s %s\n" "$@"; }"#,
@@ -41,7 +42,7 @@ const SCRIPT: [&str; 16] = [
     // A start-up file that reads may have taken the first line.
     "read -r digest; if [ \"$digest\" = DOWNPOUR-PROBE ]; then read -r digest; fi",
     r#"case $to in "~"*) say FAILED "$to leads nowhere: no user has that name"; exit 1;; esac"#,
-    r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a folder: name a file in it"; exit 1; fi"#,
+    r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a directory: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
     r#"new="$to.$$.new""#,
     // Not through a link, nor over a file of somebody else's.
@@ -164,8 +165,8 @@ impl Bootstrap {
     ) -> Result<(), Error> {
         let mut stdin = login.take_input()?;
         let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
-        // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the script
-        // waits for a line, and answers this one.
+        // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the
+        // script waits for a line, and answers this one.
         let begun = writeln!(stdin, "{PROBE}");
         let system = match login.wait_for(&[SYSTEM, ANSWER], patience, &|| true, note)? {
             Some((SYSTEM, system)) => system,
@@ -233,10 +234,10 @@ mod tests {
     use tempfile::tempdir;
 
     /// A machine whose `uname -m` is `machine`, and a program that says `digest` is its own.
-    fn copied(folder: &Path, machine: &str, digest: &str) -> (Result<(), Error>, Vec<BootstrapEvent>) {
-        let (home, ssh, program) = (folder.join("home"), folder.join("ssh"), folder.join("program"));
+    fn copied(directory: &Path, machine: &str, digest: &str) -> (Result<(), Error>, Vec<BootstrapEvent>) {
+        let (home, ssh, program) = (directory.join("home"), directory.join("ssh"), directory.join("program"));
         fs::create_dir_all(&home).unwrap();
-        let (commands, uname) = (folder.join("bin"), folder.join("bin/uname"));
+        let (commands, uname) = (directory.join("bin"), directory.join("bin/uname"));
         fs::create_dir_all(&commands).unwrap();
         fs::write(&uname, format!("#!/bin/sh\ncase $1 in -s) echo Linux;; *) echo {machine};; esac\n")).unwrap();
         let paths = format!("HOME='{}' PATH='{}':\"$PATH\"", home.display(), commands.display());
@@ -256,20 +257,20 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_whole_gets_no_name() {
-        let folder = tempdir().unwrap();
-        let (result, _) = copied(folder.path(), "sparc", "something");
+        let directory = tempdir().unwrap();
+        let (result, _) = copied(directory.path(), "sparc", "something");
         let error = result.expect_err("it says another digest").to_string();
         assert_eq!(error, "downpour was not copied to far: it is no downpour, or has not arrived whole");
-        assert_eq!(fs::read_dir(folder.path().join("home/.local/bin")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(directory.path().join("home/.local/bin")).unwrap().count(), 0);
     }
 
     #[test]
     fn a_machine_of_another_kind_needs_another_program() {
-        let folder = tempdir().unwrap();
-        let (result, told) = copied(folder.path(), "sparc", "own");
+        let directory = tempdir().unwrap();
+        let (result, told) = copied(directory.path(), "sparc", "own");
         let error = result.expect_err("another machine").to_string();
         assert!(error.contains("far is Linux sparc, and this program is for Linux "), "{error}");
-        assert_eq!((told, folder.path().join("home/.local").exists()), (vec![], false));
+        assert_eq!((told, directory.path().join("home/.local").exists()), (vec![], false));
     }
 
     #[test]
@@ -289,8 +290,8 @@ mod tests {
 
     #[test]
     fn a_digest_is_that_of_the_bytes() {
-        let folder = tempdir().unwrap();
-        let path = folder.path().join("file");
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("file");
         fs::write(&path, "abc").unwrap();
         let found = digest(&mut File::open(&path).unwrap()).unwrap();
         assert_eq!(found, blake3::hash(b"abc").to_hex().to_string());

@@ -26,7 +26,7 @@ use crate::transfer::{
     start_over, start_via, start_within,
 };
 
-/// Copies between this machine and another, between two others, or from one folder of this machine to another.
+/// Copies between this machine and another, between two others, or from one directory of this machine to another.
 ///
 /// # Errors
 /// Locations that cannot be combined, sources that do not exist, a target that cannot be used. Errors of ssh are
@@ -39,7 +39,7 @@ pub fn copy(mut copy: HostCopy) -> Result<Transfer, Error> {
         copy.options.checksums = None;
     }
     if copy.scan.files_from.is_some() {
-        // The names of a list are relative to the folder that they are in, and to the target.
+        // The names of a list are relative to the directory that they are in, and to the target.
         copy.sources.iter_mut().for_each(Location::name_contents);
     }
     copy.scan.preserve = copy.receive.preserve;
@@ -127,8 +127,8 @@ impl HostCopy {
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
         // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match
-        // several names, unless the other side says that they match one; a name that contains wildcard characters itself
-        // is like any other.
+        // several names, unless the other side says that they match one; a name that contains wildcard characters
+        // itself is like any other.
         let pattern = names.iter().flatten().find_map(|name| match name {
             ItemName::Wildcard(pattern) => Some(vec![pattern.clone().into_bytes()]),
             ItemName::Exact(_) | ItemName::NewDirectory => None,
@@ -180,8 +180,8 @@ impl HostCopy {
             config.list.iter_mut().for_each(|list| list.rename.clone_from(&rename));
             return start_within(config, spec);
         }
-        // A trace is of the engine: both sides run in this process, joined by a socket pair. Two ends in one trace could not
-        // be told apart: it is that of the sender.
+        // A trace is of the engine: both sides run in this process, joined by a socket pair. Two ends in one trace
+        // could not be told apart: it is that of the sender.
         let silent = TransferOptions { checksums: None, qlog: None, ..self.options.clone() };
         let receiver = TransferConfig::by_login(Task::receive(spec, false), silent);
         let mut sender = self.config(self.sending(roots));
@@ -235,12 +235,12 @@ impl HostCopy {
             name.map(|name| name.as_bytes().to_vec())
         };
         let follows = self.scan.follow_items || self.scan.links == LinkPolicy::Follow;
-        let is_folder = |root: &SourceItem| root.path.is_dir() && (follows || !root.path.is_symlink());
+        let is_directory = |root: &SourceItem| root.path.is_dir() && (follows || !root.path.is_symlink());
         RequestedItems {
             // A synchronised directory always keeps its name, so that the next run finds what this one has created.
             many: roots.len() > 1
                 || roots.iter().any(SourceItem::is_contents)
-                || (self.keeps_names && roots.iter().any(is_folder)),
+                || (self.keeps_names && roots.iter().any(is_directory)),
             contents: roots.iter().any(SourceItem::is_contents),
             // With a list of names the items are others.
             items: roots.iter().map(name).collect::<Option<_>>().filter(|_| self.scan.files_from.is_none()),
@@ -276,26 +276,26 @@ impl HostCopy {
     }
 }
 
-/// Refuses to copy a folder into itself: it would grow while it is read. Of a folder whose names are listed, only these
-/// count.
+/// Refuses to copy a directory into itself: it would grow while it is read. Of a directory whose names are listed, only
+/// these count.
 fn not_into_itself(roots: &[SourceItem], target: &Path, scan: &SourceOptions) -> Result<(), Error> {
     let here =
         |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
     let existing = target.ancestors().find_map(|path| here(path).ok());
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
-        let folder = root.path.canonicalize().map_err(Error::OutOfResources)?;
-        // Copying a folder's contents onto themselves does nothing, unless they are then to be removed. Copying the folder
-        // would put it inside itself.
-        let is_own = !scan.remove_sources && root.is_contents() && inside == folder && target.is_dir();
+        let directory = root.path.canonicalize().map_err(Error::OutOfResources)?;
+        // Copying a directory's contents onto themselves does nothing, unless they are then to be removed. Copying the
+        // directory would put it inside itself.
+        let is_own = !scan.remove_sources && root.is_contents() && inside == directory && target.is_dir();
         let leads_in = |name: &Vec<u8>| {
             // As the scan reads it: a leading slash is nothing.
             let begin = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
-            let listed = folder.join(OsStr::from_bytes(&name[begin..])).canonicalize();
+            let listed = directory.join(OsStr::from_bytes(&name[begin..])).canonicalize();
             listed.is_ok_and(|listed| listed.is_dir() && inside.starts_with(listed))
         };
         let is_within =
-            inside.starts_with(&folder) && scan.files_from.as_ref().is_none_or(|names| names.iter().any(leads_in));
+            inside.starts_with(&directory) && scan.files_from.as_ref().is_none_or(|names| names.iter().any(leads_in));
         if is_within && !is_own {
             return Err(CopyError::IntoItself(root.path.clone()).into());
         }

@@ -1,5 +1,5 @@
-//! The side of a copy between two other machines that sends: it copies to the receiver by itself or, if it cannot log in
-//! there, through the machine that has asked for the copy.
+//! The side of a copy between two other machines that sends: it copies to the receiver by itself or, if it cannot log
+//! in there, through the machine that has asked for the copy.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -57,7 +57,7 @@ struct Began {
     transfer: Transfer,
     output: Output,
     announced: Announced,
-    /// Folders of a limited login that must stay open while their items are read.
+    /// Directories of a limited login that must stay open while their items are read.
     _sources: Vec<RestrictedItem>,
 }
 
@@ -79,7 +79,7 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     let output = Arc::new(Frames::new(File::from(output)));
     let mut forwarder = Forwarder::new(Arc::clone(&output), joining, here);
     match onward {
-        Some(_) if only.is_some() => forwarder.why = Some("its login is limited to one folder".to_owned()),
+        Some(_) if only.is_some() => forwarder.why = Some("its login is limited to one directory".to_owned()),
         Some(onward) => {
             sending.options.retry_for = onward.retry_for;
             forwarder.direct = Some(direct(*onward, path, &sending)?);

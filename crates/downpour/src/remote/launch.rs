@@ -155,8 +155,8 @@ mod tests {
     const SOON: Duration = Duration::from_secs(30);
 
     /// Creates options with a script in place of ssh.
-    fn ssh(folder: &Path, script: &str) -> SshOptions {
-        let path: PathBuf = folder.join("ssh");
+    fn ssh(directory: &Path, script: &str) -> SshOptions {
+        let path: PathBuf = directory.join("ssh");
         // `ssh -G` prints nothing.
         fs::write(&path, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\n{script}\n")).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
@@ -171,8 +171,8 @@ mod tests {
 
     /// Runs a script; returns its error, and the lines for the user before that.
     fn fails(script: &str, patience: LoginTimeouts) -> (String, Vec<String>) {
-        let folder = tempfile::tempdir().unwrap();
-        let (starting, _stop) = launch(&ssh(folder.path(), script), "true".into()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (starting, _stop) = launch(&ssh(directory.path(), script), "true".into()).unwrap();
         let mut told = Vec::new();
         let begun = Instant::now();
         let error = starting.answer_within(patience, &mut |line| told.push(line)).err().unwrap();
@@ -183,11 +183,11 @@ mod tests {
 
     #[test]
     fn an_ssh_that_takes_no_request_can_be_stopped() {
-        let folder = tempfile::tempdir().unwrap();
-        let pid = folder.path().join("pid");
+        let directory = tempfile::tempdir().unwrap();
+        let pid = directory.path().join("pid");
         let script = format!("echo $$ >{}; exec sleep 1000", pid.display());
         // More than a pipe's buffer.
-        let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
+        let (starting, stop) = launch(&ssh(directory.path(), &script), "x".repeat(10_000_000)).unwrap();
         let begun = Instant::now();
         let answer = thread::spawn(|| starting.answer_within(LoginTimeouts::ASKED, &mut |_| {}).err().unwrap());
         while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
@@ -215,8 +215,8 @@ mod tests {
         for (script, what) in [(silent, "host: ssh does not end"), (early, "host: ssh does not take what it is asked")]
         {
             for is_stopped in [false, true] {
-                let folder = tempfile::tempdir().unwrap();
-                let (starting, stop) = launch(&ssh(folder.path(), &script), "x".repeat(10_000_000)).unwrap();
+                let directory = tempfile::tempdir().unwrap();
+                let (starting, stop) = launch(&ssh(directory.path(), &script), "x".repeat(10_000_000)).unwrap();
                 let patience = match is_stopped {
                     true => LoginTimeouts { end: 6 * SOON, ..LoginTimeouts::ASKED },
                     false => LoginTimeouts { end: Duration::from_millis(300), ..LoginTimeouts::ASKED },

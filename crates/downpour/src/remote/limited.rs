@@ -23,7 +23,7 @@ pub enum Limited {
     #[error("it opens no connections")]
     NoConnections,
     /// Links in directories are to be followed.
-    #[error("it does not follow the links in folders")]
+    #[error("it does not follow the links in directories")]
     NoFollowing,
     /// Files are to become names of those in other trees.
     #[error("it makes no names of files in other trees")]

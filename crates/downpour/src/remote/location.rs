@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::files::permitted::stands_for_contents;
 
-/// The location of a file or folder.
+/// The location of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// On this machine.
@@ -24,7 +24,7 @@ pub enum Location {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// Empty text, as from a variable that is not set.
-    #[error("an empty path names nothing: write . for the current folder")]
+    #[error("an empty path names nothing: write . for the current directory")]
     Empty,
     /// `:path`.
     #[error("{0:?} names no host: write host:path, or ./:path for a file of that name")]
@@ -57,8 +57,8 @@ pub enum LocationError {
 
 impl Location {
     /// Parses a user's argument. A colon before the first slash ends a host; `[2001:db8::1]:path` contains an IPv6
-    /// address, and `./a:b` is a file. In `scp://host/path` the path is relative to the user's home, too; an absolute one
-    /// follows two slashes.
+    /// address, and `./a:b` is a file. In `scp://host/path` the path is relative to the user's home, too; an absolute
+    /// one follows two slashes.
     ///
     /// # Errors
     /// See [`LocationError`].
@@ -138,7 +138,7 @@ impl Location {
         }
     }
 
-    /// Makes the path name the contents of a folder, as a slash at its end does.
+    /// Makes the path name the contents of a directory, as a slash at its end does.
     pub(super) fn name_contents(&mut self) {
         match self {
             Self::Local(path) if !stands_for_contents(path.as_os_str().as_bytes()) => path.push(""),

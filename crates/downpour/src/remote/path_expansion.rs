@@ -16,15 +16,15 @@ pub(super) fn expand(path: &Path) -> Result<PathBuf, HomeError> {
     if path.as_os_str().is_empty() { Ok(PathBuf::from(".")) } else { home::expand(path) }
 }
 
-/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it stands for the contents of folders,
-/// the matches are folders and end in a slash.
+/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it stands for the contents of
+/// directories, the matches are directories and end in a slash.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let component = component.as_os_str();
         if has_wildcards(component.as_bytes()) {
             let wildcards = Wildcards::new(component.as_bytes());
-            found = found.iter().flat_map(|folder| matches_in(folder, wildcards.as_ref())).collect();
+            found = found.iter().flat_map(|directory| matches_in(directory, wildcards.as_ref())).collect();
         } else {
             found.iter_mut().for_each(|path| path.push(component));
         }
@@ -39,14 +39,14 @@ pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The matches in one folder. One that cannot be read has none, as in a shell.
-fn matches_in(folder: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
-    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+/// The matches in one directory. One that cannot be read has none, as in a shell.
+fn matches_in(directory: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let entries = fs::read_dir(here).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
     names.retain(|name| wildcards.is_some_and(|wildcards| wildcards.match_name(name.as_bytes())));
     names.sort();
-    names.iter().map(|name| folder.join(name)).collect()
+    names.iter().map(|name| directory.join(name)).collect()
 }
 
 /// Returns the sources that `path` names: the path itself or, if it does not exist, the matches of its wildcards.
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn wildcards_match_any_bytes_in_any_component() {
-        let here = tempfile::tempdir().expect("a folder");
+        let here = tempfile::tempdir().expect("a directory");
         let names: [&[u8]; 6] = [b"a/1.txt", b"a/\xff.txt", b"b/2.txt", b"b/.3.txt", b"c", b"\xfe"];
         for name in names {
             let path = here.path().join(OsStr::from_bytes(name));
-            fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
             fs::write(path, "").expect("a file");
         }
         let found = |pattern: &str| {

@@ -1,8 +1,8 @@
 //! The request to the remote downpour: one frame on its standard input, a 4-byte length followed by JSON.
 //!
 //! Releases must understand the requests of earlier ones: fields are only added, with a default that gives old requests
-//! their meaning and is not written. A field that this release does not know is refused by its name, since whoever wrote it
-//! counts on it.
+//! their meaning and is not written. A field that this release does not know is refused by its name, since whoever
+//! wrote it counts on it.
 
 use std::io::Read;
 use std::time::Duration;
@@ -32,8 +32,8 @@ const VERSION: u32 = 1;
 const MOST_UNKNOWN: usize = 8;
 const LONGEST_UNKNOWN: usize = 64;
 
-/// What the other side is asked to do, and how. [`PathOptions`] and [`EngineOptions`] are written out field by field, as
-/// every release has done.
+/// What the other side is asked to do, and how. [`PathOptions`] and [`EngineOptions`] are written out field by field,
+/// as every release has done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request<P = Profile> {
     version: u32,
@@ -80,8 +80,9 @@ pub(super) enum RemoteTask {
     Tunnel { listen: Vec<ForwardAddress> },
     /// Answer a doctor's probes, and report what this machine can do.
     Examine {
-        /// The folder whose disk is measured; the home if there is none.
-        folder: Option<Bytes>,
+        /// The directory whose disk is measured; the home if there is none.
+        #[serde(rename = "folder")]
+        directory: Option<Bytes>,
     },
 }
 

@@ -1,8 +1,8 @@
-//! `downpour remote --only DIR`: limits a login to one folder.
+//! `downpour remote --only DIR`: limits a login to one directory.
 //!
-//! The folder is opened once. The kernel (`openat2`) resolves the paths of requests beneath it and follows symbolic
-//! links only as long as they stay beneath it. A transfer then gets an open folder and a name in it, which is not
-//! followed, so that a user with write access to the folder cannot redirect the transfer.
+//! The directory is opened once. The kernel (`openat2`) resolves the paths of requests beneath it and follows symbolic
+//! links only as long as they stay beneath it. A transfer then gets an open directory and a name in it, which is not
+//! followed, so that a user with write access to the directory cannot redirect the transfer.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -38,16 +38,16 @@ pub enum Access {
 /// Limits of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRestriction {
-    /// The folder, which must exist.
-    pub folder: PathBuf,
+    /// The directory, which must exist.
+    pub directory: PathBuf,
     /// What the login may do there.
     pub access: Access,
 }
 
-/// The open folder that a login is limited to.
+/// The open directory that a login is limited to.
 #[derive(Debug)]
 pub(super) struct Only {
-    folder: OwnedFd,
+    directory: OwnedFd,
     access: Access,
 }
 
@@ -58,14 +58,14 @@ pub(super) enum LinkHandling {
     AsIs,
     /// The target of a link is sent in its place.
     Followed,
-    /// Same as `Followed`; of a folder, only the contents are sent.
+    /// Same as `Followed`; of a directory, only the contents are sent.
     Compared,
 }
 
 /// An item to send.
 #[derive(Debug)]
 pub(super) struct RestrictedItem {
-    /// Path of the item, relative to an open folder.
+    /// Path of the item, relative to an open directory.
     pub(super) root: SourceItem,
     /// The path in the request.
     typed: PathBuf,
@@ -75,23 +75,23 @@ pub(super) struct RestrictedItem {
     pub(super) is_followed: bool,
 }
 
-/// Location of an existing item: a folder beneath the limit, and the name of an entry that is not a symbolic link.
+/// Location of an existing item: a directory beneath the limit, and the name of an entry that is not a symbolic link.
 struct ItemLocation {
     parent: OwnedFd,
-    /// Empty for the folder of the limit itself.
+    /// Empty for the directory of the limit itself.
     name: Vec<u8>,
-    is_folder: bool,
+    is_directory: bool,
 }
 
 impl Only {
-    /// Opens the folder of the limit.
+    /// Opens the directory of the limit.
     ///
     /// # Errors
-    /// The folder does not exist or cannot be opened.
+    /// The directory does not exist or cannot be opened.
     pub(super) fn open(limit: &KeyRestriction) -> Result<Self, Error> {
-        let opened = openat(CWD, &limit.folder, NAMED_WAY, Mode::empty());
-        let folder = opened.map_err(|error| FilesError::system(&limit.folder, error))?;
-        Ok(Self { folder, access: limit.access })
+        let opened = openat(CWD, &limit.directory, NAMED_WAY, Mode::empty());
+        let directory = opened.map_err(|error| FilesError::system(&limit.directory, error))?;
+        Ok(Self { directory, access: limit.access })
     }
 
     /// Whether the login may learn what files contain.
@@ -107,12 +107,12 @@ impl Only {
         self.access.permits(task, geteuid().is_root())
     }
 
-    /// Returns the current path of the folder. What a receiver opens must be beneath it.
+    /// Returns the current path of the directory. What a receiver opens must be beneath it.
     ///
     /// # Errors
     /// `/proc` is not available.
     pub(super) fn path(&self) -> Result<PathBuf, Error> {
-        real_path(&self.folder)
+        real_path(&self.directory)
     }
 
     /// Returns the items named by `path`: the path itself or, if it does not exist, the matches of the wildcards in its
@@ -126,7 +126,7 @@ impl Only {
         if !has_wildcards(last) {
             return Ok(vec![self.source(path, &inside, reading)?]);
         }
-        let parent = self.open_folder(path, parent_of(&inside))?;
+        let parent = self.open_directory(path, parent_of(&inside))?;
         if statat(&parent, last, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Ok(vec![self.source(path, &inside, reading)?]);
         }
@@ -143,42 +143,42 @@ impl Only {
     fn source(&self, path: &Path, inside: &[u8], reading: LinkHandling) -> Result<RestrictedItem, Error> {
         let source =
             |root, held, is_followed| RestrictedItem { root, typed: path.to_owned(), _held: held, is_followed };
-        let folder = |is_followed| {
-            let folder = self.open_folder(path, inside)?;
-            Ok(source(SourceItem::contents(anchor(&folder, b".")), folder, is_followed))
+        let directory = |is_followed| {
+            let directory = self.open_directory(path, inside)?;
+            Ok(source(SourceItem::contents(anchor(&directory, b".")), directory, is_followed))
         };
         let typed = path.as_os_str().as_bytes();
         let last = last_name(typed);
         if matches!(last, b"" | b"." | b"..") || (typed == b"~" && reading == LinkHandling::Compared) {
-            return folder(false);
+            return directory(false);
         }
         if typed == b"~" {
             // Sent under its own name, as any home.
-            let folder = self.open_folder(path, inside)?;
+            let directory = self.open_directory(path, inside)?;
             let name = last_name(self.path()?.as_os_str().as_bytes()).to_vec();
-            return Ok(source(SourceItem { path: anchor(&folder, b"."), name: Some(name) }, folder, false));
+            return Ok(source(SourceItem { path: anchor(&directory, b"."), name: Some(name) }, directory, false));
         }
-        let parent = self.open_folder(path, parent_of(inside))?;
+        let parent = self.open_directory(path, parent_of(inside))?;
         let seen =
             statat(&parent, last_name(inside), AtFlags::SYMLINK_NOFOLLOW).map_err(|error| absent(path, error))?;
         let is_link = FileType::from_raw_mode(seen.st_mode) == FileType::Symlink;
         if is_link && reading == LinkHandling::AsIs {
             return Ok(source(SourceItem::new(anchor(&parent, last)), parent, false));
         }
-        let ItemLocation { parent, name, is_folder } = self.find(path, inside)?;
-        if is_folder && reading == LinkHandling::Compared {
-            return folder(is_link);
+        let ItemLocation { parent, name, is_directory } = self.find(path, inside)?;
+        if is_directory && reading == LinkHandling::Compared {
+            return directory(is_link);
         }
         let name = if name.is_empty() { b"." } else { &name[..] };
         let root = SourceItem { path: anchor(&parent, name), name: Some(last.to_vec()) };
         Ok(source(root, parent, is_link))
     }
 
-    /// Changes the current folder of this process to the parent folder of `target`. Returns the target's path relative
-    /// to it.
+    /// Changes the current directory of this process to the parent directory of `target`. Returns the target's path
+    /// relative to it.
     ///
     /// # Errors
-    /// [`Error::KeyRestricted`] if the target is outside, [`Error::Files`] if its parent folder does not exist.
+    /// [`Error::KeyRestricted`] if the target is outside, [`Error::Files`] if its parent directory does not exist.
     pub(super) fn enter(&self, target: &Path) -> Result<PathBuf, Error> {
         let inside = self.inside(target)?;
         let (parent, mut name) = match self.find(target, &inside) {
@@ -187,7 +187,7 @@ impl Only {
             Err(Error::Files(FilesError::SourceAbsent { .. })) => {
                 let slashes = inside.iter().rev().take_while(|byte| **byte == b'/').count();
                 let inside = &inside[..inside.len() - slashes];
-                let parent = self.open_folder(target, parent_of(inside))?;
+                let parent = self.open_directory(target, parent_of(inside))?;
                 (parent, last_name(inside).to_vec())
             }
             Err(error) => return Err(error),
@@ -201,17 +201,18 @@ impl Only {
         Ok(OsStr::from_bytes(&name).into())
     }
 
-    /// Opens an existing folder, whose disk is to be measured.
+    /// Opens an existing directory, whose disk is to be measured.
     ///
     /// # Errors
     /// [`Error::KeyRestricted`] if it is outside, [`FilesError::SourceAbsent`].
-    pub(super) fn measured(&self, folder: &Path) -> Result<(PathBuf, OwnedFd), Error> {
-        let folder = self.open_folder(folder, &self.inside(folder)?)?;
-        Ok((anchor(&folder, b"."), folder))
+    pub(super) fn measured(&self, directory: &Path) -> Result<(PathBuf, OwnedFd), Error> {
+        let directory = self.open_directory(directory, &self.inside(directory)?)?;
+        Ok((anchor(&directory, b"."), directory))
     }
 
-    /// Translates a path of a request to a path beneath the folder, which is the home (`~`) of the login. An absolute
-    /// path must begin with the path of the folder. The result is never empty nor absolute, but may still lead outside.
+    /// Translates a path of a request to a path beneath the directory, which is the home (`~`) of the login. An
+    /// absolute path must begin with the path of the directory. The result is never empty nor absolute, but may still
+    /// lead outside.
     fn inside(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let bytes = path.as_os_str().as_bytes();
         let inside = match bytes {
@@ -232,27 +233,27 @@ impl Only {
         Ok(if inside.is_empty() { b".".to_vec() } else { inside })
     }
 
-    /// Finds the existing item at `inside`, following symbolic links that stay beneath the folder.
+    /// Finds the existing item at `inside`, following symbolic links that stay beneath the directory.
     fn find(&self, path: &Path, inside: &[u8]) -> Result<ItemLocation, Error> {
         let item = self.open_with(path, inside, OpenMode::Anything)?;
         let seen = fstat(&item).map_err(|error| absent(path, error))?;
-        let is_folder = FileType::from_raw_mode(seen.st_mode) == FileType::Directory;
+        let is_directory = FileType::from_raw_mode(seen.st_mode) == FileType::Directory;
         let real = real_path(&item)?;
         let real = real.strip_prefix(self.path()?).map_err(|_| outside(path))?.as_os_str().as_bytes();
         // `real` has no links; a component that has become one since is refused.
-        let parent = self.open_with(path, parent_of(real), OpenMode::FolderWithoutLinks)?;
-        Ok(ItemLocation { parent, name: last_name(real).to_vec(), is_folder })
+        let parent = self.open_with(path, parent_of(real), OpenMode::DirectoryWithoutLinks)?;
+        Ok(ItemLocation { parent, name: last_name(real).to_vec(), is_directory })
     }
 
-    /// Opens the folder at `inside`, which was requested as `path`. Refuses to leave the limit.
-    fn open_folder(&self, path: &Path, inside: &[u8]) -> Result<OwnedFd, Error> {
-        self.open_with(path, inside, OpenMode::Folder)
+    /// Opens the directory at `inside`, which was requested as `path`. Refuses to leave the limit.
+    fn open_directory(&self, path: &Path, inside: &[u8]) -> Result<OwnedFd, Error> {
+        self.open_with(path, inside, OpenMode::Directory)
     }
 
     fn open_with(&self, path: &Path, inside: &[u8], what: OpenMode) -> Result<OwnedFd, Error> {
         let mut attempts = 0..ATTEMPTS;
         loop {
-            match open_beneath(&self.folder, inside, what) {
+            match open_beneath(&self.directory, inside, what) {
                 Ok(opened) => return Ok(opened),
                 // A component was renamed while the kernel resolved `..`.
                 Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
@@ -267,25 +268,26 @@ impl Only {
 /// What to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenMode {
-    /// A folder.
-    Folder,
-    /// A folder whose path must not contain symbolic links.
-    FolderWithoutLinks,
+    /// A directory.
+    Directory,
+    /// A directory whose path must not contain symbolic links.
+    DirectoryWithoutLinks,
     /// An entry of any type, to find out its type.
     Anything,
 }
 
-/// Opens `path` beneath a folder. Symbolic links are followed as long as they stay beneath it; absolute links lead out.
+/// Opens `path` beneath a directory. Symbolic links are followed as long as they stay beneath it; absolute links lead
+/// out.
 #[cfg(target_os = "linux")]
-fn open_beneath(folder: &OwnedFd, path: &[u8], what: OpenMode) -> rustix::io::Result<OwnedFd> {
+fn open_beneath(directory: &OwnedFd, path: &[u8], what: OpenMode) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{OFlags, ResolveFlags, openat2};
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let (flags, resolve) = match what {
-        OpenMode::Folder => (NAMED_WAY, beneath),
-        OpenMode::FolderWithoutLinks => (NAMED_WAY, beneath | ResolveFlags::NO_SYMLINKS),
+        OpenMode::Directory => (NAMED_WAY, beneath),
+        OpenMode::DirectoryWithoutLinks => (NAMED_WAY, beneath | ResolveFlags::NO_SYMLINKS),
         OpenMode::Anything => (OFlags::PATH | OFlags::CLOEXEC, beneath),
     };
-    openat2(folder, path, flags, Mode::empty(), resolve)
+    openat2(directory, path, flags, Mode::empty(), resolve)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -324,10 +326,10 @@ fn absent(path: &Path, error: Errno) -> Error {
     }
 }
 
-/// Returns a path for `name` in an open folder. While the folder is open, renames do not change what the path refers
-/// to.
-fn anchor(folder: &OwnedFd, name: &[u8]) -> PathBuf {
-    Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(OsStr::from_bytes(name))
+/// Returns a path for `name` in an open directory. While the directory is open, renames do not change what the path
+/// refers to.
+fn anchor(directory: &OwnedFd, name: &[u8]) -> PathBuf {
+    Path::new(&format!("/proc/self/fd/{}", directory.as_raw_fd())).join(OsStr::from_bytes(name))
 }
 
 /// Returns the current path of an open file.
@@ -367,19 +369,19 @@ mod tests {
         crate::messages::ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries }
     }
 
-    /// Creates `limit`, a folder with a tree and links in it, next to `secret`.
+    /// Creates `limit`, a directory with a tree and links in it, next to `secret`.
     fn limited() -> (TempDir, Only) {
         let here = tempdir().unwrap();
         let at = |name: &str| here.path().join(name);
-        fs::create_dir_all(at("limit/folder/in")).unwrap();
+        fs::create_dir_all(at("limit/directory/in")).unwrap();
         fs::create_dir(at("secret")).unwrap();
-        for file in ["limit/file", "limit/folder/inner", "secret/key", "limit-beside"] {
+        for file in ["limit/file", "limit/directory/inner", "secret/key", "limit-beside"] {
             fs::write(at(file), file).unwrap();
         }
         for (target, link) in [
             ("../secret", "limit/out"),
             ("../secret/key", "limit/out-file"),
-            ("folder", "limit/inside"),
+            ("directory", "limit/inside"),
             ("file", "limit/inside-file"),
             ("/proc/self/root", "limit/magic"),
             ("nothing", "limit/dangling"),
@@ -387,7 +389,7 @@ mod tests {
             symlink(target, at(link)).unwrap();
         }
         symlink(at("secret"), at("limit/absolute")).unwrap();
-        let only = Only::open(&KeyRestriction { folder: at("limit"), access: Access::Full }).unwrap();
+        let only = Only::open(&KeyRestriction { directory: at("limit"), access: Access::Full }).unwrap();
         (here, only)
     }
 
@@ -406,8 +408,8 @@ mod tests {
             "..",
             "../",
             "../secret",
-            "folder/../..",
-            "folder/../../secret/key",
+            "directory/../..",
+            "directory/../../secret/key",
             "~/..",
             "~/../secret",
             "~root",
@@ -427,7 +429,7 @@ mod tests {
             "absolute/key",
             "magic/",
             "magic/etc/passwd",
-            "folder/../out/key",
+            "directory/../out/key",
         ]
         .map(str::to_owned)
         .to_vec();
@@ -466,17 +468,17 @@ mod tests {
         let (here, only) = limited();
         let absolute = here.path().canonicalize().unwrap().join("limit");
         let absolute = |name: &str| absolute.join(name).display().to_string();
-        let tree = ["folder", "folder/in", "folder/inner"];
+        let tree = ["directory", "directory/in", "directory/inner"];
         for (path, reading, names) in [
             ("file", LinkHandling::Followed, &["file"][..]),
             ("~/file", LinkHandling::Followed, &["file"]),
-            ("./folder/../file", LinkHandling::Followed, &["file"]),
+            ("./directory/../file", LinkHandling::Followed, &["file"]),
             (&absolute("file"), LinkHandling::Followed, &["file"]),
-            ("folder", LinkHandling::Followed, &tree),
-            ("folder", LinkHandling::AsIs, &tree),
-            ("folder", LinkHandling::Compared, &["in", "inner"]),
-            ("folder/", LinkHandling::AsIs, &["in", "inner"]),
-            (&absolute("folder/."), LinkHandling::AsIs, &["in", "inner"]),
+            ("directory", LinkHandling::Followed, &tree),
+            ("directory", LinkHandling::AsIs, &tree),
+            ("directory", LinkHandling::Compared, &["in", "inner"]),
+            ("directory/", LinkHandling::AsIs, &["in", "inner"]),
+            (&absolute("directory/."), LinkHandling::AsIs, &["in", "inner"]),
             ("inside", LinkHandling::Followed, &["inside", "inside/in", "inside/inner"]),
             ("inside", LinkHandling::AsIs, &["inside"]),
             ("inside", LinkHandling::Compared, &["in", "inner"]),
@@ -499,7 +501,7 @@ mod tests {
         for reading in [LinkHandling::AsIs, LinkHandling::Followed] {
             assert_eq!(sent(&only, "~", reading).unwrap(), named, "{reading:?}");
         }
-        for absent in ["nothing", "folder/nothing", "file/x", "nothing/x", "no*"] {
+        for absent in ["nothing", "directory/nothing", "file/x", "nothing/x", "no*"] {
             let error = sent(&only, absent, LinkHandling::Followed).unwrap_err();
             assert!(
                 matches!(&error, Error::Files(FilesError::SourceAbsent { path }) if path == Path::new(absent)),
@@ -511,11 +513,11 @@ mod tests {
     #[test]
     fn an_error_names_what_was_asked_for() {
         let (_here, only) = limited();
-        let sources = only.sources(Path::new("~/folder"), LinkHandling::Followed).unwrap();
+        let sources = only.sources(Path::new("~/directory"), LinkHandling::Followed).unwrap();
         let roots = sources.iter().map(|source| source.root.clone()).collect();
         let options = SourceOptions { recursive: false, ..SourceOptions::default() };
         let error = as_typed(Scanner::new(roots, options).unwrap_err(), &sources);
-        assert_eq!(error.to_string(), "~/folder is a folder");
+        assert_eq!(error.to_string(), "~/directory is a directory");
     }
 
     #[test]
@@ -523,14 +525,14 @@ mod tests {
         let (here, only) = limited();
         let limit = here.path().join("limit");
         let found = |path| only.sources(Path::new(path), LinkHandling::Followed).unwrap().remove(0);
-        let (file, inner) = (found("file"), found("folder/inner"));
-        // Replace the last component, and a folder on the way, by symbolic links.
+        let (file, inner) = (found("file"), found("directory/inner"));
+        // Replace the last component, and a directory on the way, by symbolic links.
         fs::remove_file(limit.join("file")).unwrap();
         symlink("../secret/key", limit.join("file")).unwrap();
-        fs::rename(limit.join("folder"), limit.join("moved")).unwrap();
-        fs::create_dir(here.path().join("secret/folder")).unwrap();
+        fs::rename(limit.join("directory"), limit.join("moved")).unwrap();
+        fs::create_dir(here.path().join("secret/directory")).unwrap();
         fs::write(here.path().join("secret/inner"), "secret").unwrap();
-        symlink("../secret", limit.join("folder")).unwrap();
+        symlink("../secret", limit.join("directory")).unwrap();
         let scanned = |source: &RestrictedItem| {
             let mut batches = Scanner::new(vec![source.root.clone()], SourceOptions::default()).unwrap();
             batches.next().unwrap().entries.remove(0).kind
@@ -538,11 +540,11 @@ mod tests {
         assert!(matches!(scanned(&file), crate::files::EntryKind::Symlink { .. }), "{:?}", scanned(&file));
         let mut content = String::new();
         fs::File::open(&inner.root.path).unwrap().read_to_string(&mut content).unwrap();
-        assert_eq!(content, "limit/folder/inner");
+        assert_eq!(content, "limit/directory/inner");
     }
 
     #[test]
-    fn a_folder_that_is_replaced_changes_nothing() {
+    fn a_directory_that_is_replaced_changes_nothing() {
         let (here, only) = limited();
         fs::rename(here.path().join("limit"), here.path().join("moved")).unwrap();
         symlink("secret", here.path().join("limit")).unwrap();
@@ -559,7 +561,7 @@ mod tests {
         let (here, only) = limited();
         let within = Some(only.path().unwrap());
         let into = |name: &str| here.path().join("limit").join(name);
-        for (target, outside) in [(into("folder"), false), (into("inside"), false), (into("out"), true)] {
+        for (target, outside) in [(into("directory"), false), (into("inside"), false), (into("out"), true)] {
             let spec = ReceiveRequest { within: within.clone(), ..ReceiveRequest::into_directory(&target) };
             let sink = crate::files::FileSink::new(spec).unwrap();
             let begun = sink.begin(crate::files::SourceId([1; 16])).and_then(|()| sink.decide(None));
@@ -580,7 +582,9 @@ mod tests {
             mtime: crate::files::Mtime::default(),
             extra: crate::files::Extra::default(),
         };
-        for (target, replaced) in [("folder", "folder"), ("folder/in", "folder"), ("folder/in", "folder/in")] {
+        for (target, replaced) in
+            [("directory", "directory"), ("directory/in", "directory"), ("directory/in", "directory/in")]
+        {
             for step in 0..4 {
                 let (here, only) = limited();
                 fs::create_dir_all(here.path().join("secret/in")).unwrap();
@@ -610,7 +614,7 @@ mod tests {
                     sink.flush()
                 });
                 let what = format!("{target}, {replaced} replaced at step {step}: {taken:?}");
-                let names = |folder: &str| fs::read_dir(here.path().join(folder)).unwrap().count();
+                let names = |directory: &str| fs::read_dir(here.path().join(directory)).unwrap().count();
                 assert_eq!((names("secret"), names("secret/in")), (2, 0), "{what}");
                 let moved = limit.join("moved").join(target.strip_prefix(replaced).unwrap().trim_start_matches('/'));
                 assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{what}");
@@ -659,7 +663,7 @@ mod tests {
                 send(crate::files::LinkPolicy::Follow),
                 removing(false),
                 removing(true),
-                RemoteTask::Examine { folder: None },
+                RemoteTask::Examine { directory: None },
                 pipe,
             ]
         };
@@ -668,7 +672,7 @@ mod tests {
             (Access::ReadOnly, [false, true, true, false, false, true, false, false]),
             (Access::WriteOnly, [true, true, false, false, false, false, true, false]),
         ] {
-            let only = Only { folder: only.folder.try_clone().unwrap(), access };
+            let only = Only { directory: only.directory.try_clone().unwrap(), access };
             assert_eq!(tasks().map(|task| only.permits(&task).is_ok()), wanted, "{access:?}");
         }
     }

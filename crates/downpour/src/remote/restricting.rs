@@ -1,5 +1,5 @@
-//! What a request asks for and earlier releases ignore without a word. A release that refuses what it does not know by its
-//! name ([`Request::read`](super::request::Request::read)) says that it enforces [`Restriction::Later`].
+//! What a request asks for and earlier releases ignore without a word. A release that refuses what it does not know by
+//! its name ([`Request::read`](super::request::Request::read)) says that it enforces [`Restriction::Later`].
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::files::{AllowedNames, Preserve, ReceiveRequest, RequestedItems, Sourc
 use crate::home::names_user;
 
 impl Restriction {
-    /// Returns the restrictions of a task. A field that is added came later, without a line here: whatever is asked for beyond
-    /// `known` is [`Self::Later`].
+    /// Returns the restrictions of a task. A field that is added came later, without a line here: whatever is asked for
+    /// beyond `known` is [`Self::Later`].
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
@@ -27,9 +27,9 @@ impl Restriction {
                 }
                 asked
             }
-            RemoteTask::Pipe { command: _ } | RemoteTask::Tunnel { listen: _ } | RemoteTask::Examine { folder: _ } => {
-                Vec::new()
-            }
+            RemoteTask::Pipe { command: _ }
+            | RemoteTask::Tunnel { listen: _ }
+            | RemoteTask::Examine { directory: _ } => Vec::new(),
         }
     }
 

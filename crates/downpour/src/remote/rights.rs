@@ -52,8 +52,8 @@ impl Deed {
         Self::Connect,
     ];
 
-    /// Returns everything that a task does. A task or an option that is added does not compile here until its author has
-    /// decided what it does.
+    /// Returns everything that a task does. A task or an option that is added does not compile here until its author
+    /// has decided what it does.
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Send { sources: _, scan, compared: _, dry_run } => Self::of_sender(scan, *dry_run),
@@ -64,7 +64,7 @@ impl Deed {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
             RemoteTask::Pipe { command: _ } => vec![Self::Run],
             RemoteTask::Tunnel { listen: _ } => vec![Self::Connect],
-            RemoteTask::Examine { folder: _ } => vec![Self::TryDisk],
+            RemoteTask::Examine { directory: _ } => vec![Self::TryDisk],
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
         let mut tasks = vec![
             RemoteTask::Pipe { command: "true".into() },
             RemoteTask::Tunnel { listen: Vec::new() },
-            RemoteTask::Examine { folder: None },
+            RemoteTask::Examine { directory: None },
         ];
         for (compared, dry_run) in [(false, false), (false, true), (true, false), (true, true)] {
             for scan in scans() {

@@ -39,7 +39,7 @@ pub enum ServeResult {
 ///
 /// The profile may choose the controllers and schedules in `names`. Standard output carries one line, a ticket or an
 /// error; standard input and output become the carrier if UDP is blocked. With a limit, the other side reaches nothing
-/// outside of its folder, and this process may change its current folder.
+/// outside of its directory, and this process may change its current directory.
 ///
 /// # Errors
 /// Any error that ended it early. The other side has been informed as far as possible.
@@ -51,10 +51,10 @@ pub async fn serve(names: &AlgorithmRegistry, limit: Option<&KeyRestriction>) ->
     if let Some(only) = &only {
         request.limit_memory();
         only.permits(&request.task).inspect_err(refuse)?;
-        if let RemoteTask::Examine { folder } = &mut request.task {
-            let path = folder.as_ref().map_or_else(PathBuf::new, Bytes::to_path);
+        if let RemoteTask::Examine { directory } = &mut request.task {
+            let path = directory.as_ref().map_or_else(PathBuf::new, Bytes::to_path);
             let (measured, open) = only.measured(&path).inspect_err(refuse)?;
-            (*folder, held) = (Some(measured.as_path().into()), Some(open));
+            (*directory, held) = (Some(measured.as_path().into()), Some(open));
         }
     }
     match &request.task {
@@ -102,12 +102,12 @@ struct Serving {
     transfer: Option<Transfer>,
     /// What the other side says through ssh.
     words: UnboundedReceiver<FallBackToSsh>,
-    /// Folders of a limited login that must stay open while their items are read.
+    /// Directories of a limited login that must stay open while their items are read.
     _sources: Vec<RestrictedItem>,
     is_limited: bool,
 }
 
-/// Answers a doctor over standard input and output. Keeps `held`, the folder to measure, open meanwhile.
+/// Answers a doctor over standard input and output. Keeps `held`, the directory to measure, open meanwhile.
 fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<ServeResult, Error>, Error> {
     let (read, write) = pipes_to_ssh()?;
     // Errors are part of the answers.

@@ -144,8 +144,8 @@ impl Settings {
 /// A setting of ssh, and the option that overrides it.
 pub(super) type Unfit = (&'static str, &'static str);
 
-/// Settings with which ssh starts no program, reads no input, or leaves its own process. Older versions do not know them, so
-/// that they cannot be set to what fits.
+/// Settings with which ssh starts no program, reads no input, or leaves its own process. Older versions do not know
+/// them, so that they cannot be set to what fits.
 const UNFIT: [Unfit; 4] = [
     ("SessionType none", "SessionType=default"),
     ("SessionType subsystem", "SessionType=default"),
@@ -184,7 +184,7 @@ fn check_program(program: &OsStr) -> io::Result<()> {
         return check(Path::new(program));
     }
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    match std::env::split_paths(&path).any(|folder| check(&folder.join(program)).is_ok()) {
+    match std::env::split_paths(&path).any(|directory| check(&directory.join(program)).is_ok()) {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::NotFound, "not in PATH")),
     }
@@ -232,8 +232,8 @@ impl Remote {
         Self { process, stdin, stdout, ticket, links_followed, items, enforced, login }
     }
 
-    /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower. A login takes many
-    /// round trips, an answer over UDP one.
+    /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower. A login takes
+    /// many round trips, an answer over UDP one.
     pub(super) fn udp_patience(&self) -> Duration {
         udp_patience(self.login)
     }

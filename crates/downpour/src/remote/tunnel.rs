@@ -18,7 +18,7 @@ use crate::error::{Error, PeerContext};
 use crate::protocol::handshake::TUNNEL;
 use crate::ticket::Role;
 use crate::transfer::{StopReason, TransferControl};
-use crate::tunnel::control::{self, ControlFolder};
+use crate::tunnel::control::{self, ControlDirectory};
 use crate::tunnel::{Forwarding, LocalEnd, Notes, TunnelEvent};
 
 /// What is forwarded through which machine.
@@ -26,10 +26,10 @@ use crate::tunnel::{Forwarding, LocalEnd, Notes, TunnelEvent};
 pub struct Tunnel {
     /// What is forwarded.
     pub forwarding: Forwarding,
-    /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for the
-    /// end of ssh, which prints to the same place, when this process has left it.
+    /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for
+    /// the end of ssh, which prints to the same place, when this process has left it.
     pub is_detached: bool,
-    /// Others find it by its host ([`ControlFolder::tunnels_to`]).
+    /// Others find it by its host ([`ControlDirectory::tunnels_to`]).
     pub is_found: bool,
     /// The machine.
     pub reach: HostOptions,
@@ -68,7 +68,7 @@ pub async fn tunnel(
         why = &mut stop => return Err(why.into()),
     };
     // It works without, but cannot be found then.
-    let found = || ControlFolder::of_user().and_then(|folder| folder.hold(&tunnel.reach.host)).ok();
+    let found = || ControlDirectory::of_user().and_then(|directory| directory.hold(&tunnel.reach.host)).ok();
     let held = tunnel.is_found.then(found).flatten();
     let asked = async {
         match held {

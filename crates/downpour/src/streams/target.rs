@@ -104,13 +104,13 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    fn create(folder: &Path, name: &OsStr, replaces: bool) -> Result<Self, StreamError> {
-        let path = folder.join(name);
+    fn create(directory: &Path, name: &OsStr, replaces: bool) -> Result<Self, StreamError> {
+        let path = directory.join(name);
         let failed = |source| StreamError::Target { path: path.clone(), source };
-        fs::create_dir_all(folder).map_err(failed)?;
-        let create = |name: &str| OpenOptions::new().write(true).create_new(true).open(folder.join(name));
+        fs::create_dir_all(directory).map_err(failed)?;
+        let create = |name: &str| OpenOptions::new().write(true).create_new(true).open(directory.join(name));
         let (hidden, file) = under_random_name(create).map_err(failed)?;
-        Ok(Self { file, staged: folder.join(hidden), path, replaces })
+        Ok(Self { file, staged: directory.join(hidden), path, replaces })
     }
 
     fn failed(&self, source: io::Error) -> StreamError {
@@ -123,9 +123,9 @@ impl Staged {
             io::ErrorKind::AlreadyExists => StreamError::Exists(self.path.clone()),
             _ => self.failed(error),
         })?;
-        let folder = parent_of(&self.path);
+        let directory = parent_of(&self.path);
         // Where a directory cannot be synced the name may be lost in a power cut, but not a part of the file.
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
         Ok(())
     }
 
@@ -150,44 +150,45 @@ mod tests {
 
     use super::*;
 
-    fn names(folder: &Path) -> Vec<OsString> {
-        let mut names: Vec<OsString> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    fn names(directory: &Path) -> Vec<OsString> {
+        let mut names: Vec<OsString> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
     }
 
     #[test]
     fn a_file_gets_its_name_once_it_is_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = |replaces| StreamTarget::Directory { path: folder.path().to_owned(), replaces };
+        let directory = tempfile::tempdir().unwrap();
+        let target = |replaces| StreamTarget::Directory { path: directory.path().to_owned(), replaces };
         let mut opened = target(false).open(b"x").unwrap();
         opened.write(b"some").unwrap();
-        assert!(!names(folder.path()).contains(&"x".into()));
+        assert!(!names(directory.path()).contains(&"x".into()));
         drop(opened);
-        assert!(names(folder.path()).is_empty(), "a part is dropped");
+        assert!(names(directory.path()).is_empty(), "a part is dropped");
         let (mut first, mut second) = (target(false).open(b"x").unwrap(), target(false).open(b"x").unwrap());
         first.write(b"first").unwrap();
         second.write(b"second").unwrap();
         first.finish().unwrap();
         assert!(matches!(second.finish(), Err(StreamError::Exists(_))), "it came in between");
         assert!(matches!(target(false).open(b"x"), Err(StreamError::Exists(_))));
-        assert_eq!(fs::read(folder.path().join("x")).unwrap(), b"first");
+        assert_eq!(fs::read(directory.path().join("x")).unwrap(), b"first");
         let mut third = target(true).open(b"x").unwrap();
         third.write(b"third").unwrap();
         third.finish().unwrap();
         assert_eq!(
-            (fs::read(folder.path().join("x")).unwrap(), names(folder.path())),
+            (fs::read(directory.path().join("x")).unwrap(), names(directory.path())),
             (b"third".to_vec(), vec!["x".into()])
         );
         // Not to be known from what this program has staged.
         assert!(matches!(target(true).check(b".downpour-abcdefgh"), Err(StreamError::Reserved(_))));
         assert!(matches!(target(true).check(&[b'x'; 256]), Err(StreamError::Target { .. })), "ENAMETOOLONG");
-        let below_file = StreamTarget::Directory { path: folder.path().join("x"), replaces: true };
+        let below_file = StreamTarget::Directory { path: directory.path().join("x"), replaces: true };
         assert!(matches!(below_file.check(b"y"), Err(StreamError::Target { .. })), "ENOTDIR");
-        fs::create_dir(folder.path().join("folder")).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
-        std::os::unix::fs::symlink("/dev/null", folder.path().join("null")).unwrap();
-        assert!(matches!(target(true).check(b"folder"), Err(StreamError::Exists(_))));
+        fs::create_dir(directory.path().join("directory")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(directory.path().join("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", directory.path().join("null")).unwrap();
+        assert!(matches!(target(true).check(b"directory"), Err(StreamError::Exists(_))));
         for name in [&b"socket"[..], b"null"] {
             assert!(matches!(target(true).check(name), Err(StreamError::Target { .. })));
         }

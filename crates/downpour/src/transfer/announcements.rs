@@ -22,7 +22,7 @@ impl Announcements {
         Self { hasher, unwritten: Vec::new(), totals, has_begun: false, has_ended: false }
     }
 
-    /// Announces the source and the folder whose contents are sent, the first time.
+    /// Announces the source and the directory whose contents are sent, the first time.
     pub(super) fn begin(&mut self, id: SourceId, top: &mut (Option<Attributes>, Vec<IdName>)) -> Result<(), Error> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());

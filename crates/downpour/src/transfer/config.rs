@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_session_is_its_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let task = Task::receive(ReceiveRequest::into_directory(folder.path()), false);
+        let directory = tempfile::tempdir().unwrap();
+        let task = Task::receive(ReceiveRequest::into_directory(directory.path()), false);
         let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let endpoint =

@@ -25,8 +25,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Interval of checks whether the peer's program still runs; `DRAIN_TIMEOUT` times this interval is allowed for its last
-/// messages after it ended.
+/// Interval of checks whether the peer's program still runs; `DRAIN_TIMEOUT` times this interval is allowed for its
+/// last messages after it ended.
 const LIFE_STEP: Duration = Duration::from_millis(200);
 const LAST_WORDS: u32 = 10;
 
@@ -118,7 +118,7 @@ pub(super) fn connect(
     if ticket.listener == config.task.role() {
         return Err(Error::WrongRole { both: config.task.role() });
     }
-    // Report an unusable folder at once.
+    // Report an unusable directory at once.
     SessionStorage::new(&config.task)?;
     let timeout = config.options.handshake_timeout;
     follow(config, Box::new(TicketLocator { ticket, timeout }), events, switch)

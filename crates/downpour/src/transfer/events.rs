@@ -23,8 +23,8 @@ pub enum TransferEvent {
         /// Its address; `None` over pipes, of ssh or within this process.
         peer: Option<SocketAddr>,
     },
-    /// At the receiver: what the sender wants to send. With [`TransferOptions::confirm`](super::TransferOptions::confirm) the transfer waits for an
-    /// answer.
+    /// At the receiver: what the sender wants to send. With
+    /// [`TransferOptions::confirm`](super::TransferOptions::confirm) the transfer waits for an answer.
     Offer(Offer),
     /// Progress of the transfer. Omitted if the program does not keep up.
     Progress(Progress),
@@ -52,7 +52,8 @@ pub enum TransferEvent {
         /// It did not answer at an earlier transfer either.
         was_closed: bool,
     },
-    /// At a listener without [`ListenOptions::keep`](super::ListenOptions::keep): an attempt has failed, and the ticket is still valid.
+    /// At a listener without [`ListenOptions::keep`](super::ListenOptions::keep): an attempt has failed, and the ticket
+    /// is still valid.
     AttemptFailed {
         /// Description of the failure in one line.
         message: String,
@@ -100,7 +101,7 @@ impl Events {
 pub struct Offer {
     /// The items, as the sender names them; at most a hundred.
     pub names: Vec<Vec<u8>>,
-    /// Entries known so far: files, folders and links.
+    /// Entries known so far: files, directories and links.
     pub entries: u64,
     /// Bytes known so far.
     pub bytes: u64,
@@ -109,6 +110,6 @@ pub struct Offer {
     pub is_all: bool,
     /// Most bytes and most entries that may come in all, those known so far included.
     pub limits: (Option<u64>, Option<u64>),
-    /// The folder that they are written to.
+    /// The directory that they are written to.
     pub into: PathBuf,
 }

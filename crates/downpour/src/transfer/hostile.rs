@@ -243,7 +243,7 @@ fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
     act(&mut puppet);
     let told = puppet.closed();
     let error = end_of(receiver);
-    assert!(fs::read_dir(to.path()).unwrap().count() <= 1, "nothing beside the folder: {error}");
+    assert!(fs::read_dir(to.path()).unwrap().count() <= 1, "nothing beside the directory: {error}");
     if let Ok(entries) = fs::read_dir(to.path().join("into")) {
         for entry in entries {
             let name = entry.unwrap().file_name();
@@ -616,7 +616,7 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
     let cases: [(&str, &[Message]); 6] = [
         ("of an unknown batch", &[list(1, &[0])]),
         ("of an entry that is not there", &[list(0, &[1, 2])]),
-        ("of a folder", &[list(0, &[0, 1])]),
+        ("of a directory", &[list(0, &[0, 1])]),
         ("twice", &[list(0, &[1]), list(0, &[1])]),
         ("after its first wants", &[wants(false), list(0, &[1])]),
         ("and wants something before it has them", &[list(0, &[1]), wants(true)]),

@@ -325,12 +325,12 @@ impl Listener {
         }
     }
 
-    /// Whether examining the folder again after the last session failed.
+    /// Whether examining the directory again after the last session failed.
     fn is_used_up(&self) -> bool {
         matches!(&*lock(&self.store), SessionStorage::Target(target) if target.is_started())
     }
 
-    /// Examines the folder again for the next peer, since it has changed. If that fails, it is tried again when that
+    /// Examines the directory again for the next peer, since it has changed. If that fails, it is tried again when that
     /// peer connects.
     fn renew(&self) {
         match SessionStorage::new(&self.config.task) {

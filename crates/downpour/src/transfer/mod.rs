@@ -1,4 +1,4 @@
-//! Transfers from paths on one side to a folder on the other.
+//! Transfers from paths on one side to a directory on the other.
 //!
 //! [`send`] and [`receive`] start threads and return at once; a [`Transfer`] reports events and takes the user's
 //! decisions. Its futures run on any executor.
@@ -74,7 +74,8 @@ pub enum Rendezvous {
     Listen(ListenOptions),
 }
 
-/// Sends files, folders and links. Bare paths are sent as they are found: see [`SourceOptions`](crate::files::SourceOptions).
+/// Sends files, directories and links. Bare paths are sent as they are found: see
+/// [`SourceOptions`](crate::files::SourceOptions).
 ///
 /// # Errors
 /// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.
@@ -90,7 +91,7 @@ pub fn send(spec: impl Into<SendSpec>, peer: Rendezvous, options: TransferOption
 /// nothing that exists is replaced.
 ///
 /// # Errors
-/// A folder that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
+/// A directory that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
 pub fn receive(spec: impl Into<ReceiveRequest>, peer: Rendezvous, options: TransferOptions) -> Result<Transfer, Error> {
     let spec = ReceiveRequest { outputs: options.outputs(), ..spec.into() };
     start(peer, TransferConfig::by_ticket(Task::receive(spec, options.confirm), options))

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::files::{LocalSource, SourceItem, SourceOptions};
 
-    /// A folder with a file, a folder and another file, and what is removed of them.
+    /// A directory with a file, a directory and another file, and what is removed of them.
     fn expecting(here: &Path) -> Removing {
         fs::create_dir(here.join("b")).unwrap();
         for name in ["a", "c"] {

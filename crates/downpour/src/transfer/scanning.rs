@@ -72,7 +72,7 @@ impl Walk {
 pub(super) struct Scan {
     /// Where the files are.
     source: Arc<dyn TreeSource>,
-    /// Attributes of the folder whose contents are sent, and the names of its owner and group; taken by the session.
+    /// Attributes of the directory whose contents are sent, and the names of its owner and group; taken by the session.
     pub(super) top: (Option<Attributes>, Vec<IdName>),
     /// Whether sources are removed once they are stored, and whether hard links are sent as such.
     pub(super) removes: bool,
@@ -134,8 +134,8 @@ impl Scan {
         self.source.object(batch, wanted, HashMap::new())
     }
 
-    /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session learns of that by other
-    /// means.
+    /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session learns of that by
+    /// other means.
     pub(super) fn next(&mut self) -> Option<Batch> {
         match self.found.try_recv().ok()? {
             ScanResult::Batch(batch) => Some(batch),
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn a_scan_ends_with_what_wanted_it_though_it_reads_a_long_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         // A sparse file: hashing its zeros takes minutes.
-        File::create(folder.path().join("file")).unwrap().set_len(1 << 40).unwrap();
+        File::create(directory.path().join("file")).unwrap().set_len(1 << 40).unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = SourceOptions { hash: true, ..SourceOptions::default() };
-        let source = LocalSource::new(vec![folder.path().join("file").into()], options.clone(), false).unwrap();
+        let source = LocalSource::new(vec![directory.path().join("file").into()], options.clone(), false).unwrap();
         let mut scan = Scan::start(Arc::new(source), &options, &mailbox).unwrap();
         assert!(scan.next().is_none());
         let source = Arc::clone(&scan.source);
@@ -202,10 +202,10 @@ mod tests {
 
     #[test]
     fn a_scan_that_dies_is_not_one_that_is_complete() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = SourceOptions::default();
-        let source = LocalSource::new(vec![folder.path().to_owned().into()], options.clone(), false).unwrap();
+        let source = LocalSource::new(vec![directory.path().to_owned().into()], options.clone(), false).unwrap();
         let mut scan = Scan::start(Arc::new(source), &options, &mailbox).unwrap();
         let (sender, found) = sync_channel(1);
         scan.found = found;

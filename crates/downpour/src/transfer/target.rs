@@ -13,7 +13,7 @@ use super::mailbox::Mailbox;
 use crate::error::Error;
 use crate::files::{Entry, FileSink, FilesError, ReceiveRequest, SourceId, TreeTarget};
 
-/// How long to wait while another process holds the staging folder: longer than one that has lost its peer takes to
+/// How long to wait while another process holds the staging directory: longer than one that has lost its peer takes to
 /// end.
 const PATIENCE: Duration = Duration::from_secs(6);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
@@ -61,7 +61,8 @@ impl Target {
         Ok(self.patiently(|| self.files.decide(entry))?)
     }
 
-    /// Whether the sender must wait for the wanted ranges of each batch. Nothing is wanted before the user has consented.
+    /// Whether the sender must wait for the wanted ranges of each batch. Nothing is wanted before the user has
+    /// consented.
     pub(super) fn may_hold_some(&self) -> bool {
         self.asks || self.files.may_hold_some()
     }
@@ -78,7 +79,7 @@ impl Target {
     /// The thread cannot be spawned.
     pub(super) fn start(self: &Arc<Self>, session: &Mailbox) -> Result<Settler, Error> {
         if self.started.swap(true, Ordering::SeqCst) {
-            return Err(Error::Internal("a folder is opened twice"));
+            return Err(Error::Internal("a directory is opened twice"));
         }
         let (settler, requests) = channel();
         let (target, mailbox) = (Arc::clone(self), session.clone());

@@ -1,4 +1,4 @@
-//! Where a user's tunnels are found while they run: unix sockets in a folder that only the user can change.
+//! Where a user's tunnels are found while they run: unix sockets in a directory that only the user can change.
 //!
 //! Whoever holds such a socket answers on it with the number of its process, and ends when it is asked to.
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::grammar::ForwardAddress;
 use super::listener::Listener;
-use crate::private_directory::{absolute, cache_home, own_folder};
+use crate::private_directory::{absolute, cache_home, own_directory};
 
 /// The longest time that a tunnel takes to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -21,12 +21,12 @@ const GRACE: Duration = Duration::from_secs(10);
 /// What asks a tunnel to end.
 const END: u8 = b'e';
 
-/// The folder of this user's sockets.
+/// The directory of this user's sockets.
 #[derive(Clone, Debug)]
-pub struct ControlFolder(PathBuf);
+pub struct ControlDirectory(PathBuf);
 
-impl ControlFolder {
-    /// Opens the folder, in `$XDG_RUNTIME_DIR` or the user's cache, and creates it where it is missing.
+impl ControlDirectory {
+    /// Opens the directory, in `$XDG_RUNTIME_DIR` or the user's cache, and creates it where it is missing.
     ///
     /// # Errors
     /// There is no such place, or it belongs to somebody else; the system's.
@@ -35,7 +35,7 @@ impl ControlFolder {
         // `sudo` may leave the first as another user's.
         for base in absolute("XDG_RUNTIME_DIR").into_iter().chain(cache_home()) {
             let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", base.display()));
-            found = Self::in_folder(&base).map_err(named);
+            found = Self::in_directory(&base).map_err(named);
             if found.is_ok() {
                 break;
             }
@@ -43,12 +43,12 @@ impl ControlFolder {
         found
     }
 
-    fn in_folder(base: &Path) -> io::Result<Self> {
-        own_folder(base, true).map(Self)
+    fn in_directory(base: &Path) -> io::Result<Self> {
+        own_directory(base, true).map(Self)
     }
 
-    /// Returns the path of the socket for what these words tell apart. It is short: the path of a socket has at most 107
-    /// bytes.
+    /// Returns the path of the socket for what these words tell apart. It is short: the path of a socket has at most
+    /// 107 bytes.
     pub fn socket(&self, words: &impl fmt::Debug) -> PathBuf {
         self.0.join(format!("s-{}", digest(words)))
     }
@@ -158,54 +158,54 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use tempfile::tempdir;
 
-    fn pids(folder: &ControlFolder, host: &str) -> Vec<u32> {
-        folder.tunnels_to(host).expect("a folder").iter().map(Running::pid).collect()
+    fn pids(directory: &ControlDirectory, host: &str) -> Vec<u32> {
+        directory.tunnels_to(host).expect("a directory").iter().map(Running::pid).collect()
     }
 
     #[tokio::test]
     async fn a_tunnel_is_found_by_its_host_while_it_is_held_and_ends_when_it_is_asked() {
-        let base = tempdir().expect("a folder");
-        let folder = ControlFolder::in_folder(base.path()).expect("a folder of one's own");
-        assert!(pids(&folder, "far").is_empty());
-        let answers = tokio::spawn(answer(folder.hold("far").expect("a socket")));
-        let look = |folder: ControlFolder, host| tokio::task::spawn_blocking(move || pids(&folder, host));
-        assert_eq!(look(folder.clone(), "far").await.expect("no panic"), [std::process::id()]);
-        assert!(look(folder.clone(), "me@far").await.expect("no panic").is_empty());
-        let asked = folder.clone();
+        let base = tempdir().expect("a directory");
+        let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
+        assert!(pids(&directory, "far").is_empty());
+        let answers = tokio::spawn(answer(directory.hold("far").expect("a socket")));
+        let look = |directory: ControlDirectory, host| tokio::task::spawn_blocking(move || pids(&directory, host));
+        assert_eq!(look(directory.clone(), "far").await.expect("no panic"), [std::process::id()]);
+        assert!(look(directory.clone(), "me@far").await.expect("no panic").is_empty());
+        let asked = directory.clone();
         tokio::task::spawn_blocking(move || {
-            let running = asked.tunnels_to("far").expect("a folder").pop().expect("it runs");
+            let running = asked.tunnels_to("far").expect("a directory").pop().expect("it runs");
             (&running.socket).write_all(&[END]).expect("it listens");
         });
         answers.await.expect("it was asked");
         // What a killed process has left goes away. No process has this number.
         drop(
-            std::os::unix::net::UnixListener::bind(folder.0.join(format!("{}99999999", prefix("far"))))
+            std::os::unix::net::UnixListener::bind(directory.0.join(format!("{}99999999", prefix("far"))))
                 .expect("a socket"),
         );
-        assert!(pids(&folder, "far").is_empty());
-        assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 0);
+        assert!(pids(&directory, "far").is_empty());
+        assert_eq!(fs::read_dir(&directory.0).expect("a directory").count(), 0);
     }
 
     #[test]
     fn sockets_have_short_names_of_their_own() {
-        let base = tempdir().expect("a folder");
-        let folder = ControlFolder::in_folder(base.path()).expect("a folder of one's own");
-        let [one, other] = [("far", 22), ("far", 23)].map(|words| folder.socket(&words));
-        assert!(one != other && one.starts_with(&folder.0), "{one:?} {other:?}");
+        let base = tempdir().expect("a directory");
+        let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
+        let [one, other] = [("far", 22), ("far", 23)].map(|words| directory.socket(&words));
+        assert!(one != other && one.starts_with(&directory.0), "{one:?} {other:?}");
         assert_eq!(one.file_name().map(std::ffi::OsStr::len), Some(18));
     }
 
     #[test]
-    fn a_folder_that_others_can_write_is_refused() {
-        let base = tempdir().expect("a folder");
-        let folder = ControlFolder::in_folder(base.path()).expect("a folder of one's own");
-        let mode = fs::metadata(&folder.0).expect("a folder").permissions().mode();
+    fn a_directory_that_others_can_write_is_refused() {
+        let base = tempdir().expect("a directory");
+        let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
+        let mode = fs::metadata(&directory.0).expect("a directory").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
-        fs::set_permissions(&folder.0, Permissions::from_mode(0o770)).expect("a mode");
-        let error = ControlFolder::in_folder(base.path()).expect_err("others can write");
+        fs::set_permissions(&directory.0, Permissions::from_mode(0o770)).expect("a mode");
+        let error = ControlDirectory::in_directory(base.path()).expect_err("others can write");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        fs::remove_dir(&folder.0).expect("a folder");
+        fs::remove_dir(&directory.0).expect("a directory");
         std::os::unix::fs::symlink(base.path(), base.path().join("downpour")).expect("a link");
-        assert!(ControlFolder::in_folder(base.path()).is_err(), "a link is nobody's folder");
+        assert!(ControlDirectory::in_directory(base.path()).is_err(), "a link is nobody's directory");
     }
 }

@@ -207,8 +207,8 @@ mod tests {
     /// is set (`clippy.toml` forbids to change the umask).
     #[tokio::test]
     async fn a_unix_socket_is_its_users_alone_and_its_name_goes_with_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("socket");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
         let listener = Listener::bind(&ForwardAddress::Unix(path.clone())).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let client = tokio::net::UnixStream::connect(&path).await.unwrap();
@@ -220,7 +220,7 @@ mod tests {
         assert!(path.exists(), "who fails to bind it leaves it alone");
         drop(listener);
         assert!(!path.exists());
-        let long = folder.path().join("s".repeat(200));
+        let long = directory.path().join("s".repeat(200));
         assert!(Listener::bind(&ForwardAddress::Unix(long)).is_err());
     }
 }

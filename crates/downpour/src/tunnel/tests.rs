@@ -272,8 +272,8 @@ async fn what_an_eager_proxy_cannot_reach_is_reset() {
 
 #[tokio::test]
 async fn unix_sockets_are_listened_on_and_connected_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let (own, far) = (folder.path().join("own"), folder.path().join("far"));
+    let directory = tempfile::tempdir().unwrap();
+    let (own, far) = (directory.path().join("own"), directory.path().join("far"));
     let mut ends = Ends::new(vec![]).await;
     let server = tokio::net::UnixListener::bind(&far).unwrap();
     tokio::spawn(async move {

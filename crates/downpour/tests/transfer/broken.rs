@@ -14,7 +14,7 @@ use downpour::{
     TransferOptions, receive, send,
 };
 
-use crate::support::{done, folder, listen, listen_on, noise, run, said_kind, sending_by, ticket, tree, wait_for};
+use crate::support::{directory, done, listen, listen_on, noise, run, said_kind, sending_by, ticket, tree, wait_for};
 
 /// Environment variable that tells a process of this test program which child it is.
 const CHILD: &str = "DOWNPOUR_TEST_CHILD";
@@ -54,7 +54,7 @@ fn child_that_sends() {
 
 #[test]
 fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let (mut process, mut output) = child(&[], "broken::child_that_sends", from.path().join("file").to_str().unwrap());
     let ticket = Ticket::parse(&line(&mut output, "ticket: ").unwrap()).unwrap();
@@ -84,7 +84,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
 
 #[test]
 fn a_receiver_that_vanishes_is_missed() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let mut options = TransferOptions::default();
     options.engine.endpoint.dead_after = Duration::from_millis(700);
@@ -104,7 +104,7 @@ fn a_receiver_that_vanishes_is_missed() {
 /// The receiver's kernel reports that the port is closed.
 #[test]
 fn receiver_killed_found_before_timeout() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     let mut options = sending_by(profile);
@@ -130,7 +130,7 @@ fn receiver_killed_found_before_timeout() {
 
 #[test]
 fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     // Silence alone does not end a connection in this test.
@@ -159,7 +159,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
 /// The receiver was killed while its user was asked: nothing was in flight to it, and it owed no answer.
 #[test]
 fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out() {
-    let (from, lost, to) = (folder(), folder(), folder());
+    let (from, lost, to) = (directory(), directory(), directory());
     fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
     // Silence alone does not end a connection in this test.
     let mut options = TransferOptions::default();
@@ -180,7 +180,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
         let others = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                let error = receiver(&folder().path().join("other")).await.unwrap_err();
+                let error = receiver(&directory().path().join("other")).await.unwrap_err();
                 assert_eq!(said_kind(&error), Some(ErrorKind::Busy));
                 turned_away.set(turned_away.get() + 1);
             }
@@ -225,7 +225,7 @@ fn child_that_is_asked() {
 
 #[test]
 fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
         // 50 Mbit/s: slow enough to be cancelled before the end.
@@ -257,8 +257,8 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
 }
 
 #[test]
-fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
-    let (from, to) = (folder(), folder());
+fn a_receiver_that_waits_for_another_ones_directory_hears_that_it_is_to_stop() {
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000));
@@ -290,7 +290,7 @@ fn a_receiver_that_waits_for_another_ones_folder_hears_that_it_is_to_stop() {
 
 #[test]
 fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     let root = from.path().join("dir");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("a"), noise(1_000_000, 1)).unwrap();
@@ -330,7 +330,7 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
 #[test]
 fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
     const GARBAGE: usize = 2_000;
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(20_000_000, 1)).unwrap();
     run(async {
         let mut sender = send(vec![from.path().join("file")], listen(), TransferOptions::default()).unwrap();
@@ -354,7 +354,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
 
 #[test]
 fn a_full_disk_is_told_to_both_sides() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
     // At this rate the first blocks are small, and whole before the disk is full.
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));

@@ -11,12 +11,12 @@ use downpour::{
 use tempfile::TempDir;
 
 use crate::support::{
-    done, folder, listen, listen_on, listening, noise, note, run, said_kind, sending_by, ticket, tree, wait_for,
+    directory, done, listen, listen_on, listening, noise, note, run, said_kind, sending_by, ticket, tree, wait_for,
 };
 
 /// Creates a file of `length` bytes and starts a sender of it.
 fn sender(length: usize, peer: Rendezvous, options: TransferOptions) -> (TempDir, Transfer) {
-    let from = folder();
+    let from = directory();
     fs::write(from.path().join("file"), noise(length, 1)).unwrap();
     let sender = send(vec![from.path().join("file")], peer, options).unwrap();
     (from, sender)
@@ -28,7 +28,7 @@ fn receiver(ticket: &Ticket, to: &TempDir) -> Transfer {
 
 /// Runs a receiver that fails because the name is taken.
 async fn fail_at(ticket: &Ticket) {
-    let taken = folder();
+    let taken = directory();
     fs::write(taken.path().join("file"), b"mine").unwrap();
     let error = receiver(ticket, &taken).finish().await.unwrap_err();
     assert!(error.to_string().starts_with("already there"), "{error}");
@@ -46,7 +46,7 @@ fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
             assert!(note.starts_with("a transfer failed: the receiver said: already there"), "{note}");
             assert!(note.ends_with("; the ticket is still good"), "{note}");
         }
-        let to = folder();
+        let to = directory();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&ticket, &to).finish());
         assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (100_000, 100_000));
         assert_eq!(tree(from.path()), tree(to.path()));
@@ -60,7 +60,7 @@ fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
         let (from, mut sender) = sender(100_000, listen_on(), TransferOptions::default());
         let ticket = ticket(&sender);
         for _ in 0..2 {
-            let to = folder();
+            let to = directory();
             receiver(&ticket, &to).finish().await.unwrap();
             assert_eq!(tree(from.path()), tree(to.path()));
             assert_eq!(wait_for(&mut sender, done).await.unwrap().names.files, 1);
@@ -98,7 +98,7 @@ fn a_listener_that_waits_again_is_cancelled() {
 #[test]
 fn a_user_who_declines_at_the_listening_side_ends_it() {
     run(async {
-        let to = folder();
+        let to = directory();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), listen(), options).unwrap();
         let (_from, sender) = sender(1000, Rendezvous::Connect(ticket(&receiver)), TransferOptions::default());
@@ -119,7 +119,7 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
         // 20 Mbit/s: slow enough for a second receiver to connect meanwhile.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
         let (from, mut sender) = sender(3_000_000, listen(), sending_by(profile));
-        let (ticket, to, second) = (ticket(&sender), folder(), folder());
+        let (ticket, to, second) = (ticket(&sender), directory(), directory());
         let mut first = receiver(&ticket, &to);
         wait_for(&mut first, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         let error = receiver(&ticket, &second).finish().await.unwrap_err();
@@ -140,7 +140,7 @@ fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
         let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut astray = real.clone();
         astray.addresses = vec![relay.local_addr().unwrap()];
-        let lost = folder();
+        let lost = directory();
         let options = TransferOptions { handshake_timeout: Duration::from_secs(30), ..TransferOptions::default() };
         let half = receive(lost.path().to_owned(), Rendezvous::Connect(astray), options).unwrap();
         let (mut bytes, mut answered) = ([0; 2048], false);
@@ -151,7 +151,7 @@ fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
             out.send_to(&bytes[..length], real.addresses[0]).unwrap();
             answered = out.recv(&mut bytes).is_ok();
         }
-        let (to, since) = (folder(), Instant::now());
+        let (to, since) = (directory(), Instant::now());
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&real, &to).finish());
         assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (100_000, 100_000));
         assert_eq!(tree(from.path()), tree(to.path()));

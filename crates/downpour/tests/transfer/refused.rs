@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use downpour::{Error, ErrorKind, ListenOptions, Rendezvous, Role, TransferEvent, TransferOptions, receive, send};
 
-use crate::support::{done, folder, listen, listen_on, listening, noise, note, run, said_kind, ticket, tree, wait_for};
+use crate::support::{
+    directory, done, listen, listen_on, listening, noise, note, run, said_kind, ticket, tree, wait_for,
+};
 
 /// Short enough for a test, long enough for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
@@ -21,7 +23,7 @@ fn a_source_that_is_absent_is_told_at_once() {
 
 #[test]
 fn an_expired_ticket_is_told_at_once() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     let sender = send(vec![from.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
     ticket.expires = SystemTime::now() - Duration::from_secs(300);
@@ -34,7 +36,7 @@ fn an_expired_ticket_is_told_at_once() {
 
 #[test]
 fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
         let sender = send(vec![from.path().join("file")], listen(), TransferOptions::default()).unwrap();
@@ -55,7 +57,7 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
 
 #[test]
 fn nobody_at_the_address_is_unreachable() {
-    let to = folder();
+    let to = directory();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sender = send(vec![to.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
@@ -69,7 +71,7 @@ fn nobody_at_the_address_is_unreachable() {
 
 #[test]
 fn nobody_comes_while_the_ticket_is_good() {
-    let from = folder();
+    let from = directory();
     let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
     let sender = send(vec![from.path().to_owned()], Rendezvous::Listen(options), TransferOptions::default()).unwrap();
     let error = run(sender.finish()).unwrap_err();
@@ -79,7 +81,7 @@ fn nobody_comes_while_the_ticket_is_good() {
 
 #[test]
 fn two_senders_tell_each_other() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
         let paths = vec![from.path().join("file")];
@@ -104,7 +106,7 @@ fn two_senders_tell_each_other() {
 
 #[test]
 fn what_is_there_already_is_not_overwritten() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     fs::write(to.path().join("file"), b"mine").unwrap();
     let before = tree(to.path());
@@ -125,7 +127,7 @@ fn what_is_there_already_is_not_overwritten() {
 
 #[test]
 fn an_offer_is_refused() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1_000_000, 1)).unwrap();
     run(async {
         let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();

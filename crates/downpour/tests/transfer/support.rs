@@ -63,7 +63,7 @@ pub(crate) enum Listener {
     Receiver,
 }
 
-/// Sends `paths` to the folder `into`.
+/// Sends `paths` to the directory `into`.
 pub(crate) async fn transfer(
     paths: Vec<PathBuf>,
     into: &Path,
@@ -110,8 +110,8 @@ pub(crate) fn note(event: TransferEvent) -> Option<String> {
     }
 }
 
-/// Creates a folder, in memory if possible, since the tests do not depend on the speed of a disk.
-pub(crate) fn folder() -> TempDir {
+/// Creates a directory, in memory if possible, since the tests do not depend on the speed of a disk.
+pub(crate) fn directory() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
@@ -120,24 +120,24 @@ pub(crate) fn folder() -> TempDir {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     File { bytes: Vec<u8>, mode: u32, mtime: (i64, i64) },
-    Folder { mode: u32, mtime: (i64, i64) },
+    Directory { mode: u32, mtime: (i64, i64) },
     Link { to: PathBuf },
 }
 
 /// Returns everything beneath `root` by its relative path.
 pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, Node> {
     let mut nodes = BTreeMap::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             let metadata = path.symlink_metadata().unwrap();
             let (mode, mtime) = (metadata.permissions().mode() & 0o777, (metadata.mtime(), metadata.mtime_nsec()));
             let node = if metadata.is_symlink() {
                 Node::Link { to: fs::read_link(&path).unwrap() }
             } else if metadata.is_dir() {
-                folders.push(path.clone());
-                Node::Folder { mode, mtime }
+                directories.push(path.clone());
+                Node::Directory { mode, mtime }
             } else {
                 Node::File { bytes: fs::read(&path).unwrap(), mode, mtime }
             };

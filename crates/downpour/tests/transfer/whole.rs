@@ -9,14 +9,14 @@ use downpour::files::{Existing, ReceiveRequest};
 use downpour::{ListenOptions, Profile, Rate, Rendezvous, StopReason, TransferEvent, TransferOptions, receive, send};
 
 use crate::support::{
-    Listener, done, folder, listen, listening, noise, run, sending_by, ticket, transfer, tree, wait_for,
+    Listener, directory, done, listen, listening, noise, run, sending_by, ticket, transfer, tree, wait_for,
 };
 
 #[test]
 fn one_file_of_any_length_arrives_in_both_directions() {
     for listener in [Listener::Sender, Listener::Receiver] {
         for length in [0, 1, 1407, 1408, 1409, 100_000, 5_000_000] {
-            let (from, to) = (folder(), folder());
+            let (from, to) = (directory(), directory());
             let path = from.path().join("file");
             fs::write(&path, noise(length, 1)).unwrap();
             let (sent, received) = run(transfer(vec![path], to.path(), listener));
@@ -29,8 +29,8 @@ fn one_file_of_any_length_arrives_in_both_directions() {
 }
 
 #[test]
-fn a_tree_arrives_with_its_modes_times_links_and_empty_folders() {
-    let (from, to) = (folder(), folder());
+fn a_tree_arrives_with_its_modes_times_links_and_empty_directories() {
+    let (from, to) = (directory(), directory());
     let root = from.path().join("tree");
     fs::create_dir_all(root.join("empty/inner")).unwrap();
     fs::create_dir(root.join("closed")).unwrap();
@@ -51,7 +51,7 @@ fn a_tree_arrives_with_its_modes_times_links_and_empty_folders() {
     assert_eq!((received.names.files, received.names.directories, received.names.symlinks), (4, 4, 2), "{received:?}");
     assert_eq!(sent.unwrap().bytes.total, 2_070_010);
     assert_eq!(tree(from.path()), tree(to.path()));
-    // So that the temporary folders can be removed.
+    // So that the temporary directories can be removed.
     for top in [from.path(), to.path()] {
         fs::set_permissions(top.join("tree/closed"), fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -59,7 +59,7 @@ fn a_tree_arrives_with_its_modes_times_links_and_empty_folders() {
 
 #[test]
 fn ten_thousand_tiny_files_arrive() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     for branch in 0..100 {
         let branch = from.path().join(format!("all/{branch}"));
         fs::create_dir_all(&branch).unwrap();
@@ -75,7 +75,7 @@ fn ten_thousand_tiny_files_arrive() {
 
 #[test]
 fn one_sender_serves_two_receivers_at_once() {
-    let (from, to) = (folder(), [folder(), folder()]);
+    let (from, to) = (directory(), [directory(), directory()]);
     let path = from.path().join("file");
     fs::write(&path, noise(20_000_000, 3)).unwrap();
     run(async {
@@ -104,7 +104,7 @@ fn one_sender_serves_two_receivers_at_once() {
 
 #[test]
 fn a_receiver_that_asks_writes_nothing_before_the_answer() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     fs::create_dir(from.path().join("dir")).unwrap();
     fs::write(from.path().join("dir/file"), noise(3_000_000, 4)).unwrap();
     run(async {
@@ -140,7 +140,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
 
 #[test]
 fn progress_and_files_are_told_and_the_trace_is_written() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     let path = from.path().join("file");
     fs::write(&path, noise(4_000_000, 5)).unwrap();
     let (traces, mut files, mut progress) = ([from.path().join("s.qlog"), from.path().join("r.qlog")], 0, Vec::new());
@@ -182,7 +182,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
 fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
     const LONG: usize = 64_000_000;
     for existing in [Existing::Refuse, Existing::Replace] {
-        let (from, to) = (folder(), folder());
+        let (from, to) = (directory(), directory());
         let path = |name: &str| from.path().join("dir").join(name);
         fs::create_dir(path("")).unwrap();
         fs::write(path("a"), noise(LONG, 5)).unwrap();
@@ -246,7 +246,7 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
 
 #[test]
 fn nothing_large_crosses_before_the_user_has_agreed() {
-    let (from, to) = (folder(), folder());
+    let (from, to) = (directory(), directory());
     let path = from.path().join("file");
     fs::write(&path, noise(30_000_000, 1)).unwrap();
     run(async {

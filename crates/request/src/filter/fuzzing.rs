@@ -20,26 +20,26 @@ pub fn fuzz_filter(data: &[u8]) {
         assert_eq!(Pattern::new(rule.pattern().text()).as_ref(), Ok(rule.pattern()));
     }
     for path in parts.filter(|path| path.len() <= LONGEST) {
-        for is_folder in [false, true] {
+        for is_directory in [false, true] {
             let matches = |pattern: &Pattern| {
-                let expected = matches_slowly(pattern, path, is_folder);
-                assert_eq!(pattern.matches(path, is_folder), expected, "{pattern}, {}", path.escape_ascii());
+                let expected = matches_slowly(pattern, path, is_directory);
+                assert_eq!(pattern.matches(path, is_directory), expected, "{pattern}, {}", path.escape_ascii());
                 expected
             };
             let decides = filter.rules().iter().find(|rule| matches(rule.pattern()));
-            assert_eq!(filter.allows(path, is_folder), decides.is_none_or(|rule| rule.includes()));
+            assert_eq!(filter.allows(path, is_directory), decides.is_none_or(|rule| rule.includes()));
         }
     }
 }
 
 /// [`Pattern::matches`], formulated once more.
-fn matches_slowly(pattern: &Pattern, path: &[u8], is_folder: bool) -> bool {
-    if pattern.folders_only && !is_folder {
+fn matches_slowly(pattern: &Pattern, path: &[u8], is_directory: bool) -> bool {
+    if pattern.directories_only && !is_directory {
         return false;
     }
     let tokens = &pattern.tokens[..];
-    // `folder/***` stands for the folder as well as for everything in it.
-    let name = if is_folder && pattern.text.ends_with(b"/***") { [path, b"/"].concat() } else { path.to_vec() };
+    // `directory/***` stands for the directory as well as for everything in it.
+    let name = if is_directory && pattern.text.ends_with(b"/***") { [path, b"/"].concat() } else { path.to_vec() };
     if pattern.anchored {
         return whole(tokens, &name);
     }

@@ -9,7 +9,7 @@ use super::class::Class;
 ///
 /// - A pattern that begins with `/` matches from the transfer's root, any other at the end of the path, from any of its
 ///   components on.
-/// - One that ends in `/` matches folders only; one that ends in `/***` matches a folder and everything in it.
+/// - One that ends in `/` matches directories only; one that ends in `/***` matches a directory and everything in it.
 /// - `?` is any byte but `/`, `*` any number of them; `**` is any bytes; `[a-z]`, `[!a-z]` and `[[:alpha:]]` are one
 ///   byte of a class.
 /// - A backslash takes the meaning from the byte behind it, in a pattern that has `*`, `?` or `[` at all.
@@ -18,7 +18,7 @@ use super::class::Class;
 pub struct Pattern {
     pub(super) text: Vec<u8>,
     pub(super) anchored: bool,
-    pub(super) folders_only: bool,
+    pub(super) directories_only: bool,
     pub(super) tokens: Vec<Token>,
     reach: Reach,
 }
@@ -66,14 +66,14 @@ impl Pattern {
         }
         let (anchored, body) = text.strip_prefix(b"/").map_or((false, text), |body| (true, body));
         let kept = body.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
-        let folders_only = kept < body.len();
+        let directories_only = kept < body.len();
         let tokens = tokens(&body[..kept])?;
         if tokens.is_empty() {
             return Err(PatternError::Empty);
         }
         let slashes = tokens.iter().filter(|token| **token == Token::Byte(b'/')).count();
         let reach = if tokens.contains(&Token::DeepStar) { Reach::Any } else { Reach::Components(slashes + 1) };
-        Ok(Self { text: text.to_vec(), anchored, folders_only, tokens, reach })
+        Ok(Self { text: text.to_vec(), anchored, directories_only, tokens, reach })
     }
 
     /// As it was written.
@@ -84,16 +84,16 @@ impl Pattern {
 
     /// Whether the pattern matches the name at `path`, components joined by `/`, beginning at the transfer's root.
     #[must_use]
-    pub fn matches(&self, path: &[u8], is_folder: bool) -> bool {
-        if self.folders_only && !is_folder {
+    pub fn matches(&self, path: &[u8], is_directory: bool) -> bool {
+        if self.directories_only && !is_directory {
             return false;
         }
         if self.matches_by(&self.tokens, path) {
             return true;
         }
-        // Of `folder/***`, what stands for the folder itself.
-        let folder = self.tokens.len().checked_sub(2).filter(|_| is_folder && self.text.ends_with(b"/***"));
-        folder.is_some_and(|length| self.matches_by(&self.tokens[..length], path))
+        // Of `directory/***`, what stands for the directory itself.
+        let directory = self.tokens.len().checked_sub(2).filter(|_| is_directory && self.text.ends_with(b"/***"));
+        directory.is_some_and(|length| self.matches_by(&self.tokens[..length], path))
     }
 
     /// Whether these tokens match the path from a place on where this pattern may begin.

@@ -2,14 +2,14 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use super::super::sandbox::FOLDER;
+use super::super::sandbox::READ_DIRECTORY;
 use super::super::staged_id::StagedId;
 use super::*;
 
 const SOURCE: SourceId = SourceId([7; 16]);
 
 fn dir(path: &Path) -> OwnedFd {
-    openat(rustix::fs::CWD, path, FOLDER, Mode::empty()).unwrap()
+    openat(rustix::fs::CWD, path, READ_DIRECTORY, Mode::empty()).unwrap()
 }
 
 fn open(path: &Path) -> (Journal, JournalContents) {

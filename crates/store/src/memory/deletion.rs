@@ -1,5 +1,5 @@
-//! What is done to the tree once everything else is in place: names that the sender does not have go, and the target gets
-//! the attributes of the directory that it stands for.
+//! What is done to the tree once everything else is in place: names that the sender does not have go, and the target
+//! gets the attributes of the directory that it stands for.
 
 use std::collections::HashSet;
 
@@ -23,22 +23,22 @@ impl MemoryTarget {
         }
         // The target itself, if it stands for the directory whose contents come; otherwise each item.
         let top = self.spec.requested.contents;
-        let mut folders = vec![Vec::new()];
-        while let Some(folder) = folders.pop() {
+        let mut directories = vec![Vec::new()];
+        while let Some(directory) = directories.pop() {
             self.check_stopped()?;
-            let names = self.list(&folder)?;
-            let at_top = folder.is_empty();
-            let is_item = if top { at_top } else { !at_top && !folder.contains(&b'/') };
-            let has_nothing = sent.is_empty((!top).then_some(&folder[..]));
+            let names = self.list(&directory)?;
+            let at_top = directory.is_empty();
+            let is_item = if top { at_top } else { !at_top && !directory.contains(&b'/') };
+            let has_nothing = sent.is_empty((!top).then_some(&directory[..]));
             if is_item && !names.is_empty() && has_nothing && !self.spec.force_empty {
-                self.leave_out_deletion(if at_top { TOP } else { &folder }, NoticeKind::EmptySource);
+                self.leave_out_deletion(if at_top { TOP } else { &directory }, NoticeKind::EmptySource);
                 continue;
             }
-            for (path, is_folder) in names {
-                if is_folder && sent.has_folder(&path) {
-                    folders.push(path);
+            for (path, is_directory) in names {
+                if is_directory && sent.has_directory(&path) {
+                    directories.push(path);
                 } else if !sent.has(&path) && (top || !at_top) {
-                    self.delete_name(path, is_folder, filter)?;
+                    self.delete_name(path, is_directory, filter)?;
                 }
             }
         }
@@ -51,17 +51,17 @@ impl MemoryTarget {
     }
 
     /// Deletes a name and everything beneath it, but for what the filter excludes and the directories that lead there.
-    fn delete_name(&self, path: Vec<u8>, is_folder: bool, filter: &Filter) -> Result<(), FilesError> {
-        if !filter.allows(&path, is_folder) {
+    fn delete_name(&self, path: Vec<u8>, is_directory: bool, filter: &Filter) -> Result<(), FilesError> {
+        if !filter.allows(&path, is_directory) {
             return Ok(());
         }
         // Directories before what is in them.
-        let (mut found, mut needed, mut left) = (Vec::new(), HashSet::new(), vec![(path, is_folder)]);
-        while let Some((path, is_folder)) = left.pop() {
-            if is_folder {
-                for (inside, is_folder) in self.list(&path)? {
-                    match filter.allows(&inside, is_folder) {
-                        true => left.push((inside, is_folder)),
+        let (mut found, mut needed, mut left) = (Vec::new(), HashSet::new(), vec![(path, is_directory)]);
+        while let Some((path, is_directory)) = left.pop() {
+            if is_directory {
+                for (inside, is_directory) in self.list(&path)? {
+                    match filter.allows(&inside, is_directory) {
+                        true => left.push((inside, is_directory)),
                         false => drop(needed.insert(path.clone())),
                     }
                 }
@@ -85,19 +85,19 @@ impl MemoryTarget {
     }
 
     /// Returns the paths of the names in a directory beneath the target, each with whether it is a directory.
-    fn list(&self, folder: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, FilesError> {
+    fn list(&self, directory: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, FilesError> {
         let mut disk = lock(&self.disk);
         // In a dry run there may be no target.
-        if disk.look(&self.place(folder))?.is_none() {
+        if disk.look(&self.place(directory))?.is_none() {
             return Ok(Vec::new());
         }
-        let names = disk.list(&self.place(folder))?;
+        let names = disk.list(&self.place(directory))?;
         names
             .into_iter()
             .map(|name| {
-                let path = join(folder, &name);
-                let is_folder = disk.look(&self.place(&path))?.is_some_and(|seen| seen.node.is_directory());
-                Ok((path, is_folder))
+                let path = join(directory, &name);
+                let is_directory = disk.look(&self.place(&path))?.is_some_and(|seen| seen.node.is_directory());
+                Ok((path, is_directory))
             })
             .collect()
     }

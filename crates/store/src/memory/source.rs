@@ -243,7 +243,7 @@ fn contents(disk: &mut Disk, path: &std::path::Path, options: &Options) -> Resul
     let directory = key(path)?;
     let seen = disk.look(&directory)?.ok_or_else(|| FilesError::SourceAbsent { path: path.to_owned() })?;
     if !seen.node.is_directory() {
-        return Err(unusable(path.to_owned(), "it is not a folder"));
+        return Err(unusable(path.to_owned(), "it is not a directory"));
     }
     if !options.recursive {
         return Err(FilesError::NotRecursive { path: path.to_owned() });
@@ -258,7 +258,7 @@ fn named(disk: &mut Disk, roots: Vec<SourceItem>, options: &Options) -> Result<B
     let (mut items, mut names) = (HashMap::new(), Vec::new());
     for root in roots {
         if root.is_contents() {
-            return Err(unsupported("contents of a folder come beside other items"));
+            return Err(unsupported("contents of a directory come beside other items"));
         }
         let path = root.path;
         let own = || path.file_name().map(|name| name.as_bytes().to_vec());

@@ -29,8 +29,8 @@ use crate::staged_id::path_hash;
 /// A directory of a tree in memory that receives one transfer.
 ///
 /// What is held are files with the size and time, or the digest, of those that come: of a file that is not complete
-/// nothing stays. Attributes of directories are set at once, since nothing else changes them. A directory with names in it
-/// is not replaced by anything else.
+/// nothing stays. Attributes of directories are set at once, since nothing else changes them. A directory with names in
+/// it is not replaced by anything else.
 #[derive(Debug)]
 pub struct MemoryTarget {
     pub(super) disk: Arc<Mutex<Disk>>,
@@ -67,7 +67,7 @@ impl MemoryTarget {
         let slashes = base.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         for end in slashes.chain([base.len()]) {
             if lock(&disk).look(&base[..end])?.is_some_and(|seen| !seen.node.is_directory()) {
-                return Err(FilesError::TargetNotAFolder { path: destination.directory });
+                return Err(FilesError::TargetNotADirectory { path: destination.directory });
             }
         }
         Ok(Self {
@@ -151,8 +151,8 @@ impl MemoryTarget {
         self.note_placed((batch, file.entry), &file.path, Some(&node))
     }
 
-    /// Notes an entry that is in place, if what stands there is what was `published`: a store that reports success may not have
-    /// it. `None` stands for what was looked at just now.
+    /// Notes an entry that is in place, if what stands there is what was `published`: a store that reports success may
+    /// not have it. `None` stands for what was looked at just now.
     pub(super) fn note_placed(
         &self,
         (batch, entry): (u32, u32),

@@ -41,7 +41,7 @@ pub enum EntryKind {
         /// BLAKE3 of the content, if the sender was asked for it.
         hash: Option<[u8; 32]>,
     },
-    /// A folder; its contents follow as entries of their own.
+    /// A directory; its contents follow as entries of their own.
     Directory,
     /// A symbolic link, sent as a link.
     Symlink {
@@ -79,7 +79,7 @@ pub struct DeviceNumber {
     pub minor: u32,
 }
 
-/// Mode, mtime and further attributes of a folder.
+/// Mode, mtime and further attributes of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// Permission bits, `st_mode & 0o7777`.
@@ -177,7 +177,7 @@ pub enum SkipReason: Omission {
     NameTooLong = 4, Failure, "has too long a name";
     /// It is in the user's list, but does not exist.
     Absent = 5, Failure, "is not there";
-    /// A link to a folder that contains it, or one of a cycle.
+    /// A link to a directory that contains it, or one of a cycle.
     Loop = 6, Failure, "is a link that leads back to where it is";
     /// A dangling link, where links are followed.
     Dangling = 7, Failure, "is a link that leads nowhere";
@@ -186,13 +186,13 @@ pub enum SkipReason: Omission {
     Link = 8, OnPurpose, "is a link";
     /// A file that reports size 0 but has content, which is generated when it is read, as in `/proc`.
     Unsized = 9, Failure, "has content but no size, as files in /proc";
-    /// A folder on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
+    /// A directory on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
     /// deletes nothing beneath it.
     OtherFileSystem = 10, OnPurpose, "is another file system: its contents are left out";
     /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). All else of it is sent.
     LargeXattrs = 11, Failure, "has more than 128 KiB of extended attributes, and arrives without them";
-    /// A listed folder, whose contents are only sent on request: not a failure.
-    Contents = 12, OnPurpose, "is a folder: its contents are left out";
+    /// A listed directory, whose contents are only sent on request: not a failure.
+    Contents = 12, OnPurpose, "is a directory: its contents are left out";
     /// What the sender writes about the transfer: not a failure. Sent so that the receiver deletes nothing under its
     /// name.
     Output = 13, OnPurpose, "is written by this command, and left out";

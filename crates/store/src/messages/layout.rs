@@ -224,7 +224,7 @@ impl SourceId {
 }
 
 impl Attributes {
-    /// Appends them as the message about the folder whose contents are sent.
+    /// Appends them as the message about the directory whose contents are sent.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         if self.extra.is_empty() {
             return framed(TOP, out, |out| put_attributes(TOP, self.mode, self.mtime, out));

@@ -56,16 +56,16 @@ pub enum NoticeKind: Nature {
     NoLinks = 17, Failure, "the receiver's file system has no such links";
     /// The name is too long for the file system, or contains characters that it does not accept.
     BadName = 18, Failure, "the receiver's file system does not take this name";
-    /// A folder that is not empty is in the way.
-    DirectoryNotEmpty = 19, Failure, "a folder that is not empty is in the way";
+    /// A directory that is not empty is in the way.
+    DirectoryNotEmpty = 19, Failure, "a directory that is not empty is in the way";
     /// Any other refusal by the receiver's system.
     Other = 20, Failure, "the receiver's system refuses it";
     /// It is a hard link to a file that did not arrive, or that is not part of the transfer.
     MissingLinkTarget = 21, Failure, "its first name did not come";
     /// A pipe, socket or device is in the way.
     SpecialInTheWay = 22, Failure, "something that is no file stands there";
-    /// It has the name of a staging folder.
-    Reserved = 23, Failure, "it has the name of an unfinished transfer's folder";
+    /// It has the name of a staging directory.
+    Reserved = 23, Failure, "it has the name of an unfinished transfer's directory";
     /// Concerns the whole target: nothing was deleted, since the sender could not read everything that it should send.
     NotDeleted = 24, Failure, "nothing is deleted, for not all of the source could be read";
     /// It exists already and must not be replaced.
@@ -90,8 +90,8 @@ pub enum NoticeKind: Nature {
     SourceIsTarget = 34, NoRemoval, "source and target are the same: not removed";
     /// There can be no backup of what stands there, which is therefore not replaced or deleted.
     NoBackup = 35, Failure, "what stands there is kept, since it cannot get the name of its backup";
-    /// Of a path at the receiver: a transfer that was interrupted has left its staging folder there, or this one could
-    /// not remove its own.
+    /// Of a path at the receiver: a transfer that was interrupted has left its staging directory there, or this one
+    /// could not remove its own.
     StaleStaging = 36, Remark, "a staging directory that stays";
     /// The name is longer than the file system permits.
     NameTooLong = 37, Failure, "the name is too long for the receiver's file system";

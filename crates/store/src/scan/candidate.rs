@@ -21,15 +21,15 @@ pub(super) enum Provenance {
     Met,
     /// The user's list names it.
     Listed,
-    /// It is a parent folder of a listed name.
+    /// It is a parent directory of a listed name.
     Way,
 }
 
-/// Joins the path of a folder and a name in it.
-pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
-    if !folder.is_empty() {
-        path.extend_from_slice(folder);
+/// Joins the path of a directory and a name in it.
+pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    if !directory.is_empty() {
+        path.extend_from_slice(directory);
         path.push(b'/');
     }
     path.extend_from_slice(name);

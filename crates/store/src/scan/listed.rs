@@ -7,7 +7,7 @@ use super::super::error::FilesError;
 use super::super::root::Item;
 use super::candidate::{Candidate, Provenance, join};
 
-/// The names of a list, each after its parent folders, without repetition.
+/// The names of a list, each after its parent directories, without repetition.
 #[derive(Debug)]
 pub(super) struct Listed {
     /// Name of the item that contains them; empty if it has none.
@@ -18,7 +18,7 @@ pub(super) struct Listed {
     current: Option<(Vec<u8>, usize)>,
     /// Path of the last entry.
     made: Vec<u8>,
-    /// The listed folder that was walked last: names beneath it are sent already.
+    /// The listed directory that was walked last: names beneath it are sent already.
     walked: Option<Vec<u8>>,
 }
 
@@ -40,7 +40,7 @@ impl Listed {
             let reason = format!("the list names {}, which {reason}", String::from_utf8_lossy(name));
             return Err(FilesError::SourceUnusable { path: item.path.clone(), reason });
         }
-        // A slash sorts before everything else, so that the names beneath a folder follow it directly.
+        // A slash sorts before everything else, so that the names beneath a directory follow it directly.
         let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
         names.sort_unstable_by(|a, b| b.iter().map(key).cmp(a.iter().map(key)));
         names.dedup();
@@ -61,7 +61,7 @@ impl Listed {
         while self.current.is_none() {
             let path = join(&self.top, &self.names.pop()?);
             let path = path.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(path);
-            if path.is_empty() || self.walked.as_ref().is_some_and(|folder| is_beneath(&path, folder)) {
+            if path.is_empty() || self.walked.as_ref().is_some_and(|directory| is_beneath(&path, directory)) {
                 continue;
             }
             let sent = shared_length(&self.made, &path);
@@ -107,6 +107,6 @@ impl Listed {
     }
 }
 
-fn is_beneath(path: &[u8], folder: &[u8]) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))
+fn is_beneath(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with(b"/"))
 }

@@ -82,14 +82,14 @@ impl Looker {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Looks at a name in an open folder.
+    /// Looks at a name in an open directory.
     pub(super) fn look(
         &mut self,
         candidate: &Candidate,
         place: io::Result<(BorrowedFd<'_>, &[u8])>,
     ) -> Result<Looked, SkipReason> {
         let Candidate { sent, provenance } = candidate;
-        let allows = |is_folder| *provenance == Provenance::Way || self.filter.allows(sent, is_folder);
+        let allows = |is_directory| *provenance == Provenance::Way || self.filter.allows(sent, is_directory);
         if !self.filter.is_empty() && !allows(true) && !allows(false) {
             return Ok(Looked::LeftOut);
         }
@@ -97,11 +97,12 @@ impl Looker {
         if sent.len() > MAX_PATH || last.len() > MAX_COMPONENT {
             return Err(SkipReason::NameTooLong);
         }
-        let (folder, name) = place.map_err(|error| reason_of(*provenance, &error))?;
-        let seen = match self.see(folder, name, *provenance)? {
+        let (directory, name) = place.map_err(|error| reason_of(*provenance, &error))?;
+        let seen = match self.see(directory, name, *provenance)? {
             link if self.follow_ways && *provenance == Provenance::Way && link.file_type == FileType::Symlink => {
-                let folder = open_way(folder, name, Purpose::Way).map_err(|error| reason_of(*provenance, &error))?;
-                Status::from(fstat(folder).map_err(|error| skip_reason(&error.into()))?)
+                let directory =
+                    open_way(directory, name, Purpose::Way).map_err(|error| reason_of(*provenance, &error))?;
+                Status::from(fstat(directory).map_err(|error| skip_reason(&error.into()))?)
             }
             seen => seen,
         };
@@ -111,11 +112,13 @@ impl Looker {
         let kind = match seen.file_type {
             FileType::Directory => EntryKind::Directory,
             _ if *provenance == Provenance::Way => return Err(SkipReason::Absent),
-            FileType::RegularFile if self.outputs.has(folder, name, seen.identity) => return Err(SkipReason::Output),
+            FileType::RegularFile if self.outputs.has(directory, name, seen.identity) => {
+                return Err(SkipReason::Output);
+            }
             FileType::RegularFile => {
-                let (kind, seen) = self.file(folder, name, seen)?;
+                let (kind, seen) = self.file(directory, name, seen)?;
                 let is_first = matches!(kind, EntryKind::File { .. });
-                let looked = self.with_extra(kind, seen, folder, name)?;
+                let looked = self.with_extra(kind, seen, directory, name)?;
                 if let Some(links) = self.hard_links.as_mut().filter(|_| is_first) {
                     links.keep(&seen, sent);
                 }
@@ -123,12 +126,12 @@ impl Looker {
             }
             FileType::Symlink if self.links == LinkPolicy::Skip => return Err(SkipReason::Link),
             FileType::Symlink => {
-                let target = readlinkat(folder, name, Vec::new()).map_err(|e| skip_reason(&e.into()))?;
+                let target = readlinkat(directory, name, Vec::new()).map_err(|e| skip_reason(&e.into()))?;
                 EntryKind::Symlink { target: target.into_bytes() }
             }
             _ => EntryKind::Special(seen.special().filter(|_| self.preserve.specials).ok_or(SkipReason::SpecialFile)?),
         };
-        self.with_extra(kind, seen, folder, name)
+        self.with_extra(kind, seen, directory, name)
     }
 
     /// Adds owner, group and extended attributes, if they are to be sent. Another name of a file has none of its own.
@@ -136,7 +139,7 @@ impl Looker {
         &mut self,
         kind: EntryKind,
         seen: Status,
-        folder: BorrowedFd<'_>,
+        directory: BorrowedFd<'_>,
         name: &[u8],
     ) -> Result<Looked, SkipReason> {
         if self.preserve.is_nothing() || matches!(kind, EntryKind::HardLink { .. }) {
@@ -145,10 +148,10 @@ impl Looker {
         let follows = self.links == LinkPolicy::Follow;
         let is_way = self.follow_ways && kind == EntryKind::Directory;
         let hold = || match () {
-            () if follows => PathHandle::follow(folder, name),
+            () if follows => PathHandle::follow(directory, name),
             // It may be a link that was followed.
-            () if is_way => open_way(folder, name, Purpose::Way).map(PathHandle::from),
-            () => PathHandle::open(folder, name),
+            () if is_way => open_way(directory, name, Purpose::Way).map(PathHandle::from),
+            () => PathHandle::open(directory, name),
         };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
         Ok(Looked::Something(kind, seen, extra))
@@ -168,35 +171,35 @@ impl Looker {
         Ok(extra)
     }
 
-    /// Whether a name is a link that may stand for the folder that it leads to.
+    /// Whether a name is a link that may stand for the directory that it leads to.
     pub(super) fn is_link_on_way(&self, place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
         self.follow_ways
-            && place.is_ok_and(|(folder, name)| {
-                let seen = self.see(folder, name, Provenance::Listed);
+            && place.is_ok_and(|(directory, name)| {
+                let seen = self.see(directory, name, Provenance::Listed);
                 seen.is_ok_and(|seen| seen.file_type == FileType::Symlink)
-                    && open_way(folder, name, Purpose::Way).is_ok()
+                    && open_way(directory, name, Purpose::Way).is_ok()
             })
     }
 
     /// Whether the filter leaves a name out. One that cannot be looked at is not left out, and reported later.
     pub(super) fn leaves_out(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
-        let allows = |is_folder| self.filter.allows(sent, is_folder);
+        let allows = |is_directory| self.filter.allows(sent, is_directory);
         if allows(true) == allows(false) {
             return !allows(true);
         }
-        let seen = place.ok().and_then(|(folder, name)| self.see(folder, name, Provenance::Listed).ok());
+        let seen = place.ok().and_then(|(directory, name)| self.see(directory, name, Provenance::Listed).ok());
         seen.is_some_and(|seen| !allows(seen.is_directory()))
     }
 
     /// Returns the status of a name, or of a link's target if links are followed.
-    fn see(&self, folder: BorrowedFd<'_>, name: &[u8], provenance: Provenance) -> Result<Status, SkipReason> {
+    fn see(&self, directory: BorrowedFd<'_>, name: &[u8], provenance: Provenance) -> Result<Status, SkipReason> {
         let flags = if self.links == LinkPolicy::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let error = match statat(folder, name, flags) {
+        let error = match statat(directory, name, flags) {
             Ok(stat) => return Ok(stat.into()),
             Err(error) => error,
         };
         let is_link = || {
-            let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
         };
         Err(match error {
@@ -206,20 +209,25 @@ impl Looker {
         })
     }
 
-    fn file(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: Status) -> Result<(EntryKind, Status), SkipReason> {
+    fn file(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+        seen: Status,
+    ) -> Result<(EntryKind, Status), SkipReason> {
         if seen.links > 1
             && let Some(target) = self.hard_links.as_mut().and_then(|links| links.find(&seen))
         {
             return Ok((EntryKind::HardLink { target }, seen));
         }
-        if seen.size == 0 && self.is_unsized(folder, name, &seen).map_err(|error| skip_reason(&error))? {
+        if seen.size == 0 && self.is_unsized(directory, name, &seen).map_err(|error| skip_reason(&error))? {
             return Err(SkipReason::Unsized);
         }
         let (seen, hash) = if self.hash {
-            let (seen, hash) = self.hash(folder, name).map_err(|error| skip_reason(&error))?;
+            let (seen, hash) = self.hash(directory, name).map_err(|error| skip_reason(&error))?;
             (seen, Some(hash))
         } else {
-            self.check_readable(folder, name, &seen).map_err(|error| skip_reason(&error))?;
+            self.check_readable(directory, name, &seen).map_err(|error| skip_reason(&error))?;
             (seen, None)
         };
         Ok((EntryKind::File { size: seen.size, version: seen.version(), hash }, seen))
@@ -227,12 +235,12 @@ impl Looker {
 
     /// Whether a file of size 0 has content, as on file systems that store nothing (such as `/proc`). Devices with
     /// blocks are recognised once for all of their files.
-    fn is_unsized(&mut self, folder: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<bool> {
+    fn is_unsized(&mut self, directory: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<bool> {
         let device = seen.identity.device;
         if self.sized == Some(device) {
             return Ok(false);
         }
-        let mut file = open(folder, name, self.links)?;
+        let mut file = open(directory, name, self.links)?;
         if fstatvfs(&file)?.f_blocks > 0 {
             self.sized = Some(device);
             return Ok(false);
@@ -242,19 +250,19 @@ impl Looker {
 
     /// Checks now, so that an unreadable file of 10 GB does not cross the network as 10 GB of zeros. No system call is
     /// made if the mode allows reading; other obstacles show when the file is opened.
-    fn check_readable(&self, folder: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<()> {
+    fn check_readable(&self, directory: BorrowedFd<'_>, name: &[u8], seen: &Status) -> io::Result<()> {
         /// Owner, group and others may read.
         const ALL_READ: u32 = 0o444;
         /// The owner may read.
         const OWNER_READS: u32 = 0o400;
         let may_read = seen.mode & ALL_READ == ALL_READ || (seen.owner == self.user && seen.mode & OWNER_READS != 0);
-        if may_read { Ok(()) } else { Ok(accessat(folder, name, Access::READ_OK, AtFlags::EACCESS)?) }
+        if may_read { Ok(()) } else { Ok(accessat(directory, name, Access::READ_OK, AtFlags::EACCESS)?) }
     }
 
     /// Returns the BLAKE3 hash of a file's content, and the status of the file when it was opened. If the file changes
     /// meanwhile, the hash matches no state it ever had; the sender's later check of the status detects that.
-    fn hash(&mut self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Status, [u8; 32])> {
-        let mut file = open(folder, name, self.links)?;
+    fn hash(&mut self, directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<(Status, [u8; 32])> {
+        let mut file = open(directory, name, self.links)?;
         let seen = Status::from(fstat(&file)?);
         if seen.file_type != FileType::RegularFile {
             return Err(io::ErrorKind::NotFound.into());
@@ -275,9 +283,9 @@ impl Looker {
     }
 }
 
-fn open(folder: BorrowedFd<'_>, name: &[u8], links: LinkPolicy) -> io::Result<File> {
+fn open(directory: BorrowedFd<'_>, name: &[u8], links: LinkPolicy) -> io::Result<File> {
     // Non-blocking: the file may have been replaced by a pipe.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let flags = if links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
-    Ok(File::from(openat(folder, name, flags, Mode::empty())?))
+    Ok(File::from(openat(directory, name, flags, Mode::empty())?))
 }

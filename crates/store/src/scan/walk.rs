@@ -18,7 +18,7 @@ use super::candidate::{Candidate, Provenance, join, skip_reason};
 use super::listed::Listed;
 use crate::messages::{SkipReason, Skipped};
 
-/// A walk through all items: depth first, sorted by name in each folder.
+/// A walk through all items: depth first, sorted by name in each directory.
 #[derive(Debug)]
 pub(super) struct Walk {
     pub(super) cursor: DirectoryCursor,
@@ -28,12 +28,12 @@ pub(super) struct Walk {
     one_file_system: bool,
     /// The user's list, if there is one: visited instead of the item.
     pub(super) listed: Option<Listed>,
-    /// The folders that the walk is inside.
-    stack: Vec<Folder>,
+    /// The directories that the walk is inside.
+    stack: Vec<Directory>,
 }
 
 #[derive(Debug)]
-struct Folder {
+struct Directory {
     /// Path of the entry; empty for an item without a name.
     sent: Vec<u8>,
     identity: Identity,
@@ -52,10 +52,10 @@ impl Walk {
     /// Returns the next name, or an item whose contents cannot be listed.
     pub(super) fn next(&mut self) -> Option<Result<Candidate, Skipped>> {
         loop {
-            while let Some(folder) = self.stack.last_mut() {
-                if let Some(name) = folder.listing.get(folder.next) {
-                    folder.next += 1;
-                    return Some(Ok(Candidate { sent: join(&folder.sent, name), provenance: Provenance::Met }));
+            while let Some(directory) = self.stack.last_mut() {
+                if let Some(name) = directory.listing.get(directory.next) {
+                    directory.next += 1;
+                    return Some(Ok(Candidate { sent: join(&directory.sent, name), provenance: Provenance::Met }));
                 }
                 self.stack.pop();
             }
@@ -79,57 +79,57 @@ impl Walk {
     pub(super) fn is_over(&self) -> bool {
         self.next_item >= self.roots.items().len()
             && self.listed.as_ref().is_none_or(Listed::is_over)
-            && self.stack.iter().all(|folder| folder.listing.get(folder.next).is_none())
+            && self.stack.iter().all(|directory| directory.listing.get(directory.next).is_none())
     }
 
-    /// Whether the walk is inside this folder.
-    pub(super) fn is_in(&self, folder: Identity) -> bool {
-        self.stack.iter().any(|outer| outer.identity == folder)
+    /// Whether the walk is inside this directory.
+    pub(super) fn is_in(&self, directory: Identity) -> bool {
+        self.stack.iter().any(|outer| outer.identity == directory)
     }
 
-    /// Continues in the folder at `sent`; returns `sent` if that fails.
+    /// Continues in the directory at `sent`; returns `sent` if that fails.
     pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), Skipped> {
-        let opened = self.cursor.folder(&sent).and_then(|folder| open(folder, None));
+        let opened = self.cursor.directory(&sent).and_then(|directory| open(directory, None));
         match opened {
             Ok((identity, _)) if self.is_elsewhere(identity) => {
                 return Err(Skipped::new(sent, SkipReason::OtherFileSystem));
             }
-            Ok((identity, listing)) => self.stack.push(Folder { sent, identity, listing, next: 0 }),
+            Ok((identity, listing)) => self.stack.push(Directory { sent, identity, listing, next: 0 }),
             Err(error) => return Err(Skipped::new(sent, skip_reason(&error))),
         }
         Ok(())
     }
 
-    /// Whether there is anything in the folder at `sent`, or it cannot be told.
+    /// Whether there is anything in the directory at `sent`, or it cannot be told.
     pub(super) fn has_contents(&mut self, sent: &[u8]) -> bool {
-        let names = self.cursor.folder(sent).and_then(|folder| Ok(Dir::read_from(folder)?));
+        let names = self.cursor.directory(sent).and_then(|directory| Ok(Dir::read_from(directory)?));
         let is_name = |name: &CStr| !matches!(name.to_bytes(), b"." | b"..");
         let is_any = |item: rustix::io::Result<DirEntry>| item.map_or(true, |item| is_name(item.file_name()));
         names.map_or(true, |mut names| names.any(is_any))
     }
 
-    /// Whether a folder must not be entered because it is on another file system than the outermost one, which is the
-    /// item, or the folder that the user's list names.
-    fn is_elsewhere(&self, folder: Identity) -> bool {
-        let is_elsewhere = |outermost: &Folder| outermost.identity.device != folder.device;
+    /// Whether a directory must not be entered because it is on another file system than the outermost one, which is
+    /// the item, or the directory that the user's list names.
+    fn is_elsewhere(&self, directory: Identity) -> bool {
+        let is_elsewhere = |outermost: &Directory| outermost.identity.device != directory.device;
         self.one_file_system && self.stack.first().is_some_and(is_elsewhere)
     }
 
     /// Continues in an item without a name.
     fn enter_item(&mut self, item: usize) -> io::Result<()> {
         let known = self.roots.items()[item].listing.clone();
-        let (identity, listing) = open(self.cursor.folder_of(item, b"", Purpose::Listing)?, known)?;
-        self.stack.push(Folder { sent: Vec::new(), identity, listing, next: 0 });
+        let (identity, listing) = open(self.cursor.directory_of(item, b"", Purpose::Listing)?, known)?;
+        self.stack.push(Directory { sent: Vec::new(), identity, listing, next: 0 });
         Ok(())
     }
 }
 
-/// Returns the identity of a folder and the names in it, which are read unless `known`.
-fn open(folder: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Identity, Arc<Listing>)> {
-    let identity = Status::from(fstat(folder)?).identity;
+/// Returns the identity of a directory and the names in it, which are read unless `known`.
+fn open(directory: BorrowedFd<'_>, known: Option<Arc<Listing>>) -> io::Result<(Identity, Arc<Listing>)> {
+    let identity = Status::from(fstat(directory)?).identity;
     let listing = match known {
         Some(listing) => listing,
-        None => Arc::new(Listing::read(fcntl_dupfd_cloexec(folder, 0)?)?),
+        None => Arc::new(Listing::read(fcntl_dupfd_cloexec(directory, 0)?)?),
     };
     Ok((identity, listing))
 }

@@ -47,7 +47,7 @@ pub(crate) struct ReceivedFile {
 pub(crate) struct FileState {
     /// Bytes wanted and not yet verified.
     pub(super) left: u64,
-    /// Whether it exists in the staging folder.
+    /// Whether it exists in the staging directory.
     pub(super) made: bool,
     /// Whether its length may still be wrong, because zeros at its end were not written.
     pub(super) short: bool,

@@ -18,37 +18,37 @@ use crate::staging::under_random_name;
 /// A copy on the file system of its final name; removed when dropped, unless it was moved there.
 #[derive(Debug)]
 pub(super) struct TempCopy<'a> {
-    folder: &'a OwnedFd,
+    directory: &'a OwnedFd,
     pub(super) name: String,
     /// Whether it has all attributes of what was staged.
     pub(super) applied: Applied,
 }
 
 impl<'a> TempCopy<'a> {
-    /// Copies the file or link `staged` of the folder `from` to `folder`, with its attributes, and makes it durable. Its
-    /// temporary name is a random one that no entry may have.
+    /// Copies the file or link `staged` of the directory `from` to `directory`, with its attributes, and makes it
+    /// durable. Its temporary name is a random one that no entry may have.
     ///
     /// # Errors
     /// `EXDEV` for anything but a file or a link; a failure of either disk.
-    pub(super) fn new(from: &OwnedFd, staged: &str, folder: &'a OwnedFd, extras: ExtraRule) -> io::Result<Self> {
+    pub(super) fn new(from: &OwnedFd, staged: &str, directory: &'a OwnedFd, extras: ExtraRule) -> io::Result<Self> {
         let found: Status = statat(from, staged, AtFlags::SYMLINK_NOFOLLOW)?.into();
         match found.file_type {
             FileType::RegularFile => {
                 let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 let mode = Mode::RUSR | Mode::WUSR;
-                let (name, copy) = under_random_name(|name| Ok(File::from(openat(folder, name, flags, mode)?)))?;
-                let mut carried = Self { folder, name, applied: Applied::All };
+                let (name, copy) = under_random_name(|name| Ok(File::from(openat(directory, name, flags, mode)?)))?;
+                let mut carried = Self { directory, name, applied: Applied::All };
                 carried.copy(from, staged, &copy, &found, extras)?;
                 Ok(carried)
             }
             FileType::Symlink => {
                 let target = readlinkat(from, staged, Vec::new())?;
-                let (name, ()) = under_random_name(|name| Ok(symlinkat(&target, folder, name)?))?;
-                let mut carried = Self { folder, name, applied: Applied::All };
-                let link = PathHandle::open(folder, carried.name.as_str())?;
+                let (name, ()) = under_random_name(|name| Ok(symlinkat(&target, directory, name)?))?;
+                let mut carried = Self { directory, name, applied: Applied::All };
+                let link = PathHandle::open(directory, carried.name.as_str())?;
                 let made = link.status()?;
-                // Others who can write this directory may have put something else there. The owner does not tell: some file
-                // systems give every name the same one.
+                // Others who can write this directory may have put something else there. The owner does not tell: some
+                // file systems give every name the same one.
                 if !made.is_symlink() || made.links > 1 || readlinkat(&link, "", Vec::new())? != target {
                     return Err(Errno::STALE.into());
                 }
@@ -93,7 +93,7 @@ impl<'a> TempCopy<'a> {
 impl Drop for TempCopy<'_> {
     fn drop(&mut self) {
         // It is gone if it was moved to its final name.
-        let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
+        let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
     }
 }
 
@@ -144,21 +144,21 @@ mod tests {
     use super::*;
     use crate::Preserve;
 
-    fn names(folder: &Path) -> Vec<String> {
-        let items = fs::read_dir(folder).unwrap();
+    fn names(directory: &Path) -> Vec<String> {
+        let items = fs::read_dir(directory).unwrap();
         items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Whoever may write the folder of a final name knows the names that other runs have used there.
+    /// Whoever may write the directory of a final name knows the names that other runs have used there.
     #[test]
     fn a_copy_on_its_way_has_another_name_each_time() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(from.path().join("file"), "text").unwrap();
         std::os::unix::fs::symlink("file", from.path().join("link")).unwrap();
-        let [source, folder] = [from.path(), to.path()].map(|path| OwnedFd::from(fs::File::open(path).unwrap()));
+        let [source, directory] = [from.path(), to.path()].map(|path| OwnedFd::from(fs::File::open(path).unwrap()));
         let mut seen = Vec::new();
         for staged in ["file", "file", "link", "link"] {
-            let carried = TempCopy::new(&source, staged, &folder, ExtraRule::new(Preserve::default())).unwrap();
+            let carried = TempCopy::new(&source, staged, &directory, ExtraRule::new(Preserve::default())).unwrap();
             assert_eq!(names(to.path()), [carried.name.as_str()]);
             assert!(request::is_staging_name(carried.name.as_bytes()) && !seen.contains(&carried.name));
             seen.push(carried.name.clone());

@@ -1,4 +1,4 @@
-//! Turning the entries of a manifest into folders, links, and files to be received.
+//! Turning the entries of a manifest into directories, links, and files to be received.
 
 use std::io;
 
@@ -88,7 +88,7 @@ impl Admission<'_> {
                 let reason = "it has a special file, which was not asked for";
                 return Err(FilesError::Protocol { batch: part.batch, reason });
             }
-            // In a folder too: a later transfer into that would take it for its own.
+            // In a directory too: a later transfer into that would take it for its own.
             if path.split(|byte| *byte == b'/').any(is_staging_name) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
             } else if !is_other {
@@ -142,7 +142,7 @@ impl Admission<'_> {
                 self.keep(path, entry);
                 Ok(None)
             }
-            (Ok(fate), EntryKind::Directory) => self.take_folder(place, path, entry, fate).map(|()| None),
+            (Ok(fate), EntryKind::Directory) => self.take_directory(place, path, entry, fate).map(|()| None),
             (Ok(fate), EntryKind::Symlink { target }) => {
                 self.take_symlink(place, path, entry, target, fate).map(|()| None)
             }
@@ -208,7 +208,7 @@ impl Admission<'_> {
         };
         self.shared.phase.check_stopped()?;
         let fate = match fate {
-            // Its folder would be created.
+            // Its directory would be created.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 absent(&self.shared.spec, entry)
             }
@@ -255,7 +255,7 @@ impl Admission<'_> {
         Ok(matches!(entry.kind, EntryKind::File { .. }).then_some(is_there))
     }
 
-    /// Decides about an entry, and reports the deletion of a folder that it would replace.
+    /// Decides about an entry, and reports the deletion of a directory that it would replace.
     fn foresee_fate(
         &self,
         seen: &DirectorySandbox,
@@ -303,15 +303,15 @@ impl Admission<'_> {
         }
     }
 
-    fn take_folder(&self, place: &TargetDirectory, path: &[u8], entry: &Entry, fate: EntryAction) -> io::Result<()> {
+    fn take_directory(&self, place: &TargetDirectory, path: &[u8], entry: &Entry, fate: EntryAction) -> io::Result<()> {
         let inherited = place.target.inherited(path)?;
         let mut mode = self.shared.modes.apply_in(entry.mode, &inherited);
         let made = (mode | FILLABLE) & 0o777;
         let skips = self.shared.spec.existing == Existing::Skip;
         if let EntryAction::Same { identity, .. } = fate {
             let found = look_again(place, path, identity)?;
-            // A folder with the mode with which an interrupted run creates folders is that run's, and has not got its
-            // final mode yet.
+            // A directory with the mode with which an interrupted run creates directories is that run's, and has not
+            // got its final mode yet.
             let is_made = found.mode == with_set_id(self.shared.modes.as_made(made, &inherited), found.mode);
             if place.staging.is_new || !is_made {
                 mode = self.shared.modes.apply_over(entry.mode, &found);
@@ -324,10 +324,10 @@ impl Admission<'_> {
                 place.remove_name(path)?;
             }
             let found = if place.is_remembered(path) {
-                place.put_made(place.staging.make_folder(made)?, path)?;
+                place.put_made(place.staging.make_directory(made)?, path)?;
                 place.target.enter_new(path)?
             } else {
-                place.target.create_folder(path, made)?
+                place.target.create_directory(path, made)?
             };
             self.shared.phase.note_change();
             mode = self.shared.modes.without(mode, made & !found.mode);
@@ -338,7 +338,7 @@ impl Admission<'_> {
         if !(skips && matches!(fate, EntryAction::Same { .. })) {
             let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
             let bytes = attributes.to_bytes().map_err(io::Error::other)?;
-            lock(&place.staging.folders).push(path, &bytes)?;
+            lock(&place.staging.directories).push(path, &bytes)?;
         }
         self.shared.report.count(entry, false);
         Ok(())
@@ -506,7 +506,7 @@ impl Admission<'_> {
         let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
         let keeps_mode = replaced.is_some();
         let new = Staged { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
-        // An unusable staging folder affects more than one name.
+        // An unusable staging directory affects more than one name.
         let failed = |error| FilesError::system(place.staging.path(), error);
         match place.staging.claim(id).map_err(failed)? {
             true if waits => self.resume(place, entry, new),
@@ -587,7 +587,7 @@ impl Admission<'_> {
 /// Returns the status of an item that was compared before.
 ///
 /// # Errors
-/// `ESTALE` if something else has its name by now: whoever can write its folder may have put it there.
+/// `ESTALE` if something else has its name by now: whoever can write its directory may have put it there.
 fn look_again(place: &TargetDirectory, path: &[u8], compared: Identity) -> io::Result<Status> {
     let found = place.target.look(path)?.filter(|found| found.identity == compared);
     found.ok_or_else(|| Errno::STALE.into())

@@ -65,13 +65,13 @@ pub(super) fn is_left_out(spec: &ReceiveRequest, entry: &Entry) -> bool {
 /// Returns what exists under a name.
 pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -> io::Result<Option<Status>> {
     match target.look(path) {
-        // Its folder was not created.
+        // Its directory was not created.
         Err(error) if existing == Existing::UpdateOnly && error.kind() == io::ErrorKind::NotFound => Ok(None),
         looked => looked,
     }
 }
 
-/// Whether looking at a name failed because something stands in the place of its folder that is kept.
+/// Whether looking at a name failed because something stands in the place of its directory that is kept.
 pub(super) fn keeps_above(existing: Existing, error: &io::Error) -> bool {
     existing == Existing::Skip && matches!(errno(error), Errno::NOTDIR | Errno::LOOP)
 }
@@ -142,16 +142,16 @@ impl Judge<'_> {
         Ok(EntryAction::Replace { file })
     }
 
-    /// Returns the file at `path` if it has the content of an entry, as far as contents are compared, and every attribute
-    /// that the entry is to get.
+    /// Returns the file at `path` if it has the content of an entry, as far as contents are compared, and every
+    /// attribute that the entry is to get.
     pub(super) fn unchanged(&self, path: &[u8], entry: &Entry) -> io::Result<Option<Identity>> {
         let Some(found) = self.target.look(path)?.filter(|found| found.is_file()) else { return Ok(None) };
         let is_same = self.is_same(path, entry, None, &found)? && !self.has_other_attributes(path, entry, &found);
         Ok(is_same.then_some(found.identity))
     }
 
-    /// Returns the mode of a file that gets another content. Its ACL goes with the old one; the bits of its group, which were
-    /// the bound of that, would then be the group's own.
+    /// Returns the mode of a file that gets another content. Its ACL goes with the old one; the bits of its group,
+    /// which were the bound of that, would then be the group's own.
     fn replaced_mode(&self, path: &[u8], entry: &Entry, found: &Status) -> io::Result<u32> {
         let mode = self.modes.replace(entry.mode, found.mode);
         let loses_acl = !self.modes.is_exact() && has_acl(&self.target.hold(path, found.identity)?)?;

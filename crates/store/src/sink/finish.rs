@@ -1,4 +1,4 @@
-//! The end of a transfer: deletion, modes and times of folders, and the final sync.
+//! The end of a transfer: deletion, modes and times of directories, and the final sync.
 
 use std::cell::RefCell;
 use std::io;
@@ -27,7 +27,7 @@ use crate::refusal::refusal_of;
 
 impl Shared {
     /// Does what has to wait until everything else is in place: creates the hard links, deletes, sets modes and times
-    /// of directories, makes everything durable and removes the staging folder. `announced` is everything that the
+    /// of directories, makes everything durable and removes the staging directory. `announced` is everything that the
     /// sender announced.
     pub(super) fn finish(&self, announced: &Intake) -> Result<(), FilesError> {
         if self.spec.dry_run {
@@ -39,7 +39,7 @@ impl Shared {
             place.target.forget_new();
             self.make_links(place)?;
             self.delete(announced, &place.target)?;
-            self.seal_folders(place)?;
+            self.seal_directories(place)?;
             // Everything has been delivered, whatever stays of what this run needed for that.
             let left = place.staging.remove().err();
             if let Some(left) = &left {
@@ -70,7 +70,7 @@ impl Shared {
 
     fn delete(&self, announced: &Intake, target: &crate::sandbox::DirectorySandbox) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.spec.delete, &announced.sent) else { return Ok(()) };
-        // A comparison deletes nothing, and does not enter folders that the sender could not read.
+        // A comparison deletes nothing, and does not enter directories that the sender could not read.
         if announced.incomplete && !self.spec.compare_trees {
             self.report.update(|outcome| outcome.delete_left_out = true);
             self.refused(TOP, NoticeKind::NotDeleted);
@@ -111,13 +111,13 @@ impl Shared {
             deleted: &mut deleted,
             failed: &mut failed,
         };
-        let empty = |folder: &[u8]| {
+        let empty = |directory: &[u8]| {
             // A comparison only reports what the other side lacks.
             if self.spec.compare_trees || self.spec.force_empty {
                 return true;
             }
             self.report.update(|outcome| outcome.delete_left_out = true);
-            self.refused(if folder.is_empty() { TOP } else { folder }, NoticeKind::EmptySource);
+            self.refused(if directory.is_empty() { TOP } else { directory }, NoticeKind::EmptySource);
             false
         };
         deletion.run(sent, self.is_contents(announced), is_staging_name, empty);
@@ -134,7 +134,7 @@ impl Shared {
         self.spec.requested.contents || (self.spec.compare_trees && announced.top.is_some())
     }
 
-    /// Sets the attributes of the target to those of the folder that it stands for.
+    /// Sets the attributes of the target to those of the directory that it stands for.
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveRequest { existing, dry_run, .. } = &*self.spec;
         let TargetPath { directory, rename } = self.destination();
@@ -159,7 +159,7 @@ impl Shared {
             self.report.notice(NoticeKind::Attributes, TOP);
             return Ok(());
         }
-        match open().and_then(|folder| self.extras.apply(&folder, Some(mode), mtime, &extra)) {
+        match open().and_then(|directory| self.extras.apply(&directory, Some(mode), mtime, &extra)) {
             Ok(applied) => {
                 applied.notice().into_iter().for_each(|kind| self.refused(TOP, kind));
                 Ok(())
@@ -174,21 +174,21 @@ impl Shared {
         }
     }
 
-    /// Sets the attributes of all folders, the deepest first, and makes everything that was created durable.
-    fn seal_folders(&self, place: &TargetDirectory) -> Result<(), FilesError> {
+    /// Sets the attributes of all directories, the deepest first, and makes everything that was created durable.
+    fn seal_directories(&self, place: &TargetDirectory) -> Result<(), FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.phase.is_changed();
-        let mut folders = lock(&place.staging.folders);
-        // Existing folders that are left alone are not in the list.
+        let mut directories = lock(&place.staging.directories);
+        // Existing directories that are left alone are not in the list.
         // Nor are those of backups.
         let others = self.spec.existing == Existing::Skip || self.spec.backup.is_some();
-        let mut at_once = changed && (sync_at_once(folders.count()) || others);
-        let mut folders = folders.backwards().map_err(failed)?;
-        while let Some((path, attributes)) = folders.next().map_err(failed)? {
+        let mut at_once = changed && (sync_at_once(directories.count()) || others);
+        let mut directories = directories.backwards().map_err(failed)?;
+        while let Some((path, attributes)) = directories.next().map_err(failed)? {
             self.phase.check_stopped()?;
             let attributes = Attributes::from_bytes(&attributes).map_err(|error| failed(io::Error::other(error)))?;
-            // A folder sealed by an earlier run may not be durable.
-            match self.seal_folder(place, &path, &attributes, changed && !at_once) {
+            // A directory sealed by an earlier run may not be durable.
+            match self.seal_directory(place, &path, &attributes, changed && !at_once) {
                 Ok(sealed) => {
                     at_once |= changed && !sealed.is_synced;
                     sealed.applied.notice().into_iter().for_each(|kind| self.refused(&self.sent_as(&path), kind));
@@ -196,7 +196,7 @@ impl Shared {
                 // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    // The folder itself is there.
+                    // The directory itself is there.
                     let kind = match place.refusal(&path, error)? {
                         kind @ (NoticeKind::Permission | NoticeKind::Exchanged) => kind,
                         _ => NoticeKind::MetadataLost,
@@ -214,7 +214,7 @@ impl Shared {
         Ok(())
     }
 
-    fn seal_folder(
+    fn seal_directory(
         &self,
         place: &TargetDirectory,
         path: &[u8],
@@ -234,10 +234,10 @@ impl Shared {
         let has_time = mtime.is_none_or(|mtime| found.has_time(mtime));
         let is_sealed = found.mode == mode && has_time && !self.extras.differs(&found, extra, hold);
         // Before a mode that may not permit it.
-        let folder = syncs.then(|| place.target.open_to_list(path)).transpose();
+        let directory = syncs.then(|| place.target.open_to_list(path)).transpose();
         // One that this user may not read is synced with its file system.
-        let unreadable = matches!(&folder, Err(error) if error.kind() == io::ErrorKind::PermissionDenied);
-        let folder = if unreadable { None } else { folder? };
+        let unreadable = matches!(&directory, Err(error) if error.kind() == io::ErrorKind::PermissionDenied);
+        let directory = if unreadable { None } else { directory? };
         let applied = if is_sealed {
             Applied::All
         } else if self.extras.is_active() {
@@ -245,12 +245,12 @@ impl Shared {
         } else {
             place.target.set_attributes(path, found.identity, Some(mode), mtime).map(|()| Applied::All)?
         };
-        folder.map_or(Ok(()), fsync)?;
+        directory.map_or(Ok(()), fsync)?;
         Ok(Sealed { applied, is_synced: !unreadable })
     }
 }
 
-/// What became of a folder at the end.
+/// What became of a directory at the end.
 struct Sealed {
     applied: Applied,
     /// Whether it was synced as far as that was asked for.
@@ -292,10 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn a_staging_folder_that_is_still_in_use_is_left_and_told() {
+    fn a_staging_directory_that_is_still_in_use_is_left_and_told() {
         let dir = tempfile::tempdir().unwrap();
         let staging = dir.path().join(staging_name(SourceId([1; 16])));
-        // Prevents the removal of the folder, as do files on NFS that are removed while open.
+        // Prevents the removal of the directory, as do files on NFS that are removed while open.
         fs::create_dir_all(staging.join("moving/in use")).unwrap();
         let receiving = begin(dir.path());
         let outcome = receiving.finish(&end(SourceId([1; 16]))).unwrap();

@@ -125,9 +125,9 @@ impl Shared {
             if there.is_some_and(|there| there.is_special()) && !self.spec.preserve.specials {
                 return Ok(Some(NoticeKind::SpecialInTheWay));
             }
-            let (folder, name) = place.target.parent(target)?;
+            let (directory, name) = place.target.parent(target)?;
             file.iter().for_each(|file| place.changes(file));
-            place.put_made(place.staging.make_link(&folder.fd, name)?, path)?;
+            place.put_made(place.staging.make_link(&directory.fd, name)?, path)?;
             self.phase.note_change();
         }
         self.report.update(|outcome| {

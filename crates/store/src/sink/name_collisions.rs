@@ -26,7 +26,8 @@ pub(super) struct Spellings {
 
 impl Spellings {
     /// Adds a path and returns whether it can be created. It cannot if the file system treats it as equal to an earlier
-    /// path, or if one of its parent folders was refused for that reason. `is_same` asks the file system about two names.
+    /// path, or if one of its parent directories was refused for that reason. `is_same` asks the file system about two
+    /// names.
     pub(super) fn admit(
         &mut self,
         path: &[u8],

@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 20;
 
 impl Shared {
     /// Returns the recorded ranges of a staged file that can be used. Those that differ from their digest are removed
-    /// from the journal. Unless the user trusts the staging folder, this reads all of them.
+    /// from the journal. Unless the user trusts the staging directory, this reads all of them.
     ///
     /// # Errors
     /// [`FilesError::Over`] once the transfer is to stop; an I/O error of the journal.

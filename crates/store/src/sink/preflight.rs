@@ -70,8 +70,8 @@ impl Shared {
         if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
     }
 
-    /// Checks that a folder does not replace an object that the user named as the target: the user meant a folder, or
-    /// another name.
+    /// Checks that a directory does not replace an object that the user named as the target: the user meant a
+    /// directory, or another name.
     pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let is_item = |entry: &&Entry| matches!(entry.kind, EntryKind::Directory) && !entry.path.contains(&b'/');
         if let Some(name) = &self.destination().rename
@@ -79,7 +79,7 @@ impl Shared {
         {
             let path = self.destination().directory.join(OsStr::from_bytes(name));
             if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
-                return Err(FilesError::TargetNotAFolder { path });
+                return Err(FilesError::TargetNotADirectory { path });
             }
         }
         Ok(())
@@ -172,7 +172,7 @@ mod tests {
         let sink = undecided(&target);
         sink.begin(SourceId([1; 16])).unwrap();
         let error = sink.decide(Some(&item("a", EntryKind::Directory))).unwrap_err();
-        assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{error}");
+        assert!(matches!(error, FilesError::TargetNotADirectory { .. }), "{error}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Files that another tree has unchanged: they become names of the files there ([`ReceiveRequest::link_dest`](request::ReceiveRequest::link_dest)).
+//! Files that another tree has unchanged: they become names of the files there
+//! ([`ReceiveRequest::link_dest`](request::ReceiveRequest::link_dest)).
 
 use std::io;
 
@@ -19,8 +20,8 @@ impl Admission<'_> {
                 Err(_) | Ok(None) => continue,
                 Ok(Some(identity)) => identity,
             };
-            let (folder, name) = reference.parent(path)?;
-            match place.staging.make_link(&folder.fd, name) {
+            let (directory, name) = reference.parent(path)?;
+            match place.staging.make_link(&directory.fd, name) {
                 Ok((name, found)) if found.identity == unchanged => {
                     place.put_made((name, found), path)?;
                     self.shared.phase.note_change();
@@ -30,8 +31,8 @@ impl Admission<'_> {
                 }
                 // Somebody has exchanged it since it was looked at.
                 Ok(_) => place.staging.clear_moving()?,
-                // On another file system or one without links, of another user where such links are protected, or with too
-                // many names.
+                // On another file system or one without links, of another user where such links are protected, or with
+                // too many names.
                 Err(error) if is_no_link(errno(&error)) => {}
                 Err(error) => return Err(error),
             }

@@ -35,7 +35,7 @@ pub struct ReceiveOutcome {
     pub unchecked: u64,
     /// Bytes kept from an earlier run that had changed since, and were received again.
     pub altered: u64,
-    /// Folders.
+    /// Directories.
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,

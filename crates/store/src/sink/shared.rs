@@ -21,7 +21,8 @@ use super::target::{TargetDirectory, open_references, open_target, sent_as};
 use super::usable::{check_usable, holds_staging};
 use crate::messages::{Entry, EntryKind, NoticeKind, SourceId};
 
-/// State shared by the parts of a sink. Every change of the target goes through its [`TargetDirectory`], which follows the spec.
+/// State shared by the parts of a sink. Every change of the target goes through its [`TargetDirectory`], which follows
+/// the spec.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) spec: Arc<ReceiveRequest>,
@@ -109,7 +110,7 @@ impl Shared {
     }
 
     /// Uses the identity of the source: an earlier run of the same transfer may have created a target that is a
-    /// directory. Opens the staging folder that such a run has left, if the destination is decided.
+    /// directory. Opens the staging directory that such a run has left, if the destination is decided.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         if self.aim.target_is_directory && !self.aim.is_decided() {
             let is_own = Some(self.is_own_target(source));
@@ -124,7 +125,7 @@ impl Shared {
         }
     }
 
-    /// Decides the destination from the first item, and opens the staging folder that an earlier run has left there.
+    /// Decides the destination from the first item, and opens the staging directory that an earlier run has left there.
     /// Returns whether it was undecided.
     pub(super) fn decide(&self, first: Option<&Entry>, source: Option<SourceId>) -> Result<bool, FilesError> {
         if self.aim.is_decided() {
@@ -156,7 +157,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Creates the target and the staging folder, unless they exist.
+    /// Creates the target and the staging directory, unless they exist.
     pub(super) fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
         if self.place.get().is_none() {
             // A wrong one is refused before anything is made.
@@ -188,12 +189,12 @@ impl Shared {
         self.spec.requested.contents || (rename.is_none() && !directory.is_dir())
     }
 
-    /// Returns the target and its staging folder, if that exists yet.
+    /// Returns the target and its staging directory, if that exists yet.
     pub(super) fn staged(&self) -> Option<&TargetDirectory> {
         self.place.get()
     }
 
-    /// Returns the target and its staging folder.
+    /// Returns the target and its staging directory.
     ///
     /// # Errors
     /// [`FilesError::Over`] if there is none yet.

@@ -12,10 +12,11 @@ use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::StoredEntry;
 use crate::metadata::Status;
-use crate::sandbox::Folder;
+use crate::sandbox::Directory;
 
 impl Shared {
-    /// Notes that an entry stands at `path` as it was sent, unless it has gone meanwhile or lacks some of its attributes.
+    /// Notes that an entry stands at `path` as it was sent, unless it has gone meanwhile or lacks some of its
+    /// attributes.
     pub(super) fn note_stored(
         &self,
         place: &TargetDirectory,
@@ -25,15 +26,15 @@ impl Shared {
         if !self.spec.report_stored || self.report.is_lossy(&self.sent_as(path)) {
             return Ok(());
         }
-        let (folder, name) = place.target.parent(path)?;
-        let found: Status = match statat(&folder.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let (directory, name) = place.target.parent(path)?;
+        let found: Status = match statat(&directory.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found.into(),
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let device = Status::from(fstat(&folder.fd)?).identity.device;
+        let device = Status::from(fstat(&directory.fd)?).identity.device;
         let stored = StoredEntry { entry, version: found.version() };
-        self.stored.add(batch, stored, Some((device, folder)));
+        self.stored.add(batch, stored, Some((device, directory)));
         Ok(())
     }
 
@@ -55,8 +56,8 @@ impl Shared {
         }
     }
 
-    /// Makes the entries of complete batches durable: their content, their names and all folders above them. What was
-    /// in place before may be as new as the rest.
+    /// Makes the entries of complete batches durable: their content, their names and all directories above them. What
+    /// was in place before may be as new as the rest.
     pub(super) fn sync_stored(&self) -> Result<(), FilesError> {
         let complete = mem::take(&mut lock(&self.stored.state).complete);
         let failed = |error| FilesError::system(&self.destination().directory, error);
@@ -68,8 +69,8 @@ impl Shared {
             told.push((batch, placed.entries));
         }
         if let Some(place) = self.staged() {
-            for folder in on.values() {
-                sync_everything(place, folder).map_err(failed)?;
+            for directory in on.values() {
+                sync_everything(place, directory).map_err(failed)?;
             }
         }
         lock(&self.stored.state).durable.append(&mut told);
@@ -92,10 +93,10 @@ impl Shared {
     }
 }
 
-/// Makes everything on a folder's file system durable.
-fn sync_everything(place: &TargetDirectory, folder: &Folder) -> std::io::Result<()> {
+/// Makes everything on a directory's file system durable.
+fn sync_everything(place: &TargetDirectory, directory: &Directory) -> std::io::Result<()> {
     // Elsewhere only this call is about more than one file.
     #[cfg(not(target_os = "linux"))]
     rustix::fs::sync();
-    place.sync_around(&folder.fd)
+    place.sync_around(&directory.fd)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 use crate::messages::StoredEntry;
-use crate::sandbox::Folder;
+use crate::sandbox::Directory;
 
 /// The entries of each batch until they are told; stays empty unless they are asked for.
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ pub(super) struct PendingStored {
 #[derive(Debug, Default)]
 pub(super) struct StoredBatch {
     pub(super) entries: Vec<StoredEntry>,
-    /// A folder on each file system that they are on, by its device.
-    pub(super) on: BTreeMap<u64, Arc<Folder>>,
+    /// A directory on each file system that they are on, by its device.
+    pub(super) on: BTreeMap<u64, Arc<Directory>>,
 }
 
 impl StoredEntries {
@@ -39,12 +39,12 @@ impl StoredEntries {
         state.complete.insert(batch, placed);
     }
 
-    pub(super) fn add(&self, batch: u32, entry: StoredEntry, on: Option<(u64, Arc<Folder>)>) {
+    pub(super) fn add(&self, batch: u32, entry: StoredEntry, on: Option<(u64, Arc<Directory>)>) {
         let mut state = lock(&self.state);
         let placed = state.open.entry(batch).or_default();
         placed.entries.push(entry);
-        if let Some((device, folder)) = on {
-            placed.on.entry(device).or_insert(folder);
+        if let Some((device, directory)) = on {
+            placed.on.entry(device).or_insert(directory);
         }
     }
 }

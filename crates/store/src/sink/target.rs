@@ -1,4 +1,4 @@
-//! The target folder, its staging folder, and moving files from one to the other.
+//! The target directory, its staging directory, and moving files from one to the other.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 use super::super::attributes::{Applied, ExtraRule};
 use super::super::backup::{self, Original};
 use super::super::delete::{CreatedMeanwhile, Deletion, SentPaths};
-use super::super::directory::{FOLDER, NAMED_WAY, parent_of, readable};
+use super::super::directory::{NAMED_WAY, READ_DIRECTORY, parent_of, readable};
 use super::super::error::FilesError;
 use super::super::journal::{Item, Record};
 use super::super::metadata::{Status, birth};
@@ -33,7 +33,7 @@ use crate::messages::{NoticeKind, SourceId};
 /// As many other trees are looked at for each file, as by rsync.
 const MOST_REFERENCES: usize = 20;
 
-/// Permissions that a folder needs while names are created in it.
+/// Permissions that a directory needs while names are created in it.
 pub(super) const FILLABLE: u32 = 0o700;
 
 /// The location that files are written to.
@@ -41,7 +41,7 @@ pub(super) const FILLABLE: u32 = 0o700;
 pub(super) struct TargetDirectory {
     destination: TargetPath,
     pub(super) target: DirectorySandbox,
-    /// Whether the target folder was created for this transfer.
+    /// Whether the target directory was created for this transfer.
     target_is_new: bool,
     pub(super) staging: Staging,
     /// The mode that the target had, if it was made writable for this run.
@@ -59,7 +59,7 @@ pub(super) struct TargetDirectory {
 }
 
 impl TargetDirectory {
-    /// Opens the target and the staging folder of `source` in it, creating what is missing if `make` is set.
+    /// Opens the target and the staging directory of `source` in it, creating what is missing if `make` is set.
     pub(super) fn open(
         spec: &Arc<ReceiveRequest>,
         destination: &TargetPath,
@@ -154,8 +154,8 @@ impl TargetDirectory {
         self.staging.held().items.contains(&Item::new(name, found.identity.inode, birth(self.target.root(), name)))
     }
 
-    /// Moves `name` from the staging folder to `path`, replacing what exists there. Fails if that is another's item
-    /// that must not be replaced, a non-empty folder, or anything when existing names are kept.
+    /// Moves `name` from the staging directory to `path`, replacing what exists there. Fails if that is another's item
+    /// that must not be replaced, a non-empty directory, or anything when existing names are kept.
     pub(super) fn publish(&self, name: &str, path: &[u8]) -> io::Result<()> {
         match self.put_from(&self.staging.dir, name, path) {
             Err(error) if errno(&error) == Errno::XDEV => self.put_across(name, path),
@@ -165,20 +165,20 @@ impl TargetDirectory {
 
     /// Same as [`TargetDirectory::publish`], where `path` is on another file system.
     fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
-        let (folder, _) = self.target.parent(path)?;
-        let carried = TempCopy::new(&self.staging.dir, name, &folder.fd, ExtraRule::new(self.spec.preserve))?;
-        self.put_from(&folder.fd, &carried.name, path)?;
+        let (directory, _) = self.target.parent(path)?;
+        let carried = TempCopy::new(&self.staging.dir, name, &directory.fd, ExtraRule::new(self.spec.preserve))?;
+        self.put_from(&directory.fd, &carried.name, path)?;
         if carried.applied == Applied::AttributesLost {
             let sent = sent_as(self.renaming(), path);
             self.report.refused(&sent, NoticeKind::AttributesLost);
         }
-        self.sync_names(&folder.fd)?;
-        // It is in place. The copy that cannot be removed now goes with the staging folder, or is told with that.
+        self.sync_names(&directory.fd)?;
+        // It is in place. The copy that cannot be removed now goes with the staging directory, or is told with that.
         let _ = unlinkat(&self.staging.dir, name, AtFlags::empty());
         Ok(())
     }
 
-    /// Moves `name` from an open folder to `path`.
+    /// Moves `name` from an open directory to `path`.
     fn put_from(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<()> {
         let replaces = self.spec.existing.replaces();
         let put = |new| self.target.place(from, name, path, new);
@@ -204,13 +204,13 @@ impl TargetDirectory {
         Ok(put(false)?)
     }
 
-    /// Removes what stands at `path`, unless it is a folder.
+    /// Removes what stands at `path`, unless it is a directory.
     pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
         self.loses(path)?;
         if self.back_up(path, Original::Goes)? { Ok(()) } else { self.target.remove(path) }
     }
 
-    /// Makes a backup of what stands at `path`, if that is asked for and it is not a folder; returns whether it did.
+    /// Makes a backup of what stands at `path`, if that is asked for and it is not a directory; returns whether it did.
     fn back_up(&self, path: &[u8], original: Original) -> io::Result<bool> {
         let Some(backup) = &self.spec.backup else { return Ok(false) };
         if self.target.look(path)?.is_none_or(|there| there.is_directory()) {
@@ -243,7 +243,7 @@ impl TargetDirectory {
     }
 
     /// Whether the file at `path` has been changed since it was decided to replace it, and is newer now than `name` in
-    /// an open folder.
+    /// an open directory.
     fn has_become_newer(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<bool> {
         let staged: Status = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.into();
         let there = self.target.look(path)?;
@@ -252,7 +252,7 @@ impl TargetDirectory {
         }))
     }
 
-    /// Moves an object created in the staging folder to `path`.
+    /// Moves an object created in the staging directory to `path`.
     pub(super) fn put_made(&self, (name, found): (&str, Status), path: &[u8]) -> io::Result<()> {
         if self.is_remembered(path) {
             // Record it as ours before it becomes visible.
@@ -267,7 +267,7 @@ impl TargetDirectory {
         result
     }
 
-    /// Removes the folder at `path`, if there is one, to make room for something that is not a folder.
+    /// Removes the directory at `path`, if there is one, to make room for something that is not a directory.
     pub(super) fn clear_the_way(&self, path: &[u8]) -> io::Result<()> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
@@ -281,7 +281,7 @@ impl TargetDirectory {
             newcomers: self.newcomers.as_ref(),
             is_sent: &|path| self.is_sent(path),
         };
-        if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_folder(path) }
+        if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_directory(path) }
     }
 
     /// The item's names here and at the sender, if they differ.
@@ -294,7 +294,7 @@ impl TargetDirectory {
         lock(&self.staging.files).push(&path_hash(path).to_be_bytes(), b"")
     }
 
-    /// Makes the target folder's directory entries durable.
+    /// Makes the target directory's directory entries durable.
     pub(super) fn sync_target(&self) -> Result<(), FilesError> {
         self.sync_names(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
@@ -347,28 +347,28 @@ impl TargetDirectory {
     }
 }
 
-/// The removal of a folder that something else replaces.
+/// The removal of a directory that something else replaces.
 pub(super) struct Clearing<'a> {
     pub(super) target: &'a DirectorySandbox,
     pub(super) spec: &'a ReceiveRequest,
     pub(super) report: &'a ReceiveLog,
     /// The item's names here and at the sender, if they differ.
     pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
-    /// What is new in the folder, which then stays.
+    /// What is new in the directory, which then stays.
     pub(super) newcomers: Option<&'a Mutex<CreatedMeanwhile>>,
     /// Whether a path is part of the transfer, so that no backup takes it.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
 }
 
 impl Clearing<'_> {
-    /// Deletes the folder at `path` with everything in it, if names are deleted at all; a dry run only reports that.
-    /// Returns whether the folder is gone, or would be. Nothing is deleted if a name in it is excluded from deletion,
-    /// since the folder would then stay.
+    /// Deletes the directory at `path` with everything in it, if names are deleted at all; a dry run only reports that.
+    /// Returns whether the directory is gone, or would be. Nothing is deleted if a name in it is excluded from
+    /// deletion, since the directory would then stay.
     ///
     /// # Errors
     /// The first name that cannot be deleted.
     pub(super) fn clear(&self, path: &[u8], dry_run: bool) -> io::Result<bool> {
-        // A folder is only cleared where the number of deletions is not limited: it would be left half deleted.
+        // A directory is only cleared where the number of deletions is not limited: it would be left half deleted.
         let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) else {
             return Ok(false);
         };
@@ -376,7 +376,7 @@ impl Clearing<'_> {
         Ok(can_go && self.delete(path, filter, dry_run, |deleted| self.report.deleted(deleted))?)
     }
 
-    /// Deletes what `filter` does not exclude; returns whether that includes the folder itself.
+    /// Deletes what `filter` does not exclude; returns whether that includes the directory itself.
     fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut tell: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
         let mut newcomers = self.newcomers.map(lock);
@@ -391,7 +391,7 @@ impl Clearing<'_> {
             // Nothing beneath it was sent.
             is_same: &|_, _| true,
             sent_as: &|path| sent_as(self.renamed, path),
-            // Not stoppable: a half deleted folder would be reported as one that is in the way.
+            // Not stoppable: a half deleted directory would be reported as one that is in the way.
             is_stopped: &|| false,
             dry_run,
             most: None,
@@ -431,19 +431,19 @@ pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
     path.to_vec()
 }
 
-/// Whether the target may get the mode of the folder that it stands for, which lets its owner write in it.
+/// Whether the target may get the mode of the directory that it stands for, which lets its owner write in it.
 fn may_get_mode(spec: &ReceiveRequest, destination: &TargetPath) -> bool {
     let replaces = spec.existing != Existing::Skip && spec.modes == Modes::Exact;
     spec.requested.contents && destination.rename.is_none() && replaces
 }
 
-/// Lets this user write in a folder of their own; returns the mode that it had, if that did not.
-fn make_fillable(folder: &OwnedFd) -> io::Result<Option<u32>> {
-    let found = Status::from(fstat(folder)?);
+/// Lets this user write in a directory of their own; returns the mode that it had, if that did not.
+fn make_fillable(directory: &OwnedFd) -> io::Result<Option<u32>> {
+    let found = Status::from(fstat(directory)?);
     if found.owner != geteuid().as_raw() || found.mode & FILLABLE == FILLABLE {
         return Ok(None);
     }
-    set_mode(folder, found.mode | FILLABLE).map(|()| Some(found.mode))
+    set_mode(directory, found.mode | FILLABLE).map(|()| Some(found.mode))
 }
 
 /// Sets the mode of a directory that may be open on the way only.
@@ -472,25 +472,25 @@ fn make_path(path: &Path) -> io::Result<()> {
 /// Makes the name of a new target durable: without it everything in the target would be lost.
 fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
     let parent = parent_of(into);
-    match openat(CWD, parent, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty()) {
+    match openat(CWD, parent, READ_DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
         Ok(parent) => Ok(fsync(parent)?),
         // This user may not read it, unlike the target, which was made just now.
         Err(_) => sync_file_system(readable(target)?),
     }
 }
 
-/// Opens the folder that the user named, possibly through a link; `None` if it does not exist.
-fn open_folder(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
+/// Opens the directory that the user named, possibly through a link; `None` if it does not exist.
+fn open_directory(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     match openat(CWD, into, NAMED_WAY, Mode::empty()) {
-        Ok(folder) => Ok(Some(folder)),
+        Ok(directory) => Ok(Some(directory)),
         Err(Errno::NOENT) => Ok(None),
-        Err(Errno::NOTDIR) => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
+        Err(Errno::NOTDIR) => Err(FilesError::TargetNotADirectory { path: into.to_owned() }),
         Err(error) => Err(FilesError::system(into, error)),
     }
 }
 
-/// Opens the other trees for items that go into `into`. One that does not exist has no files: it may be that of a copy which
-/// is yet to be made.
+/// Opens the other trees for items that go into `into`. One that does not exist has no files: it may be that of a copy
+/// which is yet to be made.
 ///
 /// # Errors
 /// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveRequest::within`]; one that cannot be opened.
@@ -523,9 +523,9 @@ fn beside(into: &Path, path: &Path) -> PathBuf {
 /// # Errors
 /// [`FilesError::TargetOutside`] if it is not beneath [`ReceiveRequest::within`].
 pub(super) fn open_target(into: &Path, spec: &ReceiveRequest) -> Result<Option<OwnedFd>, FilesError> {
-    let Some(target) = open_folder(into)? else { return Ok(None) };
+    let Some(target) = open_directory(into)? else { return Ok(None) };
     if let Some(within) = &spec.within {
-        // The path is read from the open folder, so that changes to the path after the check do not matter.
+        // The path is read from the open directory, so that changes to the path after the check do not matter.
         let link = format!("/proc/self/fd/{}", target.as_raw_fd());
         let path = readlinkat(CWD, link, Vec::new()).map_err(|error| FilesError::system(into, error))?;
         if !Path::new(OsStr::from_bytes(path.as_bytes())).starts_with(within) {

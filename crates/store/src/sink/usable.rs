@@ -16,7 +16,7 @@ use crate::staging::may_hold_elsewhere;
 /// Checks that items can go to `destination`; returns whether it may already hold some of them.
 ///
 /// # Errors
-/// [`FilesError::TargetNotAFolder`], a name that is refused, or a parent that is missing or inaccessible.
+/// [`FilesError::TargetNotADirectory`], a name that is refused, or a parent that is missing or inaccessible.
 pub(super) fn check_usable(spec: &ReceiveRequest, destination: &TargetPath) -> Result<bool, FilesError> {
     let into = destination.directory.as_path();
     if let Some(name) = &destination.rename {
@@ -32,19 +32,19 @@ pub(super) fn check_usable(spec: &ReceiveRequest, destination: &TargetPath) -> R
         check_named(spec, &path)?;
     }
     let failed = |path: &Path, error: io::Error| match error.kind() {
-        io::ErrorKind::NotADirectory => FilesError::TargetNotAFolder { path: into.to_owned() },
+        io::ErrorKind::NotADirectory => FilesError::TargetNotADirectory { path: into.to_owned() },
         io::ErrorKind::NotFound if path != into && !path.is_symlink() => {
             FilesError::ParentAbsent { path: path.to_owned() }
         }
         _ => FilesError::system(path, error),
     };
     match into.metadata() {
-        Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotAFolder { path: into.to_owned() }),
+        Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotADirectory { path: into.to_owned() }),
         Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = if spec.make_path { nearest(into) } else { parent_of(into) };
             if !parent.metadata().map_err(|e| failed(parent, e))?.is_dir() {
-                return Err(FilesError::TargetNotAFolder { path: parent.to_owned() });
+                return Err(FilesError::TargetNotADirectory { path: parent.to_owned() });
             }
             // Nothing in it exists, and it is not to be created.
             if spec.existing == Existing::UpdateOnly { Err(failed(into, error)) } else { Ok(may_leave_out(spec)) }
@@ -59,7 +59,8 @@ fn nearest(path: &Path) -> &Path {
     path.ancestors().skip(1).find(exists).filter(|found| !found.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether files may be left out though nothing exists under their names, so that the sender has to hear what is wanted.
+/// Whether files may be left out though nothing exists under their names, so that the sender has to hear what is
+/// wanted.
 fn may_leave_out(spec: &ReceiveRequest) -> bool {
     spec.dry_run
         || spec.existing == Existing::UpdateOnly
@@ -129,13 +130,13 @@ fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<
     Ok(items.iter().any(stands))
 }
 
-/// Whether an interrupted transfer may have left a staging folder in `folder`, or for it: one that cannot be listed may
-/// hold anything.
-pub(super) fn holds_staging(folder: &Path) -> io::Result<bool> {
-    if may_hold_elsewhere(folder) {
+/// Whether an interrupted transfer may have left a staging directory in `directory`, or for it: one that cannot be
+/// listed may hold anything.
+pub(super) fn holds_staging(directory: &Path) -> io::Result<bool> {
+    if may_hold_elsewhere(directory) {
         return Ok(true);
     }
-    let items = match folder.read_dir() {
+    let items = match directory.read_dir() {
         Ok(items) => items,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(true),
         Err(error) => return Err(error),

@@ -1,5 +1,5 @@
-//! Finding or creating the staging folder of a source. Only a folder that belongs to this user and that nobody else can
-//! write to is used: in a shared folder another user may have taken its name.
+//! Finding or creating the staging directory of a source. Only a directory that belongs to this user and that nobody
+//! else can write to is used: in a shared directory another user may have taken its name.
 
 use std::cell::OnceCell;
 use std::io;
@@ -17,16 +17,16 @@ use crate::directory::{entries, readable};
 use crate::journal;
 use crate::messages::SourceId;
 use crate::metadata::Status;
-use crate::sandbox::{FOLDER, errno};
+use crate::sandbox::{READ_DIRECTORY, errno};
 
 /// Permissions with which others can write.
 const OTHERS_WRITE: u32 = 0o022;
-/// Maximum number of folders with names of staging folders that are opened to find the one of a source.
+/// Maximum number of directories with names of staging directories that are opened to find the one of a source.
 const MAX_CANDIDATES: usize = 1000;
 /// Maximum number of random names that are tried.
 const MAX_ATTEMPTS: usize = 16;
 
-/// An open staging folder.
+/// An open staging directory.
 pub(super) struct StagingHandle {
     /// Its name in the target.
     pub(super) name: String,
@@ -35,11 +35,11 @@ pub(super) struct StagingHandle {
     pub(super) is_new: bool,
 }
 
-/// Looks for staging folders in one target.
+/// Looks for staging directories in one target.
 pub(super) struct Finder<'a> {
     target: &'a OwnedFd,
     /// Whether the target may be changed: a file created for a moment, to see what the file system makes of owners and
-    /// modes, and a staging folder closed to others.
+    /// modes, and a staging directory closed to others.
     may_change: bool,
     created: OnceCell<Option<Status>>,
 }
@@ -49,7 +49,7 @@ impl<'a> Finder<'a> {
         Self { target, may_change, created: OnceCell::new() }
     }
 
-    /// Returns the staging folder of `source`. It has the name that follows from the source, or a random one if
+    /// Returns the staging directory of `source`. It has the name that follows from the source, or a random one if
     /// somebody else had taken that.
     pub(super) fn find(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         match self.open_for(staging_name(source), source)? {
@@ -58,12 +58,13 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// As [`Finder::find`], but creates the folder if there is none.
+    /// As [`Finder::find`], but creates the directory if there is none.
     ///
     /// # Errors
     /// I/O errors, also if other users keep replacing what is created.
     pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<StagingHandle> {
-        // A folder with a random name may hold what an earlier run has received, although the first name is free now.
+        // A directory with a random name may hold what an earlier run has received, although the first name is free
+        // now.
         if let Some(found) = self.find(source)? {
             return Ok(found);
         }
@@ -88,10 +89,10 @@ impl<'a> Finder<'a> {
         Err(last.into())
     }
 
-    /// Creates a staging folder.
+    /// Creates a staging directory.
     fn create(&self, name: &str) -> Result<StagingHandle, Errno> {
         mkdirat(self.target, name, Mode::RWXU)?;
-        let dir = openat(self.target, name, FOLDER, Mode::empty())?;
+        let dir = openat(self.target, name, READ_DIRECTORY, Mode::empty())?;
         if !self.is_ours(&dir)? {
             return Err(Errno::EXIST);
         }
@@ -99,7 +100,8 @@ impl<'a> Finder<'a> {
         Ok(StagingHandle { name: name.to_owned(), dir, is_new: true })
     }
 
-    /// Opens an existing staging folder; `None` if there is none of this name, or if it must not be used for `source`.
+    /// Opens an existing staging directory; `None` if there is none of this name, or if it must not be used for
+    /// `source`.
     fn open_for(&self, name: String, source: SourceId) -> io::Result<Option<StagingHandle>> {
         let Some(found) = self.open(name)? else { return Ok(None) };
         if matches!(journal::source(&found.dir), Ok(Some(other)) if other != source) {
@@ -112,22 +114,22 @@ impl<'a> Finder<'a> {
         Ok(Some(found))
     }
 
-    /// Opens an existing staging folder of this user's; `None` if there is none of this name.
+    /// Opens an existing staging directory of this user's; `None` if there is none of this name.
     pub(super) fn open(&self, name: String) -> io::Result<Option<StagingHandle>> {
-        let dir = match openat(self.target, &name, FOLDER, Mode::empty()) {
+        let dir = match openat(self.target, &name, READ_DIRECTORY, Mode::empty()) {
             Ok(dir) => dir,
-            // Missing, a link, a file, or a folder that we cannot enter.
+            // Missing, a link, a file, or a directory that we cannot enter.
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // Where others can rename, they could give this name to any folder of ours.
+        // Where others can rename, they could give this name to any directory of ours.
         if !self.is_ours(&dir)? || !holds_only_parts(&dir)? {
             return Ok(None);
         }
         Ok(Some(StagingHandle { name, dir, is_new: false }))
     }
 
-    /// Returns the staging folder with a random name whose journal is that of `source`.
+    /// Returns the staging directory with a random name whose journal is that of `source`.
     fn search(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         let names = match entries(self.target) {
             Ok(names) => names,
@@ -151,7 +153,7 @@ impl<'a> Finder<'a> {
         Ok(None)
     }
 
-    /// The same where names cannot be listed: tries those that such a folder may have.
+    /// The same where names cannot be listed: tries those that such a directory may have.
     fn try_further(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         for attempt in 0..MAX_ATTEMPTS {
             if let Some(found) = self.open_for(further_name(source, attempt), source)?
@@ -163,7 +165,7 @@ impl<'a> Finder<'a> {
         Ok(None)
     }
 
-    /// Whether an open folder belongs to this user and nobody else can write to it.
+    /// Whether an open directory belongs to this user and nobody else can write to it.
     fn is_ours(&self, dir: &OwnedFd) -> rustix::io::Result<bool> {
         let found = Status::from(fstat(dir)?);
         let is_private =
@@ -191,7 +193,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Closes a folder to all other users.
+/// Closes a directory to all other users.
 fn close(dir: &OwnedFd) -> rustix::io::Result<()> {
     if Status::from(fstat(dir)?).mode & 0o777 != 0o700 {
         // It keeps its mode where there are no modes.
@@ -200,12 +202,12 @@ fn close(dir: &OwnedFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Whether creating a folder failed because something else has its name, or took it before the folder was opened.
+/// Whether creating a directory failed because something else has its name, or took it before the directory was opened.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::EXIST | Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS)
 }
 
-/// Whether a folder holds nothing but what this program keeps in a staging folder.
+/// Whether a directory holds nothing but what this program keeps in a staging directory.
 fn holds_only_parts(dir: &OwnedFd) -> io::Result<bool> {
     for item in Dir::read_from(dir)? {
         let item = item?;
@@ -218,12 +220,13 @@ fn holds_only_parts(dir: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the name of the staging folder of a source, unless somebody else has taken that.
+/// Returns the name of the staging directory of a source, unless somebody else has taken that.
 pub(crate) fn staging_name(source: SourceId) -> String {
     named(&source.0)
 }
 
-/// Puts something under a random name that is reserved as those of staging folders are: other users cannot take it before.
+/// Puts something under a random name that is reserved as those of staging directories are: other users cannot take it
+/// before.
 ///
 /// # Errors
 /// Those of `put`, also if every name that was tried existed.
@@ -238,7 +241,7 @@ pub fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::R
     }
 }
 
-/// Returns a name for the staging folder of a source where somebody else has taken the first one and names cannot be
+/// Returns a name for the staging directory of a source where somebody else has taken the first one and names cannot be
 /// listed: each user has others.
 fn further_name(source: SourceId, attempt: usize) -> String {
     let mut hasher = blake3::Hasher::new();

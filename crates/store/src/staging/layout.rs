@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use crate::folding::PROBES;
 use crate::journal;
-use crate::sandbox::FOLDER;
+use crate::sandbox::READ_DIRECTORY;
 use crate::staged_id::StagedId;
 
 pub(super) const LOCK: &str = "lock";
-pub(super) const FOLDERS: &str = "folders";
+pub(super) const DIRECTORIES: &str = "folders";
 pub(super) const LINKS: &str = "links";
 pub(super) const FILES: &str = "files";
 /// Name of an object created here only to be moved out at once.
@@ -22,7 +22,7 @@ pub(super) const MOVING: &str = "moving";
 /// Begins the names by which the file system is asked whether two are the same.
 pub(super) const SPELLING: &[u8] = b"spelling-";
 
-/// Locks a staging folder; `None` if its last user has removed it in the meantime.
+/// Locks a staging directory; `None` if its last user has removed it in the meantime.
 pub(super) fn lock_directory(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
@@ -38,29 +38,29 @@ pub(super) fn lock_directory(dir: &OwnedFd) -> rustix::io::Result<Option<File>> 
     Ok((fstat(&file)?.st_nlink > 0).then(|| File::from(file)))
 }
 
-/// Whether a name in a staging folder is that of a folder of staged files: a digit of base 32.
-pub(super) fn is_folder_name(name: &[u8]) -> bool {
+/// Whether a name in a staging directory is that of a directory of staged files: a digit of base 32.
+pub(super) fn is_directory_name(name: &[u8]) -> bool {
     matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
 }
 
-/// Whether a name in a staging folder is one that this program gives.
+/// Whether a name in a staging directory is one that this program gives.
 pub(super) fn is_part(name: &[u8]) -> bool {
-    let names = [LOCK, FOLDERS, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
-    is_folder_name(name)
+    let names = [LOCK, DIRECTORIES, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
+    is_directory_name(name)
         || name.starts_with(SPELLING)
         || names.iter().chain(&PROBES).any(|part| part.as_bytes() == name)
 }
 
-/// Returns the staged files in a staging folder.
+/// Returns the staged files in a staging directory.
 pub(super) fn staged_files(dir: &OwnedFd) -> io::Result<BTreeSet<StagedId>> {
     let mut found = BTreeSet::new();
     for item in Dir::read_from(dir)? {
         let item = item?;
-        if !is_folder_name(item.file_name().to_bytes()) {
+        if !is_directory_name(item.file_name().to_bytes()) {
             continue;
         }
-        let folder = openat(dir, item.file_name(), FOLDER, Mode::empty())?;
-        for item in Dir::read_from(&folder)? {
+        let directory = openat(dir, item.file_name(), READ_DIRECTORY, Mode::empty())?;
+        for item in Dir::read_from(&directory)? {
             found.extend(StagedId::from_name(item?.file_name().to_bytes()));
         }
     }

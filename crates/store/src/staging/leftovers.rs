@@ -1,4 +1,4 @@
-//! What interrupted transfers have left: staging folders, found and removed on request.
+//! What interrupted transfers have left: staging directories, found and removed on request.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,19 +13,19 @@ use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fs
 use rustix::io::Errno;
 
 use super::find::{Finder, StagingHandle};
-use super::layout::{LOCK, is_folder_name, lock_directory, staged_files};
+use super::layout::{LOCK, is_directory_name, lock_directory, staged_files};
 use super::remove::clear;
 use crate::directory::entries;
 use crate::error::FilesError;
 use crate::journal;
 use crate::metadata::Status;
-use crate::sandbox::FOLDER;
+use crate::sandbox::READ_DIRECTORY;
 use crate::staged_id::StagedId;
 
-/// A staging folder of this user's that an interrupted transfer has left, or that one uses now.
+/// A staging directory of this user's that an interrupted transfer has left, or that one uses now.
 #[derive(Debug, Clone)]
 pub struct StaleStaging {
-    /// Its path, which begins with that of the folder that was searched.
+    /// Its path, which begins with that of the directory that was searched.
     pub path: PathBuf,
     /// When it was last used.
     pub used: SystemTime,
@@ -35,7 +35,7 @@ pub struct StaleStaging {
     pub bytes: u64,
     /// A transfer uses it now, or the file system does not tell.
     pub is_in_use: bool,
-    /// The folder that it is in. Its path may lead elsewhere by now.
+    /// The directory that it is in. Its path may lead elsewhere by now.
     target: Arc<OwnedFd>,
 }
 
@@ -62,29 +62,30 @@ impl StaleStaging {
     }
 }
 
-/// Finds the staging folders of this user in `folder`, or also in all folders below it on the same file system, whose
-/// links are not followed. What cannot be read is told to `unread` and left out.
+/// Finds the staging directories of this user in `directory`, or also in all directories below it on the same file
+/// system, whose links are not followed. What cannot be read is told to `unread` and left out.
 ///
 /// # Errors
-/// `folder` itself cannot be read.
+/// `directory` itself cannot be read.
 pub fn leftovers(
-    folder: &Path,
+    directory: &Path,
     recursive: bool,
     mut found: impl FnMut(StaleStaging),
     mut unread: impl FnMut(&Path, &io::Error),
 ) -> io::Result<()> {
-    let top = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let top = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let (device, mut below) = (fstat(&top)?.st_dev, Vec::new());
-    search(&Arc::new(top), folder, recursive, &mut below, &mut found, &mut unread)?;
+    search(&Arc::new(top), directory, recursive, &mut below, &mut found, &mut unread)?;
     while let Some((parent, path)) = below.pop() {
         let name = path.file_name().unwrap_or_default();
-        let searched = openat(&parent, name, FOLDER, Mode::empty()).map_err(io::Error::from).and_then(|opened| {
-            drop(parent);
-            if fstat(&opened)?.st_dev != device {
-                return Ok(());
-            }
-            search(&Arc::new(opened), &path, recursive, &mut below, &mut found, &mut unread)
-        });
+        let searched =
+            openat(&parent, name, READ_DIRECTORY, Mode::empty()).map_err(io::Error::from).and_then(|opened| {
+                drop(parent);
+                if fstat(&opened)?.st_dev != device {
+                    return Ok(());
+                }
+                search(&Arc::new(opened), &path, recursive, &mut below, &mut found, &mut unread)
+            });
         match searched {
             // It was removed in the meantime, or gave its name to a link.
             Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) => {}
@@ -95,7 +96,7 @@ pub fn leftovers(
     Ok(())
 }
 
-/// Returns the names of this user's staging folders in `target` that no transfer uses.
+/// Returns the names of this user's staging directories in `target` that no transfer uses.
 pub(crate) fn abandoned(target: &OwnedFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for item in entries(target)? {
@@ -111,46 +112,46 @@ pub(crate) fn abandoned(target: &OwnedFd) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Looks into one open folder, and adds those in it to `below` if they are to be searched.
+/// Looks into one open directory, and adds those in it to `below` if they are to be searched.
 fn search(
-    folder: &Arc<OwnedFd>,
+    directory: &Arc<OwnedFd>,
     path: &Path,
     recursive: bool,
     below: &mut Vec<(Arc<OwnedFd>, PathBuf)>,
     found: &mut impl FnMut(StaleStaging),
     unread: &mut impl FnMut(&Path, &io::Error),
 ) -> io::Result<()> {
-    for item in Dir::read_from(folder)? {
+    for item in Dir::read_from(directory)? {
         let item = item?;
         let name = OsStr::from_bytes(item.file_name().to_bytes());
         if matches!(name.as_bytes(), b"." | b"..") {
             continue;
         }
         if is_staging_name(name.as_bytes()) {
-            match look(folder, name, path.join(name)) {
+            match look(directory, name, path.join(name)) {
                 Ok(leftover) => leftover.into_iter().for_each(&mut *found),
                 // A transfer has ended in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => unread(&path.join(name), &error),
             }
-        } else if recursive && is_folder(folder, &item) {
-            below.push((Arc::clone(folder), path.join(name)));
+        } else if recursive && is_directory(directory, &item) {
+            below.push((Arc::clone(directory), path.join(name)));
         }
     }
     Ok(())
 }
 
-fn is_folder(folder: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
+fn is_directory(directory: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
     match item.file_type() {
         FileType::Unknown => {
-            let found = statat(folder, item.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            let found = statat(directory, item.file_name(), AtFlags::SYMLINK_NOFOLLOW);
             found.is_ok_and(|found| Status::from(found).is_directory())
         }
         file_type => file_type == FileType::Directory,
     }
 }
 
-/// Opens a staging folder of this user's. Where others can rename, they could give its name to any folder of this
+/// Opens a staging directory of this user's. Where others can rename, they could give its name to any directory of this
 /// user's: one that has no journal and is not empty is something else.
 fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<StagingHandle>> {
     let Some(name) = name.to_str() else { return Ok(None) };
@@ -159,7 +160,7 @@ fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<StagingHandle>> {
     Ok((has_journal || is_empty(&found.dir)?).then_some(found))
 }
 
-/// Whether a staging folder holds nothing but its lock: its transfer has only begun.
+/// Whether a staging directory holds nothing but its lock: its transfer has only begun.
 fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
     for item in Dir::read_from(dir)? {
         if !matches!(item?.file_name().to_bytes(), b"." | b".." | b"lock") {
@@ -171,24 +172,24 @@ fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
 
 /// Returns a file that this program has not put among the staged ones, if there is one.
 fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
-    for folder in Dir::read_from(dir)? {
-        let folder = folder?;
-        if !is_folder_name(folder.file_name().to_bytes()) {
+    for directory in Dir::read_from(dir)? {
+        let directory = directory?;
+        if !is_directory_name(directory.file_name().to_bytes()) {
             continue;
         }
-        for item in Dir::read_from(openat(dir, folder.file_name(), FOLDER, Mode::empty())?)? {
+        for item in Dir::read_from(openat(dir, directory.file_name(), READ_DIRECTORY, Mode::empty())?)? {
             let item = item?;
             let name = item.file_name().to_bytes();
             if !matches!(name, b"." | b"..") && StagedId::from_name(name).is_none() {
-                let folder = Path::new(OsStr::from_bytes(folder.file_name().to_bytes()));
-                return Ok(Some(folder.join(OsStr::from_bytes(name))));
+                let directory = Path::new(OsStr::from_bytes(directory.file_name().to_bytes()));
+                return Ok(Some(directory.join(OsStr::from_bytes(name))));
             }
         }
     }
     Ok(None)
 }
 
-/// Looks at what has the name of a staging folder.
+/// Looks at what has the name of a staging directory.
 fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<StaleStaging>> {
     let Some(found) = find(target, name)? else { return Ok(None) };
     let (mut files, mut bytes) = (0, 0);
@@ -206,7 +207,7 @@ fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option
     Ok(Some(StaleStaging { path, used, files, bytes, is_in_use, target }))
 }
 
-/// Whether a process uses a staging folder, or may where the file system has no locks. A transfer that begins while
+/// Whether a process uses a staging directory, or may where the file system has no locks. A transfer that begins while
 /// this lock is held for a moment tries again.
 fn is_locked(dir: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! Removing a staging folder once it has served. What cannot be removed costs nothing that was received: the caller
+//! Removing a staging directory once it has served. What cannot be removed costs nothing that was received: the caller
 //! tells what is left.
 
 use std::io;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Dir, Mode, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::layout::{LOCK, MOVING, is_folder_name, is_part};
+use super::layout::{LOCK, MOVING, is_directory_name, is_part};
 use crate::directory::is_append_only;
 use crate::metadata::Status;
-use crate::sandbox::{FOLDER, errno};
+use crate::sandbox::{READ_DIRECTORY, errno};
 use crate::staged_id::StagedId;
 
-/// How often to try to remove a folder that seems not to be empty, and the pause after each time.
+/// How often to try to remove a directory that seems not to be empty, and the pause after each time.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -54,16 +54,16 @@ impl StagingLeft {
     }
 }
 
-/// Removes a staging folder and what this program has put into it, of which nothing but the lock may be open; that is
-/// given up by `unlock`.
+/// Removes a staging directory and what this program has put into it, of which nothing but the lock may be open; that
+/// is given up by `unlock`.
 pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl FnOnce()) -> io::Result<()> {
     for item in Dir::read_from(dir)? {
         let item = item?;
         match item.file_name().to_bytes() {
-            // The lock goes last: until then no other process can use the folder.
+            // The lock goes last: until then no other process can use the directory.
             b"lock" => {}
             b"moving" => clear_moving(dir)?,
-            name if is_folder_name(name) => remove_folder(dir, name)?,
+            name if is_directory_name(name) => remove_directory(dir, name)?,
             name if is_part(name) => unlinkat(dir, name, AtFlags::empty())?,
             _ => {}
         }
@@ -84,12 +84,12 @@ pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl Fn
     remove_closed(target, name)
 }
 
-/// Removes a folder whose files were closed and removed. A FUSE file system learns later that a file was closed: until
-/// then it may keep that.
-fn remove_closed(folder: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
+/// Removes a directory whose files were closed and removed. A FUSE file system learns later that a file was closed:
+/// until then it may keep that.
+fn remove_closed(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut attempts = 0..ATTEMPTS;
     loop {
-        match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+        match unlinkat(directory, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if attempts.next().is_some() => runtime::pause(PAUSE),
             removed => return Ok(removed?),
         }
@@ -100,7 +100,7 @@ fn remove_closed(folder: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::R
 pub(super) fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
     for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
         match unlinkat(dir, MOVING, flags) {
-            // `unlink` of a folder fails with EISDIR on Linux and with EPERM elsewhere.
+            // `unlink` of a directory fails with EISDIR on Linux and with EPERM elsewhere.
             Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -109,13 +109,13 @@ pub(super) fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder of staged files.
-fn remove_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
-    let folder = openat(dir, name, FOLDER, Mode::empty())?;
-    for item in Dir::read_from(&folder)? {
+/// Removes a directory of staged files.
+fn remove_directory(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let directory = openat(dir, name, READ_DIRECTORY, Mode::empty())?;
+    for item in Dir::read_from(&directory)? {
         let item = item?;
         if StagedId::from_name(item.file_name().to_bytes()).is_some() {
-            unlinkat(&folder, item.file_name(), AtFlags::empty())?;
+            unlinkat(&directory, item.file_name(), AtFlags::empty())?;
         }
     }
     remove_closed(dir, name)

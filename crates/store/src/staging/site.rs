@@ -1,5 +1,5 @@
-//! Where the staging folder of a target lies: in the target, or with the user's own files where the target itself cannot
-//! be written but folders in it can, or where nothing could be removed from it.
+//! Where the staging directory of a target lies: in the target, or with the user's own files where the target itself
+//! cannot be written but directories in it can, or where nothing could be removed from it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -12,24 +12,24 @@ use rustix::io::Errno;
 
 use crate::directory::{NAMED_WAY, entries, is_append_only};
 use crate::messages::SourceId;
-use crate::private_directory::{cache_home, own_folder};
-use crate::sandbox::FOLDER;
+use crate::private_directory::{cache_home, own_directory};
+use crate::sandbox::READ_DIRECTORY;
 
-/// The folder that contains a staging folder.
+/// The directory that contains a staging directory.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(super) folder: OwnedFd,
+    pub(super) directory: OwnedFd,
     pub(super) path: PathBuf,
-    /// What the staging folder is named after, and belongs to.
+    /// What the staging directory is named after, and belongs to.
     pub(super) source: SourceId,
 }
 
 impl Site {
     /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere if the target is
-    /// append-only and that is on the same file system, or if it cannot be written and has folders, since no name could
-    /// be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With `within`
-    /// ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged elsewhere, and the transfer fails
-    /// as it does in any directory that cannot be written.
+    /// append-only and that is on the same file system, or if it cannot be written and has directories, since no name
+    /// could be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With
+    /// `within` ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged elsewhere, and the
+    /// transfer fails as it does in any directory that cannot be written.
     ///
     /// # Errors
     /// A failure of the system.
@@ -39,38 +39,38 @@ impl Site {
             && let Some(base) = cache_home()
             && let Ok(elsewhere) = Self::within(&base, target, source)
             // What is moved there from another mount gets a temporary name first, which it could not give up.
-            && is_same_mount(&elsewhere.folder, target)
+            && is_same_mount(&elsewhere.directory, target)
         {
             return Ok(elsewhere);
         }
         let written = accessat(target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         if let Err(Errno::ACCESS | Errno::PERM) = written
             && within.is_none()
-            && has_folders(target)
+            && has_directories(target)
             && let Some(base) = cache_home()
             // Without one the transfer fails as it would in the target.
             && let Ok(elsewhere) = Self::within(&base, target, source)
         {
             return Ok(elsewhere);
         }
-        Ok(Self { folder: target.try_clone()?, path: into.to_owned(), source })
+        Ok(Self { directory: target.try_clone()?, path: into.to_owned(), source })
     }
 
-    /// Creates the folder for staging in `base`.
+    /// Creates the directory for staging in `base`.
     fn within(base: &Path, target: &OwnedFd, SourceId(source): SourceId) -> io::Result<Self> {
-        let path = shared_folder(base, true)?;
-        let folder = openat(CWD, &path, FOLDER, Mode::empty())?;
+        let path = shared_directory(base, true)?;
+        let directory = openat(CWD, &path, READ_DIRECTORY, Mode::empty())?;
         // The same source may go to several such targets.
         let found = fstat(target)?;
         let mut named = blake3::Hasher::new();
         named.update(&source).update(&found.st_dev.to_le_bytes()).update(&found.st_ino.to_le_bytes());
         let mut id = [0; 16];
         named.finalize_xof().fill(&mut id);
-        Ok(Self { folder, path, source: SourceId(id) })
+        Ok(Self { directory, path, source: SourceId(id) })
     }
 }
 
-/// Whether a rename may lead from one folder to the other.
+/// Whether a rename may lead from one directory to the other.
 #[cfg(target_os = "linux")]
 fn is_same_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     use rustix::fs::{StatxFlags, statx};
@@ -100,24 +100,24 @@ pub(crate) fn may_hold_elsewhere(target: &Path) -> bool {
     holds_some && stages_elsewhere().unwrap_or(false)
 }
 
-/// Whether a folder contains others, or may.
-fn has_folders(target: &OwnedFd) -> bool {
-    let is_folder = |item: DirEntry| {
+/// Whether a directory contains others, or may.
+fn has_directories(target: &OwnedFd) -> bool {
+    let is_directory = |item: DirEntry| {
         let is_other = !matches!(item.file_name().to_bytes(), b"." | b"..");
         is_other && matches!(item.file_type(), FileType::Directory | FileType::Unknown)
     };
     // One that cannot be listed may still be entered.
-    entries(target).map_or(true, |items| items.flatten().any(is_folder))
+    entries(target).map_or(true, |items| items.flatten().any(is_directory))
 }
 
-/// Returns the folder in which files are staged for targets that this user cannot write; `None` if there is none.
+/// Returns the directory in which files are staged for targets that this user cannot write; `None` if there is none.
 #[must_use]
 pub fn staged_elsewhere() -> Option<PathBuf> {
-    shared_folder(&cache_home()?, false).ok()
+    shared_directory(&cache_home()?, false).ok()
 }
 
-fn shared_folder(base: &Path, create: bool) -> io::Result<PathBuf> {
-    let path = own_folder(base, create)?.join("staging");
+fn shared_directory(base: &Path, create: bool) -> io::Result<PathBuf> {
+    let path = own_directory(base, create)?.join("staging");
     if create {
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
     }

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::layout::{FILES, is_folder_name};
+use super::layout::{FILES, is_directory_name};
 use super::*;
 
 const SOURCE: SourceId = SourceId([9; 16]);
@@ -10,12 +10,12 @@ fn open(into: &Path) -> Staging {
 }
 
 fn site(into: &Path) -> Site {
-    let target = openat(rustix::fs::CWD, into, FOLDER, Mode::empty()).unwrap();
+    let target = openat(rustix::fs::CWD, into, READ_DIRECTORY, Mode::empty()).unwrap();
     Site::of(&target, into, SOURCE, None).unwrap()
 }
 
 #[test]
-fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
+fn staged_files_lie_in_several_directories_and_all_are_found_synced_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let ids: Vec<_> = (0..=u8::MAX).map(|first| StagedId([first; 16])).collect();
     let staging = open(dir.path());
@@ -23,11 +23,11 @@ fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
         staging.open_file(*id, 0o644).unwrap();
         staging.journal.append(&[journal::Record::Verified(*id, 0..1, [0; 32])]).unwrap();
     }
-    let folders = |staging: &Staging| {
+    let directories = |staging: &Staging| {
         let names = fs::read_dir(staging.path()).unwrap().map(|item| item.unwrap().file_name().into_encoded_bytes());
-        names.filter(|name| is_folder_name(name)).count()
+        names.filter(|name| is_directory_name(name)).count()
     };
-    assert_eq!(folders(&staging), 32);
+    assert_eq!(directories(&staging), 32);
     // First some of them, then all at once.
     staging.sync(&ids[..20]).unwrap();
     staging.sync(&ids).unwrap();
@@ -42,19 +42,19 @@ fn staged_files_lie_in_several_folders_and_all_are_found_synced_and_removed() {
 }
 
 #[test]
-fn a_folder_of_staged_files_that_was_removed_by_hand_is_made_again() {
+fn a_directory_of_staged_files_that_was_removed_by_hand_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     let id = StagedId([1; 16]);
     staging.open_file(id, 0o644).unwrap();
-    fs::remove_dir_all(staging.path().join(id.folder())).unwrap();
+    fs::remove_dir_all(staging.path().join(id.directory())).unwrap();
     // The files in it are reported missing, like a single removed file.
     staging.sync(&[id]).unwrap();
     staging.remove_file(id).unwrap();
     assert_eq!(staging.open_made(id).unwrap_err().kind(), io::ErrorKind::NotFound);
     staging.open_file(id, 0o644).unwrap();
     assert_eq!(staging.look(id).unwrap().size, 0);
-    // Without the staging folder itself, there is no place to create it in.
+    // Without the staging directory itself, there is no place to create it in.
     fs::remove_dir_all(staging.path()).unwrap();
     assert!(staging.is_removed());
     assert_eq!(staging.open_file(id, 0o644).unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -62,10 +62,10 @@ fn a_folder_of_staged_files_that_was_removed_by_hand_is_made_again() {
 }
 
 #[test]
-fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
+fn a_staging_directory_that_cannot_be_completed_does_not_stay_if_it_is_new() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()));
-    // This call must not remove a folder that existed before.
+    // This call must not remove a directory that existed before.
     let staging = dir.path().join(staging_name(SOURCE));
     fs::remove_file(staging.join("journal")).unwrap();
     fs::create_dir(staging.join("journal")).unwrap();
@@ -73,7 +73,7 @@ fn a_staging_folder_that_cannot_be_completed_does_not_stay_if_it_is_new() {
     assert!(staging.exists());
 }
 
-fn folders(into: &Path) -> Vec<String> {
+fn directories(into: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(into).unwrap().map(|item| item.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -109,7 +109,7 @@ fn what_was_received_under_another_name_is_found_when_the_first_is_free_again() 
     let again = open(dir.path());
     assert_eq!(again.path(), path);
     assert!(again.claim(id).unwrap());
-    assert_eq!(folders(dir.path()).len(), 1);
+    assert_eq!(directories(dir.path()).len(), 1);
 }
 
 /// If the preferred name is taken, another is used and found again. The object with the first name is not touched.
@@ -123,7 +123,7 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     };
     let of_another_source = |path: &Path| {
         fs::create_dir(path).unwrap();
-        let target = openat(rustix::fs::CWD, path, FOLDER, Mode::empty()).unwrap();
+        let target = openat(rustix::fs::CWD, path, READ_DIRECTORY, Mode::empty()).unwrap();
         Journal::open(&target, SourceId([8; 16]), |_| Ok(())).unwrap();
     };
     let with_a_file = |path: &Path| {
@@ -154,7 +154,7 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
         assert_eq!((staging.path(), staging.is_new), (&*path, false), "way {number}");
         assert_ne!(path, dir.path().join(&name));
         staging.remove().unwrap();
-        assert_eq!(folders(dir.path()), std::slice::from_ref(&name), "way {number}");
+        assert_eq!(directories(dir.path()), std::slice::from_ref(&name), "way {number}");
         let after = fs::symlink_metadata(dir.path().join(&name)).unwrap();
         assert_eq!(
             (after.permissions(), after.modified().unwrap()),
@@ -166,9 +166,9 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
     }
 }
 
-/// Permissions of other users are removed before the folder is used.
+/// Permissions of other users are removed before the directory is used.
 #[test]
-fn a_staging_folder_that_others_can_read_is_closed() {
+fn a_staging_directory_that_others_can_read_is_closed() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let path = open(dir.path()).path().to_owned();
@@ -178,7 +178,7 @@ fn a_staging_folder_that_others_can_read_is_closed() {
 }
 
 #[test]
-fn a_staging_folder_that_was_moved_away_is_emptied_and_what_has_its_name_stays() {
+fn a_staging_directory_that_was_moved_away_is_emptied_and_what_has_its_name_stays() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     staging.open_file(StagedId([1; 16]), 0o644).unwrap();
@@ -187,14 +187,14 @@ fn a_staging_folder_that_was_moved_away_is_emptied_and_what_has_its_name_stays()
     let staging = open(dir.path());
     fs::rename(staging.path(), dir.path().join("again")).unwrap();
     fs::create_dir(staging.path()).unwrap();
-    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "another folder has its name");
-    assert_eq!(folders(dir.path()).len(), 3);
-    assert_eq!(folders(&dir.path().join("away")), Vec::<String>::new());
+    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "another directory has its name");
+    assert_eq!(directories(dir.path()).len(), 3);
+    assert_eq!(directories(&dir.path().join("away")), Vec::<String>::new());
 }
 
 /// The record of an item is the only evidence for the next run that it created the item.
 #[test]
-fn a_folder_with_one_record_is_not_useless() {
+fn a_directory_with_one_record_is_not_useless() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     assert!(staging.is_useless().unwrap());
@@ -214,7 +214,7 @@ fn only_what_a_transfer_has_left_is_found_and_removed() {
     let id = StagedId([1; 16]);
     std::io::Write::write_all(&mut staging.open_file(id, 0o644).unwrap(), &[7; 100_000]).unwrap();
     staging.journal.append(&[journal::Record::Verified(id, 0..1, [0; 32])]).unwrap();
-    // Names of parts, but no journal: another folder of this user's, which somebody has renamed.
+    // Names of parts, but no journal: another directory of this user's, which somebody has renamed.
     for part in ["links", "files"] {
         fs::create_dir_all(top.join(".downpour-aaaaaaaa")).unwrap();
         fs::write(top.join(".downpour-aaaaaaaa").join(part), "precious").unwrap();
@@ -235,7 +235,7 @@ fn only_what_a_transfer_has_left_is_found_and_removed() {
     drop(staging);
     let [left] = &search(true)[..] else { panic!("one") };
     assert!(!left.is_in_use);
-    // Its folder has been moved away, and a link leads from its path to another one with such a folder.
+    // Its directory has been moved away, and a link leads from its path to another one with such a directory.
     let other = dir.path().join("other");
     fs::create_dir(&other).unwrap();
     drop(open(&other));

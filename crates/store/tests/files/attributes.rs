@@ -12,7 +12,7 @@ use store::{
 use tempfile::tempdir;
 
 use crate::common::{Control, Done, transfer_as};
-use crate::users::{OTHER, RECEIVER, as_receiver, as_root, child_folder};
+use crate::users::{OTHER, RECEIVER, as_receiver, as_root, child_directory};
 
 const IDS: Preserve = Preserve { owner: true, group: true, ..Preserve::NOTHING };
 const XATTRS: Preserve = Preserve { owner: false, group: false, xattrs: true, acls: true, ..IDS };
@@ -74,7 +74,7 @@ fn acl(user: u32) -> Vec<u8> {
     [&2_u32.to_le_bytes()[..], &entries.concat()].concat()
 }
 
-/// A tree with a file, a program, a folder, a link and a pipe, each of another owner.
+/// A tree with a file, a program, a directory, a link and a pipe, each of another owner.
 fn owned_tree(from: &Path) {
     fs::create_dir_all(from.join("dir")).unwrap();
     fs::write(from.join("dir/file"), "content").unwrap();
@@ -100,7 +100,7 @@ fn owners_are_those_of_the_sender_where_root_receives() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_copies_owners() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     owned_tree(&from);
     let at = |name: &str| owned(&into.join("from").join(name));
     let all = Preserve { specials: true, numeric_ids: true, ..IDS };
@@ -133,7 +133,7 @@ fn child_copies_owners() {
 
     // Rights of an owner or group are only given with both.
     for (number, partly) in [(0, Preserve { owner: false, ..all }), (1, Preserve { group: false, ..all })] {
-        let into = child_folder().join(format!("partly{number}"));
+        let into = child_directory().join(format!("partly{number}"));
         sync(&from, &into, partly);
         assert_eq!(owned(&into.join("from/program")).2, 0o751);
     }
@@ -143,13 +143,13 @@ fn child_copies_owners() {
     set_mode(&from.join("dir/file"), 0o644);
     own(&from.join("program"), OTHER, RECEIVER);
     own(&from.join("dir"), RECEIVER, OTHER);
-    as_receiver("attributes::child_receives_what_is_its_own", &child_folder());
+    as_receiver("attributes::child_receives_what_is_its_own", &child_directory());
 }
 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_receives_what_is_its_own() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("plain"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("plain"));
     let all = Preserve { specials: true, ..IDS };
     let done = sync(&from, &into, all);
     assert!(!done.outcome.is_partial(), "{:?}", done.outcome);
@@ -170,7 +170,7 @@ fn what_somebody_else_has_put_there_gets_no_rights_and_no_other_owner_unread() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_meets_a_trap() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     let (source, trap) = (from.join("program"), into.join("from/program"));
     let set_trap = |mode| {
         fs::remove_dir_all(&into).unwrap_or_default();
@@ -212,7 +212,7 @@ fn child_meets_a_trap() {
     // Nor does a file of a third user, of which they have made another name.
     set_mode(&source, 0o755);
     set_trap(0o755);
-    let victim = child_folder().join("victim");
+    let victim = child_directory().join("victim");
     fs::hard_link(&trap, &victim).unwrap();
     sync(&from, &into, IDS);
     assert_eq!((owned(&victim).0, owned(&trap).0), (OTHER, 0));
@@ -228,7 +228,7 @@ fn special_files_and_links_have_acls_and_attributes_too() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_copies_a_pipe_with_an_acl() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     fs::create_dir(&from).unwrap();
     mknodat(CWD, from.join("pipe"), FileType::Fifo, Mode::from_raw_mode(0o640), 0).unwrap();
     set_xattr(&from.join("pipe"), "system.posix_acl_access", &acl(OTHER));
@@ -302,7 +302,7 @@ fn child_maps_names() {
         ]
     };
     for (numeric_ids, wanted) in [(false, [daemon(), 4243, 0, daemon()]), (true, [4242, 4243, 0, 4242])] {
-        let into = child_folder().join(format!("numeric-{numeric_ids}"));
+        let into = child_directory().join(format!("numeric-{numeric_ids}"));
         fs::create_dir(&into).unwrap();
         received(&into, Preserve { numeric_ids, acls: true, ..IDS }, &names, entries());
         let found = ["known", "other", "root", "list"].map(|name| owned(&into.join(name)).0);
@@ -322,17 +322,17 @@ fn extended_attributes_and_acls_are_those_of_the_sender() {
 #[ignore = "run by its parent test as root"]
 fn child_prepares_xattrs() {
     // Root may write what is read-only; others have to be able to, too.
-    copy_xattrs(&child_folder().join("root"));
-    let plain = child_folder().join("plain");
+    copy_xattrs(&child_directory().join("root"));
+    let plain = child_directory().join("plain");
     fs::create_dir(&plain).unwrap();
     own(&plain, RECEIVER, RECEIVER);
-    as_receiver("attributes::child_copies_xattrs", &child_folder());
+    as_receiver("attributes::child_copies_xattrs", &child_directory());
 }
 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_copies_xattrs() {
-    copy_xattrs(&child_folder().join("plain"));
+    copy_xattrs(&child_directory().join("plain"));
 }
 
 fn copy_xattrs(home: &Path) {

@@ -67,8 +67,8 @@ fn write(path: &Path, content: &str) {
     fs::write(path, content).unwrap();
 }
 
-fn collect(folder: &Path, prefix: &str, found: &mut Vec<(String, String)>) {
-    let mut items: Vec<_> = fs::read_dir(folder).unwrap().map(|item| item.unwrap().path()).collect();
+fn collect(directory: &Path, prefix: &str, found: &mut Vec<(String, String)>) {
+    let mut items: Vec<_> = fs::read_dir(directory).unwrap().map(|item| item.unwrap().path()).collect();
     items.sort();
     for item in items {
         let path = format!("{prefix}{}", item.file_name().unwrap().to_str().unwrap());
@@ -100,17 +100,17 @@ fn backup_suffix_keeps_replaced_and_deleted() {
     write(&trees.target("left/gone"), "gone too");
     symlink("new", trees.source("link")).unwrap();
     symlink("old", trees.target("link")).unwrap();
-    fs::create_dir(trees.source("folder")).unwrap();
-    fs::write(trees.source("folder/c"), "c").unwrap();
-    fs::write(trees.target("folder"), "a file").unwrap();
+    fs::create_dir(trees.source("directory")).unwrap();
+    fs::write(trees.source("directory/c"), "c").unwrap();
+    fs::write(trees.target("directory"), "a file").unwrap();
     let inode = fs::metadata(trees.target("a")).unwrap().ino();
     let done = trees.sync(&beside(), true);
     assert_eq!((done.outcome.failed_count, done.outcome.deleted), (0, 2));
     trees.assert(&[
         ("a", "new a"),
         ("a~", "old content of a"),
-        ("folder/c", "c"),
-        ("folder~", "a file"),
+        ("directory/c", "c"),
+        ("directory~", "a file"),
         ("gone~", "gone"),
         ("in/b", "new in/b"),
         ("in/b~", "old content of in/b"),
@@ -129,14 +129,14 @@ fn backup_suffix_keeps_replaced_and_deleted() {
 fn what_is_replaced_or_deleted_moves_below_a_directory() {
     let trees = Trees::new();
     trees.replace(&["a", "in/deep/b"]);
-    for folder in ["in", "in/deep"] {
-        fs::set_permissions(trees.target(folder), fs::Permissions::from_mode(0o750)).unwrap();
+    for directory in ["in", "in/deep"] {
+        fs::set_permissions(trees.target(directory), fs::Permissions::from_mode(0o750)).unwrap();
     }
     write(&trees.target("old/way/a"), "older");
     write(&trees.target("old/other"), "not in the directory of the backups");
     write(&trees.target("left/gone"), "gone");
     write(&trees.source("file"), "file");
-    write(&trees.target("file/was/a folder"), "with this");
+    write(&trees.target("file/was/a directory"), "with this");
     let done = trees.sync(&below("old/way"), true);
     assert_eq!(done.outcome.failed_count, 0, "{:?}", done.outcome.listed);
     trees.assert(&[
@@ -144,7 +144,7 @@ fn what_is_replaced_or_deleted_moves_below_a_directory() {
         ("file", "file"),
         ("in/deep/b", "new in/deep/b"),
         ("old/way/a", "old content of a"),
-        ("old/way/file/was/a folder", "with this"),
+        ("old/way/file/was/a directory", "with this"),
         ("old/way/in/deep/b", "old content of in/deep/b"),
         ("old/way/left/gone", "gone"),
         ("old/way/old/other", "not in the directory of the backups"),
@@ -195,7 +195,7 @@ fn backup_impossible_keeps_original() {
         ("gone", "gone"),
         ("old", outside.path().to_str().unwrap()),
     ]);
-    // A folder that is not empty.
+    // A directory that is not empty.
     let trees = Trees::new();
     trees.replace(&["a"]);
     write(&trees.target("a~/in"), "in");

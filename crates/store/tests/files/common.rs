@@ -170,7 +170,7 @@ pub(crate) fn send_block(
     control.receiving.settle(|_, _| {})
 }
 
-/// Creates a folder in memory if possible, for tests with thousands of files that do not test the disk.
+/// Creates a directory in memory if possible, for tests with thousands of files that do not test the disk.
 pub(crate) fn quick_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -273,7 +273,7 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
         let metadata = path.symlink_metadata().unwrap();
         let content = if metadata.is_dir() {
             todo.extend(fs::read_dir(&path).unwrap().map(|item| item.unwrap().path()));
-            "folder".to_owned()
+            "directory".to_owned()
         } else if metadata.is_symlink() {
             format!("link {:?}", fs::read_link(&path).unwrap())
         } else {
@@ -286,10 +286,10 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
     found
 }
 
-/// Returns the sorted names in a folder.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
+/// Returns the sorted names in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|i| i.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        fs::read_dir(directory).unwrap().map(|i| i.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }

@@ -72,14 +72,14 @@ impl World {
 
     fn grow(&mut self) {
         let source = self.source.clone();
-        let mut folders = vec![source.join("tree")];
-        fs::create_dir(&folders[0]).unwrap();
+        let mut directories = vec![source.join("tree")];
+        fs::create_dir(&directories[0]).unwrap();
         for number in 0..self.rng.usize(3..30) {
-            let parent = self.rng.choice(&folders).unwrap().join(format!("{number}"));
+            let parent = self.rng.choice(&directories).unwrap().join(format!("{number}"));
             match self.rng.u8(0..10) {
                 0..2 => {
                     fs::create_dir(&parent).unwrap();
-                    folders.push(parent);
+                    directories.push(parent);
                 }
                 2 => {
                     symlink(format!("somewhere/{number}"), &parent).unwrap();
@@ -307,8 +307,8 @@ fn content(path: &Path) -> String {
 fn paths(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut todo = vec![root.to_owned()];
-    while let Some(folder) = todo.pop() {
-        let Ok(items) = fs::read_dir(&folder) else { continue };
+    while let Some(directory) = todo.pop() {
+        let Ok(items) = fs::read_dir(&directory) else { continue };
         for item in items {
             let path = item.unwrap().path();
             if path.symlink_metadata().unwrap().is_dir() {

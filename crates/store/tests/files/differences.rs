@@ -17,7 +17,7 @@ use crate::common::{BLOCK, Control, Done, entry, noise, quick_dir, send_block, s
 
 const LONG: usize = 3 << 20;
 
-/// A folder with `file`, and a target where another version of it stands.
+/// A directory with `file`, and a target where another version of it stands.
 struct Versions {
     from: TempDir,
     into: TempDir,
@@ -75,10 +75,10 @@ impl Versions {
     }
 }
 
-/// Checks that two folders contain the same, except for their own times.
+/// Checks that two directories contain the same, except for their own times.
 fn assert_same(one: &Path, other: &Path) {
-    let [one, other] = [one, other].map(|folder| {
-        let mut found = snapshot(folder);
+    let [one, other] = [one, other].map(|directory| {
+        let mut found = snapshot(directory);
         found.remove(&b""[..]);
         found
     });
@@ -388,7 +388,7 @@ fn many_files_of_a_batch_are_compared_one_after_another() {
     let mut least = 0;
     for number in 0..30_u64 {
         let size = 150_000 + 1000 * usize::try_from(number).unwrap();
-        let write = |folder: &Path, bytes: &[u8]| fs::write(folder.join(number.to_string()), bytes).unwrap();
+        let write = |directory: &Path, bytes: &[u8]| fs::write(directory.join(number.to_string()), bytes).unwrap();
         write(from.path(), &noise(size, number));
         match number % 3 {
             0 => write(into.path(), &[noise(size, number), vec![1]].concat()),

@@ -31,10 +31,10 @@ impl Random {
     }
 }
 
-/// Fills a folder with a few names, which trees and targets have in common.
-fn grow(folder: &Path, random: &mut Random, depth: u8) {
+/// Fills a directory with a few names, which trees and targets have in common.
+fn grow(directory: &Path, random: &mut Random, depth: u8) {
     for name in ["a", "b", "c.keep", "d"] {
-        let path = folder.join(name);
+        let path = directory.join(name);
         match random.below(7) {
             0 | 1 => {
                 fs::create_dir(&path).unwrap();
@@ -45,7 +45,7 @@ fn grow(folder: &Path, random: &mut Random, depth: u8) {
             2 => fs::write(&path, [random.below(2)]).unwrap(),
             3 => fs::write(&path, b"").unwrap(),
             4 => symlink(["a", "b"][usize::from(random.below(2))], &path).unwrap(),
-            5 if folder.join("a").is_file() => fs::hard_link(folder.join("a"), &path).unwrap_or_default(),
+            5 if directory.join("a").is_file() => fs::hard_link(directory.join("a"), &path).unwrap_or_default(),
             _ => {}
         }
     }
@@ -160,8 +160,8 @@ fn a_dry_run_lists_what_the_run_creates_replaces_and_deletes() {
             before.iter().filter(|(path, was)| after.get(*path).is_some_and(|is| is.content != was.content))
         {
             assert!(listed(NoticeKind::Replace, path), "seed {seed}: {} is another", path.escape_ascii());
-            cleared += u64::from(was.content == "folder");
+            cleared += u64::from(was.content == "directory");
         }
     }
-    assert!(cleared > TREES / 10, "only {cleared} folders were replaced");
+    assert!(cleared > TREES / 10, "only {cleared} directories were replaced");
 }

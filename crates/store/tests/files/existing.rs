@@ -104,7 +104,7 @@ fn what_differs_is_replaced_and_nothing_else_is_wanted() {
 fn every_kind_takes_the_place_of_every_other() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
-    // In the target: replace a file by a folder, a folder by a file, and so on.
+    // In the target: replace a file by a directory, a directory by a file, and so on.
     for name in ["a", "link"] {
         fs::remove_file(copy.join(name)).unwrap();
         fs::create_dir(copy.join(name)).unwrap();
@@ -127,7 +127,7 @@ fn every_kind_takes_the_place_of_every_other() {
 }
 
 #[test]
-fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
+fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["a", "link"] {
@@ -143,7 +143,7 @@ fn a_folder_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     let delete = Some(Filter::new(vec![Rule::Exclude(Pattern::new(b"kept").unwrap())]));
     let done = send(from.path(), ReceiveRequest { delete: delete.clone(), ..replacing(to.path()) });
     assert!(kinds(&done).contains(&(NoticeKind::DirectoryNotEmpty, "tree/a".to_owned())), "it holds a name to keep");
-    assert!(copy.join("a/deep/inside").exists(), "nothing is deleted in a folder that stays");
+    assert!(copy.join("a/deep/inside").exists(), "nothing is deleted in a directory that stays");
     fs::remove_file(copy.join("a/kept")).unwrap();
     fs::remove_file(copy.join("link")).unwrap();
     write(&copy.join("link/deep/inside"), b"x");
@@ -248,14 +248,14 @@ fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
 }
 
 #[test]
-fn a_folder_does_not_take_the_place_of_a_file_that_the_user_names() {
+fn a_directory_does_not_take_the_place_of_a_file_that_the_user_names() {
     let (from, to) = copied();
     let file = to.path().join("file");
     fs::write(&file, b"mine").unwrap();
     for dry_run in [true, false] {
         let named = ReceiveRequest { dry_run, ..renaming(&file) };
         let error = transfer_as(&[from.path().join("tree")], named, 1, &mut |_| {}).unwrap_err();
-        assert!(matches!(&error, FilesError::TargetNotAFolder { path } if *path == file), "{error}");
+        assert!(matches!(&error, FilesError::TargetNotADirectory { path } if *path == file), "{error}");
     }
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
@@ -276,7 +276,7 @@ fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
     assert_eq!((done.outcome.kept, done.outcome.bytes, done.outcome.present), (2, 5 + big, 5 + big));
 }
 
-/// Receives the contents of a folder with mode 0750 and time 77 into the target. Returns the target's mode and time,
+/// Receives the contents of a directory with mode 0750 and time 77 into the target. Returns the target's mode and time,
 /// and the notices.
 fn with_top(settings: ReceiveRequest) -> ((u32, i64), Vec<(NoticeKind, String)>) {
     let into = settings.target.clone();
@@ -294,13 +294,13 @@ fn with_top(settings: ReceiveRequest) -> ((u32, i64), Vec<(NoticeKind, String)>)
 }
 
 #[test]
-fn a_target_that_stands_for_a_folder_gets_its_mode_and_time() {
+fn a_target_that_stands_for_a_directory_gets_its_mode_and_time() {
     let dir = tempdir().unwrap();
     let set = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
     set(0o700);
     let contents = || contents_into(dir.path());
     let own = |settings| with_top(settings).0.0;
-    assert_eq!(own(replacing(dir.path())), 0o700, "it is another folder");
+    assert_eq!(own(replacing(dir.path())), 0o700, "it is another directory");
     assert_eq!(own(ReceiveRequest { modes: Modes::Masked, ..contents() }), 0o700);
     assert_eq!(own(ReceiveRequest { existing: Existing::Skip, ..contents() }), 0o700);
     let (before, told) = with_top(ReceiveRequest { dry_run: true, ..contents() });
@@ -377,7 +377,7 @@ fn a_dry_run_names_what_stands_at_the_target() {
 }
 
 #[test]
-fn a_dry_run_deletes_no_folder_in_which_something_stays() {
+fn a_dry_run_deletes_no_directory_in_which_something_stays() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["gone/one", "stays/in/this.keep", "stays/not/that", "stays/here"] {
@@ -424,7 +424,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
 }
 
 #[test]
-fn a_target_that_is_a_link_to_a_folder_is_followed() {
+fn a_target_that_is_a_link_to_a_directory_is_followed() {
     let (from, to) = copied();
     fs::create_dir(to.path().join("real")).unwrap();
     symlink("real", to.path().join("alias")).unwrap();
@@ -483,7 +483,7 @@ fn hard_links_are_links_again() {
 }
 
 #[test]
-fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
+fn what_the_sender_does_not_have_is_deleted_in_its_directories_only() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["extra", "d/e/x/y/z"] {
@@ -503,7 +503,7 @@ fn what_the_sender_does_not_have_is_deleted_in_its_folders_only() {
     told.sort_by(|a, b| a.1.cmp(&b.1));
     let gone = ["neighbour", "tree/d/e/x", "tree/d/e/x/y", "tree/d/e/x/y/z", "tree/d/stray", "tree/extra"];
     let mut expected: Vec<_> = gone.map(|name| (NoticeKind::Delete, name.to_owned())).to_vec();
-    // Names were created in these folders, so their times differ from the sender's.
+    // Names were created in these directories, so their times differ from the sender's.
     expected.extend(["tree", "tree/d", "tree/d/e"].map(|name| (NoticeKind::Attributes, name.to_owned())));
     expected.sort_by(|a, b| a.1.cmp(&b.1));
     assert_eq!(told, expected);
@@ -591,7 +591,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
     .unwrap();
     assert_eq!(names(&target), ["dir", "file", "new"]);
     assert_eq!(names(&target.join("dir")), ["moved", "new", "used"]);
-    // A folder may have been moved there with all that is in it.
+    // A directory may have been moved there with all that is in it.
     assert_eq!(names(&target.join("dir/used")), ["new", "old"]);
     assert_eq!(fs::read(target.join("file")).unwrap(), b"content");
     let kept: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Kept).collect();

@@ -1,6 +1,6 @@
-//! Targets whose file system treats different names as equal, such as FAT, APFS and casefold folders of ext4. The test
-//! mounts one: a casefold tmpfs (Linux 6.13 with `CONFIG_UNICODE`), for which an ordinary user needs nothing but
-//! namespaces, or, as root, FAT. A folder on another one can be given, such as one of `lowntfs-3g -o ignore_case`.
+//! Targets whose file system treats different names as equal, such as FAT, APFS and casefold directories of ext4. The
+//! test mounts one: a casefold tmpfs (Linux 6.13 with `CONFIG_UNICODE`), for which an ordinary user needs nothing but
+//! namespaces, or, as root, FAT. A directory on another one can be given, such as one of `lowntfs-3g -o ignore_case`.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,19 +13,19 @@ use tempfile::tempdir;
 
 use crate::common::{names, noise, transfer_as};
 
-/// Environment variable with a folder on such a file system. Without it, the test mounts one.
-const FOLDER: &str = "DOWNPOUR_FOLDING_FOLDER";
+/// Environment variable with a directory on such a file system. Without it, the test mounts one.
+const TEST_DIRECTORY: &str = "DOWNPOUR_FOLDING_DIRECTORY";
 
-/// Shell lines that make `$0/here/folder` such a folder.
+/// Shell lines that make `$0/here/directory` such a directory.
 const MOUNTS: [&str; 2] = [
-    r#"mount -t tmpfs -o casefold downpour "$0/here" && mkdir "$0/here/folder" && chattr +F "$0/here/folder""#,
-    r#"truncate -s 64M "$0/image" && mkfs.vfat "$0/image" && mount -o loop "$0/image" "$0/here" && mkdir "$0/here/folder""#,
+    r#"mount -t tmpfs -o casefold downpour "$0/here" && mkdir "$0/here/directory" && chattr +F "$0/here/directory""#,
+    r#"truncate -s 64M "$0/image" && mkfs.vfat "$0/image" && mount -o loop "$0/image" "$0/here" && mkdir "$0/here/directory""#,
 ];
 
 #[test]
 fn of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays() {
-    match std::env::var_os(FOLDER) {
-        Some(folder) => receive_into(&tempfile::tempdir_in(PathBuf::from(folder)).unwrap().keep()),
+    match std::env::var_os(TEST_DIRECTORY) {
+        Some(directory) => receive_into(&tempfile::tempdir_in(PathBuf::from(directory)).unwrap().keep()),
         None => on_a_mount(),
     }
 }
@@ -49,7 +49,7 @@ fn on_a_mount() {
     let Some(mount) = MOUNTS.into_iter().find(|mount| runs(mount)) else {
         let text = format!(
             "NOT TESTED: names that fold together, since neither a casefold tmpfs (Linux 6.13 with CONFIG_UNICODE) nor, \
-             as root, FAT can be mounted; set {FOLDER} to a folder on a file system that folds names\n"
+             as root, FAT can be mounted; set {TEST_DIRECTORY} to a directory on a file system that folds names\n"
         );
         std::io::stderr().write_all(text.as_bytes()).unwrap();
         return;
@@ -57,7 +57,7 @@ fn on_a_mount() {
     let mut command = unshared(&format!("{mount} >&2 && exec \"$@\""));
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
     command.arg("folding::of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays");
-    let output = command.env(FOLDER, home.path().join("here/folder")).output().unwrap();
+    let output = command.env(TEST_DIRECTORY, home.path().join("here/directory")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
@@ -65,8 +65,8 @@ fn on_a_mount() {
 fn receive_into(into: &Path) {
     let from = tempdir().unwrap();
     let tree = from.path().join("tree");
-    for folder in ["Dir", "dir"] {
-        fs::create_dir_all(tree.join(folder)).unwrap();
+    for directory in ["Dir", "dir"] {
+        fs::create_dir_all(tree.join(directory)).unwrap();
     }
     for (seed, name) in (0..).zip(["A", "a", "Dir/x", "dir/x", "dir/y", "other"]) {
         fs::write(tree.join(name), noise(2000 + seed as usize, seed)).unwrap();

@@ -1,4 +1,4 @@
-//! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging folder.
+//! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging directory.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,7 +23,7 @@ fn file(path: impl AsRef<[u8]>, size: u64) -> Entry {
     entry(path, EntryKind::File { size, version: 0, hash: None })
 }
 
-fn folder(path: &str) -> Entry {
+fn directory(path: &str) -> Entry {
     entry(path, EntryKind::Directory)
 }
 
@@ -44,7 +44,8 @@ fn receiving() -> (TempDir, FileSink) {
     (dir, receiving)
 }
 
-/// Returns the rule that a manifest of `entries` violates. Checks that nothing was created beside the staging folder.
+/// Returns the rule that a manifest of `entries` violates. Checks that nothing was created beside the staging
+/// directory.
 fn name_rule(entries: Vec<Entry>) -> NameError {
     let (dir, receiving) = receiving();
     let error = receiving.add_manifest_part(&part(0, entries)).unwrap_err();
@@ -69,9 +70,9 @@ fn protocol(result: Result<impl std::fmt::Debug, FilesError>, wanted: &str) {
 fn names_that_lead_out_are_refused() {
     assert_eq!(name_rule(vec![file("../../etc/passwd", 1)]), NameError::Dots);
     assert_eq!(name_rule(vec![file("/etc/passwd", 1)]), NameError::Absolute);
-    assert_eq!(name_rule(vec![folder("a"), file("a/../../b", 1)]), NameError::Dots);
-    assert_eq!(name_rule(vec![folder("."), file("a", 1)]), NameError::Dots);
-    assert_eq!(name_rule(vec![folder("a"), file("a//b", 1)]), NameError::Empty);
+    assert_eq!(name_rule(vec![directory("a"), file("a/../../b", 1)]), NameError::Dots);
+    assert_eq!(name_rule(vec![directory("."), file("a", 1)]), NameError::Dots);
+    assert_eq!(name_rule(vec![directory("a"), file("a//b", 1)]), NameError::Empty);
     assert_eq!(name_rule(vec![file("a\0b", 1)]), NameError::Nul);
     assert_eq!(name_rule(vec![file("a".repeat(256), 1)]), NameError::TooLong);
     assert_eq!(name_rule(vec![file("a/".repeat(2048) + "a", 1)]), NameError::TooLong);
@@ -85,11 +86,11 @@ fn names_without_an_announced_parent_are_refused() {
     for entries in [
         vec![file("a/b", 1)],
         vec![file("a", 1), file("a/b", 1)],
-        vec![folder("a/b")],
+        vec![directory("a/b")],
         vec![link("a", "../outside"), file("a/b", 1)],
-        vec![link("a", "../outside"), folder("a/b")],
+        vec![link("a", "../outside"), directory("a/b")],
         vec![link("a", "../outside"), link("a/b", "x")],
-        vec![folder("d"), link("d/l", "../outside"), folder("d/l/x")],
+        vec![directory("d"), link("d/l", "../outside"), directory("d/l/x")],
     ] {
         assert_eq!(name_rule(entries), NameError::Orphan);
     }
@@ -122,12 +123,12 @@ fn nothing_is_ever_reached_through_a_link() {
         receiving.begin(SOURCE).unwrap();
         let entries = vec![
             file("f", 0),
-            folder("a"),
+            directory("a"),
             file("a/new", 0),
             link("a/link", "x"),
-            folder("a/b"),
-            folder("d"),
-            folder("d/l"),
+            directory("a/b"),
+            directory("d"),
+            directory("d/l"),
             file("d/l/victim", 0),
         ];
         let hard = entry("hard", EntryKind::HardLink { target: b"a/victim".to_vec() });
@@ -141,18 +142,18 @@ fn nothing_is_ever_reached_through_a_link() {
 }
 
 #[test]
-fn names_of_staging_folders_are_not_taken() {
+fn names_of_staging_directories_are_not_taken() {
     let (dir, receiving) = receiving();
-    receiving.add_manifest_part(&ManifestPart { last: false, ..part(0, vec![folder("d")]) }).unwrap();
+    receiving.add_manifest_part(&ManifestPart { last: false, ..part(0, vec![directory("d")]) }).unwrap();
     let staging = receiving.staging_path().unwrap();
     let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
     let shouted = name.to_uppercase();
-    // Beneath a folder too: a later transfer into that folder would take it for its own, with all that it claims to
-    // hold.
+    // Beneath a directory too: a later transfer into that directory would take it for its own, with all that it claims
+    // to hold.
     let nested = "d/.downpour-abcdefgh".to_owned();
-    let entries = vec![folder(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), folder(&nested)];
+    let entries = vec![directory(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), directory(&nested)];
     let free = [".downpour-notes", ".downpour-abcdefg1", ".downpour-"];
-    let entries = [entries, free.map(folder).to_vec()].concat();
+    let entries = [entries, free.map(directory).to_vec()].concat();
     let other = |part: ManifestPart| ManifestPart { batch: 0, ..part };
     receiving.add_manifest_part(&other(part(0, entries))).unwrap();
     let refused: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
@@ -165,11 +166,11 @@ fn names_of_staging_folders_are_not_taken() {
 }
 
 #[test]
-fn a_target_that_is_a_link_to_a_folder_is_not_entered() {
+fn a_target_that_is_a_link_to_a_directory_is_not_entered() {
     let (dir, receiving) = receiving();
     fs::create_dir(dir.path().join("outside")).unwrap();
     std::os::unix::fs::symlink("../outside", dir.path().join("into/a")).unwrap();
-    let error = receiving.add_manifest_part(&part(0, vec![folder("a"), file("a/b", 0)])).unwrap_err();
+    let error = receiving.add_manifest_part(&part(0, vec![directory("a"), file("a/b", 0)])).unwrap_err();
     assert!(matches!(error, FilesError::TargetExists { .. }), "{error}");
     assert_eq!(names(&dir.path().join("outside")), [""; 0]);
 }
@@ -179,7 +180,7 @@ fn numbers_that_contradict_each_other_are_refused() {
     let refuse = |part: ManifestPart, wanted| {
         let (dir, receiving) = receiving();
         protocol(receiving.add_manifest_part(&part), wanted);
-        assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging folder");
+        assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging directory");
     };
     refuse(part(1, vec![]), "its manifest is out of order");
     refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
@@ -270,7 +271,7 @@ fn digests_that_do_not_fit_are_refused() {
 #[test]
 fn voids_must_name_an_entry_of_an_open_batch() {
     let (_dir, receiving) = receiving();
-    receiving.add_manifest_part(&part(0, vec![folder("d"), file("d/a", 1)])).unwrap();
+    receiving.add_manifest_part(&part(0, vec![directory("d"), file("d/a", 1)])).unwrap();
     let void = |batch, entry| Void { batch, entry, reason: VoidReason::Changed };
     receiving.void(&void(0, 0)).unwrap();
     protocol(receiving.void(&void(0, u32::MAX)), "a void names no entry");

@@ -1,4 +1,5 @@
-//! Worst-case staging folders after a power loss: data that was not synced is arbitrary, with the old sizes and times.
+//! Worst-case staging directories after a power loss: data that was not synced is arbitrary, with the old sizes and
+//! times.
 
 use std::fs;
 use std::ops::Range;
@@ -13,7 +14,7 @@ const RECORD: usize = 72;
 const VERIFIED: u8 = 1;
 const SYNCED: u8 = 2;
 
-/// Returns the only staging folder in a target, if any.
+/// Returns the only staging directory in a target, if any.
 pub(crate) fn staging(into: &Path) -> Option<PathBuf> {
     let mut found = fs::read_dir(into).ok()?.map(|item| item.unwrap().path());
     found.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".downpour-"))
@@ -21,9 +22,9 @@ pub(crate) fn staging(into: &Path) -> Option<PathBuf> {
 
 /// Returns the sorted staged files in it.
 pub(crate) fn staged_files(staging: &Path) -> Vec<PathBuf> {
-    let within = |folder: &Path| fs::read_dir(folder).unwrap().map(|item| item.unwrap().path());
-    let folders = within(staging).filter(|path| path.is_dir() && path.file_name().unwrap().len() == 1);
-    let mut files: Vec<_> = folders.flat_map(|folder| within(&folder)).collect();
+    let within = |directory: &Path| fs::read_dir(directory).unwrap().map(|item| item.unwrap().path());
+    let directories = within(staging).filter(|path| path.is_dir() && path.file_name().unwrap().len() == 1);
+    let mut files: Vec<_> = directories.flat_map(|directory| within(&directory)).collect();
     files.sort();
     files
 }

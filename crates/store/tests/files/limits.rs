@@ -16,15 +16,15 @@ use tempfile::tempdir;
 
 use crate::common::{SOURCE, names, noise, transfer_as, transfer_with};
 
-/// Environment variable with the folder of a child test. Without it, the child tests do nothing.
-const FOLDER: &str = "DOWNPOUR_TEST_FOLDER";
+/// Environment variable with the directory of a child test. Without it, the child tests do nothing.
+const TEST_DIRECTORY: &str = "DOWNPOUR_TEST_DIRECTORY";
 
-fn child_folder() -> Option<PathBuf> {
-    std::env::var_os(FOLDER).map(PathBuf::from)
+fn child_directory() -> Option<PathBuf> {
+    std::env::var_os(TEST_DIRECTORY).map(PathBuf::from)
 }
 
 /// Runs the child test `name` in `shell` (where "$@" is the test's command) under `unshare` with `flags`.
-fn run_unshared(flags: &str, shell: &str, name: &str, folder: &Path) {
+fn run_unshared(flags: &str, shell: &str, name: &str, directory: &Path) {
     let allowed = Command::new("unshare").args([flags, "true"]).output().is_ok_and(|o| o.status.success());
     assert!(
         allowed,
@@ -35,7 +35,7 @@ fn run_unshared(flags: &str, shell: &str, name: &str, folder: &Path) {
         .args([flags, "sh", "-ec", &script, "sh"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", &format!("limits::{name}"), "--ignored", "--nocapture"])
-        .env(FOLDER, folder)
+        .env(TEST_DIRECTORY, directory)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -46,13 +46,18 @@ fn run_unshared(flags: &str, shell: &str, name: &str, folder: &Path) {
 #[test]
 fn a_full_disk_is_told_and_leaves_nothing_behind() {
     let dir = tempdir().unwrap();
-    run_unshared("-rm", &format!("mount -t tmpfs -o size=6m none \"${FOLDER}\""), "child_fills_a_disk", dir.path());
+    run_unshared(
+        "-rm",
+        &format!("mount -t tmpfs -o size=6m none \"${TEST_DIRECTORY}\""),
+        "child_fills_a_disk",
+        dir.path(),
+    );
 }
 
 #[test]
 #[ignore = "run by its parent test on a file system of 6 MiB"]
 fn child_fills_a_disk() {
-    let Some(disk) = child_folder() else { return };
+    let Some(disk) = child_directory() else { return };
     let from = tempdir().unwrap();
     let (big, small) = (from.path().join("big"), from.path().join("small"));
     fs::write(&big, noise(3 << 20, 1)).unwrap();
@@ -78,7 +83,7 @@ fn no_inode_left_is_a_full_disk_too() {
     let dir = tempdir().unwrap();
     run_unshared(
         "-rm",
-        &format!("mount -t tmpfs -o nr_inodes=20 none \"${FOLDER}\""),
+        &format!("mount -t tmpfs -o nr_inodes=20 none \"${TEST_DIRECTORY}\""),
         "child_uses_up_inodes",
         dir.path(),
     );
@@ -87,7 +92,7 @@ fn no_inode_left_is_a_full_disk_too() {
 #[test]
 #[ignore = "run by its parent test on a file system of 20 inodes"]
 fn child_uses_up_inodes() {
-    let Some(disk) = child_folder() else { return };
+    let Some(disk) = child_directory() else { return };
     let receiving = FileSink::new(ReceiveRequest::into_directory(&disk)).unwrap();
     let entries = (0..100).map(|n| Entry {
         path: n.to_string().into_bytes(),
@@ -103,7 +108,7 @@ fn child_uses_up_inodes() {
     assert!(matches!(error, FilesError::OutOfInodes { .. }), "{error}");
     receiving.abandon(true).unwrap();
     assert!(names(&disk).iter().all(|name| !name.starts_with('.')), "{:?}", names(&disk));
-    // Where not even a staging folder can be made, the target is named.
+    // Where not even a staging directory can be made, the target is named.
     let filled = (0..).take_while(|n| fs::write(disk.join(format!("filler {n}")), b"").is_ok()).count();
     assert!(filled < 20);
     let FilesError::OutOfInodes { path } = refused(&disk) else { panic!("there is room") };
@@ -113,13 +118,18 @@ fn child_uses_up_inodes() {
 #[test]
 fn a_read_only_target_is_told() {
     let dir = tempdir().unwrap();
-    run_unshared("-rm", &format!("mount -t tmpfs -o ro none \"${FOLDER}\""), "child_writes_read_only", dir.path());
+    run_unshared(
+        "-rm",
+        &format!("mount -t tmpfs -o ro none \"${TEST_DIRECTORY}\""),
+        "child_writes_read_only",
+        dir.path(),
+    );
 }
 
 #[test]
 #[ignore = "run by its parent test on a read-only file system"]
 fn child_writes_read_only() {
-    let Some(disk) = child_folder() else { return };
+    let Some(disk) = child_directory() else { return };
     for into in [disk.clone(), disk.join("new")] {
         let error = refused(&into);
         let FilesError::ReadOnly { path } = error else { panic!("{error}") };
@@ -153,7 +163,7 @@ fn missing_permission_is_told_on_both_sides() {
 #[test]
 #[ignore = "run by its parent test without power over files"]
 fn child_lacks_permission() {
-    let Some(dir) = child_folder() else { return };
+    let Some(dir) = child_directory() else { return };
     let (source, target) = (dir.join("source"), dir.join("target"));
     fs::create_dir_all(source.join("closed")).unwrap();
     fs::create_dir(&target).unwrap();
@@ -173,13 +183,13 @@ fn child_lacks_permission() {
     assert_eq!((outcome.files, outcome.directories, outcome.failed_count), (1, 2, 2));
     assert!(outcome.is_partial());
     chmod(&dir.join("copy/source/closed"), 0o700);
-    // Folders closed to their owner can be filled and moved without privileges.
+    // Directories closed to their owner can be filled and moved without privileges.
     chmod(&dir.join("source/closed"), 0o500);
     chmod(&dir.join("source"), 0o500);
     transfer_with(&[dir.join("source")], &dir.join("again"), 1, |_| {}).unwrap();
     assert_eq!(fs::read(dir.join("again/source/closed/inside")).unwrap(), b"x");
-    for folder in ["source", "source/closed", "again/source", "again/source/closed"] {
-        chmod(&dir.join(folder), 0o700);
+    for directory in ["source", "source/closed", "again/source", "again/source/closed"] {
+        chmod(&dir.join(directory), 0o700);
     }
 }
 
@@ -188,7 +198,7 @@ fn a_receiver_killed_midway_leaves_nothing_under_a_final_name() {
     let dir = tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "limits::child_waits_to_be_killed", "--ignored", "--nocapture"])
-        .env(FOLDER, dir.path())
+        .env(TEST_DIRECTORY, dir.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -205,7 +215,7 @@ fn a_receiver_killed_midway_leaves_nothing_under_a_final_name() {
 #[test]
 #[ignore = "run and killed by its parent test"]
 fn child_waits_to_be_killed() {
-    let Some(into) = child_folder() else { return };
+    let Some(into) = child_directory() else { return };
     let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();
     let entry = |path: &str| Entry {
         path: path.into(),
@@ -245,9 +255,9 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
     let part =
         |last, entry| ManifestPart { batch: 0, last, whole: false, again: false, length: 10, entries: vec![entry] };
     receiving.begin(SOURCE).unwrap();
-    receiving.add_manifest_part(&part(false, entry("folder", EntryKind::Directory))).unwrap();
+    receiving.add_manifest_part(&part(false, entry("directory", EntryKind::Directory))).unwrap();
     fs::remove_dir_all(&into).unwrap();
-    let file = entry("folder/file", EntryKind::File { size: 10, version: 0, hash: None });
+    let file = entry("directory/file", EntryKind::File { size: 10, version: 0, hash: None });
     receiving.add_manifest_part(&part(true, file)).unwrap();
     let error = receiving.write(0, 0, &[1; 10]).unwrap_err();
     assert!(matches!(error, FilesError::Io { .. }), "{error}");
@@ -256,12 +266,12 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
 }
 
 #[test]
-fn a_target_that_is_no_folder_is_told_at_once() {
+fn a_target_that_is_no_directory_is_told_at_once() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("file"), b"").unwrap();
     for into in ["file", "file/below"] {
         let error = FileSink::new(ReceiveRequest::into_directory(dir.path().join(into))).unwrap_err();
-        assert!(matches!(error, FilesError::TargetNotAFolder { .. }), "{into}: {error}");
+        assert!(matches!(error, FilesError::TargetNotADirectory { .. }), "{into}: {error}");
     }
     let error = FileSink::new(ReceiveRequest::into_directory(dir.path().join("absent/below"))).unwrap_err();
     assert!(matches!(&error, FilesError::ParentAbsent { path } if path.ends_with("absent")), "{error}");

@@ -127,11 +127,12 @@ fn a_link_to_a_file_of_the_user_is_never_made() {
         entry("private", EntryKind::Directory),
         link("public", "private/key"),
         link("there", "private/key"),
-        link("folder", "private"),
+        link("directory", "private"),
         link("chain", "public"),
     ];
     let (outcome, told) = receive(dir.path(), Existing::Replace, entries, None);
-    let expected = ["chain", "folder", "public", "there"].map(|name| (NoticeKind::MissingLinkTarget, name.to_owned()));
+    let expected =
+        ["chain", "directory", "public", "there"].map(|name| (NoticeKind::MissingLinkTarget, name.to_owned()));
     assert_eq!(told, expected);
     assert_eq!((outcome.files, outcome.failed_count), (0, 4));
     assert_eq!(dir.path().join("private/key").metadata().unwrap().nlink(), 1);

@@ -23,7 +23,7 @@ fn contents(dir: &Path) -> Vec<SourceItem> {
 const TREE: [&str; 9] = ["a/b/1", "a/b/2", "a/b!", "a/c/3", "a/4", "d/e/5", "d/e/6", "7", "8"];
 
 #[test]
-fn each_name_follows_the_folders_on_its_way() {
+fn each_name_follows_the_directories_on_its_way() {
     let from = tree(&TREE);
     let options = list(&["d/e/6", "a/b/2", "8", "/a/b/1", "./a//b!", "a/b/1"]);
     let sent = ["8", "a", "a/b", "a/b/1", "a/b/2", "a/b!", "d", "d/e", "d/e/6"];
@@ -34,7 +34,7 @@ fn each_name_follows_the_folders_on_its_way() {
 }
 
 #[test]
-fn a_listed_folder_is_walked_only_where_folders_are_asked_for() {
+fn a_listed_directory_is_walked_only_where_directories_are_asked_for() {
     let from = tree(&TREE);
     let mut options = list(&["a/b/", "a/b/2", "a", "d/e"]);
     let walked = ["a", "a/4", "a/b", "a/b/1", "a/b/2", "a/b!", "a/c", "a/c/3", "d", "d/e", "d/e/5", "d/e/6"];
@@ -42,7 +42,7 @@ fn a_listed_folder_is_walked_only_where_folders_are_asked_for() {
     options.recursive = false;
     let batches = scan(contents(from.path()), &options);
     assert_eq!(paths(&batches), ["a", "a/b", "a/b/2", "d", "d/e"]);
-    // Which is said, of a folder with anything in it, and no failure.
+    // Which is said, of a directory with anything in it, and no failure.
     let bare = ["a", "a/b", "d/e"].map(|path| (path.to_owned(), SkipReason::Contents));
     assert_eq!(skipped(&batches), bare);
     assert!(!SkipReason::Contents.is_failure());
@@ -53,7 +53,7 @@ fn a_listed_folder_is_walked_only_where_folders_are_asked_for() {
 }
 
 #[test]
-fn the_folder_itself_may_be_listed() {
+fn the_directory_itself_may_be_listed() {
     let from = tree(&["d/f", "d/e/g"]);
     let dir = from.path().join("d");
     let mut options = list(&["e/g", "."]);
@@ -89,7 +89,7 @@ fn files_from_missing_name_skipped() {
 }
 
 #[test]
-fn a_link_on_the_way_to_a_listed_name_is_a_folder_if_it_is_ones_own() {
+fn a_link_on_the_way_to_a_listed_name_is_a_directory_if_it_is_ones_own() {
     let (from, elsewhere) = (tree(&TREE), tree(&["in/deep"]));
     symlink(elsewhere.path(), from.path().join("out")).unwrap();
     symlink("7", from.path().join("file")).unwrap();

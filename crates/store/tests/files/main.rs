@@ -1,4 +1,4 @@
-//! Files and messages without a network: real folders, hostile manifests and failures of the disk.
+//! Files and messages without a network: real directories, hostile manifests and failures of the disk.
 
 // The lints know helper functions as tests by this attribute only.
 #[cfg(test)]

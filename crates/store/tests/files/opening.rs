@@ -15,14 +15,14 @@ use tempfile::tempdir;
 
 use crate::common::{Done, names, noise, transfer_as, transfer_from};
 use crate::users::{
-    OTHER, RECEIVER, as_receiver, as_root, as_unprivileged, child_folder, foreseen, has_several_users, interrupt,
+    OTHER, RECEIVER, as_receiver, as_root, as_unprivileged, child_directory, foreseen, has_several_users, interrupt,
 };
 
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Creates a folder that a child test may use, and runs the test in it.
+/// Creates a directory that a child test may use, and runs the test in it.
 fn run(name: &str, with: fn(&str, &Path)) -> tempfile::TempDir {
     let home = tempdir().unwrap();
     mode(home.path(), 0o755);
@@ -58,7 +58,7 @@ fn a_drop_box_takes_what_is_sent_and_what_was_staged_there_is_found_again() {
 #[ignore = "run by its parent test as root"]
 fn child_makes_a_drop_box() {
     for is_taken in [false, true] {
-        let drop_box = child_folder().join("box");
+        let drop_box = child_directory().join("box");
         fs::create_dir(&drop_box).unwrap();
         mode(&drop_box, 0o1733);
         let mut left = vec!["file0", "file1", "tree"];
@@ -68,7 +68,7 @@ fn child_makes_a_drop_box() {
             fs::create_dir(&first).unwrap();
             chown(&first, Some(OTHER), Some(OTHER)).unwrap();
         }
-        as_receiver("opening::child_fills_a_drop_box", &child_folder());
+        as_receiver("opening::child_fills_a_drop_box", &child_directory());
         let first = foreseen();
         if is_taken {
             left.insert(0, &first);
@@ -82,7 +82,7 @@ fn child_makes_a_drop_box() {
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_fills_a_drop_box() {
-    let (from, into) = (tempdir().unwrap(), child_folder().join("box"));
+    let (from, into) = (tempdir().unwrap(), child_directory().join("box"));
     assert!(fs::read_dir(&into).is_err(), "a drop box is not listed");
     let mut sources: Vec<_> = ["file0", "file1"].iter().map(|name| from.path().join(name)).collect();
     for (seed, path) in (0..).zip(&sources) {
@@ -116,7 +116,7 @@ fn what_is_named_in_a_directory_that_may_only_be_searched_is_sent_and_removed() 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_sends_by_name() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     fs::create_dir_all(from.join("sub/below")).unwrap();
     fs::create_dir(&into).unwrap();
     for name in ["one", "two", "sub/below/three", "sub/denied"] {
@@ -173,7 +173,7 @@ fn a_directory_that_may_only_be_listed_is_reported_name_by_name() {
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_sends_a_listed_directory() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     fs::create_dir_all(from.join("listed")).unwrap();
     fs::create_dir(&into).unwrap();
     fs::write(from.join("listed/file"), "content").unwrap();
@@ -192,11 +192,11 @@ fn what_may_only_be_searched_is_compared_and_what_may_not_be_read_is_told_as_suc
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_compares() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
-    for folder in [&from, &into] {
-        fs::create_dir_all(folder.join("tree/sub")).unwrap();
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
+    for directory in [&from, &into] {
+        fs::create_dir_all(directory.join("tree/sub")).unwrap();
         for name in ["file", "denied", "tree/sub/inner"] {
-            fs::write(folder.join(name), name).unwrap();
+            fs::write(directory.join(name), name).unwrap();
         }
     }
     mode(&into.join("denied"), 0o200);
@@ -233,11 +233,11 @@ fn what_cannot_be_listed_is_not_deleted_unless_it_is_empty() {
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_deletes() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     fs::create_dir(&from).unwrap();
     fs::write(from.join("file"), "content").unwrap();
-    for folder in ["full", "empty", "both/full", "both/empty"] {
-        fs::create_dir_all(into.join(folder)).unwrap();
+    for directory in ["full", "empty", "both/full", "both/empty"] {
+        fs::create_dir_all(into.join(directory)).unwrap();
     }
     for file in ["full/kept", "both/full/kept", "both/file", "extra"] {
         fs::write(into.join(file), "too much").unwrap();
@@ -272,12 +272,12 @@ fn attributes_are_set_on_what_its_owner_may_not_read() {
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_sets_attributes() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
-    for folder in [&from, &into] {
-        fs::create_dir_all(folder.join("sub")).unwrap();
-        fs::write(folder.join("file"), "content").unwrap();
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
+    for directory in [&from, &into] {
+        fs::create_dir_all(directory.join("sub")).unwrap();
+        fs::write(directory.join("file"), "content").unwrap();
         let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
-        fs::File::open(folder.join("file")).unwrap().set_modified(time).unwrap();
+        fs::File::open(directory.join("file")).unwrap().set_modified(time).unwrap();
     }
     fs::write(from.join("sub/inner"), "inner").unwrap();
     mode(&from.join("file"), 0o640);
@@ -310,10 +310,10 @@ fn what_may_not_be_read_gets_onto_a_mounted_file_system_too() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_mounts() {
-    let home = child_folder();
+    let home = child_directory();
     fs::create_dir_all(home.join("into/sub")).unwrap();
-    for folder in ["into", ""] {
-        chown(home.join(folder), Some(RECEIVER), Some(RECEIVER)).unwrap();
+    for directory in ["into", ""] {
+        chown(home.join(directory), Some(RECEIVER), Some(RECEIVER)).unwrap();
     }
     let script = "mount -t tmpfs -o mode=311,uid=$1 downpour \"$0/into/sub\" && shift && exec \"$@\"";
     let mut command = Command::new("unshare");
@@ -330,7 +330,7 @@ fn child_mounts() {
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_receives_onto_a_mount() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
     fs::create_dir_all(from.join("sub")).unwrap();
     fs::write(from.join("sub/file"), "content").unwrap();
     assert!(fs::read_dir(into.join("sub")).is_err());

@@ -29,7 +29,7 @@ pub(crate) fn skipped(batches: &[Batch]) -> Vec<(String, SkipReason)> {
     batches.iter().flat_map(|b| &b.skipped).map(named).collect()
 }
 
-/// Creates a folder with these files, each of which contains its path. A path that ends in `/` is a folder.
+/// Creates a directory with these files, each of which contains its path. A path that ends in `/` is a directory.
 pub(crate) fn tree(files: &[&str]) -> TempDir {
     let dir = tempdir().unwrap();
     for file in files {
@@ -53,7 +53,7 @@ fn object(roots: Vec<SourceItem>, options: &SourceOptions) -> String {
 }
 
 #[test]
-fn a_slash_at_the_end_means_what_is_in_the_folder() {
+fn a_slash_at_the_end_means_what_is_in_the_directory() {
     let from = tree(&["dir/f", "dir/inner/g"]);
     let plain = SourceOptions::default();
     let typed = |form: &str| SourceItem::typed(from.path().join(form).as_os_str());
@@ -77,7 +77,7 @@ fn a_slash_at_the_end_means_what_is_in_the_folder() {
 }
 
 #[test]
-fn contents_of_several_folders_come_together_unless_names_are_the_same() {
+fn contents_of_several_directories_come_together_unless_names_are_the_same() {
     let from = tree(&["a/1", "a/x/2", "b/3", "b/same", "c/same", "d/4"]);
     let root = |name: &str| SourceItem::contents(from.path().join(name));
     let mut options = SourceOptions::default();
@@ -93,7 +93,7 @@ fn contents_of_several_folders_come_together_unless_names_are_the_same() {
 }
 
 #[test]
-fn folders_need_to_be_asked_for() {
+fn directories_need_to_be_asked_for() {
     let from = tree(&["dir/f"]);
     symlink("dir", from.path().join("link")).unwrap();
     let mut options = SourceOptions { recursive: false, ..SourceOptions::default() };
@@ -101,7 +101,7 @@ fn folders_need_to_be_asked_for() {
     assert_eq!(paths(&scan(vec![SourceItem::new(from.path().join("link"))], &options)), ["link"]);
     for root in [SourceItem::new(from.path().join("dir")), SourceItem::contents(from.path().join("dir"))] {
         let error = refused(vec![root], &options);
-        assert!(error.to_string().ends_with("dir is a folder"), "{error}");
+        assert!(error.to_string().ends_with("dir is a directory"), "{error}");
         assert_eq!(error.kind(), request::ErrorKind::Usage);
     }
     options.links = LinkPolicy::Follow;
@@ -115,7 +115,7 @@ fn linked() -> TempDir {
     let from = tree(&["d/f", "d/in/g", "other/h"]);
     for (target, link) in [
         ("f", "d/to-file"),
-        ("../other", "d/to-folder"),
+        ("../other", "d/to-directory"),
         ("nowhere", "d/to-nothing"),
         ("f/x", "d/through-a-file"),
         ("to-itself", "d/to-itself"),
@@ -133,21 +133,21 @@ fn links_are_followed_and_circles_end() {
     let options = SourceOptions { links: LinkPolicy::Follow, ..SourceOptions::default() };
     let root = vec![SourceItem::new(from.path().join("d"))];
     let batches = scan(root.clone(), &options);
-    let sent = ["d", "d/f", "d/in", "d/in/g", "d/to-file", "d/to-folder", "d/to-folder/h"];
+    let sent = ["d", "d/f", "d/in", "d/in/g", "d/to-directory", "d/to-directory/h", "d/to-file"];
     assert_eq!(paths(&batches), sent);
     assert_eq!(
         skipped(&batches),
         [
             ("d/in/up".to_owned(), SkipReason::Loop),
             ("d/through-a-file".to_owned(), SkipReason::Dangling),
-            ("d/to-folder/back".to_owned(), SkipReason::Loop),
+            ("d/to-directory/back".to_owned(), SkipReason::Loop),
             ("d/to-itself".to_owned(), SkipReason::Loop),
             ("d/to-nothing".to_owned(), SkipReason::Dangling),
         ]
     );
     assert_eq!(object(root, &options), "d/fd/in/gd/fother/h");
-    let item = scan(vec![SourceItem::new(from.path().join("d/to-folder"))], &options);
-    assert_eq!(paths(&item)[..2], ["to-folder", "to-folder/back"]);
+    let item = scan(vec![SourceItem::new(from.path().join("d/to-directory"))], &options);
+    assert_eq!(paths(&item)[..2], ["to-directory", "to-directory/back"]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn links_are_left_out_and_one_that_is_named_is_refused() {
     assert!(left_out.iter().all(|(_, reason)| *reason == SkipReason::Link && !reason.is_failure()), "{left_out:?}");
     let error = refused(vec![SourceItem::new(from.path().join("d/to-file"))], &options);
     assert!(matches!(error, FilesError::SourceUnusable { .. }), "{error}");
-    assert_eq!(paths(&scan(vec![SourceItem::typed(from.path().join("d/to-folder/").as_os_str())], &options)), ["h"]);
+    assert_eq!(paths(&scan(vec![SourceItem::typed(from.path().join("d/to-directory/").as_os_str())], &options)), ["h"]);
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
     let from = linked();
     let options = SourceOptions { follow_items: true, ..SourceOptions::default() };
     let at = |name: &str| SourceItem::new(from.path().join(name));
-    let roots = vec![at("d/to-file"), at("d/to-folder")];
+    let roots = vec![at("d/to-file"), at("d/to-directory")];
     assert_eq!(Scanner::new(roots.clone(), options.clone()).unwrap().roots().followed(), 2);
     let batches = scan(roots.clone(), &options);
-    assert_eq!(paths(&batches), ["to-file", "to-folder", "to-folder/back", "to-folder/h"]);
-    assert!(matches!(batches[0].entries[2].kind, EntryKind::Symlink { .. }), "links in folders stay links");
+    assert_eq!(paths(&batches), ["to-file", "to-directory", "to-directory/back", "to-directory/h"]);
+    assert!(matches!(batches[0].entries[2].kind, EntryKind::Symlink { .. }), "links in directories stay links");
     assert_eq!(object(roots.clone(), &options), "d/fother/h");
     assert_eq!(Scanner::new(roots, SourceOptions::default()).unwrap().roots().followed(), 0);
     let named = SourceItem { name: Some(b"other name".to_vec()), ..at("d/to-file") };
@@ -201,18 +201,18 @@ fn a_file_met_again_is_a_hard_link_where_those_are_asked_for() {
         let kind = |kind: &EntryKind| match kind {
             EntryKind::HardLink { target } => format!("= {}", String::from_utf8_lossy(target)),
             EntryKind::File { size, .. } => size.to_string(),
-            _ => "folder".to_owned(),
+            _ => "directory".to_owned(),
         };
         assert_eq!(batches[0].length, batches[0].entries.iter().map(store::Entry::size).sum::<u64>());
         batches[0].entries.iter().map(|entry| kind(&entry.kind)).collect()
     };
     let mut options = SourceOptions::default();
     // d, d/a, d/b, d/e, d/e/c, d/e/half, d/other
-    assert_eq!(kinds(&options), ["folder", "3", "3", "folder", "3", "3", "7"]);
+    assert_eq!(kinds(&options), ["directory", "3", "3", "directory", "3", "3", "7"]);
     options.hard_links = true;
-    assert_eq!(kinds(&options), ["folder", "3", "= d/a", "folder", "= d/a", "3", "7"]);
+    assert_eq!(kinds(&options), ["directory", "3", "= d/a", "directory", "= d/a", "3", "7"]);
     options.filter = Arc::new(Filter::parse(b"- a").unwrap());
-    assert_eq!(kinds(&options), ["folder", "3", "folder", "= d/b", "3", "7"]);
+    assert_eq!(kinds(&options), ["directory", "3", "directory", "= d/b", "3", "7"]);
 }
 
 #[test]
@@ -284,5 +284,9 @@ fn source_id_depends_on_path_and_options() {
     assert_eq!(distinct.len(), different.len());
     assert_eq!(different[10], id(vec![at("d")], &list(&["g", "./f", "g"])), "a list has no order");
     assert_eq!(id(vec![contents("d")], &plain), id(vec![contents("link")], &plain));
-    assert_ne!(id(vec![at("link")], &plain), id(vec![at("link/")], &plain), "the link, and the folder under its name");
+    assert_ne!(
+        id(vec![at("link")], &plain),
+        id(vec![at("link/")], &plain),
+        "the link, and the directory under its name"
+    );
 }

@@ -14,9 +14,9 @@ use tempfile::tempdir;
 
 use super::common::{BLOCK, Control, names, send_block};
 
-/// Scans the contents of a folder, whose names may be removed.
-fn scanner(folder: &Path, options: SourceOptions) -> Scanner {
-    Scanner::new(vec![SourceItem::contents(folder)], SourceOptions { remove_sources: true, ..options }).unwrap()
+/// Scans the contents of a directory, whose names may be removed.
+fn scanner(directory: &Path, options: SourceOptions) -> Scanner {
+    Scanner::new(vec![SourceItem::contents(directory)], SourceOptions { remove_sources: true, ..options }).unwrap()
 }
 
 fn removal(scanner: &Scanner) -> Removal {
@@ -38,10 +38,10 @@ fn remove(removal: &mut Removal, batch: &Batch, path: &str) -> SourceOutcome {
 fn only_what_is_still_what_was_sent_is_removed() {
     let here = tempdir().unwrap();
     let (source, secret) = (here.path().join("source"), here.path().join("secret"));
-    for folder in [&source, &source.join("in"), &source.join("moved"), &secret] {
-        fs::create_dir(folder).unwrap();
+    for directory in [&source, &source.join("in"), &source.join("moved"), &secret] {
+        fs::create_dir(directory).unwrap();
     }
-    let files = ["same", "longer", "touched", "replaced", "folder", "gone", "in/same", "moved/same"];
+    let files = ["same", "longer", "touched", "replaced", "directory", "gone", "in/same", "moved/same"];
     files.iter().for_each(|name| fs::write(source.join(name), name).unwrap());
     fs::write(secret.join("same"), "moved/same").unwrap();
     symlink("same", source.join("link")).unwrap();
@@ -56,10 +56,10 @@ fn only_what_is_still_what_was_sent_is_removed() {
     file.set_modified(time).unwrap();
     fs::write(source.join("new"), "replaced").unwrap();
     fs::rename(source.join("new"), source.join("replaced")).unwrap();
-    for name in ["folder", "gone"] {
+    for name in ["directory", "gone"] {
         fs::remove_file(source.join(name)).unwrap();
     }
-    fs::create_dir(source.join("folder")).unwrap();
+    fs::create_dir(source.join("directory")).unwrap();
     // Somebody who can write in the source directs the removal elsewhere.
     fs::rename(source.join("moved"), here.path().join("away")).unwrap();
     symlink(&secret, source.join("moved")).unwrap();
@@ -72,7 +72,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
         ("longer", changed),
         ("touched", changed),
         ("replaced", changed),
-        ("folder", changed),
+        ("directory", changed),
         ("in", changed),
         ("gone", SourceOutcome::Gone),
         ("same", SourceOutcome::Gone),
@@ -80,7 +80,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
     ] {
         assert_eq!(remove(&mut removal, &batch, path), wanted, "{path}");
     }
-    assert_eq!(names(&source), ["folder", "in", "longer", "moved", "replaced", "touched"]);
+    assert_eq!(names(&source), ["directory", "in", "longer", "moved", "replaced", "touched"]);
     assert_eq!((names(&source.join("in")).len(), names(&secret).len()), (0, 1));
 }
 
@@ -146,8 +146,8 @@ fn stored(source: &Path, target: &Path, spec: ReceiveRequest, links: bool) -> [V
 fn remove_sources_reports_stored_only() {
     let here = tempdir().unwrap();
     let (source, target) = (here.path().join("source"), here.path().join("target"));
-    for folder in [&source, &source.join("in"), &target, &target.join("blocked"), &target.join("blocked/in")] {
-        fs::create_dir(folder).unwrap();
+    for directory in [&source, &source.join("in"), &target, &target.join("blocked"), &target.join("blocked/in")] {
+        fs::create_dir(directory).unwrap();
     }
     for name in ["blocked", "changes", "in/new", "newer", "same"] {
         fs::write(source.join(name), name.repeat(40_000)).unwrap();

@@ -15,7 +15,7 @@ const LONG: usize = 1_500_000;
 const SMALL: usize = 3000;
 /// Blocks that the interrupted run does not receive: one of each long file.
 const MISSING: [u32; 2] = [5, 20];
-/// Bytes wanted if the staging folder is intact: the missing blocks, and all of the small files.
+/// Bytes wanted if the staging directory is intact: the missing blocks, and all of the small files.
 const WANTED: u64 = (MISSING.len() * BLOCK + SMALL) as u64;
 /// Start, in the first file, of the block that spans both long files.
 const BORDER: usize = LONG / BLOCK * BLOCK;
@@ -101,7 +101,7 @@ fn what_is_as_it_was_received_is_not_wanted_again() {
     assert_eq!((done.wanted, done.outcome.altered, done.outcome.unchecked), (WANTED, 0, 0));
 }
 
-/// A change to a staging folder made by someone else.
+/// A change to a staging directory made by someone else.
 type Alteration<'a> = &'a dyn Fn(&Interrupted);
 
 /// Each alteration costs only the touched blocks of the altered file.

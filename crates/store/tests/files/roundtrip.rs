@@ -32,7 +32,7 @@ fn chmod(path: &Path, mode: u32) {
 /// Creates a tree with every kind of object.
 fn odd_tree(root: &Path) {
     let dir = root.join("tree");
-    fs::create_dir_all(dir.join("empty folder")).unwrap();
+    fs::create_dir_all(dir.join("empty directory")).unwrap();
     fs::create_dir_all(dir.join("a/b/c/d")).unwrap();
     fs::write(dir.join("empty"), b"").unwrap();
     fs::write(dir.join("one"), b"1").unwrap();
@@ -45,10 +45,10 @@ fn odd_tree(root: &Path) {
     fs::write(dir.join("a/.downpour-hidden"), b"not ours").unwrap();
     symlink("../..//etc/passwd", dir.join("a/outside")).unwrap();
     symlink("nowhere", dir.join("dangling")).unwrap();
-    symlink("a", dir.join("folder link")).unwrap();
+    symlink("a", dir.join("directory link")).unwrap();
     chmod(&dir.join("one"), 0o400);
     chmod(&dir.join("-rf"), 0o751);
-    chmod(&dir.join("empty folder"), 0o1777);
+    chmod(&dir.join("empty directory"), 0o1777);
     chmod(&dir.join("a/b/c"), 0o500);
     set_mtime(&dir.join("one"), 1_000_000_000, 123_456_789);
     set_mtime(&dir.join("empty"), -5, 500_000_000);
@@ -70,7 +70,7 @@ fn a_tree_with_something_of_everything_arrives_identical() {
 }
 
 #[test]
-fn several_items_arrive_side_by_side_in_a_new_folder() {
+fn several_items_arrive_side_by_side_in_a_new_directory() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     odd_tree(from.path());
     let (single, link, empty) = (from.path().join("single"), from.path().join("link"), from.path().join("none"));
@@ -122,9 +122,9 @@ fn bits_that_give_rights_away_are_dropped() {
     }
 }
 
-/// A folder inherits set-group-id from its parent, which is how shared folders keep their group.
+/// A directory inherits set-group-id from its parent, which is how shared directories keep their group.
 #[test]
-fn new_folders_keep_the_group_bit_of_their_parent() {
+fn new_directories_keep_the_group_bit_of_their_parent() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     fs::create_dir_all(from.path().join("dir/inner")).unwrap();
     chmod(to.path(), 0o2755);
@@ -138,7 +138,7 @@ fn new_folders_keep_the_group_bit_of_their_parent() {
 }
 
 #[test]
-fn folders_closed_to_their_owner_are_filled_and_moved() {
+fn directories_closed_to_their_owner_are_filled_and_moved() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let dir = from.path().join("closed");
     fs::create_dir_all(dir.join("inner")).unwrap();
@@ -158,11 +158,11 @@ fn folders_closed_to_their_owner_are_filled_and_moved() {
 fn ten_thousand_tiny_files_arrive() {
     let (from, to) = (quick_dir(), quick_dir());
     let dir = from.path().join("many");
-    for folder in 0..100 {
-        let inner = dir.join(format!("{folder:02}"));
+    for directory in 0..100 {
+        let inner = dir.join(format!("{directory:02}"));
         fs::create_dir_all(&inner).unwrap();
         for file in 0..100 {
-            fs::write(inner.join(format!("{file}")), noise(file, folder * 1000 + file as u64)).unwrap();
+            fs::write(inner.join(format!("{file}")), noise(file, directory * 1000 + file as u64)).unwrap();
         }
     }
     let outcome = transfer(std::slice::from_ref(&dir), to.path());
@@ -301,7 +301,7 @@ fn names_that_exist_are_refused_each_by_name() {
     let error = transfer_with(&paths, to.path(), 0, |_| {}).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("/a, ") && text.ends_with("/c") && !text.contains("/b"), "{text}");
-    assert_eq!(names(to.path()), ["a", "c"], "no staging folder for a refused transfer");
+    assert_eq!(names(to.path()), ["a", "c"], "no staging directory for a refused transfer");
     assert_eq!(fs::read(to.path().join("a")).unwrap(), b"old");
 }
 

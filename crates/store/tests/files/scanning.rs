@@ -20,7 +20,7 @@ fn paths(batches: &[Batch]) -> Vec<String> {
 }
 
 #[test]
-fn folders_come_before_what_is_in_them_sorted() {
+fn directories_come_before_what_is_in_them_sorted() {
     let from = tempdir().unwrap();
     let dir = from.path().join("d");
     fs::create_dir_all(dir.join("b/x")).unwrap();
@@ -182,7 +182,7 @@ fn what_vanishes_between_listing_and_looking_is_noted() {
 /// `/proc` is another file system everywhere; a followed link leads there without a mount.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_folder_on_another_file_system_is_not_entered_if_one_is_enough() {
+fn a_directory_on_another_file_system_is_not_entered_if_one_is_enough() {
     let dir = tempdir().unwrap();
     let tree = dir.path().join("tree");
     fs::create_dir_all(tree.join("own")).unwrap();

@@ -25,7 +25,7 @@ fn three_files(dir: &Path) {
     fs::write(dir.join("c"), noise(BLOCK / 2, 3)).unwrap();
 }
 
-/// Creates three files in a folder and reads the first block. Returns the folder, the batch source and the block.
+/// Creates three files in a directory and reads the first block. Returns the directory, the batch source and the block.
 fn begun(from: &TempDir) -> (PathBuf, BatchSource, Vec<u8>) {
     let dir = from.path().join("dir");
     three_files(&dir);
@@ -370,9 +370,10 @@ fn a_file_that_another_takes_the_place_of_while_it_is_read_has_changed() {
     assert_eq!(voided(&source), [(2, VoidReason::Changed)]);
 }
 
-/// A user who can write to a folder that another user sends must not gain access to files that only the other can read.
+/// A user who can write to a directory that another user sends must not gain access to files that only the other can
+/// read.
 #[test]
-fn a_folder_that_became_a_link_leads_nowhere() {
+fn a_directory_that_became_a_link_leads_nowhere() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     fs::create_dir_all(dir.join("in")).unwrap();
@@ -400,7 +401,7 @@ fn a_folder_that_became_a_link_leads_nowhere() {
 fn names_deeper_than_the_system_takes_paths_are_read() {
     let from = quick_dir();
     let dir = from.path().join("dir");
-    // 40 nested folders with names of 100 bytes: the whole path exceeds PATH_MAX.
+    // 40 nested directories with names of 100 bytes: the whole path exceeds PATH_MAX.
     fs::create_dir(&dir).unwrap();
     let mut at = openat(CWD, &dir, OFlags::DIRECTORY, Mode::empty()).unwrap();
     for _ in 0..40 {
@@ -551,14 +552,14 @@ fn voided_a(sink: &FileSink, reason: VoidReason) -> Control<'_> {
 fn changed_file_resent_once() {
     let again = |name: &str| part(2, true, vec![file(name, 5)]);
     let twice = part(2, true, vec![file("a", 5), file("a", 5)]);
-    let folder = part(2, true, vec![Entry { kind: EntryKind::Directory, ..file("a", 0) }]);
+    let directory = part(2, true, vec![Entry { kind: EntryKind::Directory, ..file("a", 0) }]);
     let (changed, vanished) = (VoidReason::Changed, VoidReason::Vanished);
     for (name, reason, message) in [
         ("one that is in place", changed, again("b")),
         ("one that was not announced", changed, again("c")),
         ("one that has vanished", vanished, again("a")),
         ("twice in a batch", changed, twice),
-        ("a folder", changed, folder),
+        ("a directory", changed, directory),
     ] {
         let to = tempdir().unwrap();
         let spec = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(to.path()) };
@@ -607,8 +608,8 @@ fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
     }
 }
 
-/// Scans one file that the kernel copies and has it copy the first half, then the rest after a change to the file; returns
-/// why it was voided.
+/// Scans one file that the kernel copies and has it copy the first half, then the rest after a change to the file;
+/// returns why it was voided.
 fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
     let (from, to) = (tempdir().unwrap(), tempfile::tempfile().unwrap());
     let dir = from.path().join("dir");

@@ -1,5 +1,5 @@
-//! Objects that must be left alone or reported: pipes, left out links, renamed items, folders that cannot be sealed;
-//! and stopping.
+//! Objects that must be left alone or reported: pipes, left out links, renamed items, directories that cannot be
+//! sealed; and stopping.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -29,7 +29,7 @@ fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
     told.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
 }
 
-/// Sends the folder at `from`, which only contains empty files.
+/// Sends the directory at `from`, which only contains empty files.
 fn send_empty(from: PathBuf, options: SourceOptions, settings: ReceiveRequest) -> store::ReceiveOutcome {
     let receiving = FileSink::with_target(Arc::new(settings), false).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -48,7 +48,7 @@ fn a_pipe_is_never_replaced() {
             let link = EntryKind::HardLink { target: b"first".to_vec() };
             [
                 ("file", empty),
-                ("folder", EntryKind::Directory),
+                ("directory", EntryKind::Directory),
                 ("link", EntryKind::Symlink { target: b"x".to_vec() }),
                 ("name", link),
             ]
@@ -95,7 +95,7 @@ fn delete_skipped_link_kept() {
 fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     fs::create_dir_all(from.path().join("tree/sub")).unwrap();
-    // A file replaces a folder that contains a left out name.
+    // A file replaces a directory that contains a left out name.
     fs::write(from.path().join("tree/way"), b"").unwrap();
     for name in ["keep", "sub/keep", "gone/keep", "gone/not", "sub/not", "way/keep", "way/not"] {
         let path = to.path().join("copy").join(name);
@@ -110,10 +110,10 @@ fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     let outcome = send_empty(from.path().join("tree"), options, settings);
     let copy = to.path().join("copy");
     assert_eq!(names(&copy), ["gone", "keep", "sub", "way"]);
-    for folder in ["gone", "sub"] {
-        assert_eq!(names(&copy.join(folder)), ["keep"], "{folder}");
+    for directory in ["gone", "sub"] {
+        assert_eq!(names(&copy.join(directory)), ["keep"], "{directory}");
     }
-    // The folder stays, and the file has no place.
+    // The directory stays, and the file has no place.
     assert_eq!(names(&copy.join("way")), ["keep", "not"]);
     assert_eq!((outcome.deleted, outcome.failed_count), (2, 1));
 }
@@ -124,7 +124,7 @@ fn directory_mode_denied_notice() {
     let receiving = FileSink::new(replacing(dir.path())).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&batch(vec![entry("d", EntryKind::Directory)])).unwrap();
-    // Replace the folder by a link.
+    // Replace the directory by a link.
     fs::remove_dir(dir.path().join("d")).unwrap();
     symlink("/etc", dir.path().join("d")).unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();

@@ -128,7 +128,7 @@ fn what_arrives_in_an_append_only_directory_is_delivered() {
     let child = |cache: &Path| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "tidying::child_receives", "--ignored", "--nocapture"]);
-        let output = command.env("DOWNPOUR_TEST_FOLDER", home.path()).env("XDG_CACHE_HOME", cache).output().unwrap();
+        let output = command.env("DOWNPOUR_TEST_DIRECTORY", home.path()).env("XDG_CACHE_HOME", cache).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && text.contains("1 passed"), "{text}");
         text.into_owned()
@@ -150,7 +150,7 @@ fn what_arrives_in_an_append_only_directory_is_delivered() {
 #[test]
 #[ignore = "run by its parent test"]
 fn child_receives() {
-    let home = crate::users::child_folder();
+    let home = crate::users::child_directory();
     let done = transfer_as(&sources(&home), spec(&home.join("mnt/into")), 1, &mut |_| {}).unwrap();
     assert_eq!((done.outcome.failed_count, done.outcome.files), (0, 2), "{:?}", done.notices);
     // The sender hears of it once.

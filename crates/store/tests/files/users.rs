@@ -1,5 +1,5 @@
-//! Folders that several users can write to. The tests use two real users other than root, created by root or, for an
-//! ordinary user, in a user namespace with the ids in `/etc/subuid`.
+//! Directories that several users can write to. The tests use two real users other than root, created by root or, for
+//! an ordinary user, in a user namespace with the ids in `/etc/subuid`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -21,17 +21,17 @@ use crate::journal::staging;
 
 pub(crate) const RECEIVER: u32 = 1001;
 pub(crate) const OTHER: u32 = 1002;
-/// Environment variable with the folder of a child test.
-const FOLDER: &str = "DOWNPOUR_TEST_FOLDER";
+/// Environment variable with the directory of a child test.
+const TEST_DIRECTORY: &str = "DOWNPOUR_TEST_DIRECTORY";
 
-pub(crate) fn child_folder() -> PathBuf {
-    std::env::var_os(FOLDER).map(PathBuf::from).expect("a child test is run by its parent test only")
+pub(crate) fn child_directory() -> PathBuf {
+    std::env::var_os(TEST_DIRECTORY).map(PathBuf::from).expect("a child test is run by its parent test only")
 }
 
 /// Runs a child test, by its path in this program.
-fn run_child(mut command: Command, name: &str, folder: &Path) {
-    command.args(["--exact", name, "--ignored", "--nocapture"]).env(FOLDER, folder);
-    command.env("XDG_CACHE_HOME", folder.join("cache"));
+fn run_child(mut command: Command, name: &str, directory: &Path) {
+    command.args(["--exact", name, "--ignored", "--nocapture"]).env(TEST_DIRECTORY, directory);
+    command.env("XDG_CACHE_HOME", directory.join("cache"));
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -48,10 +48,10 @@ pub(crate) fn has_several_users() -> bool {
 }
 
 /// Runs a child test as root, who can become any user.
-pub(crate) fn as_root(name: &str, folder: &Path) {
+pub(crate) fn as_root(name: &str, directory: &Path) {
     let program = std::env::current_exe().unwrap();
     if geteuid().is_root() {
-        return run_child(Command::new(program), name, folder);
+        return run_child(Command::new(program), name, directory);
     }
     let flags = ["--user", "--map-root-user", "--map-auto"];
     let allowed = Command::new("unshare").args(flags).arg("true").output().is_ok_and(|o| o.status.success());
@@ -62,31 +62,31 @@ pub(crate) fn as_root(name: &str, folder: &Path) {
     );
     let mut command = Command::new("unshare");
     command.args(flags).arg(program);
-    run_child(command, name, folder);
+    run_child(command, name, directory);
 }
 
 /// Runs a child test as the receiver.
-pub(crate) fn as_receiver(name: &str, folder: &Path) {
+pub(crate) fn as_receiver(name: &str, directory: &Path) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.uid(RECEIVER).gid(RECEIVER);
-    run_child(command, name, folder);
+    run_child(command, name, directory);
 }
 
-/// Runs a child test as a user who is not root and owns `folder`.
-pub(crate) fn as_unprivileged(name: &str, folder: &Path) {
+/// Runs a child test as a user who is not root and owns `directory`.
+pub(crate) fn as_unprivileged(name: &str, directory: &Path) {
     if geteuid().is_root() {
-        std::os::unix::fs::chown(folder, Some(RECEIVER), Some(RECEIVER)).unwrap();
-        return as_receiver(name, folder);
+        std::os::unix::fs::chown(directory, Some(RECEIVER), Some(RECEIVER)).unwrap();
+        return as_receiver(name, directory);
     }
-    run_child(Command::new(std::env::current_exe().unwrap()), name, folder);
+    run_child(Command::new(std::env::current_exe().unwrap()), name, directory);
 }
 
-/// Returns the name of the staging folder, which anyone who knows the source can predict.
+/// Returns the name of the staging directory, which anyone who knows the source can predict.
 pub(crate) fn foreseen() -> String {
     format!(".downpour-{}", &BASE32_NOPAD.encode(&SOURCE.0)[..8].to_lowercase())
 }
 
-/// Takes the predicted name, with files inside, and reports it. Then replaces all other staging folders as fast as
+/// Takes the predicted name, with files inside, and reports it. Then replaces all other staging directories as fast as
 /// possible.
 const ATTACK: &str = r#"
 mkdir "$1" "$1/a" && echo mine > "$1/journal" && echo mine > "$1/a/aaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -105,9 +105,9 @@ while :; do
 done
 "#;
 
-fn attack(folder: &Path) -> Child {
+fn attack(directory: &Path) -> Child {
     let mut attack = Command::new("sh");
-    attack.args(["-c", ATTACK, "sh", &foreseen()]).current_dir(folder).uid(OTHER).gid(OTHER).stdout(Stdio::piped());
+    attack.args(["-c", ATTACK, "sh", &foreseen()]).current_dir(directory).uid(OTHER).gid(OTHER).stdout(Stdio::piped());
     let mut child = attack.stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -116,37 +116,37 @@ fn attack(folder: &Path) -> Child {
 }
 
 #[test]
-fn another_user_can_take_the_staging_folders_name_and_changes_nothing() {
+fn another_user_can_take_the_staging_directories_name_and_changes_nothing() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    as_root("users::child_shares_a_folder", home.path());
+    as_root("users::child_shares_a_directory", home.path());
 }
 
 #[test]
 #[ignore = "run by its parent test as root"]
-fn child_shares_a_folder() {
+fn child_shares_a_directory() {
     for mode in [0o1777, 0o777] {
-        let folder = child_folder().join(format!("{mode:o}"));
-        fs::create_dir(&folder).unwrap();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
-        let mut attack = attack(&folder);
-        let before = snapshot(&folder.join(foreseen()));
-        let result = std::panic::catch_unwind(|| as_receiver("users::child_receives_there", &folder));
+        let directory = child_directory().join(format!("{mode:o}"));
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+        let mut attack = attack(&directory);
+        let before = snapshot(&directory.join(foreseen()));
+        let result = std::panic::catch_unwind(|| as_receiver("users::child_receives_there", &directory));
         attack.kill().unwrap();
         attack.wait().unwrap();
         assert!(result.is_ok(), "mode {mode:o}");
-        assert_eq!(snapshot(&folder.join(foreseen())), before, "mode {mode:o}");
-        // Objects that the other user put in place of a staging folder are left alone.
-        for item in fs::read_dir(&folder).unwrap().map(|item| item.unwrap()) {
+        assert_eq!(snapshot(&directory.join(foreseen())), before, "mode {mode:o}");
+        // Objects that the other user put in place of a staging directory are left alone.
+        for item in fs::read_dir(&directory).unwrap().map(|item| item.unwrap()) {
             let is_decoy = item.file_name().to_string_lossy().starts_with(".downpour-");
             if is_decoy && item.metadata().unwrap().uid() == OTHER && item.file_name() != *foreseen() {
                 assert!(item.path().join("a/file").exists(), "mode {mode:o}");
             }
         }
-        let stolen = fs::read_dir(&folder)
+        let stolen = fs::read_dir(&directory)
             .unwrap()
             .filter(|item| item.as_ref().unwrap().file_name().to_string_lossy().starts_with("stolen"));
-        // If the folder is not sticky, the attack must have succeeded in replacing some.
+        // If the directory is not sticky, the attack must have succeeded in replacing some.
         assert_eq!(stolen.count() > 0, mode == 0o777);
     }
 }
@@ -154,7 +154,7 @@ fn child_shares_a_folder() {
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_receives_there() {
-    let (from, into) = (tempdir().unwrap(), child_folder());
+    let (from, into) = (tempdir().unwrap(), child_directory());
     let sources: Vec<_> = (0..3).map(|number| from.path().join(format!("file{number}"))).collect();
     for (seed, path) in (0..).zip(&sources) {
         fs::write(path, noise(1_500_000, seed)).unwrap();
@@ -201,22 +201,22 @@ fn what_belongs_to_another_user_is_reported_where_it_cannot_be_changed() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_gives_files_to_another() {
-    let folder = child_folder();
-    fs::write(folder.join("file"), "content").unwrap();
-    fs::create_dir(folder.join("dir")).unwrap();
-    std::os::unix::fs::symlink("there", folder.join("link")).unwrap();
+    let directory = child_directory();
+    fs::write(directory.join("file"), "content").unwrap();
+    fs::create_dir(directory.join("dir")).unwrap();
+    std::os::unix::fs::symlink("there", directory.join("link")).unwrap();
     for name in ["file", "dir", "link"] {
-        std::os::unix::fs::lchown(folder.join(name), Some(OTHER), Some(OTHER)).unwrap();
+        std::os::unix::fs::lchown(directory.join(name), Some(OTHER), Some(OTHER)).unwrap();
     }
-    fs::set_permissions(folder.join("file"), fs::Permissions::from_mode(0o604)).unwrap();
-    as_receiver("users::child_changes_attributes", &folder);
-    assert_eq!(folder.join("file").metadata().unwrap().mode() & 0o777, 0o604);
+    fs::set_permissions(directory.join("file"), fs::Permissions::from_mode(0o604)).unwrap();
+    as_receiver("users::child_changes_attributes", &directory);
+    assert_eq!(directory.join("file").metadata().unwrap().mode() & 0o777, 0o604);
 }
 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_changes_attributes() {
-    let (from, into) = (tempdir().unwrap(), child_folder());
+    let (from, into) = (tempdir().unwrap(), child_directory());
     fs::write(from.path().join("file"), "content").unwrap();
     fs::create_dir(from.path().join("dir")).unwrap();
     std::os::unix::fs::symlink("there", from.path().join("link")).unwrap();
@@ -246,7 +246,7 @@ fn child_changes_attributes() {
 }
 
 #[test]
-fn a_read_only_copy_of_a_read_only_folder_is_continued() {
+fn a_read_only_copy_of_a_read_only_directory_is_continued() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_prepares_nothing", home.path());
@@ -255,15 +255,15 @@ fn a_read_only_copy_of_a_read_only_folder_is_continued() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_prepares_nothing() {
-    as_receiver("users::child_continues_a_read_only_copy", &child_folder());
+    as_receiver("users::child_continues_a_read_only_copy", &child_directory());
 }
 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_continues_a_read_only_copy() {
-    let (from, into) = (child_folder().join("from"), child_folder().join("into"));
-    for folder in [&from, &into] {
-        fs::create_dir_all(folder.join("sub")).unwrap();
+    let (from, into) = (child_directory().join("from"), child_directory().join("into"));
+    for directory in [&from, &into] {
+        fs::create_dir_all(directory.join("sub")).unwrap();
     }
     let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     set_mode(&into.join("sub"), 0o555);
@@ -291,36 +291,37 @@ fn child_continues_a_read_only_copy() {
 }
 
 #[test]
-fn a_folder_is_filled_in_a_target_that_cannot_be_written() {
+fn a_directory_is_filled_in_a_target_that_cannot_be_written() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    as_root("users::child_prepares_a_writable_folder", home.path());
+    as_root("users::child_prepares_a_writable_directory", home.path());
 }
 
 #[test]
 #[ignore = "run by its parent test as root"]
-fn child_prepares_a_writable_folder() {
-    let home = child_folder();
+fn child_prepares_a_writable_directory() {
+    let home = child_directory();
     fs::create_dir_all(home.join("into")).unwrap();
-    for folder in ["into/sub", "cache", "from"] {
-        let folder = home.join(folder);
-        fs::create_dir(&folder).unwrap();
-        std::os::unix::fs::chown(&folder, Some(RECEIVER), Some(RECEIVER)).unwrap();
+    for directory in ["into/sub", "cache", "from"] {
+        let directory = home.join(directory);
+        fs::create_dir(&directory).unwrap();
+        std::os::unix::fs::chown(&directory, Some(RECEIVER), Some(RECEIVER)).unwrap();
     }
-    as_receiver("users::child_fills_a_writable_folder", &home);
+    as_receiver("users::child_fills_a_writable_directory", &home);
 }
 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
-fn child_fills_a_writable_folder() {
-    let (from, into, cache) = (child_folder().join("from"), child_folder().join("into"), child_folder().join("cache"));
+fn child_fills_a_writable_directory() {
+    let (from, into, cache) =
+        (child_directory().join("from"), child_directory().join("into"), child_directory().join("cache"));
     fs::create_dir_all(from.join("sub/below")).unwrap();
     fs::write(from.join("sub/below/file"), "content").unwrap();
     fs::write(from.join("top"), "refused").unwrap();
     let sources = [from.join("sub"), from.join("top")];
     let spec = || ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(&into) };
     let staged = || fs::read_dir(cache.join("downpour/staging")).unwrap().count();
-    // A run that is broken off leaves its staging folder there.
+    // A run that is broken off leaves its staging directory there.
     let receiving = FileSink::new(spec()).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     for batch in Scanner::new(sources.iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap() {
@@ -346,25 +347,25 @@ fn root_gives_nobody_its_rights_and_neither_does_a_plain_user() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_copies_programs_as_both() {
-    let program = child_folder().join("program");
+    let program = child_directory().join("program");
     fs::write(&program, "content").unwrap();
     std::os::unix::fs::chown(&program, Some(OTHER), Some(OTHER)).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).unwrap();
-    copy_program(&child_folder(), 0);
-    as_receiver("users::child_copies_a_program", &child_folder());
+    copy_program(&child_directory(), 0);
+    as_receiver("users::child_copies_a_program", &child_directory());
 }
 
 #[test]
 #[ignore = "run by its parent test as a plain user"]
 fn child_copies_a_program() {
-    copy_program(&child_folder(), RECEIVER);
+    copy_program(&child_directory(), RECEIVER);
 }
 
 /// Copies a set-user-id program of another user with exact modes, as `sync` does. Runs as the user with this id.
-fn copy_program(folder: &Path, user: u32) {
+fn copy_program(directory: &Path, user: u32) {
     let into = tempdir().unwrap();
     let spec = ReceiveRequest { modes: Modes::Exact, ..ReceiveRequest::into_directory(into.path()) };
-    transfer_as(&[folder.join("program")], spec, 1, &mut |_| {}).unwrap();
+    transfer_as(&[directory.join("program")], spec, 1, &mut |_| {}).unwrap();
     let copied = into.path().join("program").metadata().unwrap();
     assert_eq!((copied.uid(), copied.mode() & 0o7777), (user, 0o755));
 }

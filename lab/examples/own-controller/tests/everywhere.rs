@@ -59,7 +59,7 @@ impl Drop for Running {
 
 #[test]
 fn over_sockets() {
-    let here = tempfile::tempdir().expect("a folder");
+    let here = tempfile::tempdir().expect("a directory");
     let at = |name: &str| here.path().join(name);
     let bytes = file(&at("data"), 3_000_000);
     let mut receiver = own(["recv", "--json", "--yes", "--listen", "127.0.0.1:0", "--ticket-file"]);
@@ -78,7 +78,7 @@ fn over_sockets() {
 
 #[test]
 fn in_the_simulator() {
-    let here = tempfile::tempdir().expect("a folder");
+    let here = tempfile::tempdir().expect("a directory");
     let run = |set: &str, trace: &Path| {
         let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "1%", "--size", "2MB"];
         let mut lab = own(["lab", "simulate", "--set", set, "--qlog"]);
@@ -100,7 +100,7 @@ fn in_the_simulator() {
 /// A link with faults makes the trace, a plan compares the file and keeps the result.
 #[test]
 fn over_emulated_links() {
-    let here = tempfile::tempdir().expect("a folder");
+    let here = tempfile::tempdir().expect("a directory");
     let at = |name: &str| here.path().join(name);
     let probe = own(["lab", "link", "--quiet", "--", "true"]).output().expect("the program starts");
     if probe.status.code() == Some(3) {

@@ -90,8 +90,8 @@ fn the_same_picture_as_png_with_its_text() {
     // Without text it is another picture, which shows that the built-in font was found.
     let mute = drawn.replace("<text", "<desc").replace("</text", "</desc");
     assert!(pixels.len() > png(&mute).expect("a picture").len() + 10_000);
-    if let Ok(folder) = std::env::var("PICTURES") {
-        std::fs::write(Path::new(&folder).join("loss.png"), &pixels).expect("written");
+    if let Ok(directory) = std::env::var("PICTURES") {
+        std::fs::write(Path::new(&directory).join("loss.png"), &pixels).expect("written");
     }
 }
 

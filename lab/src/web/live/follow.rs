@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read_on_and_one_that_is_replaced_or_truncated_anew() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("t.qlog");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.qlog");
         let (followed, mut reader) = (Followed::new(path.clone()), TraceReader::default());
         let mut look = || {
             followed.look(&mut reader);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(look(), (Some(3.5), 1, None), "as if it had been appended");
         fs::write(&path, format!("{HEADER}{}", event(4000).repeat(9))).expect("written");
         assert_eq!(look(), (Some(4.0), 2, None));
-        let other = folder.path().join("other");
+        let other = directory.path().join("other");
         fs::write(&other, format!("{HEADER}{}{}", event(4000).repeat(9), event(5000))).expect("written");
         fs::rename(&other, &path).expect("replaced");
         assert_eq!(look(), (Some(5.0), 3, None));
@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn nothing_is_told_while_nothing_changes() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("t.qlog");
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.qlog");
         fs::write(&path, HEADER).expect("written");
         let (followed, mut reader) = (Followed::new(path), TraceReader::default());
         followed.look(&mut reader);

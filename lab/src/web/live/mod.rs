@@ -28,7 +28,7 @@ use follow::Followed;
 
 /// Files that are followed at once.
 const MOST_FILES: usize = 16;
-/// Files that are offered: the newest of the folder.
+/// Files that are offered: the newest of the directory.
 const MOST_OFFERED: usize = 100;
 /// How long viewers have to take what is told last, and what can be saved, before this program ends.
 const LAST_CALL: Duration = Duration::from_millis(1500);
@@ -43,7 +43,7 @@ const BODY: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Live {
     /// Whose traces are offered.
-    folder: PathBuf,
+    directory: PathBuf,
     files: Mutex<Vec<Arc<Followed>>>,
 }
 
@@ -53,15 +53,16 @@ impl Live {
     /// # Errors
     /// Too many files, or a system without a thread for each.
     pub(super) fn new(files: &[PathBuf]) -> Result<Arc<Self>, String> {
-        let folder = env::current_dir().unwrap_or_else(|_| ".".into());
-        let live = Self { folder, files: Mutex::default() };
+        let directory = env::current_dir().unwrap_or_else(|_| ".".into());
+        let live = Self { directory, files: Mutex::default() };
         for file in files {
             live.follow(file.clone())?;
         }
         Ok(Arc::new(live))
     }
 
-    /// Has all files read for the last time. Where somebody views one, returns after a time in which they take what is left.
+    /// Has all files read for the last time. Where somebody views one, returns after a time in which they take what is
+    /// left.
     pub(super) async fn finish(&self) {
         let files = self.files().clone();
         files.iter().for_each(|file| file.finish());
@@ -104,10 +105,10 @@ impl Live {
     }
 }
 
-/// Returns the traces in a folder, the newest first, by their names.
-fn offered(folder: &Path) -> Vec<(String, PathBuf)> {
+/// Returns the traces in a directory, the newest first, by their names.
+fn offered(directory: &Path) -> Vec<(String, PathBuf)> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_trace = path.extension().is_some_and(|kind| kind == "qlog");
         let Ok(metadata) = path.metadata() else { continue };
@@ -124,7 +125,7 @@ fn offered(folder: &Path) -> Vec<(String, PathBuf)> {
 async fn traces(State(live): State<Arc<Live>>) -> Result<Json<Value>, Refusal> {
     in_background(move || {
         let followed: Vec<Value> = live.files().iter().map(|file| json!(file.name)).collect();
-        let names: Vec<String> = offered(&live.folder).into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = offered(&live.directory).into_iter().map(|(name, _)| name).collect();
         let measured =
             |each: &crate::trace::Measured| json!({ "key": each.key, "title": each.title, "unit": each.unit });
         Ok(Json(json!({
@@ -144,8 +145,8 @@ struct Wish {
 
 async fn follow(State(live): State<Arc<Live>>, Json(wish): Json<Wish>) -> Result<Json<usize>, Refusal> {
     in_background(move || {
-        let path = offered(&live.folder).into_iter().find(|(name, _)| *name == wish.name).map(|(_, path)| path);
-        let path = path.ok_or_else(|| Refusal::unknown("there is no such trace in the lab's folder any more"))?;
+        let path = offered(&live.directory).into_iter().find(|(name, _)| *name == wish.name).map(|(_, path)| path);
+        let path = path.ok_or_else(|| Refusal::unknown("there is no such trace in the lab's directory any more"))?;
         live.follow(path).map(Json).map_err(Refusal::conflict)
     })
     .await

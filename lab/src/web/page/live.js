@@ -115,7 +115,7 @@ class Room {
   trouble = element("p", { class: "bad", role: "alert", hidden: true });
   offered = element("select", {});
   follow = element("form", { class: "row", submit: (event) => this.wish(event) },
-    element("label", {}, "Another trace in the lab's folder", this.offered), element("button", {}, "Follow"));
+    element("label", {}, "Another trace in the lab's directory", this.offered), element("button", {}, "Follow"));
   empty = element("div", {},
     element("p", {}, "No trace is followed. A transfer that is to be seen here writes one:"),
     element("pre", {}, "# opens this page for a transfer\ndownpour cp --web FILE HOST:\n# writes a trace, and follows it\ndownpour cp --qlog run.qlog FILE HOST:\ndownpour-lab web --follow run.qlog"));

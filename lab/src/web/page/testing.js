@@ -66,7 +66,7 @@ class Testing {
     return element("div", {},
       element("label", { for: "plan-text" }, "The plan"), this.text, this.said,
       element("div", { class: "row" }, this.startButton, element("label", {}, "runs at a time", this.jobs), save, again),
-      element("p", { class: "soft" }, "Results are put in lab-results and the plan's name, in the folder where downpour-lab was started."));
+      element("p", { class: "soft" }, "Results are put in lab-results and the plan's name, in the directory where downpour-lab was started."));
   }
 
   /** Shows the run that the address names, if it names one. */

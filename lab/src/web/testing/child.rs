@@ -48,19 +48,19 @@ pub(super) struct ExitState {
 }
 
 impl LabProcess {
-    /// Starts `run` for a plan, which puts its results into a folder.
+    /// Starts `run` for a plan, which puts its results into a directory.
     ///
     /// # Errors
     /// A program that cannot be started.
     pub(super) fn start(
         program: &Path,
-        [plan, folder]: [&Path; 2],
+        [plan, directory]: [&Path; 2],
         jobs: Option<NonZeroUsize>,
         needs_quiet: bool,
         settled: usize,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(program);
-        command.arg0(crate::NAME).arg("run").arg(plan).arg("--out").arg(folder);
+        command.arg0(crate::NAME).arg("run").arg(plan).arg("--out").arg(directory);
         if let Some(jobs) = jobs {
             command.arg("--jobs").arg(jobs.to_string());
         }

@@ -21,8 +21,8 @@ use crate::web::refusal::Refusal;
 use crate::web::results::pictures;
 use crate::web::topic::{Keep, Topic};
 
-/// How often viewers are told at most, and how much longer than its processor time a pause is: beside a run, that costs 2.5 % of
-/// a core.
+/// How often viewers are told at most, and how much longer than its processor time a pause is: beside a run, that costs
+/// 2.5 % of a core.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 const REST: u32 = 39;
 const LONGEST_REST: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Runs that are listed.
 const MOST_RUNS: usize = 40;
 
-/// A folder of results that somebody watches, or that a run of this program fills.
+/// A directory of results that somebody watches, or that a run of this program fills.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) book: Book,
@@ -43,8 +43,8 @@ pub(super) struct Followed {
 #[derive(Debug, Default)]
 struct ResultsView {
     run: Option<LabProcess>,
-    /// How the last run of this program ended, and how long the records were then: once there are more, or another process
-    /// has made some, that tells nothing of them.
+    /// How the last run of this program ended, and how long the records were then: once there are more, or another
+    /// process has made some, that tells nothing of them.
     ended: Option<(ExitState, u64)>,
     /// The process that was not started here and was told to stop.
     told: Option<Holder>,
@@ -109,7 +109,7 @@ impl Followed {
     }
 
     fn records(&self) -> PathBuf {
-        self.book.folder.join(RECORDS)
+        self.book.directory.join(RECORDS)
     }
 
     /// Ends its run.
@@ -198,7 +198,8 @@ impl Followed {
     }
 }
 
-/// Returns the seconds that a run still takes, if it goes on as until now: it began so long ago with so many cases settled.
+/// Returns the seconds that a run still takes, if it goes on as until now: it began so long ago with so many cases
+/// settled.
 fn left(passed: Duration, before: usize, outlook: Outlook) -> Option<f64> {
     let made = outlook.settled.saturating_sub(before);
     let each = passed.as_secs_f64() / made as f64;
@@ -304,18 +305,18 @@ mod tests {
     use crate::results::{PLAN, Store};
     use crate::web::testing::plans;
 
-    fn followed(folder: &Path) -> Arc<Followed> {
-        let plan = folder.join(PLAN);
+    fn followed(directory: &Path) -> Arc<Followed> {
+        let plan = directory.join(PLAN);
         let name = "lab-results/x".to_owned();
-        Followed::new(Book { name, source: plan.clone(), plan, folder: folder.to_owned(), has_results: false })
+        Followed::new(Book { name, source: plan.clone(), plan, directory: directory.to_owned(), has_results: false })
     }
 
     /// Its number may be that of another process by then.
     #[test]
     fn a_run_that_has_failed_at_once_is_sent_nothing() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let followed = followed(folder.path());
-        let files = [followed.book.plan.as_path(), folder.path()];
+        let directory = tempfile::tempdir().expect("a directory");
+        let followed = followed(directory.path());
+        let files = [followed.book.plan.as_path(), directory.path()];
         let run = LabProcess::start(Path::new("false"), files, None, false, 0).expect("it starts");
         followed.begin(run);
         let begun = Instant::now();
@@ -336,9 +337,9 @@ mod tests {
     /// Somebody went on with it in a terminal, whether a viewer has seen that or not.
     #[test]
     fn follow_foreign_results_no_failure() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let followed = followed(folder.path());
-        let records = folder.path().join(RECORDS);
+        let directory = tempfile::tempdir().expect("a directory");
+        let followed = followed(directory.path());
+        let records = directory.path().join(RECORDS);
         let left = plans::tests::alone(plans::tests::PLAN).expect("a plan").outlook(NonZeroUsize::MIN);
         let stage = |outlook, count| {
             let seen = Seen::now(&followed);
@@ -358,7 +359,7 @@ mod tests {
         ends(Some(1));
         std::fs::write(&records, "").expect("written");
         assert_eq!(stage(left, 1), PlanProgress::Failed(Some(1)));
-        let store = Store::open(folder.path()).expect("records");
+        let store = Store::open(directory.path()).expect("records");
         assert!(matches!(stage(left, 0), PlanProgress::Elsewhere(..)));
         drop(store);
         assert_eq!(stage(left, 0), PlanProgress::Empty, "another process had it");

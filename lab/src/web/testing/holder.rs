@@ -24,8 +24,9 @@ impl Locks {
         Self(fs::read_to_string("/proc/locks").unwrap_or_default())
     }
 
-    /// Returns the process that holds the lock of a file of records, which it does for as long as it runs a plan. To try the
-    /// lock could refuse it to a run that begins. What another program has locked does not run, nor does what a link leads to.
+    /// Returns the process that holds the lock of a file of records, which it does for as long as it runs a plan. To
+    /// try the lock could refuse it to a run that begins. What another program has locked does not run, nor does what a
+    /// link leads to.
     pub(super) fn holder(&self, records: &Path) -> Option<Holder> {
         let file = fs::symlink_metadata(records).ok()?;
         self.0.lines().find_map(|line| {
@@ -91,7 +92,8 @@ impl Holder {
         Ok(())
     }
 
-    /// Returns whether it is this program, or another build of it. Of another user's nobody can tell, and nothing is sent to it.
+    /// Returns whether it is this program, or another build of it. Of another user's nobody can tell, and nothing is
+    /// sent to it.
     fn is_a_lab(self) -> bool {
         let program = Path::new("/proc").join(self.number().to_string()).join("exe");
         let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
@@ -118,29 +120,29 @@ impl Holder {
     }
 }
 
-/// Takes the right to start a run in this folder of results, which only one lab has at a time, for as long as what is returned
-/// is kept: what is checked before a start holds until the run has its lock.
+/// Takes the right to start a run in this directory of results, which only one lab has at a time, for as long as what
+/// is returned is kept: what is checked before a start holds until the run has its lock.
 ///
 /// # Errors
-/// No such folder can be made, or another lab does not finish.
+/// No such directory can be made, or another lab does not finish.
 pub(super) fn turn(results: &Path) -> Result<File, Refusal> {
     let failed = |error| {
         Refusal::failed(format_args!(
-            "cannot put results into {}: {error}; start downpour-lab web in a folder that you may write to",
+            "cannot put results into {}: {error}; start downpour-lab web in a directory that you may write to",
             results.display()
         ))
     };
     fs::create_dir_all(results).map_err(failed)?;
-    let folder = File::open(results).map_err(failed)?;
+    let directory = File::open(results).map_err(failed)?;
     let begun = Instant::now();
     loop {
-        match folder.try_lock() {
+        match directory.try_lock() {
             Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(LOOK_EVERY),
             Err(TryLockError::WouldBlock) => {
                 return Err(Refusal::conflict("another downpour-lab web is starting a run here: try again"));
             }
             // A file system that has no such locks.
-            Ok(()) | Err(TryLockError::Error(_)) => return Ok(folder),
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(directory),
         }
     }
 }
@@ -154,11 +156,11 @@ mod tests {
 
     #[test]
     fn a_run_shows_in_the_locks() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = folder.path().join(RECORDS);
+        let directory = tempfile::tempdir().expect("a directory");
+        let records = directory.path().join(RECORDS);
         let holder = || Locks::now().holder(&records);
         assert_eq!(holder(), None);
-        let store = Store::open(folder.path()).expect("a new folder");
+        let store = Store::open(directory.path()).expect("a new directory");
         assert_eq!(holder(), Some(Holder(rustix::process::getpid())));
         drop(store);
         assert_eq!(holder(), None);
@@ -167,11 +169,11 @@ mod tests {
     /// A number that belongs to another process by now is not that of the run.
     #[test]
     fn a_process_that_does_not_hold_the_lock_is_left_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let _store = Store::open(folder.path()).expect("a new folder");
+        let directory = tempfile::tempdir().expect("a directory");
+        let _store = Store::open(directory.path()).expect("a new directory");
         let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
         let refused =
-            Holder(Pid::from_child(&other)).interrupt(&folder.path().join(RECORDS)).expect_err("not this one");
+            Holder(Pid::from_child(&other)).interrupt(&directory.path().join(RECORDS)).expect_err("not this one");
         assert!(refused.to_string().ends_with("has ended"), "{refused}");
         drop(other.stdin.take());
         assert!(other.wait().expect("it ends").success(), "no signal has ended it");
@@ -180,8 +182,8 @@ mod tests {
     /// Stop would interrupt it.
     #[test]
     fn what_another_program_has_locked_does_not_run() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (records, link) = (folder.path().join("own"), folder.path().join(RECORDS));
+        let directory = tempfile::tempdir().expect("a directory");
+        let (records, link) = (directory.path().join("own"), directory.path().join(RECORDS));
         fs::write(&records, "").expect("written");
         let mut other = Command::new("flock");
         let other = other.arg(&records).args(["sh", "-c", "echo locked; exec cat"]);
@@ -195,17 +197,17 @@ mod tests {
         assert!(other.wait().expect("it ends").success(), "no signal has ended it");
 
         // Through a link, not even what a lab has locked.
-        let store = Store::open(&folder.path().join("elsewhere")).expect("a new folder");
-        std::os::unix::fs::symlink(folder.path().join("elsewhere").join(RECORDS), &link).expect("a link");
+        let store = Store::open(&directory.path().join("elsewhere")).expect("a new directory");
+        std::os::unix::fs::symlink(directory.path().join("elsewhere").join(RECORDS), &link).expect("a link");
         assert_eq!(Locks::now().holder(&link), None);
         drop(store);
     }
 
     #[test]
     fn one_lab_at_a_time_starts_a_run() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let results = folder.path().join("lab-results");
-        let turn = turn(&results).expect("a new folder");
+        let directory = tempfile::tempdir().expect("a directory");
+        let results = directory.path().join("lab-results");
+        let turn = turn(&results).expect("a new directory");
         let other = File::open(&results).expect("it is there");
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
         drop(turn);

@@ -1,8 +1,8 @@
 //! The room `testing`: plans that are made, run and watched in a browser.
 //!
-//! It is a front of `run` and no second engine: the page makes the text of a plan, the readers of plans check it, and a process
-//! of this very program runs it. What the page shows are the records that `run` stores, so that a run from a terminal can be
-//! followed too, and what was stopped here goes on there.
+//! It is a front of `run` and no second engine: the page makes the text of a plan, the readers of plans check it, and a
+//! process of this very program runs it. What the page shows are the records that `run` stores, so that a run from a
+//! terminal can be followed too, and what was stopped here goes on there.
 
 mod child;
 mod choices;
@@ -42,7 +42,7 @@ use child::LabProcess;
 use follow::Followed;
 use holder::Locks;
 
-/// Folders that are followed or remembered at a time, and simulated plans that run at a time.
+/// Directories that are followed or remembered at a time, and simulated plans that run at a time.
 const MOST_FOLLOWED: usize = 32;
 const MOST_RUNS: usize = 4;
 /// The most runs of a plan at a time.
@@ -151,7 +151,7 @@ impl Testing {
         });
     }
 
-    /// Returns the folder in which a plan's topologies are looked for.
+    /// Returns the directory in which a plan's topologies are looked for.
     fn beside(&self, name: Option<&str>) -> Result<PathBuf, Refusal> {
         let Some(name) = name else { return Ok(PathBuf::new()) };
         let topology = self.shelf.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
@@ -165,33 +165,33 @@ impl Testing {
         let jobs = jobs(written.jobs)?;
         let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
         let name = ExperimentIndex::name(plan);
-        let has_results = has_records(&self.shelf.folder(plan));
+        let has_results = has_records(&self.shelf.directory(plan));
         Ok(json!({
             "name": name, "title": title, "runs": total, "least": least, "most": most, "about": about,
             "needsQuiet": measured.needs_quiet(), "lacking": plans::lacking(&measured, &self.programs), "isThere": has_results,
         }))
     }
 
-    /// Writes a plan to its folder, and starts it.
+    /// Writes a plan to its directory, and starts it.
     fn start(&self, written: &PlanSource) -> Result<Value, Refusal> {
         let jobs = jobs(written.jobs)?;
         let beside = self.beside(written.beside.as_deref())?;
         let measured = plans::read(&written.text, &beside, &self.shelf)?;
         let (_, plan) = measured.title_and_name();
-        let (folder, name) = (self.shelf.folder(plan), ExperimentIndex::name(plan));
-        let _turn = self.turn(&name, &folder.join(RECORDS), measured.needs_quiet())?;
-        if !written.again && has_records(&folder) {
+        let (directory, name) = (self.shelf.directory(plan), ExperimentIndex::name(plan));
+        let _turn = self.turn(&name, &directory.join(RECORDS), measured.needs_quiet())?;
+        if !written.again && has_records(&directory) {
             return Err(Refusal::conflict(format_args!(
                 "there are results of {plan} already: open them and go on, or give this plan another name"
             )));
         }
         for (file, place) in plans::topologies(&measured, &beside) {
-            keep(&file, &folder, place).map_err(unwritten)?;
+            keep(&file, &directory, place).map_err(unwritten)?;
         }
-        write(&folder.join(PLAN), written.text.as_bytes()).map_err(unwritten)?;
-        let plan = folder.join(PLAN);
-        let has_results = has_records(&folder);
-        let book = Book { name, source: plan.clone(), plan, folder, has_results };
+        write(&directory.join(PLAN), written.text.as_bytes()).map_err(unwritten)?;
+        let plan = directory.join(PLAN);
+        let has_results = has_records(&directory);
+        let book = Book { name, source: plan.clone(), plan, directory, has_results };
         self.run(book, &measured, jobs)
     }
 
@@ -206,10 +206,10 @@ impl Testing {
         }
         let text = read_text(&book.plan).map_err(Refusal::failed)?;
         let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
-        let measured = plans::read(&text, &book.folder, &self.shelf)?;
+        let measured = plans::read(&text, &book.directory, &self.shelf)?;
         // Of records that cannot be read none is run again, and the plan stays as it is.
         self.shelf.read(&book)?;
-        let _turn = self.turn(&book.name, &book.folder.join(RECORDS), measured.needs_quiet())?;
+        let _turn = self.turn(&book.name, &book.directory.join(RECORDS), measured.needs_quiet())?;
         write(&book.plan, text.as_bytes()).map_err(unwritten)?;
         self.run(book, &measured, jobs)
     }
@@ -227,7 +227,7 @@ impl Testing {
             return Err(Refusal::conflict("downpour-lab web ends: nothing was started"));
         }
         let entry = entry(&mut open.followed, book)?;
-        let files = [entry.book.plan.as_path(), entry.book.folder.as_path()];
+        let files = [entry.book.plan.as_path(), entry.book.directory.as_path()];
         let run = LabProcess::start(&self.program, files, jobs, measured.needs_quiet(), settled)
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
         entry.begin(run);
@@ -237,8 +237,8 @@ impl Testing {
         Ok(json!({ "name": entry.book.name }))
     }
 
-    /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is started as
-    /// long as what is returned is kept.
+    /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is
+    /// started as long as what is returned is kept.
     fn turn(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<(File, Option<Turn>), Refusal> {
         let turn = holder::turn(self.shelf.results())?;
         let own = lock(&self.open).followed.clone();
@@ -262,10 +262,11 @@ impl Testing {
 }
 
 fn is_running(locks: &Locks, book: &Book) -> bool {
-    book.has_results && locks.holder(&book.folder.join(RECORDS)).is_some()
+    book.has_results && locks.holder(&book.directory.join(RECORDS)).is_some()
 }
 
-/// Returns what runs in the folders of the shelf, whoever has started it, and whether it needs the machine for itself.
+/// Returns what runs in the directories of the shelf, whoever has started it, and whether it needs the machine for
+/// itself.
 pub(super) fn running(shelf: &ExperimentIndex) -> BTreeMap<String, bool> {
     let locks = Locks::now();
     let mut running = shelf.books();
@@ -277,7 +278,7 @@ pub(super) fn running(shelf: &ExperimentIndex) -> BTreeMap<String, bool> {
 /// Why a plan has not been started.
 fn unwritten(failure: Failure) -> Refusal {
     Refusal::failed(format_args!(
-        "{}; nothing was started: make room there, or start downpour-lab web in a folder that you may write to",
+        "{}; nothing was started: make room there, or start downpour-lab web in a directory that you may write to",
         failure.message
     ))
 }
@@ -382,16 +383,16 @@ mod tests {
     use super::*;
 
     /// A room whose runs fail at once.
-    fn room(folder: &Path) -> Arc<Testing> {
-        let shelf = ExperimentIndex::of(None, folder.join("lab-results"));
+    fn room(directory: &Path) -> Arc<Testing> {
+        let shelf = ExperimentIndex::of(None, directory.join("lab-results"));
         let shelf = Arc::new(shelf);
         Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), "false".into(), Programs::beside("false".into()))
     }
 
     #[test]
     fn timed_codes_do_not_start_beside_a_demonstration() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let room = room(folder.path());
+        let directory = tempfile::tempdir().expect("a directory");
+        let room = room(directory.path());
         let playing = room.quiet().play().expect("nothing runs");
         let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\n\
                      repair = \"15%\"\ndrops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\nmeasure = \"encode\"\n\
@@ -410,8 +411,8 @@ mod tests {
     /// Its text may have been read while the program was told to end.
     #[test]
     fn nothing_is_started_once_the_program_ends() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let room = room(folder.path());
+        let directory = tempfile::tempdir().expect("a directory");
+        let room = room(directory.path());
         room.end();
         let refused = room.start(&written(plans::tests::PLAN)).expect_err("too late").to_string();
         assert_eq!(refused, "downpour-lab web ends: nothing was started");

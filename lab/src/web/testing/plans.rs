@@ -15,14 +15,14 @@ use crate::web::refusal::Refusal;
 /// Bounds on what a browser may ask for: bytes of a plan, and runs in it.
 pub(super) const LONGEST: usize = 256 << 10;
 const MOST_RUNS: u64 = 50_000;
-/// Bounds on names, which become names of folders.
+/// Bounds on names, which become names of directories.
 const LONGEST_NAME: usize = 100;
 const DEEPEST_NAME: usize = 4;
 
 /// The name that errors give to a plan that has no file yet.
 const UNSAVED: &str = "plan.toml";
 
-/// Reads a plan from its text, with topologies from `beside` and traces from the folders of the shelf.
+/// Reads a plan from its text, with topologies from `beside` and traces from the directories of the shelf.
 ///
 /// # Errors
 /// What the plan readers say, in one line; a plan that is too large, or names another file.
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result
     let (_, name) = measured.title_and_name();
     if !is_name(name) || name.len() > LONGEST_NAME || name.split('/').count() > DEEPEST_NAME {
         return Err(Refusal::bad(format_args!(
-            "{name:?} is too long for the name of a folder: write at most {LONGEST_NAME} letters and {DEEPEST_NAME} parts"
+            "{name:?} is too long for the name of a directory: write at most {LONGEST_NAME} letters and {DEEPEST_NAME} parts"
         )));
     }
     // The run would read it, and say what is wrong with its text.
@@ -53,8 +53,8 @@ pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result
     Ok(measured)
 }
 
-/// Returns the names of the files with traces that the runs of a plan read. Simulated runs read none, and a topology that the
-/// plan names is a file that lies here already.
+/// Returns the names of the files with traces that the runs of a plan read. Simulated runs read none, and a topology
+/// that the plan names is a file that lies here already.
 fn traces(measured: &Measured) -> BTreeSet<String> {
     let of = |link: &Duplex| {
         let name = |trace: &Option<TraceFile>| trace.as_ref().map(|trace| trace.name().to_owned());
@@ -94,7 +94,8 @@ fn runs(plan: &Table) -> u64 {
     points.max(1).saturating_mul(systems).saturating_mul(repeats)
 }
 
-/// Returns the files with topologies that a plan names, which are stored with its results: where each is, and its name there.
+/// Returns the files with topologies that a plan names, which are stored with its results: where each is, and its name
+/// there.
 pub(super) fn topologies(measured: &Measured, beside: &Path) -> Vec<(PathBuf, PathBuf)> {
     let files = match measured {
         Measured::Links(plan, _) => plan.topology.iter().map(|topology| topology.file.clone()).collect(),
@@ -124,8 +125,8 @@ pub(super) fn lacking(measured: &Measured, programs: &Programs) -> Vec<String> {
     named.into_iter().filter_map(lacks).collect()
 }
 
-/// Returns the text of a plan with so many repeats more: more seeds where it lists them, more runs of codes. Comments and the
-/// order of lines stay as they are.
+/// Returns the text of a plan with so many repeats more: more seeds where it lists them, more runs of codes. Comments
+/// and the order of lines stay as they are.
 ///
 /// # Errors
 /// A list of seeds over several lines, or none of the keys where one is expected.
@@ -226,8 +227,8 @@ values = ["0%", "2%"]
     }
 
     #[test]
-    fn a_trace_lies_in_a_folder_of_the_shelf() {
-        let home = tempfile::tempdir().expect("a folder");
+    fn a_trace_lies_in_a_directory_of_the_shelf() {
+        let home = tempfile::tempdir().expect("a directory");
         let at = |name: &str| home.path().join(name).display().to_string();
         for (name, text) in [("results/up.trace", "1\n"), ("secret", "password\n")] {
             crate::results::write(&home.path().join(name), text.as_bytes()).expect("written");
@@ -283,7 +284,7 @@ values = ["0%", "2%"]
         );
         assert!(said("nonsense").starts_with("plan.toml:1: "), "{}", said("nonsense"));
         assert!(said(&PLAN.replace("my/loss", "../../etc")).contains("is no name"));
-        assert!(said(&PLAN.replace("my/loss", "a/b/c/d/e")).contains("too long for the name of a folder"));
+        assert!(said(&PLAN.replace("my/loss", "a/b/c/d/e")).contains("too long for the name of a directory"));
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "paths",
         takes: Takes::Operands(value("PATH", values::location)),
-        help: "Sources and the target: PATH or [USER@]HOST:PATH. `folder/` copies the contents of a folder, `folder` the \
-               folder itself",
+        help: "Sources and the target: PATH or [USER@]HOST:PATH. `dir/` copies the contents of a directory, `dir` the \
+               directory itself",
         of: &[Cp, Sync],
         brief: &[(&[Cp, Sync], "[USER@]HOST:PATH or PATH; `dir/` means its contents")],
         set: |args, given| args.places = given.all(),
@@ -53,7 +53,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "paths",
         takes: Takes::Operands(value("PATH", values::path)),
-        help: "Files and folders to send; with a slash at the end, what is in a folder. - alone is stdin",
+        help: "Files and directories to send; with a slash at the end, what is in a directory. - alone is stdin",
         of: &[Send],
         brief: &[(&[Send], "Files and directories; `dir/` means its contents, - stdin")],
         set: |args, given| args.paths = given.all(),
@@ -97,7 +97,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "target",
         takes: Takes::OptionalOperand(value("DIR", values::path_there)),
-        help: "Remote target folder, whose disk is measured [default: the home folder]",
+        help: "Remote target directory, whose disk is measured [default: the home directory]",
         of: &[Doctor],
         brief: &[(&[Doctor], "Directory there, whose disk is measured")],
         set: |args, given| args.paths.extend(given.one::<PathBuf>()),
@@ -151,9 +151,9 @@ pub(super) const FLAGS: &[Flag] = &[
         ..FLAG
     },
     Flag {
-        name: "folders",
+        name: "directories",
         takes: Takes::OptionalOperands(value("DIR", values::path)),
-        help: "Folders to search; without any: the current one, and that for targets which cannot be written themselves",
+        help: "Directories to search; without any: the current one, and that for targets which cannot be written themselves",
         of: &[Clean],
         set: |args, given| args.paths = given.all(),
         ..FLAG
@@ -161,7 +161,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "search-below",
         short: Some('r'),
-        help: "Search all folders below on the same file system, too",
+        help: "Search all directories below on the same file system, too",
         of: &[Clean],
         settable: Settable::Typed,
         set: |args, _| args.clean.search_below = true,
@@ -195,7 +195,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "path",
         takes: Takes::OptionalOperand(value("PATH", values::path)),
-        help: "The file or folder to send [default: a generated file]",
+        help: "The file or directory to send [default: a generated file]",
         of: &[Demo],
         brief: &[(&[Demo], "File or directory to send [default: a generated file]")],
         conflicts: &["size"],

@@ -30,7 +30,7 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "recursive",
         request: &["recursive"],
         short: Some('r'),
-        help: "Copy folders recursively",
+        help: "Copy directories recursively",
         of: &[Cp],
         brief: &[(&[Cp], "")],
         set: |args, _| args.scan.recursive = true,
@@ -66,7 +66,7 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "one-file-system",
         request: &["one_file_system"],
         short: Some('x'),
-        help: "Do not enter folders on which another file system is mounted",
+        help: "Do not enter directories on which another file system is mounted",
         // Only sync deletes, and only on the file system of the target.
         set: |args, _| {
             (args.scan.one_file_system, args.receive.one_file_system) = (true, args.command == Sync);
@@ -190,7 +190,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "checksums",
         takes: Takes::Value(value("FILE", values::path)),
-        help: "Write BLAKE3 checksums of all files to FILE, for `b3sum -c FILE` in the target folder",
+        help: "Write BLAKE3 checksums of all files to FILE, for `b3sum -c FILE` in the target directory",
         more: "A file that is copied to another machine under a new name is listed under its local name. FILE is replaced if \
                it is empty or an older list, and is itself not copied.",
         settable: Settable::Typed,

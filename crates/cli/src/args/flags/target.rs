@@ -26,7 +26,7 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "delete",
         request: &["delete"],
         help: "Delete files at the target that are not in the source, unless they are excluded",
-        more: "What appears or changes there during the transfer is kept, with the folder that it is in.",
+        more: "What appears or changes there during the transfer is kept, with the directory that it is in.",
         of: &[Sync],
         brief: &[(&[Sync], "Delete there what the source does not have")],
         conflicts: &["files-from"],
@@ -56,7 +56,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "into",
         takes: Takes::Value(value("DIR", values::directory).or(".")),
-        help: "Folder to receive into",
+        help: "Directory to receive into",
         of: &[Recv],
         brief: &[(&[Recv], "")],
         set: |args, given| args.receive.target = given.one().unwrap_or_default(),
@@ -120,7 +120,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "max-files",
         takes: Takes::Value(value("N", values::number::<u64>)),
-        help: "Accept at most N files, folders and links",
+        help: "Accept at most N files, directories and links",
         of: &[Recv],
         set: |args, given| args.receive.permitted.max_entries = given.one(),
         ..TARGET
@@ -196,7 +196,7 @@ pub(super) const FLAGS: &[Flag] = &[
         request: &["differences"],
         short: Some('W'),
         help: "Send changed files in full instead of their differences",
-        more: "The differences of a file cost reading both versions. Between folders of this machine it is always sent in \
+        more: "The differences of a file cost reading both versions. Between directories of this machine it is always sent in \
                full.",
         set: |args, _| args.receive.differences = false,
         ..TARGET
@@ -241,8 +241,8 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "backup-dir",
         request: &["backup"],
         takes: Takes::Value(value("DIR", values::path_there)),
-        help: "Keep it in this folder, named relative to the target, under its own path; implies --backup",
-        more: "The folder itself is not deleted by --delete.",
+        help: "Keep it in this directory, named relative to the target, under its own path; implies --backup",
+        more: "The directory itself is not deleted by --delete.",
         set: |args, given| args.backup.directory = given.one(),
         ..TARGET
     },

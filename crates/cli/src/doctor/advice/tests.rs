@@ -12,7 +12,7 @@ fn machine() -> Machine {
     let socket =
         SocketInfo { send_segments: 64, receive_segments: 64, receive_buffer: ENOUGH, send_buffer: ENOUGH, ecn: true };
     let disk =
-        Disk { folder: "/data".into(), free: Some(2_000_000_000_000), small_files: Some(20_000), ..Disk::default() };
+        Disk { directory: "/data".into(), free: Some(2_000_000_000_000), small_files: Some(20_000), ..Disk::default() };
     Machine {
         version: "1.2.3".into(),
         system: "Linux 6.1 x86_64".into(),
@@ -138,7 +138,7 @@ fn advice_is_given_where_it_applies() {
             "full disk",
             |c, d| {
                 d.size = Some(1 << 40);
-                (c.there.disk.free, c.there.disk.folder) = (Some(5), "/it's".into());
+                (c.there.disk.free, c.there.disk.directory) = (Some(5), "/it's".into());
             },
             Side::There,
             r"df -h '/it'\''s'",

@@ -1,4 +1,4 @@
-//! Measures the speed of the disk below a folder. All files written for this are removed.
+//! Measures the speed of the disk below a directory. All files written for this are removed.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -35,9 +35,10 @@ const RESERVE: u64 = 4;
 /// A disk, as a transfer would meet it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// The measured folder: the requested one, or its nearest existing parent.
-    pub folder: String,
-    /// The requested folder, if it does not exist.
+    /// The measured directory: the requested one, or its nearest existing parent.
+    #[serde(rename = "folder")]
+    pub directory: String,
+    /// The requested directory, if it does not exist.
     #[serde(default)]
     pub absent: Option<String>,
     /// Bytes that an unprivileged program may still write.
@@ -52,33 +53,33 @@ pub struct Disk {
     pub trouble: Option<String>,
 }
 
-/// Measures the disk below `folder`.
-pub(super) fn measure(folder: &Path, stopped: &dyn Fn() -> bool) -> Disk {
-    let name = |folder: &Path| folder.display().to_string();
-    let absent = (!folder.is_dir()).then(|| name(folder));
-    let folder = existing(folder);
-    let shown = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-    let mut disk = Disk { folder: name(&shown), absent, ..Disk::default() };
-    let result = statvfs(&folder).map_err(io::Error::from).and_then(|found| {
+/// Measures the disk below `directory`.
+pub(super) fn measure(directory: &Path, stopped: &dyn Fn() -> bool) -> Disk {
+    let name = |directory: &Path| directory.display().to_string();
+    let absent = (!directory.is_dir()).then(|| name(directory));
+    let directory = existing(directory);
+    let shown = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+    let mut disk = Disk { directory: name(&shown), absent, ..Disk::default() };
+    let result = statvfs(&directory).map_err(io::Error::from).and_then(|found| {
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         disk.free = Some(free);
         if free < RESERVE * MAX_BYTES as u64 {
             return Err(io::Error::other("too little space to write a trial file"));
         }
-        if is_append_only(openat(CWD, &folder, NAMED_WAY, Mode::empty())?) {
+        if is_append_only(openat(CWD, &directory, NAMED_WAY, Mode::empty())?) {
             return Err(io::Error::other("it is append-only, and what a trial writes could not be removed"));
         }
-        sequential(&folder, &mut disk, stopped)?;
-        disk.small_files = Some(small_files(&folder, stopped)?);
+        sequential(&directory, &mut disk, stopped)?;
+        disk.small_files = Some(small_files(&directory, stopped)?);
         Ok(())
     });
     disk.trouble = result.err().map(|error| error.to_string());
     disk
 }
 
-/// Returns `folder`, or its nearest existing parent.
-fn existing(folder: &Path) -> PathBuf {
-    let found = folder.ancestors().find(|path| path.is_dir());
+/// Returns `directory`, or its nearest existing parent.
+fn existing(directory: &Path) -> PathBuf {
+    let found = directory.ancestors().find(|path| path.is_dir());
     found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
@@ -87,8 +88,8 @@ fn per_second(count: usize, since: Instant) -> u64 {
 }
 
 /// Writes and reads an unnamed file, so that nothing can be left behind.
-fn sequential(folder: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io::Result<()> {
-    let mut file = tempfile::tempfile_in(folder)?;
+fn sequential(directory: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    let mut file = tempfile::tempfile_in(directory)?;
     // Incompressible bytes.
     let mut piece = vec![0; PIECE];
     runtime::fill(&mut piece)?;
@@ -128,20 +129,20 @@ fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::
     Ok(per_second(total, started))
 }
 
-/// Measures small files per second, in a folder of their own, which is removed with them.
-fn small_files(folder: &Path, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
-    let folder = tempfile::Builder::new().prefix(".downpour-doctor-").tempdir_in(folder)?;
+/// Measures small files per second, in a directory of their own, which is removed with them.
+fn small_files(directory: &Path, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
+    let directory = tempfile::Builder::new().prefix(".downpour-doctor-").tempdir_in(directory)?;
     let bytes = [0x5a; SMALL_FILE];
     let started = runtime::now();
     let mut made = 0;
     while made < MAX_FILES && runtime::since(started) < FILES_TIME && !stopped() {
-        let staged = folder.path().join(format!("{made}.new"));
+        let staged = directory.path().join(format!("{made}.new"));
         File::create_new(&staged)?.write_all(&bytes)?;
-        fs::rename(&staged, folder.path().join(made.to_string()))?;
+        fs::rename(&staged, directory.path().join(made.to_string()))?;
         made += 1;
     }
     let rate = per_second(made, started);
-    folder.close()?;
+    directory.close()?;
     Ok(rate)
 }
 
@@ -153,7 +154,7 @@ mod tests {
     fn a_disk_has_figures_and_nothing_stays_on_it() {
         let dir = tempfile::tempdir().unwrap();
         let disk = measure(&dir.path().join("not/there"), &|| false);
-        assert_eq!((disk.folder.as_str(), &disk.trouble), (dir.path().to_str().unwrap(), &None), "{disk:?}");
+        assert_eq!((disk.directory.as_str(), &disk.trouble), (dir.path().to_str().unwrap(), &None), "{disk:?}");
         assert!([disk.write, disk.read].iter().all(|rate| rate.is_some_and(|rate| rate > 1_000_000)), "{disk:?}");
         assert!(disk.small_files.is_some_and(|rate| rate > 10), "{disk:?}");
         assert!(disk.free > Some(1 << 20), "{disk:?}");
@@ -166,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_to_is_trouble_and_no_error() {
+    fn a_directory_that_cannot_be_written_to_is_trouble_and_no_error() {
         let disk = measure(Path::new("/proc"), &|| false);
         assert!(disk.trouble.is_some() && disk.write.is_none(), "{disk:?}");
-        assert_eq!(disk.folder, "/proc");
+        assert_eq!(disk.directory, "/proc");
     }
 
     #[test]

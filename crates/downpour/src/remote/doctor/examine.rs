@@ -50,8 +50,8 @@ pub(super) fn through_ssh(doctor: &DoctorOptions, reporter: &Reporter) -> Result
 
 /// Creates the request to the other machine.
 pub(super) fn request(doctor: &DoctorOptions) -> Request {
-    let folder = doctor.target.as_ref().map(|folder| Bytes::from(folder.as_path()));
-    let task = RemoteTask::Examine { folder };
+    let directory = doctor.target.as_ref().map(|directory| Bytes::from(directory.as_path()));
+    let task = RemoteTask::Examine { directory };
     Request::new(task, &PathOptions { via: CarrierChoice::Auto, ..doctor.path.clone() }, &doctor.engine)
 }
 
@@ -91,10 +91,10 @@ pub(super) fn examine(
         };
         found.tell_udp(udp, reporter);
     }
-    let folder = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
+    let directory = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
     let stops = || reporter.stopped().is_err();
     let (there, here) = thread::scope(|scope| {
-        let measure = || Machine::measure(&folder, endpoint.facts(), load, &stops);
+        let measure = || Machine::measure(&directory, endpoint.facts(), load, &stops);
         let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
         Ok::<_, Error>((read_line::<Machine>(read, reporter), here.join()))
     })?;

@@ -42,7 +42,7 @@ pub struct Machine {
     pub socket: Option<SocketInfo>,
     /// Speed of one core.
     pub core: Core,
-    /// The disk below the folder that files come from or go to.
+    /// The disk below the directory that files come from or go to.
     pub disk: Disk,
 }
 
@@ -60,10 +60,10 @@ pub struct Core {
 }
 
 impl Machine {
-    /// Measures this machine and the disk below `folder`, which takes about two seconds; ends early once `stopped`
+    /// Measures this machine and the disk below `directory`, which takes about two seconds; ends early once `stopped`
     /// returns true.
     pub(super) fn measure(
-        folder: &Path,
+        directory: &Path,
         socket: Option<SocketInfo>,
         load: Option<f64>,
         stopped: &dyn Fn() -> bool,
@@ -75,13 +75,13 @@ impl Machine {
             load,
             socket,
             core: Core::measure(),
-            disk: disk::measure(folder, stopped),
+            disk: disk::measure(directory, stopped),
         }
     }
 
     /// Returns the same with texts that are safe for a terminal, whatever the other machine sent.
     pub(super) fn cleaned(mut self) -> Self {
-        let texts = [&mut self.version, &mut self.system, &mut self.core.cipher, &mut self.disk.folder];
+        let texts = [&mut self.version, &mut self.system, &mut self.core.cipher, &mut self.disk.directory];
         for text in texts.into_iter().chain(&mut self.disk.trouble).chain(&mut self.disk.absent) {
             *text = cleaned(text);
         }

@@ -49,13 +49,14 @@ pub struct DoctorOptions {
     pub ssh: SshOptions,
     /// Where probes go: over UDP, and over ssh if that is blocked, whatever [`PathOptions::via`] says.
     pub path: PathOptions,
-    /// The remote folder whose disk is measured, or a folder that is yet to be created on it; the home if `None`.
+    /// The remote directory whose disk is measured, or a directory that is yet to be created on it; the home if `None`.
     pub target: Option<PathBuf>,
-    /// The same on this machine; the current folder if `None`.
+    /// The same on this machine; the current directory if `None`.
     pub local: Option<PathBuf>,
     /// How both sides send, and what each may buffer.
     pub engine: EngineOptions,
-    /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of them.
+    /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of
+    /// them.
     pub probe_time: Duration,
     /// Bytes of the transfer to forecast; some usual sizes if `None`.
     pub size: Option<u64>,
@@ -90,8 +91,8 @@ pub enum DoctorEvent {
 /// Starts an examination; it takes about nine seconds, and longer if round trips are long or the user types a password.
 ///
 /// # Errors
-/// A host that ssh would take for an option; [`Error::OutOfResources`] if a thread cannot be spawned. Other errors are reported
-/// by [`DoctorEvent::Done`]. Blocked UDP is not an error, but a finding.
+/// A host that ssh would take for an option; [`Error::OutOfResources`] if a thread cannot be spawned. Other errors are
+/// reported by [`DoctorEvent::Done`]. Blocked UDP is not an error, but a finding.
 pub fn doctor(doctor: DoctorOptions) -> Result<RunningDoctor, Error> {
     if doctor.host.is_empty() || doctor.host.starts_with('-') {
         return Err(CopyError::NotAHost(doctor.host.clone()).into());

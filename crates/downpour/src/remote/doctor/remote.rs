@@ -64,15 +64,15 @@ struct Attending {
     key: [u8; 32],
     answering: Answering,
     load: Option<f64>,
-    /// The folder to measure.
-    folder: PathBuf,
+    /// The directory to measure.
+    directory: PathBuf,
 }
 
 impl Attending {
     fn new(request: Request) -> Result<(Self, Ticket), Error> {
         let load = machine::load();
-        let folder = match &request.task {
-            RemoteTask::Examine { folder: Some(folder) } => expand(&folder.to_path())?,
+        let directory = match &request.task {
+            RemoteTask::Examine { directory: Some(directory) } => expand(&directory.to_path())?,
             _ => expand(Path::new("~"))?,
         };
         let endpoint = Endpoint::bind(&request.bind(), &request.engine().endpoint, ())?;
@@ -80,7 +80,7 @@ impl Attending {
         let key = ticket.key;
         let answering = Answering::default();
         answering.begin(&endpoint, key, request.engine().profile, ());
-        Ok((Self { request, endpoint, key, answering, load, folder }, ticket))
+        Ok((Self { request, endpoint, key, answering, load, directory }, ticket))
     }
 
     fn run(self, mut input: File, output: File) -> Result<(), Error> {
@@ -112,9 +112,9 @@ impl Attending {
         let unanswered = block_on(self.endpoint.half_open()).unwrap_or_default();
         self.endpoint.stop_listening();
         say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
-        let (socket, load, folder) = (self.endpoint.facts(), self.load, self.folder.clone());
+        let (socket, load, directory) = (self.endpoint.facts(), self.load, self.directory.clone());
         let work = move || {
-            let machine = Machine::measure(&folder, socket, load, &|| stop.load(Ordering::Relaxed));
+            let machine = Machine::measure(&directory, socket, load, &|| stop.load(Ordering::Relaxed));
             say_json(&mut output, &machine);
         };
         runtime::spawn("downpour-measure", work).map_err(Error::OutOfResources)

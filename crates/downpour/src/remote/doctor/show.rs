@@ -107,7 +107,7 @@ impl Display for Core {
 impl Display for Disk {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (write, read) = (bytes_per_second(self.write), bytes_per_second(self.read));
-        f.write_str(&self.folder)?;
+        f.write_str(&self.directory)?;
         if let Some(absent) = &self.absent {
             write!(f, " ({absent} does not exist)")?;
         }

@@ -34,7 +34,7 @@ fn machine() -> Machine {
         core: Core { cipher: "aes-256-gcm".into(), aes_256_gcm: 4 << 30, chacha20_poly1305: 2 << 30, blake3: 3 << 30 },
         disk: Disk {
             absent: None,
-            folder: "/data".into(),
+            directory: "/data".into(),
             free: Some(2_000_000_000_000),
             write: Some(1_000_000_000),
             read: Some(2_000_000_000),
@@ -280,11 +280,11 @@ fn examined(firewall: Firewall) -> Scene {
         let (read, write) = (OwnedFd::from(socket.try_clone().unwrap()), OwnedFd::from(socket));
         (File::from(read), File::from(write))
     };
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let doctor = DoctorOptions {
         path: PathOptions { family: net::Family::V4, ..PathOptions::default() },
-        target: Some(folder.path().to_owned()),
-        local: Some(folder.path().to_owned()),
+        target: Some(directory.path().to_owned()),
+        local: Some(directory.path().to_owned()),
         probe_time: Duration::from_millis(300),
         ..DoctorOptions::new("far")
     };
@@ -306,7 +306,7 @@ fn examined(firewall: Firewall) -> Scene {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let reporter = Reporter { events: sender, switch: Arc::default() };
     let result = examine::examine(&doctor, ticket, (read, write), PATIENCE, &reporter);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something is left behind");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "something is left behind");
     if let Some((_, standing)) = before {
         standing.join().unwrap();
     }

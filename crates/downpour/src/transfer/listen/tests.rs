@@ -57,8 +57,8 @@ fn ended(listener: &mut Listener) -> bool {
 
 #[test]
 fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_served() {
-    let folder = tempfile::tempdir().unwrap();
-    let (mut listener, _transfer) = listener(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let (mut listener, _transfer) = listener(directory.path());
     let (first, second) = (beginning(&listener), beginning(&listener));
     let SessionStorage::Target(target) = first.store.clone() else { unreachable!() };
     // The first session runs from beginning to end while the second peer is being authenticated.
@@ -73,9 +73,9 @@ fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_se
 }
 
 #[test]
-fn a_folder_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
-    let folder = tempfile::tempdir().unwrap();
-    let into = folder.path().join("into");
+fn a_directory_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
+    let directory = tempfile::tempdir().unwrap();
+    let into = directory.path().join("into");
     let (mut listener, _transfer) = listener(&into);
     let first = beginning(&listener);
     let SessionStorage::Target(target) = first.store.clone() else { unreachable!() };
@@ -86,7 +86,7 @@ fn a_folder_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
     assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
     assert_eq!(listener.running, 0);
     std::fs::remove_file(&into).unwrap();
-    // The first peer after it makes the listener examine the folder again.
+    // The first peer after it makes the listener examine the directory again.
     assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
     assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
     assert_eq!(listener.running, 1);

@@ -89,8 +89,8 @@ impl SentBatch {
         self.wanted.length(self.batch.length)
     }
 
-    /// Takes ranges that the receiver wants, which are too early before the chunks that it has asked for. Returns the bytes
-    /// that need not be sent, once that is known.
+    /// Takes ranges that the receiver wants, which are too early before the chunks that it has asked for. Returns the
+    /// bytes that need not be sent, once that is known.
     ///
     /// # Errors
     /// [`Error::ProtocolViolation`] if the ranges are not asked for, overlap or are too many.
@@ -248,7 +248,7 @@ pub(super) mod tests {
     use super::*;
     use crate::files::{BatchSource, Scanner, SourceItem, SourceOptions};
 
-    /// A batch of two files of three bytes and a folder between them, and where it is from.
+    /// A batch of two files of three bytes and a directory between them, and where it is from.
     pub(in crate::transfer::sending) fn scanned() -> (tempfile::TempDir, Scanner, Arc<Batch>) {
         let here = tempfile::tempdir().unwrap();
         std::fs::create_dir(here.path().join("b")).unwrap();
@@ -308,7 +308,7 @@ pub(super) mod tests {
         let mut sent = new(Choice::Receiver);
         sent.on_list(&asked(&[0, 2]), false).unwrap();
         assert!(sent.on_list(&asked(&[0]), false).is_err());
-        assert!(new(Choice::Receiver).on_list(&asked(&[1]), false).is_err(), "a folder");
+        assert!(new(Choice::Receiver).on_list(&asked(&[1]), false).is_err(), "a directory");
         assert!(new(Choice::Receiver).on_list(&asked(&[3]), false).is_err());
         assert!(new(Choice::Receiver).on_list(&asked(&[0]), true).is_err(), "a dry run");
         assert!(new(Choice::Listed).on_list(&asked(&[0]), false).is_err());

@@ -1,9 +1,10 @@
-//! Demonstrations over emulated links: the engine over UDP sockets of the kernel, and the kernel's TCP, between hosts as they
-//! are in measurements.
+//! Demonstrations over emulated links: the engine over UDP sockets of the kernel, and the kernel's TCP, between hosts
+//! as they are in measurements.
 //!
-//! A process of its own plays one, since only a process with one thread gets the right to make hosts. It is this program
-//! again, with a hidden command. It reads what is asked for as a line of JSON, the picture, and then a line for each change
-//! of the links; it writes a line for each frame, and at last one that says why it ended. It ends when its stdin does.
+//! A process of its own plays one, since only a process with one thread gets the right to make hosts. It is this
+//! program again, with a hidden command. It reads what is asked for as a line of JSON, the picture, and then a line for
+//! each change of the links; it writes a line for each frame, and at last one that says why it ended. It ends when its
+//! stdin does.
 
 mod engine;
 mod tcp;
@@ -148,7 +149,7 @@ impl Player {
 impl Drop for Player {
     fn drop(&mut self) {
         self.stop();
-        // It removes its folder, and the hosts end with it.
+        // It removes its directory, and the hosts end with it.
         let told = Instant::now();
         while matches!(self.process.try_wait(), Ok(None)) && told.elapsed() < PATIENCE {
             while self.lines.try_recv().is_ok() {}

@@ -1,4 +1,4 @@
-//! A folder for the files of one run, which is not left behind.
+//! A directory for the files of one run, which is not left behind.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,16 +10,16 @@ use tempfile::TempDir;
 const PREFIX: &str = "downpour-lab-";
 const LOCK: &str = "lock";
 
-/// A folder of this process alone. It is removed when dropped; [`clean`] finds those of killed processes.
+/// A directory of this process alone. It is removed when dropped; [`clean`] finds those of killed processes.
 #[derive(Debug)]
-pub struct RunFolder {
-    folder: TempDir,
+pub struct RunDirectory {
+    directory: TempDir,
     /// Locked as long as the process lives, however it ends.
     _lock: File,
 }
 
-impl RunFolder {
-    /// Creates a new, empty folder in the folder for temporary files.
+impl RunDirectory {
+    /// Creates a new, empty directory in the directory for temporary files.
     ///
     /// # Errors
     /// Those of the file system.
@@ -27,34 +27,34 @@ impl RunFolder {
         Self::within(&std::env::temp_dir())
     }
 
-    /// Creates a new, empty folder in `parent`.
+    /// Creates a new, empty directory in `parent`.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn within(parent: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        let lock = File::create(folder.path().join(LOCK))?;
+        let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let lock = File::create(directory.path().join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { folder, _lock: lock })
+        Ok(Self { directory, _lock: lock })
     }
 
     /// Returns its path.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 }
 
-/// Removes the folders in `parent` whose process is gone, and returns their paths. Those of other users stay.
+/// Removes the directories in `parent` whose process is gone, and returns their paths. Those of other users stay.
 ///
 /// # Errors
 /// A `parent` that cannot be read.
 pub fn clean(parent: &Path) -> io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for entry in fs::read_dir(parent)? {
-        let folder = entry?.path();
-        let is_ours = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
-        if is_ours && is_left_behind(&folder) && fs::remove_dir_all(&folder).is_ok() {
-            removed.push(folder);
+        let directory = entry?.path();
+        let is_ours = directory.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
+        if is_ours && is_left_behind(&directory) && fs::remove_dir_all(&directory).is_ok() {
+            removed.push(directory);
         }
     }
     removed.sort();
@@ -62,8 +62,8 @@ pub fn clean(parent: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns whether no process holds its lock. One without a lock was just made, or is half removed: it stays.
-fn is_left_behind(folder: &Path) -> bool {
-    File::open(folder.join(LOCK)).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+fn is_left_behind(directory: &Path) -> bool {
+    File::open(directory.join(LOCK)).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn only_what_nobody_holds_is_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let held = RunFolder::within(parent.path()).unwrap();
+        let held = RunDirectory::within(parent.path()).unwrap();
         let left = parent.path().join("downpour-lab-left");
         fs::create_dir(&left).unwrap();
         fs::write(left.join(LOCK), "").unwrap();

@@ -1,4 +1,4 @@
-//! The folder of results: records, the plan by which they were measured, and their pictures.
+//! The directory of results: records, the plan by which they were measured, and their pictures.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,19 +14,19 @@ use crate::output::warn;
 /// The plan by which the results were measured.
 pub(crate) const PLAN: &str = "plan.toml";
 
-/// Opens the records of a folder for appending.
-pub(crate) fn open<R: Serialize + DeserializeOwned>(folder: &Path) -> Result<StoreOf<R>, Failure> {
-    let store = StoreOf::open(folder)?;
+/// Opens the records of a directory for appending.
+pub(crate) fn open<R: Serialize + DeserializeOwned>(directory: &Path) -> Result<StoreOf<R>, Failure> {
+    let store = StoreOf::open(directory)?;
     if store.cut() > 0 {
         warn("the last result had not been written whole: it is cut off, and its case run again");
     }
     Ok(store)
 }
 
-/// Copies a file into a folder, under the given name.
-pub(crate) fn keep(file: &Path, folder: &Path, name: impl AsRef<Path>) -> Result<(), Failure> {
+/// Copies a file into a directory, under the given name.
+pub(crate) fn keep(file: &Path, directory: &Path, name: impl AsRef<Path>) -> Result<(), Failure> {
     let text = fs::read(file).map_err(Failure::at(file))?;
-    let path = folder.join(name);
+    let path = directory.join(name);
     if fs::read(&path).ok().as_ref() == Some(&text) {
         return Ok(());
     }
@@ -35,11 +35,11 @@ pub(crate) fn keep(file: &Path, folder: &Path, name: impl AsRef<Path>) -> Result
 
 /// Writes a file completely, or leaves the previous one.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(Failure::at(folder))?;
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(directory).map_err(Failure::at(directory))?;
     let written = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder)
+        .tempfile_in(directory)
         .and_then(|mut file| {
             file.write_all(bytes)?;
             file.persist(path).map_err(|error| error.error)
