@@ -100,7 +100,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Sync,
         name: "sync",
         completed: Completed::Places,
-        about: "Make a directory like another: cp -r -p; --delete removes the rest",
+        about: "Make a directory like another; --delete removes the rest",
         more: "Files with matching size and mtime are skipped.",
         examples: SYNC_EXAMPLES,
         usage: Some("downpour sync [OPTIONS] SRC... DST"),
@@ -249,7 +249,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Man,
         name: "man",
-        about: "Show a manual page, or write those of all commands to a directory",
+        about: "Show a manual page, or write all of them",
         examples: MAN_EXAMPLES,
         ..ENTRY
     },

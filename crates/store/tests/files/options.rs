@@ -145,7 +145,7 @@ fn links_are_followed_and_circles_end() {
             ("d/to-nothing".to_owned(), SkipReason::Dangling),
         ]
     );
-    assert_eq!(object(root, &options), "d/fd/in/gd/fother/h");
+    assert_eq!(object(root, &options), "d/fd/in/gother/hd/f");
     let item = scan(vec![SourceItem::new(from.path().join("d/to-directory"))], &options);
     assert_eq!(paths(&item)[..2], ["to-directory", "to-directory/back"]);
 }
