@@ -1,6 +1,6 @@
 //! What measures: the commit, and digests of the sources on which results depend.
 
-#[path = "../crates/commit.rs"]
+#[path = "../crates/cli/commit.rs"]
 mod commit;
 
 use std::env;
@@ -17,7 +17,7 @@ const BUILDS: [(&str, &[&str]); 3] = [
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../crates/commit.rs");
+    println!("cargo::rerun-if-changed=../crates/cli/commit.rs");
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("..");
     let crates = root.join("crates");
     for (variable, names) in BUILDS {

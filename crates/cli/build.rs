@@ -1,6 +1,5 @@
 //! What the program is built from, for `--version`.
 
-#[path = "../commit.rs"]
 mod commit;
 
 use std::env;
@@ -8,7 +7,7 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../commit.rs");
+    println!("cargo::rerun-if-changed=commit.rs");
     // Not DOWNPOUR_: cargo passes them on to what it runs, and those are the user's.
     for (name, variable) in [("BUILD_TARGET", "TARGET"), ("BUILD_PROFILE", "PROFILE")] {
         println!("cargo::rustc-env={name}={}", env::var(variable).unwrap_or_default());

@@ -174,7 +174,7 @@ fn millis(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use relay::Lateness;
+    use linkrelay::Lateness;
 
     use super::*;
     use crate::emulator::{EmulatorReport, Scheduling};

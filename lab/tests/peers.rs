@@ -134,7 +134,7 @@ fn tcp_whose_window_only_grows() {
 }
 
 #[test]
-#[ignore = "needs downpour: cargo build --package cli"]
+#[ignore = "needs downpour: cargo build --package downpour-cli"]
 fn downpour() {
     for name in ["downpour-arq", "downpour-auto", "downpour-auto-told"] {
         moves(name, &SIZES);
@@ -158,14 +158,14 @@ fn ssh() {
 }
 
 #[test]
-#[ignore = "needs downpour (cargo build --package cli) and sshd: apt-get install openssh-server openssh-client"]
+#[ignore = "needs downpour (cargo build --package downpour-cli) and sshd: apt-get install openssh-server openssh-client"]
 fn downpour_cp() {
     moves("downpour-cp", &SIZES);
     assert!(moved("downpour-cp", 1).versions["downpour"].starts_with("downpour "));
 }
 
 #[test]
-#[ignore = "needs downpour (cargo build --package cli) and sshd: apt-get install openssh-server openssh-client"]
+#[ignore = "needs downpour (cargo build --package downpour-cli) and sshd: apt-get install openssh-server openssh-client"]
 fn tunnel() {
     for name in ["tunnel", "tunnel-told"] {
         moves(name, &SIZES);

@@ -12,9 +12,9 @@ use crate::{advice, ambient, circles, citations, commands, parameters, threats, 
 /// What is built for a target that may not be the one of this machine.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
     // The crates that know no system are built for one that has none.
-    ("wasm32-unknown-unknown", &["build", "--quiet", "-p", "erasure", "-p", "netsim"]),
+    ("wasm32-unknown-unknown", &["build", "--quiet", "-p", "downpour-erasure", "-p", "downpour-netsim"]),
     // The kernels of NEON. Nothing is linked: that would take a linker of that target.
-    ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "erasure"]),
+    ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "downpour-erasure"]),
 ];
 
 const STEPS: &[Step] = &[

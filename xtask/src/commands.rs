@@ -27,7 +27,7 @@ fn page() -> PathBuf {
 }
 
 fn reference() -> Result<String, Failure> {
-    let arguments = ["run", "--quiet", "--package", "cli", "--example", "commands"];
+    let arguments = ["run", "--quiet", "--package", "downpour-cli", "--example", "commands"];
     let output = tools::cargo(tools::root()).args(arguments).output().map_err(Failure::at("cargo"))?;
     if !output.status.success() {
         return Err(Failure::new(String::from_utf8_lossy(&output.stderr)));

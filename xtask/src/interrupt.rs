@@ -19,7 +19,7 @@ pub(crate) struct Options {
 /// Runs the test; its output has the seeds.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut test = tools::cargo(tools::root());
-    test.args(["test", "--package", "cli", "--test", "cli", "--", "--nocapture", "interrupting::"]);
+    test.args(["test", "--package", "downpour-cli", "--test", "cli", "--", "--nocapture", "interrupting::"]);
     test.env("INTERRUPTIONS", options.count.to_string());
     if let Some(seed) = options.seed {
         test.env("INTERRUPTION_SEED", seed.to_string());

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use downpour::Ticket;
+use linkrelay::Relay;
 use netsim::Duplex;
-use relay::Relay;
 
 use xtask::failure::Failure;
 

@@ -3,5 +3,5 @@
 use std::io::{self, Write as _};
 
 fn main() -> io::Result<()> {
-    io::stdout().write_all(cli::commands_reference().as_bytes())
+    io::stdout().write_all(downpour_cli::commands_reference().as_bytes())
 }

@@ -5,5 +5,5 @@ use std::process::ExitCode;
 use downpour::profile::AlgorithmRegistry;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), AlgorithmRegistry::default())
+    downpour_cli::main(std::env::args_os(), AlgorithmRegistry::default())
 }

@@ -9,7 +9,7 @@
 //! [`rlc`].
 //!
 //! ```
-//! use erasure::{Block, BlockCode, Progress};
+//! use downpour_erasure::{Block, BlockCode, Progress};
 //!
 //! let (k, symbol_size) = (4, 8);
 //! let sent = Block::new_complete(k, symbol_size, (0..32).collect());

@@ -1,7 +1,7 @@
 //! Numbers, names, limits and hostile input.
 
-use erasure::tornado::CheckShare;
-use erasure::{AnyCode, Block, BlockCode, CodeError, Progress, WindowCode};
+use downpour_erasure::tornado::CheckShare;
+use downpour_erasure::{AnyCode, Block, BlockCode, CodeError, Progress, WindowCode};
 
 #[test]
 fn numbers_and_names_agree() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use erasure::{Block, BlockCode};
+use downpour_erasure::{Block, BlockCode};
 use raptorq::{ObjectTransmissionInformation, SourceBlockEncoder, extended_source_block_symbols};
 
 const SYMBOL_SIZE: usize = 3;

@@ -1,8 +1,8 @@
 //! Every code, with any loss, order, duplicates and surplus: recovers the right bytes, or truthfully says how many
 //! symbols it needs.
 
-use erasure::tornado::CheckShare;
-use erasure::{Block, BlockCode, Decoder, Encoder, Progress};
+use downpour_erasure::tornado::CheckShare;
+use downpour_erasure::{Block, BlockCode, Decoder, Encoder, Progress};
 use proptest::prelude::*;
 use proptest::sample::Index;
 

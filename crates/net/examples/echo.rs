@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions, NetError};
+use downpour_net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions, NetError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_buf};
 
 /// What both sides know and nobody else does. Draw it at random, and exchange it over a channel you trust.

@@ -12,7 +12,7 @@
 //! - a **control stream** for the program's short messages, which take precedence over everything else.
 //!
 //! ```
-//! use net::{AcceptOptions, Bind, ConnectOptions, Endpoint, EndpointOptions};
+//! use downpour_net::{AcceptOptions, Bind, ConnectOptions, Endpoint, EndpointOptions};
 //! use std::time::{Duration, SystemTime};
 //! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 //!

@@ -1,9 +1,9 @@
-//! How many packets a second the event loop moves: `cargo run --release -p netsim --example speed`.
+//! How many packets a second the event loop moves: `cargo run --release -p downpour-netsim --example speed`.
 
 use std::time::{Duration, Instant};
 
-use netsim::topology::{dumbbell, pair};
-use netsim::{Duplex, Ecn, Network, Node, NodeId, Packet, Time};
+use downpour_netsim::topology::{dumbbell, pair};
+use downpour_netsim::{Duplex, Ecn, Network, Node, NodeId, Packet, Time};
 
 const PACKETS: u64 = 5_000_000;
 /// The payloads are empty, so that the event loop is measured and not the memory of the packets.

@@ -107,7 +107,7 @@ pub(crate) enum FabricEvent<T> {
 /// no arrival as long as it calls before the next offer. An item is cloned only if a link duplicates it.
 ///
 /// ```
-/// use netsim::{Ecn, Fabric, Header, Time};
+/// use downpour_netsim::{Ecn, Fabric, Header, Time};
 ///
 /// let mut fabric = Fabric::new();
 /// let (a, router, b) = (fabric.add_host(), fabric.add_router(), fabric.add_host());

@@ -7,7 +7,7 @@
 //! except from a seed.
 //!
 //! ```
-//! use netsim::{Ecn, OfferOutcome, Link, Time};
+//! use downpour_netsim::{Ecn, OfferOutcome, Link, Time};
 //!
 //! let mut link = Link::new("rate=100M,delay=50ms,queue=256KB".parse()?)?;
 //! let OfferOutcome::Delivered(deliveries) = link.offer(Time::ZERO, 1250, Ecn::NotEct) else { unreachable!() };

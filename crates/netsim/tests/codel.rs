@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use netsim::{DropReason, Ecn, Fabric, Header, Link, OfferOutcome, Time};
+use downpour_netsim::{DropReason, Ecn, Fabric, Header, Link, OfferOutcome, Time};
 
 /// One millisecond for a packet of 1000 bytes.
 const LINK: &str = "rate=8M,codel=5ms:100ms";
@@ -209,7 +209,7 @@ fn one_packet_behind_another_is_no_queue() {
 #[test]
 fn packets_behind_a_trace_are_judged_when_it_sends_them() {
     // Eleven opportunities a second: nothing waits for less than 5 ms, but no queue stands.
-    let mut config: netsim::LinkConfig = "trace=x,codel=20ms:100ms".parse().expect("a link");
+    let mut config: downpour_netsim::LinkConfig = "trace=x,codel=20ms:100ms".parse().expect("a link");
     config.load_trace(|_| Ok("100\n".to_owned())).expect("a trace");
     let mut link = Link::new(config.clone()).expect("a link that makes sense");
     let drops = |link: &mut Link, every: u64| {

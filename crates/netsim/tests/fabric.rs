@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use netsim::topology::pair;
-use netsim::{
+use downpour_netsim::topology::pair;
+use downpour_netsim::{
     Arrival, DropReason, Duplex, Ecn, Fabric, Header, LinkId, NetworkError, Node, NodeId, Packet, PacketCount, Refusal,
     Time, Undelivered,
 };

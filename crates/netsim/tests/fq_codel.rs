@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{Arrival, DropReason, Ecn, Fabric, Header, LinkId, LinkStats, NodeId, Refusal, Time};
+use downpour_netsim::{Arrival, DropReason, Ecn, Fabric, Header, LinkId, LinkStats, NodeId, Refusal, Time};
 
 /// Two hosts and a link between them.
 struct Pair {
@@ -198,7 +198,7 @@ fn fq_codel_one_flow_equals_fifo() {
     ] {
         let run = |fair: bool| {
             let text = if fair { format!("{text},fq-codel=100s:1000s") } else { text.to_owned() };
-            let mut config: netsim::LinkConfig = text.parse().expect("a link");
+            let mut config: downpour_netsim::LinkConfig = text.parse().expect("a link");
             config.load_trace(|_| Ok("1\n1\n1\n2\n9\n".to_owned())).expect("a trace");
             let mut fabric = Fabric::new();
             let (a, b) = (fabric.add_host(), fabric.add_host());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{Delivery, DropReason, Ecn, Link, LinkConfig, Loss, OfferOutcome, Time};
+use downpour_netsim::{Delivery, DropReason, Ecn, Link, LinkConfig, Loss, OfferOutcome, Time};
 
 const MANY: u64 = 200_000;
 /// Longer than any packet takes, so that no packet is queued.
@@ -132,13 +132,13 @@ fn other_impairments_have_their_rates() {
 #[test]
 fn one_impairment_does_not_change_the_draws_of_another() {
     /// Returns the effect of one impairment on each packet; `None` for lost packets, whose effect is unknown.
-    fn marks(fates: &[OfferOutcome], of: impl Fn(&netsim::Deliveries) -> u64) -> Vec<Option<u64>> {
+    fn marks(fates: &[OfferOutcome], of: impl Fn(&downpour_netsim::Deliveries) -> u64) -> Vec<Option<u64>> {
         fates
             .iter()
             .map(|fate| if let OfferOutcome::Delivered(deliveries) = fate { Some(of(deliveries)) } else { None })
             .collect()
     }
-    type View = fn(&netsim::Deliveries) -> u64;
+    type View = fn(&downpour_netsim::Deliveries) -> u64;
     let single: [(&str, View); 4] = [
         ("reorder=10%:2ms", |d| u64::from(d.first.reordered)),
         ("duplicate=10%", |d| u64::from(d.duplicate.is_some())),

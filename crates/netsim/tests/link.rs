@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{
+use downpour_netsim::{
     Delivery, DropReason, Ecn, Link, LinkConfig, LinkError, Loss, Mark, OfferOutcome, Rate, Reorder, ReorderingDelay,
     Time, corrupt,
 };

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use netsim::topology::{dumbbell, join, pair};
-use netsim::{Duplex, Ecn, LinkConfig, Network, NetworkError, Node, NodeId, NodeStalled, Packet, Time};
+use downpour_netsim::topology::{dumbbell, join, pair};
+use downpour_netsim::{Duplex, Ecn, LinkConfig, Network, NetworkError, Node, NodeId, NodeStalled, Packet, Time};
 
 /// Sends packets at given times and records events.
 #[derive(Default)]

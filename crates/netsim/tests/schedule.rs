@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{DropReason, Ecn, Link, LinkConfig, OfferOutcome, PacketCount, Rate, Time};
+use downpour_netsim::{DropReason, Ecn, Link, LinkConfig, OfferOutcome, PacketCount, Rate, Time};
 
 fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")
@@ -32,8 +32,9 @@ fn an_outage_drops_what_is_offered_in_it() {
 }
 
 fn link_delivers(nanos: u64) -> OfferOutcome {
-    let first = netsim::Delivery { at: Time::from_nanos(nanos), ecn: Ecn::NotEct, corrupt: None, reordered: false };
-    OfferOutcome::Delivered(netsim::Deliveries { first, duplicate: None })
+    let first =
+        downpour_netsim::Delivery { at: Time::from_nanos(nanos), ecn: Ecn::NotEct, corrupt: None, reordered: false };
+    OfferOutcome::Delivered(downpour_netsim::Deliveries { first, duplicate: None })
 }
 
 #[test]
@@ -173,11 +174,11 @@ fn loss_and_delay_change_at_their_times() {
 #[test]
 fn steps_out_of_order_are_refused() {
     for (text, name) in [("loss-step=2s:1%+2s:2%", "a loss step"), ("delay-step=2s:1ms+1s:2ms", "a delay step")] {
-        let refused = text.parse::<netsim::LinkConfig>().unwrap_err().to_string();
+        let refused = text.parse::<downpour_netsim::LinkConfig>().unwrap_err().to_string();
         assert!(refused.starts_with(name) && refused.contains("is not after the one ahead of it"), "{refused}");
     }
-    let refused = "loss-step=1s:120%".parse::<netsim::LinkConfig>().unwrap_err().to_string();
+    let refused = "loss-step=1s:120%".parse::<downpour_netsim::LinkConfig>().unwrap_err().to_string();
     assert_eq!(refused, "loss-step is 1.2: write a probability from 0% to 100%");
-    let refused = "loss=5%,burst=2,loss-step=1s:80%".parse::<netsim::LinkConfig>().unwrap_err().to_string();
+    let refused = "loss=5%,burst=2,loss-step=1s:80%".parse::<downpour_netsim::LinkConfig>().unwrap_err().to_string();
     assert!(refused.starts_with("burst is 2: with 0.8 loss write at least 5"), "{refused}");
 }

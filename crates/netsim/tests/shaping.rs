@@ -1,6 +1,6 @@
 //! Limits of the rate: token buckets and policers, exact to the byte and the picosecond.
 
-use netsim::{DropReason, Ecn, Link, OfferOutcome, PacketCount, Rate, Time};
+use downpour_netsim::{DropReason, Ecn, Link, OfferOutcome, PacketCount, Rate, Time};
 
 fn link(text: &str) -> Link {
     Link::new(text.parse().expect("a good link")).expect("a good link")

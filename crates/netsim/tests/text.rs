@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netsim::{
+use downpour_netsim::{
     Codel, DelayStep, Duplex, LinkConfig, Loss, LossStep, Mark, Outage, Police, Rate, RateStep, Reorder,
     ReorderingDelay,
 };

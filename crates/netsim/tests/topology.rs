@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use netsim::topology::{HostPair, Side, Topology};
-use netsim::{Duplex, Ecn, Fabric, Header, LinkStats, Node, NodeId, Packet, Time};
+use downpour_netsim::topology::{HostPair, Side, Topology};
+use downpour_netsim::{Duplex, Ecn, Fabric, Header, LinkStats, Node, NodeId, Packet, Time};
 
 const DUMBBELL: &str = r#"
 hosts = ["a1", "a2", "b1", "b2"]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use netsim::{DropReason, Duplex, Ecn, Link, LinkConfig, LinkError, OfferOutcome, Time, Trace};
+use downpour_netsim::{DropReason, Duplex, Ecn, Link, LinkConfig, LinkError, OfferOutcome, Time, Trace};
 
 fn link(text: &str, trace: &str) -> Link {
     let mut config: LinkConfig = format!("trace=x{text}").parse().expect("a good link");

@@ -1,6 +1,6 @@
 //! Rules as defined by rsync: the examples of its manual, and comparison with a slow matcher written differently.
 
-use request::{Filter, Pattern, PatternError, Rule, RuleError};
+use downpour_request::{Filter, Pattern, PatternError, Rule, RuleError};
 
 fn matches(pattern: &str, path: &str) -> bool {
     // In this file, the path of a directory ends in a slash.

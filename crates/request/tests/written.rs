@@ -1,7 +1,7 @@
 //! What a request says of options that were not given: only what the first releases said, since they refuse a field that they
 //! do not know.
 
-use request::{Preserve, ReceiveRequest, SourceOptions};
+use downpour_request::{Preserve, ReceiveRequest, SourceOptions};
 use serde::Serialize;
 
 fn keys(value: &impl Serialize) -> Vec<String> {

@@ -1,9 +1,9 @@
-//! Completion times of one transfer: `cargo run --release -p sim --example completion LINK BYTES SEEDS CONTROLLER...`
+//! Completion times of one transfer: `cargo run --release -p downpour-sim --example completion LINK BYTES SEEDS CONTROLLER...`
 //!
 //! For each controller: the seconds of each seed, their median beside the least possible time, and the IP bytes that were
 //! sent for each byte of the object.
 
-use sim::Case;
+use downpour_sim::Case;
 use std::error::Error;
 use transport::Profile;
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         profile.set("congestion", controller)?;
         let case = Case { profile, size, ..Case::new(link.parse()?) };
         let outcomes: Vec<_> = (1..=seeds).map(|seed| case.run(seed)).collect();
-        let mut seconds: Vec<f64> = outcomes.iter().map(sim::Outcome::completed_secs).collect();
+        let mut seconds: Vec<f64> = outcomes.iter().map(downpour_sim::Outcome::completed_secs).collect();
         let listed: Vec<String> = seconds.iter().map(|seconds| format!("{seconds:.3}")).collect();
         seconds.sort_by(f64::total_cmp);
         let wire = outcomes.iter().map(|outcome| outcome.bytes_until_complete).sum::<u64>() as f64;

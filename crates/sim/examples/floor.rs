@@ -1,6 +1,6 @@
-//! Times of the reference cases against the floor: `cargo run --release -p sim --example floor [SEEDS] [watched]`.
+//! Times of the reference cases against the floor: `cargo run --release -p downpour-sim --example floor [SEEDS] [watched]`.
 
-use sim::reference::{self, Row};
+use downpour_sim::reference::{self, Row};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,7 +1,7 @@
-//! How many packets whole transfers simulate in a second of processor time: `cargo run --release -p sim --example
+//! How many packets whole transfers simulate in a second of processor time: `cargo run --release -p downpour-sim --example
 //! transfers [REPEATS]`.
 
-use sim::Case;
+use downpour_sim::Case;
 use std::time::Duration;
 use transport::Profile;
 

@@ -73,7 +73,7 @@ fn checked(scenario: &Scenario, test: &str) -> Result<RunFigures, String> {
     run(scenario).map_err(|wrong| {
         let seed = scenario.seed;
         format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p sim --test property {test} -- --nocapture"
+            "seed {seed}: {wrong}\n  {scenario}\n  replay: SEED={seed} cargo test -p downpour-sim --test property {test} -- --nocapture"
         )
     })
 }

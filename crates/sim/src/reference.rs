@@ -1,6 +1,6 @@
 //! The reference cases: how close the engine comes to the floor (docs/design/floor.md), always measured the same way.
 //!
-//! They make up the table of `cargo run --release -p sim --example floor`, of the benchmarks, and of a snapshot in the
+//! They make up the table of `cargo run --release -p downpour-sim --example floor`, of the benchmarks, and of a snapshot in the
 //! tests.
 
 use crate::{Case, Coding, Ending};

@@ -2,9 +2,9 @@
 //!
 //! Bounds are a little above what was measured, except where a comment says that it falls short of what it should reach.
 
+use downpour_sim::{Flow, FlowOutcome, Host, HostConfig, SharedCase, jain};
 use netsim::topology::{Side, Topology};
 use netsim::{Duplex, LinkId, Network, NodeId};
-use sim::{Flow, FlowOutcome, Host, HostConfig, SharedCase, jain};
 use std::time::Duration;
 use transport::Profile;
 use transport::congestion::ControllerState;

@@ -1,6 +1,6 @@
 //! Whole transfers with every loss detection, every timeout and every compatible form of feedback.
 
-use sim::{Case, Ending, Outcome};
+use downpour_sim::{Case, Ending, Outcome};
 use std::time::Duration;
 use transport::{Profile, Rate};
 

@@ -1,8 +1,8 @@
 //! The reference cases: upper bounds for the engine, and a snapshot of its actual times, so that every change of speed
-//! is a readable diff. `cargo run --release -p sim --example floor` prints the table only; to update the snapshot, run
+//! is a readable diff. `cargo run --release -p downpour-sim --example floor` prints the table only; to update the snapshot, run
 //! the tests with `INSTA_UPDATE=always`.
 
-use sim::reference::{self, Reference, Row};
+use downpour_sim::reference::{self, Reference, Row};
 
 /// No run of a reference case may take more floors than this.
 const WORST: f64 = 1.75;

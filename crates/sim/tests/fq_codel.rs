@@ -1,8 +1,8 @@
 //! `auto` untold on a link with FlowQueue-CoDel (RFC 8290), beside others.
 
+use downpour_sim::{Background, Flow, SharedCase, SharedOutcome, Traffic};
 use netsim::ConstantRate;
 use netsim::topology::{Side, Topology};
-use sim::{Background, Flow, SharedCase, SharedOutcome, Traffic};
 use std::time::Duration;
 use transport::Profile;
 
@@ -38,7 +38,9 @@ fn shares(outcome: &SharedOutcome) -> (Vec<f64>, Duration) {
 fn flows_share_whatever_their_controller() {
     let mut cubic = Profile::auto();
     cubic.set("congestion", "cubic").expect("a controller");
-    for (name, other) in [("linux-tcp", sim::linux_tcp()), ("auto with CUBIC", cubic), ("auto", Profile::auto())] {
+    for (name, other) in
+        [("linux-tcp", downpour_sim::linux_tcp()), ("auto with CUBIC", cubic), ("auto", Profile::auto())]
+    {
         let (shares, wait) = shares(&run(&[other, Profile::auto()], None));
         println!("{name} {:.3}, auto {:.3}, wait {wait:?}", shares[0], shares[1]);
         assert!(shares.iter().all(|share| (0.45..0.52).contains(share)), "{name}: {shares:?}");

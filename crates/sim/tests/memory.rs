@@ -1,7 +1,7 @@
 //! A second transfer, which begins with what the first has learned of the path (careful resume, RFC 9959).
 
+use downpour_sim::{Flow, FlowOutcome, SharedCase};
 use netsim::topology::Topology;
-use sim::{Flow, FlowOutcome, SharedCase};
 use std::time::Duration;
 use transport::congestion::SavedPath;
 use transport::{Profile, Rate};

@@ -1,6 +1,6 @@
 //! `--min-rate`: a rate that the path is known to carry, in place of the search.
 
-use sim::Case;
+use downpour_sim::Case;
 use transport::Profile;
 
 /// Returns the seconds that an object takes over 100 Mbit/s and 200 ms with 2 % loss.

@@ -2,9 +2,9 @@
 //!
 //! Bounds are those that it is meant to keep, except where a comment says that it falls short; those pin what it reaches.
 
+use downpour_sim::{Flow, SharedCase, SharedOutcome};
 use netsim::Duplex;
 use netsim::topology::{Side, Topology};
-use sim::{Flow, SharedCase, SharedOutcome};
 use std::time::Duration;
 use transport::Profile;
 

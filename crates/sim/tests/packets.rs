@@ -1,7 +1,7 @@
 //! Packets with several symbols: as many as the path carries, even if it changes.
 
+use downpour_sim::{Case, Ending, Host, HostConfig, Received};
 use netsim::{LinkConfig, NodeId, topology};
-use sim::{Case, Ending, Host, HostConfig, Received};
 use std::time::Duration;
 use transport::{ConnectingSide, Profile, Rate};
 

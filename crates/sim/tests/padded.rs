@@ -1,6 +1,6 @@
 //! Claims about the systems that send repair with each block: lt-tcp and ttp.
 
-use sim::{Case, Ending};
+use downpour_sim::{Case, Ending};
 use std::time::Duration;
 use transport::{ConnectionError, Profile};
 

@@ -1,7 +1,7 @@
 //! How fast ttp's padding follows the loss of its path (ttp §III-D, figure 21).
 
+use downpour_sim::{Host, HostConfig};
 use netsim::{Duplex, Loss, NodeId, topology};
-use sim::{Host, HostConfig};
 use std::time::Duration;
 use transport::Profile;
 

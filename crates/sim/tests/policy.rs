@@ -1,7 +1,7 @@
 //! What a sender claims of a path: `--policy` and rates that the path does not carry.
 
+use downpour_sim::{Flow, SharedCase, SharedOutcome};
 use netsim::topology::{Side, Topology};
-use sim::{Flow, SharedCase, SharedOutcome};
 use std::time::Duration;
 use transport::congestion::RateConstraint;
 use transport::{Profile, Rate};

@@ -1,7 +1,7 @@
 //! Every profile transfers 10 MB intact over every kind of link. One table each, so that a change of speed is a
 //! readable diff.
 
-use sim::{Case, Ending};
+use downpour_sim::{Case, Ending};
 use std::fmt::Write as _;
 use std::time::Duration;
 use transport::{Profile, Rate};

@@ -1,7 +1,7 @@
-//! Checks the results of thousands of random scenarios. `SEED=n cargo test -p sim --test property objects --
+//! Checks the results of thousands of random scenarios. `SEED=n cargo test -p downpour-sim --test property objects --
 //! --nocapture` runs a single scenario; the other families are `streams`, `documents` and `choices`.
 
-use sim::property::{RunFigures, check, check_choices, check_documents, check_streams};
+use downpour_sim::property::{RunFigures, check, check_choices, check_documents, check_streams};
 use std::ops::Range;
 
 /// Runs these seeds, or the one in the environment. Returns their reports.

@@ -1,7 +1,7 @@
 //! Response functions: the end-to-end throughput of loss-based controllers at a given loss rate in virtual time,
 //! compared with closed formulas.
 
-use sim::{Case, Ending};
+use downpour_sim::{Case, Ending};
 use std::time::Duration;
 use transport::Profile;
 

@@ -1,10 +1,10 @@
 //! Transfers that share a topology.
 
-use netsim::topology::{Side, Topology};
-use netsim::{ConstantRate, NodeId};
-use sim::{
+use downpour_sim::{
     Background, Case, Coding, Ending, Flow, FlowOutcome, Handshake, OnOff, SharedCase, SharedError, Traffic, jain,
 };
+use netsim::topology::{Side, Topology};
+use netsim::{ConstantRate, NodeId};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
@@ -157,7 +157,7 @@ fn background_traffic_takes_its_share() {
         assert!(outcome.flows[0].is_identical, "seed {seed}: {outcome:?}");
         outcome
     };
-    let seconds = |outcome: &sim::SharedOutcome| outcome.flows[0].completed.expect("complete").as_secs_f64();
+    let seconds = |outcome: &downpour_sim::SharedOutcome| outcome.flows[0].completed.expect("complete").as_secs_f64();
     let alone = run(&[], 1);
     let beside = run(std::slice::from_ref(&constant), 1);
     let beside_both = run(&[constant, on_off], 1);
@@ -380,6 +380,6 @@ fn a_neighbour_that_is_not_paced_keeps_its_share_of_a_short_queue() {
     };
     let mut paced = Profile::auto();
     paced.set("congestion", "cubic").expect("a choice that there is");
-    let (paced, unpaced) = (share(paced), share(sim::linux_tcp()));
+    let (paced, unpaced) = (share(paced), share(downpour_sim::linux_tcp()));
     assert!((0.4..0.6).contains(&unpaced) && (0.4..0.6).contains(&paced), "{unpaced}, {paced} if paced");
 }

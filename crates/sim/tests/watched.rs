@@ -1,6 +1,6 @@
 //! A transfer that is watched: every byte is shown once, is the object's, and has one kind.
 
-use sim::{DeliveredBy, ObservedTransfer, linux_tcp};
+use downpour_sim::{DeliveredBy, ObservedTransfer, linux_tcp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use store::messages::{Digest, Message, RootHasher, TransferEnd, manifest_parts};
-use store::{Entry, EntryKind, Existing, Extra, FileSink, ManifestState, Mtime, ReceiveRequest, SourceId};
+use downpour_store::messages::{Digest, Message, RootHasher, TransferEnd, manifest_parts};
+use downpour_store::{Entry, EntryKind, Existing, Extra, FileSink, ManifestState, Mtime, ReceiveRequest, SourceId};
 
 /// Files in a directory.
 const PER_DIRECTORY: u64 = 1000;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use store::{BatchSource, FilesError, Scanner, SourceItem, SourceOptions, Wanted};
+use downpour_store::{BatchSource, FilesError, Scanner, SourceItem, SourceOptions, Wanted};
 
 /// Bytes read at once, as a worker reads a block.
 const BLOCK: usize = 1 << 20;

@@ -1,5 +1,5 @@
 //! The engine in a loop around a `std::net::UdpSocket`: one side sends an object, the other receives it, over loopback.
-//! There is no runtime and no worker; what the engine asks for is done on the spot. `cargo run -p transport --example
+//! There is no runtime and no worker; what the engine asks for is done on the spot. `cargo run -p downpour-transport --example
 //! bare_engine`.
 //!
 //! This is where the *poll contract* is written down. A connection is polled in turns, and a turn is [`Side::turn`]:
@@ -32,7 +32,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use transport::{
+use downpour_transport::{
     AcceptOptions, Batch, ConnectOptions, Connection, ConnectionError, Endpoint, EndpointConfig, Event, ObjectOptions,
     Profile, ReceivedEcn, Time, WorkReply, WorkRequest,
 };

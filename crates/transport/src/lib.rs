@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Event, Profile, ReceivedEcn, Time};
+//! use downpour_transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Event, Profile, ReceivedEcn, Time};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let key = [7; 32];

@@ -3,7 +3,7 @@
 #[path = "../examples/bare_engine.rs"]
 mod bare_engine;
 
-use transport::{ConnectionError, Profile};
+use downpour_transport::{ConnectionError, Profile};
 
 #[test]
 fn an_object_crosses_between_two_sockets() {

@@ -4,6 +4,12 @@
 
 #![cfg(target_os = "linux")]
 
+use downpour_transport::secure::{Cipher, Prologue, Psk, respond, with_clean_stack};
+use downpour_transport::wire::{Datagram, Message1};
+use downpour_transport::{
+    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, KeyHandle,
+    ReceivedEcn, Time,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
@@ -12,12 +18,6 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use transport::secure::{Cipher, Prologue, Psk, respond, with_clean_stack};
-use transport::wire::{Datagram, Message1};
-use transport::{
-    AcceptOptions, Batch, ConnectOptions, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, KeyHandle,
-    ReceivedEcn, Time,
-};
 
 const MASK: u8 = 0x5a;
 

@@ -7,14 +7,14 @@
 #[path = "hostile/rogue.rs"]
 mod rogue;
 
-use erasure::{AnyCode, BlockCode, WindowCode};
-use rogue::{Rogue, announcement};
-use std::time::Duration;
-use transport::wire::{
+use downpour_transport::wire::{
     Announcement, BlockStatus, ConnectionId, Credit, Feedback, FeedbackConfig, FeedbackTiming, FlowId, FlowStatus,
     Frame, PacketFeedback, Parameters, Plan, StreamAnnouncement, StreamLimits, SymbolId,
 };
-use transport::{EndpointConfig, ObjectOptions, WorkReply, WorkRequest};
+use downpour_transport::{EndpointConfig, ObjectOptions, WorkReply, WorkRequest};
+use erasure::{AnyCode, BlockCode, WindowCode};
+use rogue::{Rogue, announcement};
+use std::time::Duration;
 
 /// Memory limit of a connection: its first credit of 48,000 symbols of 1408 bytes, and the same again for everything
 /// else.

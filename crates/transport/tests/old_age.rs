@@ -7,10 +7,10 @@
 #[path = "hostile/rogue.rs"]
 mod rogue;
 
+use downpour_transport::wire::{ConnectionId, limits::MIN_MESSAGE1};
+use downpour_transport::{EndpointConfig, EndpointEvent, Time};
 use rogue::{address, deliver, message1, parameters, proof, victim};
 use std::time::Duration;
-use transport::wire::{ConnectionId, limits::MIN_MESSAGE1};
-use transport::{EndpointConfig, EndpointEvent, Time};
 
 /// Returns the peak memory of this process, in bytes.
 fn peak() -> u64 {

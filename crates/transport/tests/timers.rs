@@ -1,12 +1,12 @@
 //! Every timer that expires is recorded in the trace by its name, and counted.
 
-use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::time::Duration;
-use transport::{
+use downpour_transport::{
     AcceptOptions, Batch, ConnectOptions, ConnectionError, ConnectionHandle, Endpoint, EndpointConfig, Event,
     ObjectOptions, Profile, ReceivedEcn, Time,
 };
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 const KEY: [u8; 32] = [9; 32];
 

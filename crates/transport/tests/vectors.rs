@@ -1,7 +1,7 @@
 //! Creates the test vectors of `docs/vectors` and the corpora of `fuzz/corpus` again and compares them, so that no
 //! change of the wire format goes unnoticed.
 //!
-//! `UPDATE_VECTORS=1 cargo test -p transport --test vectors` updates them after an intended change.
+//! `UPDATE_VECTORS=1 cargo test -p downpour-transport --test vectors` updates them after an intended change.
 
 #![cfg(test)]
 
@@ -14,15 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use samples::frames;
-use serde_json::{Value, json};
-use transport::secure::{Cipher, EPOCH_BITS, Initiator, PacketKeys, Prologue, Psk, Sealer, Secret, epoch_of, respond};
-use transport::wire::{
+use downpour_transport::secure::{
+    Cipher, EPOCH_BITS, Initiator, PacketKeys, Prologue, Psk, Sealer, Secret, epoch_of, respond,
+};
+use downpour_transport::wire::{
     self, BlockFeedback, ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames,
     Heartbeat, KeyId, LastPackets, Message1, Message2, PacketCountTiming, PacketFeedback, PacketHeader, PacketKind,
     Parameters, ReceivedConfig, Spacing, StreamAnnouncement, StreamLimits, SymbolHeader, SymbolId, TAG, VersionAnswer,
     WireError,
 };
+use samples::frames;
+use serde_json::{Value, json};
 
 const CONNECTION: ConnectionId = ConnectionId([0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
 const RESPONDER: ConnectionId = ConnectionId([0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27]);
@@ -56,7 +58,7 @@ fn compare(path: &str, expected: &[u8]) {
     assert!(
         found == expected,
         "{path} differs from what the code makes; if the wire is meant to change, run\n    \
-         UPDATE_VECTORS=1 cargo test -p transport --test vectors\nand say so in docs/PROTOCOL.md and CHANGELOG.md"
+         UPDATE_VECTORS=1 cargo test -p downpour-transport --test vectors\nand say so in docs/PROTOCOL.md and CHANGELOG.md"
     );
 }
 
@@ -133,7 +135,7 @@ fn stream_plans() {
     let (code, short_code) = (erasure::BlockCode::RaptorQ.into(), erasure::BlockCode::ReedSolomon);
     let vectors = [10, 200, 256, 1_024, 8_192].map(|k| {
         let stream = StreamAnnouncement { flow: FlowId(1), symbol_size: 1_408, tag: 0, k, code, short_code };
-        let layout = transport::flow::StreamLayout::new(stream);
+        let layout = downpour_transport::flow::StreamLayout::new(stream);
         let plans = [0, 1, 9, 10, 127, 128, 129, 130, 200, 254, 255];
         let plans: Vec<_> = plans.iter().map(|plan| json!({ "plan": plan, "k": layout.cost(*plan) })).collect();
         json!({ "announced_k": k, "plans": plans })

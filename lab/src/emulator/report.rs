@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use linkrelay::Lateness;
 use netsim::{LinkStats, QueueDelays};
-use relay::Lateness;
 
 use super::HostTraffic;
 

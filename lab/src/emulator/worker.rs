@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use linkrelay::Lateness;
 use netsim::{Arrival, Fabric, Header, LinkConfig, LinkId, NetworkError, NodeId, Refusal, Time, Undelivered};
-use relay::Lateness;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 

@@ -7,8 +7,11 @@ use serde_json::Value;
 use super::peer::{Need, Peer, Play};
 use super::run::{TransferRun, Unfinished};
 
-pub(super) const DOWNPOUR: Need =
-    Need::Program { name: "downpour", install: "cargo build --release --package cli", version: &["--version"] };
+pub(super) const DOWNPOUR: Need = Need::Program {
+    name: "downpour",
+    install: "cargo build --release --package downpour-cli",
+    version: &["--version"],
+};
 
 /// Downpour's files, encrypted.
 const BY_TICKET: Peer = Peer {

@@ -54,7 +54,7 @@ def program(name):
     """The path of one of the programs under test."""
     path = PROGRAMS / name
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: build it, cargo build -p cli, and cargo build in lab")
+        raise FileNotFoundError(f"{path}: build it, cargo build -p downpour-cli, and cargo build in lab")
     return path
 
 

@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     // The program is measured, and must be of the same sources.
     if !options.draw && figures.iter().any(|figure| figure.kind == Kind::Links) {
-        tools::build(tools::root(), "cli", "downpour")?;
+        tools::build(tools::root(), "downpour-cli", "downpour")?;
     }
     let lab = crate::build_lab()?;
     if !options.draw {

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use downpour::Ticket;
+use linkrelay::Relay;
 use netsim::Duplex;
-use relay::Relay;
 
 use super::client::{Client, Remote};
 use super::program::{Guard, start};

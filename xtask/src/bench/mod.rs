@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(other) = &options.against {
-        let program = tools::build(tools::root(), "cli", "downpour")?;
+        let program = tools::build(tools::root(), "downpour-cli", "downpour")?;
         println!("{}\n", machine());
         return against::run(&program, other, options.quick);
     }
@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let parts: BTreeSet<Part> = if options.only.is_empty() { all } else { &options.only }.iter().copied().collect();
     // The program is built only for the parts that run it.
     let program = if parts.iter().any(Part::runs_program) {
-        tools::build(tools::root(), "cli", "downpour")?
+        tools::build(tools::root(), "downpour-cli", "downpour")?
     } else {
         PathBuf::new()
     };

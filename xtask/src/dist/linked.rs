@@ -38,7 +38,7 @@ pub(super) fn read(root: &Path, target: &str) -> Result<Vec<Package>, Failure> {
 }
 
 fn packages(graph: &Value) -> Option<Vec<Package>> {
-    let is_program = |package: &&Value| package["name"] == "cli" && package["source"].is_null();
+    let is_program = |package: &&Value| package["name"] == "downpour-cli" && package["source"].is_null();
     let program = text(&array(&graph["packages"]).find(is_program)?["id"]);
     let nodes: BTreeMap<&str, &Value> =
         array(&graph["resolve"]["nodes"]).map(|node| (text(&node["id"]), node)).collect();
@@ -93,9 +93,9 @@ mod tests {
         let package = |name: &str, source: Value| json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT", "manifest_path": format!("/x/{name}/Cargo.toml"), "source": source});
         let needs = |name: &str, kind: Value| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
         let graph = json!({
-            "packages": [package("b", "crates.io".into()), package("a", Value::Null), package("cli", Value::Null), package("test", "crates.io".into())],
+            "packages": [package("b", "crates.io".into()), package("a", Value::Null), package("downpour-cli", Value::Null), package("test", "crates.io".into())],
             "resolve": {"nodes": [
-                {"id": "cli", "deps": [needs("b", Value::Null), needs("a", Value::Null), needs("test", "dev".into())]},
+                {"id": "downpour-cli", "deps": [needs("b", Value::Null), needs("a", Value::Null), needs("test", "dev".into())]},
                 {"id": "a", "deps": [needs("b", Value::Null), needs("test", "build".into())]},
                 {"id": "b", "deps": []},
                 {"id": "test", "deps": []},
@@ -103,7 +103,7 @@ mod tests {
         });
         let packages = packages(&graph).expect("a crate cli");
         let names: Vec<_> = packages.iter().map(|package| (package.name.as_str(), package.is_foreign)).collect();
-        assert_eq!(names, [("cli", false), ("a", false), ("b", true)]);
+        assert_eq!(names, [("downpour-cli", false), ("a", false), ("b", true)]);
         assert_eq!((&packages[0].dependencies[..], &packages[1].dependencies[..]), (&[1, 2][..], &[2][..]));
         assert_eq!(packages[2].directory, Path::new("/x/b"));
     }

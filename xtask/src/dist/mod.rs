@@ -89,7 +89,7 @@ impl Source {
             tools::run(Command::new(rustup).args(["--quiet", "target", "add", triple]).current_dir(&self.root))?;
         }
         let mut cargo = tools::cargo(tools::root());
-        cargo.current_dir(&self.root).args(["build", "--locked", "--profile", "dist", "--package", "cli"]);
+        cargo.current_dir(&self.root).args(["build", "--locked", "--profile", "dist", "--package", "downpour-cli"]);
         cargo.args(["--target", triple, "--target-dir"]).arg(&self.target);
         let variable = triple.replace('-', "_");
         // No path of this machine in the program, so that another machine builds the same bytes.

@@ -9,8 +9,8 @@ use downpour::{
     Bind, ConnectionStats, Context, EngineOptions, Error, ListenOptions, Profile, Progress, Rendezvous, StopReason,
     Summary, Transfer, TransferEvent, TransferOptions,
 };
+use linkrelay::{Relay, RelayReport};
 use netsim::Duplex;
-use relay::{Relay, RelayReport};
 
 use crate::escape;
 use crate::exit::{Code, Failure};

@@ -181,7 +181,7 @@ mod tests {
     use netsim::PacketCount;
 
     use super::*;
-    use relay::RelayReport;
+    use linkrelay::RelayReport;
 
     #[test]
     fn the_table() {

@@ -1,5 +1,5 @@
 //! All help texts in one snapshot, so that a changed option shows up as a readable diff. `INSTA_UPDATE=always cargo
-//! test -p cli surface` updates it.
+//! test -p downpour-cli surface` updates it.
 
 use crate::man_pages::COMMANDS;
 use crate::program::{Program, command};

@@ -7,7 +7,7 @@
 //! the key of a repair symbol from the [`WindowEncoder`], both ends draw the same coefficients from TinyMT32 (RFC 8682).
 //!
 //! ```
-//! use erasure::rlc::{WindowDecoder, Density, WindowEncoder, Field};
+//! use downpour_erasure::rlc::{WindowDecoder, Density, WindowEncoder, Field};
 //!
 //! let (symbol_size, window) = (4, 16);
 //! let mut encoder = WindowEncoder::new(Field::Gf256, symbol_size, window);

@@ -8,7 +8,7 @@ use crate::{Duplex, NodeId};
 /// Routers and the links between them. Without hosts, nothing is sent yet: [`Graph::join`] makes a [`Topology`] of it.
 ///
 /// ```
-/// use netsim::topology::{Graph, Side};
+/// use downpour_netsim::topology::{Graph, Side};
 ///
 /// let graph = Graph::random(50, 140, &"rate=5M,queue-packets=100".parse()?, 7)?;
 /// let topology = graph.join(&Side::alike(1, &"perfect".parse()?), &[[3, 41]])?;

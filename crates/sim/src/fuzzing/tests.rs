@@ -157,14 +157,17 @@ fn input(random: &mut Rng) -> Vec<u8> {
     input
 }
 
-/// `SEED=n cargo test -p sim --lib fuzzing -- --nocapture` runs a single input.
+/// `SEED=n cargo test -p downpour-sim --lib fuzzing -- --nocapture` runs a single input.
 #[test]
 fn a_hostile_peer_breaks_nothing() {
     let alone = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     for seed in alone.map_or(0..3_000, |seed| seed..seed + 1) {
         let input = input(&mut Rng::with_seed(seed));
         let run = std::panic::catch_unwind(|| fuzz_connection(&input));
-        assert!(run.is_ok(), "seed {seed} fails; replay: SEED={seed} cargo test -p sim --lib fuzzing -- --nocapture");
+        assert!(
+            run.is_ok(),
+            "seed {seed} fails; replay: SEED={seed} cargo test -p downpour-sim --lib fuzzing -- --nocapture"
+        );
     }
 }
 

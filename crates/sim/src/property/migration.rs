@@ -91,7 +91,7 @@ pub fn check(seed: u64) -> Result<RunFigures, String> {
     run(&moving).map_err(|wrong| {
         let mut text = format!("seed {seed}: {wrong}\n  {}\n  ", moving.scenario);
         let _ = write!(text, "{:?}, {:?}, pause {:?}", moving.moves, moving.stranger, moving.pause);
-        text + &format!("\n  replay: SEED={seed} cargo test -p sim --test moving seeds -- --nocapture")
+        text + &format!("\n  replay: SEED={seed} cargo test -p downpour-sim --test moving seeds -- --nocapture")
     })
 }
 

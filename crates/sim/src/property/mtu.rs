@@ -66,7 +66,7 @@ pub fn check(seed: u64, streams: bool) -> Result<RunFigures, String> {
     run(scenario, shrinks).map_err(|wrong| {
         let test = if streams { "seeds_with_streams" } else { "seeds_of_objects" };
         format!(
-            "seed {seed}: {wrong}\n  {scenario}\n  {shrinks:?}\n  replay: SEED={seed} cargo test -p sim --test shrinking {test} -- --nocapture"
+            "seed {seed}: {wrong}\n  {scenario}\n  {shrinks:?}\n  replay: SEED={seed} cargo test -p downpour-sim --test shrinking {test} -- --nocapture"
         )
     })
 }

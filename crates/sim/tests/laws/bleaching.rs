@@ -21,7 +21,7 @@ fn run(dropped: Vec<u64>, bleached: std::ops::Range<u64>) -> ConnectionStats {
     assert_eq!(done, Ok(true), "no end");
     assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true), "not closed");
     let [sender, receiver] = [0, 1].map(|side| network.nodes()[side].host.tallies().next().expect("they met"));
-    assert!(receiver.received.values().all(sim::Received::is_identical));
+    assert!(receiver.received.values().all(downpour_sim::Received::is_identical));
     sender.last_stats
 }
 

@@ -1,7 +1,7 @@
 //! Both ends of a stream close despite any losses, in each of the three ways of lt-tcp §3.2.
 
 use crate::support::{Plan, at_seconds, is_over};
-use sim::{StreamEnd, StreamScript};
+use downpour_sim::{StreamEnd, StreamScript};
 use std::time::Duration;
 use transport::Profile;
 

@@ -71,6 +71,6 @@ fn schedule_and_blocks_change_on_the_way() {
         assert_eq!(done, Ok(true), "by {:?}", plan.profile.name);
         assert_eq!(network.run_while(|nodes| !is_over(nodes), at_seconds(200)), Ok(true), "not closed");
         let received = network.nodes()[1].host.tallies().next().and_then(|tally| tally.received.values().next());
-        assert!(received.is_some_and(sim::Received::is_identical), "by {:?}", plan.profile.name);
+        assert!(received.is_some_and(downpour_sim::Received::is_identical), "by {:?}", plan.profile.name);
     }
 }

@@ -1,8 +1,8 @@
 //! Connections that carry little for long: what they cost, and that they are there when they are needed again.
 
 use crate::support::{Plan, at_seconds, is_done};
+use downpour_sim::StreamScript;
 use netsim::NodeId;
-use sim::StreamScript;
 use std::time::Duration;
 use transport::Profile;
 

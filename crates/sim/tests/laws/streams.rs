@@ -1,9 +1,9 @@
 //! Streams: as fast as objects in bulk, low latency for small writes, and without impeding each other.
 
 use crate::support::{Censored, Plan, at_seconds, is_done, is_over};
+use downpour_sim::{ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use erasure::WindowCode;
 use netsim::{Network, NodeId};
-use sim::{ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use std::time::Duration;
 use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::StreamLimits};
 

@@ -1,7 +1,7 @@
 //! Two hosts; a test may drop their packets.
 
+use downpour_sim::{Coding, Host, HostConfig, ReadScript, StreamScript};
 use netsim::{Duplex, Ecn, Network, Node, NodeId, Packet, topology};
-use sim::{Coding, Host, HostConfig, ReadScript, StreamScript};
 use std::time::Duration;
 use transport::{Connection, EndpointConfig, Profile, Rate};
 

@@ -2,8 +2,8 @@
 //! does not affect others.
 
 use crate::support::{Censored, Plan, at_seconds, is_over, with_sender};
+use downpour_sim::{StreamEnd, StreamScript};
 use netsim::{Network, NodeId, Time};
-use sim::{StreamEnd, StreamScript};
 use std::time::Duration;
 use transport::{ConnectionError, EndpointConfig, Profile};
 

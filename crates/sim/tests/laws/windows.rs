@@ -1,8 +1,8 @@
 //! Streams with a window code: losses are repaired without a round trip, and a path without loss costs no repair.
 
 use crate::support::{Plan, at_seconds, is_done, is_over};
+use downpour_sim::StreamScript;
 use erasure::WindowCode;
-use sim::StreamScript;
 use std::time::Duration;
 use transport::{ConnectionStats, Profile, Rate};
 

@@ -4,9 +4,9 @@
 
 mod scenes;
 
+use downpour_sim::addresses::Roaming;
+use downpour_sim::property::migration;
 use scenes::{Scene, millis};
-use sim::addresses::Roaming;
-use sim::property::migration;
 use transport::ConnectionError;
 
 /// Number of seeds in every run of the tests.

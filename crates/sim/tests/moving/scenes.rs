@@ -1,7 +1,7 @@
 //! Two hosts on a path of 100 Mbit/s and 50 ms.
 
-use sim::addresses::Roaming;
-use sim::{HostConfig, Tally};
+use downpour_sim::addresses::Roaming;
+use downpour_sim::{HostConfig, Tally};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
@@ -51,10 +51,10 @@ impl Scene {
 
     /// Runs to the end. Returns when the last byte arrived. All bytes must arrive intact, and both sides must know it.
     pub(crate) fn run(&mut self) -> Duration {
-        let over = |hosts: [&sim::Host; 2]| hosts.iter().all(|host| host.is_over());
+        let over = |hosts: [&downpour_sim::Host; 2]| hosts.iter().all(|host| host.is_over());
         assert!(self.roaming.run(Duration::from_secs(60), over).expect("time passes"), "not over within a minute");
         let tally = self.tally(1);
-        assert!(tally.received.values().all(sim::Received::is_identical), "{:?}", tally.received);
+        assert!(tally.received.values().all(downpour_sim::Received::is_identical), "{:?}", tally.received);
         assert_eq!(tally.received.len(), 1);
         tally.complete_at.and_then(|at| at.checked_since(netsim::Time::ZERO)).expect("complete")
     }

@@ -1,8 +1,8 @@
 //! A path that returns answers but carries no data.
 
 use crate::{host_config, millis};
+use downpour_sim::{Host, HostConfig, StreamScript};
 use netsim::{LinkConfig, NodeId, topology};
-use sim::{Host, HostConfig, StreamScript};
 use transport::{ConnectionError, EndpointConfig};
 
 /// A path that only carries packets smaller than the smallest symbol is dead: the sender gives up although it hears

@@ -5,9 +5,9 @@
 mod dead;
 mod streams;
 
+use downpour_sim::property::mtu;
+use downpour_sim::{Case, Host, HostConfig};
 use netsim::{LinkConfig, NodeId, topology};
-use sim::property::mtu;
-use sim::{Case, Host, HostConfig};
 use std::time::Duration;
 use transport::{Profile, Rate};
 
@@ -109,7 +109,7 @@ fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]
     network.run_while(|nodes| !over(nodes), netsim::Time::ZERO + millis(120_000)).expect("time passes");
     let tally = network.nodes()[1].tallies().next().expect("connected");
     assert_eq!(tally.received.len(), objects.len());
-    assert!(tally.received.values().all(sim::Received::is_identical), "{:?}", tally.received);
+    assert!(tally.received.values().all(downpour_sim::Received::is_identical), "{:?}", tally.received);
     shrunk.completed = tally.complete_at.and_then(|at| at.checked_since(netsim::Time::ZERO)).expect("complete");
     let sent = network.nodes()[0].tallies().next().expect("connected");
     assert_eq!(sent.sent, objects.len(), "each object is sent once for the program");

@@ -1,8 +1,8 @@
 //! Streams on a path whose MTU decreases: every byte is read once, in order, and soon.
 
 use crate::{FOUND_WITHIN, FOUND_WITHIN_UNTOLD, host_config, millis};
+use downpour_sim::{Host, HostConfig, ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use netsim::{LinkConfig, NodeId, topology};
-use sim::{Host, HostConfig, ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use std::time::Duration;
 
 /// The streams and the path of a run.

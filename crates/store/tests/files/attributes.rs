@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat};
-use store::{
+use downpour_store::{
     Batch, Entry, EntryKind, Existing, Extra, FileSink, FilesError, IdKind, IdName, Modes, Mtime, NoticeKind, Owner,
     Preserve, ReceiveRequest, Special, Xattr,
 };
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lgetxattr, lremovexattr, lsetxattr, mknodat};
 use tempfile::tempdir;
 
 use crate::common::{Control, Done, transfer_as};
@@ -244,7 +244,7 @@ fn child_copies_a_pipe_with_an_acl() {
     }
 }
 
-fn received(into: &Path, preserve: Preserve, names: &[IdName], entries: Vec<Entry>) -> store::ReceiveOutcome {
+fn received(into: &Path, preserve: Preserve, names: &[IdName], entries: Vec<Entry>) -> downpour_store::ReceiveOutcome {
     let receiving = FileSink::new(spec(into, preserve)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     let batch = Batch {
@@ -388,7 +388,7 @@ fn what_cannot_be_set_is_told_and_the_file_stands() {
     };
     let outcome = received(into.path(), XATTRS, &[], vec![empty("file", bad)]);
     assert_eq!(outcome.failed_count, 1);
-    assert!(matches!(outcome.listed[0].reason, store::FailReason::Refused(NoticeKind::AttributesLost)));
+    assert!(matches!(outcome.listed[0].reason, downpour_store::FailReason::Refused(NoticeKind::AttributesLost)));
     assert_eq!(owned(&into.path().join("file")).2, 0o640);
 }
 

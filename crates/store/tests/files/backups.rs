@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use store::{Backup, Filter, NoticeKind, ReceiveRequest, RequestedItems, Scanner, SourceItem, SourceOptions};
+use downpour_store::{Backup, Filter, NoticeKind, ReceiveRequest, RequestedItems, Scanner, SourceItem, SourceOptions};
 use tempfile::{TempDir, tempdir};
 
 use super::common::{Done, transfer_from};
@@ -42,7 +42,7 @@ impl Trees {
         let requested = RequestedItems { many: true, contents: true, ..RequestedItems::default() };
         let spec = ReceiveRequest {
             requested,
-            existing: store::Existing::Replace,
+            existing: downpour_store::Existing::Replace,
             delete: delete.then(Filter::default),
             backup: Some(backup.clone()),
             ..ReceiveRequest::into_directory(self.target(""))

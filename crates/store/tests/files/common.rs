@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::messages::{Chunks, Digest, Message, MessageReader, RootHasher, TransferEnd, Void, manifest_parts};
-use store::{
+use downpour_store::messages::{Chunks, Digest, Message, MessageReader, RootHasher, TransferEnd, Void, manifest_parts};
+use downpour_store::{
     Batch, BatchSource, Entry, EntryKind, Extra, FileSink, FilesError, ManifestState, Modes, Mtime, Notice,
     ReceiveOutcome, ReceiveRequest, Roots, Scanner, SourceId, SourceItem, SourceOptions, Wanted, list_chunks,
 };

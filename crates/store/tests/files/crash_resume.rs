@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use fastrand::Rng;
-use store::{
+use downpour_store::{
     BatchSource, EntryKind, Existing, FileSink, FilesError, Filter, Modes, ReceiveRequest, Scanner, SourceItem,
     SourceOptions,
 };
+use fastrand::Rng;
 
 use crate::common::{BLOCK, Control, noise, quick_dir, send_block, snapshot};
 use crate::journal::{lose_power, staged_files, staging};

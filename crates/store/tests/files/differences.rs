@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::messages::{Chunk, Chunks, Digest, ListState, ManifestPart, Message};
-use store::{
+use downpour_store::messages::{Chunk, Chunks, Digest, ListState, ManifestPart, Message};
+use downpour_store::{
     Batch, BatchSource, EntryKind, Existing, FileSink, FilesError, Modes, ReceiveRequest, Roots, Scanner, SourceItem,
     SourceOptions, Wanted, list_chunks,
 };

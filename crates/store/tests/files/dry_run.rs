@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
-use store::{
+use downpour_store::{
     BatchSource, Existing, FileSink, Filter, Modes, Notice, NoticeKind, ReceiveOutcome, ReceiveRequest, RequestedItems,
     Scanner, SourceItem, SourceOptions,
 };

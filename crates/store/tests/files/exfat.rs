@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use store::{Existing, Filter, NoticeKind, ReceiveRequest};
+use downpour_store::{Existing, Filter, NoticeKind, ReceiveRequest};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{names, transfer_as};

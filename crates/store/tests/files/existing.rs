@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use store::messages::{ManifestPart, Message, manifest_parts};
-use store::{
+use downpour_store::messages::{ManifestPart, Message, manifest_parts};
+use downpour_store::{
     Attributes, Batch, BatchSource, Compare, Entry, EntryKind, Existing, Extra, FileSink, FilesError, Filter,
     ManifestState, Modes, Mtime, NoticeKind, Pattern, ReceiveRequest, RequestedItems, Rule, Scanner, SourceItem,
     SourceOptions, Wanted,
@@ -413,7 +413,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
     let foreseen = receive(entries(), ReceiveRequest { dry_run: true, ..replacing(dir.path()) });
     assert_eq!(names(dir.path()), ["taken"]);
     let outcome = receive(entries(), replacing(dir.path()));
-    let reasons = |outcome: &store::ReceiveOutcome| {
+    let reasons = |outcome: &downpour_store::ReceiveOutcome| {
         let mut listed: Vec<_> = outcome.listed.iter().map(|failed| (failed.path.clone(), failed.reason)).collect();
         listed.sort_by(|a, b| a.0.cmp(&b.0));
         listed
@@ -433,7 +433,7 @@ fn a_target_that_is_a_link_to_a_directory_is_followed() {
 }
 
 /// Receives entries without bytes.
-fn receive(entries: Vec<Entry>, settings: ReceiveRequest) -> store::ReceiveOutcome {
+fn receive(entries: Vec<Entry>, settings: ReceiveRequest) -> downpour_store::ReceiveOutcome {
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     control.send_manifest(&without_bytes(entries)).unwrap();
@@ -606,7 +606,8 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
     let settings = ReceiveRequest { delete: Some(Filter::default()), ..contents_into(dir.path()) };
     let receiving = FileSink::new(settings).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    let skipped = vec![store::Skipped { path: b"closed".to_vec(), reason: store::SkipReason::Unreadable }];
+    let skipped =
+        vec![downpour_store::Skipped { path: b"closed".to_vec(), reason: downpour_store::SkipReason::Unreadable }];
     control
         .send_manifest(&Batch {
             number: 0,
@@ -655,8 +656,14 @@ fn one_process_at_a_time_receives_a_source() {
     let dir = tempdir().unwrap();
     let first = FileSink::new(replacing(dir.path())).unwrap();
     let _control = Control::begin(&first).unwrap();
-    let part =
-        store::messages::ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: vec![] };
+    let part = downpour_store::messages::ManifestPart {
+        batch: 0,
+        last: true,
+        whole: false,
+        again: false,
+        length: 0,
+        entries: vec![],
+    };
     first.add_manifest_part(&part).unwrap();
     let second = FileSink::new(replacing(dir.path())).unwrap();
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Busy { .. })));

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use downpour_store::{Existing, Filter, NoticeKind, ReceiveRequest};
 use rustix::process::geteuid;
-use store::{Existing, Filter, NoticeKind, ReceiveRequest};
 use tempfile::tempdir;
 
 use crate::common::{names, noise, transfer_as};

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use store::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, RootHash, TransferEnd, Void};
-use store::{
+use downpour_store::messages::{Digest, MAX_OPEN_BATCHES, ManifestPart, RootHash, TransferEnd, Void};
+use downpour_store::{
     Entry, EntryKind, Existing, Extra, FileSink, FilesError, MAX_BATCH_ENTRIES, ManifestState, Mtime, NameError,
     NoticeKind, ReceiveRequest, SkipReason, Skipped, SourceId, VoidReason,
 };
@@ -285,7 +285,7 @@ fn voids_must_name_an_entry_of_an_open_batch() {
 fn ready(into: &Path) -> (FileSink, TransferEnd) {
     let receiving = FileSink::new(ReceiveRequest::into_directory(into)).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
-    let batch = store::Batch {
+    let batch = downpour_store::Batch {
         versions: vec![],
         number: 0,
         entries: vec![file("f", 3)],
@@ -296,7 +296,7 @@ fn ready(into: &Path) -> (FileSink, TransferEnd) {
     };
     control.send_manifest(&batch).unwrap();
     let digest = *blake3::hash(b"abc").as_bytes();
-    control.send(&store::messages::Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();
+    control.send(&downpour_store::messages::Message::Digest(Digest { batch: 0, block: 0, digest })).unwrap();
     let end = control.end();
     receiving.write(0, 0, b"abc").unwrap();
     assert!(receiving.found_digest(0, 0, 0..3, digest).unwrap());
@@ -332,12 +332,12 @@ fn listed_failures_are_bounded() {
     for _ in 0..5000 {
         receiving.skipped(&Skipped { path: b"x".to_vec(), reason: SkipReason::Unreadable }).unwrap();
     }
-    let mut root = store::messages::RootHasher::new();
+    let mut root = downpour_store::messages::RootHasher::new();
     let mut bytes = Vec::new();
-    store::messages::Message::Begin(SOURCE).encode(&mut bytes).unwrap();
+    downpour_store::messages::Message::Begin(SOURCE).encode(&mut bytes).unwrap();
     root.add(&std::mem::take(&mut bytes));
     let skipped = Skipped { path: b"x".to_vec(), reason: SkipReason::Unreadable };
-    store::messages::Message::Skipped(skipped).encode(&mut bytes).unwrap();
+    downpour_store::messages::Message::Skipped(skipped).encode(&mut bytes).unwrap();
     (0..5000).for_each(|_| root.add(&bytes));
     let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 5000, root: root.root() };
     let outcome = receiving.finish(&end).unwrap();

@@ -4,9 +4,9 @@ use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use downpour_store::{Existing, Modes, ReceiveRequest};
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 use rustix::io::Errno;
-use store::{Existing, Modes, ReceiveRequest};
 use tempfile::tempdir;
 
 use crate::common::{noise, transfer_as};

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use store::messages::ManifestPart;
-use store::{
+use downpour_store::messages::ManifestPart;
+use downpour_store::{
     Entry, EntryKind, Extra, FileSink, FilesError, Mtime, ReceiveRequest, Scanner, SkipReason, SourceItem,
     SourceOptions,
 };

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use store::messages::{Digest, Message, Void};
-use store::{
+use downpour_store::messages::{Digest, Message, Void};
+use downpour_store::{
     Batch, Entry, EntryKind, Existing, Extra, FileSink, Mtime, NoticeKind, ReceiveOutcome, ReceiveRequest, VoidReason,
 };
 use tempfile::tempdir;

@@ -5,8 +5,8 @@ use std::os::unix::fs::{lchown, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
+use downpour_store::{EntryKind, FilesError, Filter, LinkPolicy, SkipReason, SourceItem, SourceOptions};
 use rustix::process::geteuid;
-use store::{EntryKind, FilesError, Filter, LinkPolicy, SkipReason, SourceItem, SourceOptions};
 
 use crate::common::quick_dir;
 use crate::options::{paths, refused, scan, skipped, tree};

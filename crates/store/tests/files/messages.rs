@@ -2,16 +2,16 @@
 
 use std::num::NonZeroU64;
 
-use hostile::fuzz_messages;
-use store::messages::{
+use downpour_store::messages::{
     Chunk, Chunks, Complete, Digest, HostPressure, ListChunks, ListState, MAX_MESSAGE, MAX_XATTRS, ManifestPart,
     Message, MessageError, MessageReader, RootHash, RootHasher, Stored, StoredEntry, TransferEnd, UnverifiedFiles,
     Void, WantedPart, manifest_parts, wants,
 };
-use store::{
+use downpour_store::{
     Attributes, DeviceNumber, Entry, EntryKind, Extra, IdKind, IdName, MAX_PATH, Mtime, Notice, NoticeKind, Owner,
     SkipReason, Skipped, SourceId, Special, VoidReason, Wanted, Xattr,
 };
+use hostile::fuzz_messages;
 
 fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)

@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use downpour_store::{Existing, Filter, Modes, ReceiveRequest};
 use rustix::process::geteuid;
-use store::{Existing, Filter, Modes, ReceiveRequest};
 use tempfile::tempdir;
 
 use crate::common::{names, noise, snapshot, transfer_as};

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use store::{
+use downpour_store::{
     Compare, Existing, FailReason, Filter, Modes, NoticeKind, ReceiveRequest, Removal, RequestedItems, Scanner,
     SkipReason, SourceItem, SourceOptions, SourceOutcome, Versions,
 };

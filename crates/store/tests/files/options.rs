@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use store::{
+use downpour_store::{
     Batch, BatchSource, EntryKind, FilesError, Filter, LinkPolicy, Scanner, SkipReason, Skipped, SourceItem,
     SourceOptions, Wanted,
 };
@@ -203,7 +203,7 @@ fn a_file_met_again_is_a_hard_link_where_those_are_asked_for() {
             EntryKind::File { size, .. } => size.to_string(),
             _ => "directory".to_owned(),
         };
-        assert_eq!(batches[0].length, batches[0].entries.iter().map(store::Entry::size).sum::<u64>());
+        assert_eq!(batches[0].length, batches[0].entries.iter().map(downpour_store::Entry::size).sum::<u64>());
         batches[0].entries.iter().map(|entry| kind(&entry.kind)).collect()
     };
     let mut options = SourceOptions::default();

@@ -19,7 +19,7 @@ fn nothing_outside_the_request_changes() {
     for seed in seeds {
         let result = std::panic::catch_unwind(|| check_random_case(seed));
         let Ok(openings) = result else {
-            panic!("seed {seed}; again: {SEED}={seed} cargo test -p store --test files law");
+            panic!("seed {seed}; again: {SEED}={seed} cargo test -p downpour-store --test files law");
         };
         (all, refused) = (all + openings.all, refused + openings.refused);
     }

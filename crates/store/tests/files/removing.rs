@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
-use store::messages::StoredEntry;
-use store::{
+use downpour_store::messages::StoredEntry;
+use downpour_store::{
     Batch, BatchSource, Entry, EntryKind, Existing, FileSink, NoticeKind, ReceiveRequest, Removal, Scanner, SourceItem,
     SourceOptions, SourceOutcome, Versions,
 };

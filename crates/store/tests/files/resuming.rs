@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::{BatchSource, Existing, FileSink, FilesError, ReceiveRequest, Scanner, SourceItem, SourceOptions};
+use downpour_store::{BatchSource, Existing, FileSink, FilesError, ReceiveRequest, Scanner, SourceItem, SourceOptions};
 use tempfile::TempDir;
 
 use crate::common::{BLOCK, Control, Done, noise, quick_dir, send_block, snapshot, transfer_as};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use store::messages::{Digest, ManifestPart, Message, Void};
-use store::{
+use downpour_store::messages::{Digest, ManifestPart, Message, Void};
+use downpour_store::{
     BatchSource, Entry, EntryKind, Existing, Extra, FileSink, Modes, Mtime, ReceiveRequest, Scanner, SourceItem,
     SourceOptions, VoidReason, Wanted,
 };
@@ -312,7 +312,7 @@ fn a_name_that_appears_meanwhile_is_kept() {
     paths.iter().for_each(|p| fs::write(p, b"new").unwrap());
     let error =
         transfer_with(&paths, to.path(), 0, |_| fs::write(to.path().join("b"), b"theirs").unwrap()).unwrap_err();
-    assert!(matches!(error, store::FilesError::TargetExists { .. }), "{error}");
+    assert!(matches!(error, downpour_store::FilesError::TargetExists { .. }), "{error}");
     assert_eq!(fs::read(to.path().join("b")).unwrap(), b"theirs");
     fs::remove_file(to.path().join("b")).unwrap();
     transfer(&paths, to.path());

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use store::{
+use downpour_store::{
     Batch, EntryKind, FilesError, LinkPolicy, MAX_BATCH_NAMES, Scanner, SkipReason, SourceItem, SourceOptions,
 };
 use tempfile::tempdir;
@@ -69,7 +69,7 @@ fn long_names_close_a_batch_too() {
     let batches = scan(&[from.path().join("d")]);
     assert_eq!(paths(&batches).len(), 6013);
     for batch in &batches {
-        assert!(batch.entries.iter().map(store::Entry::name_bytes).sum::<usize>() <= MAX_BATCH_NAMES);
+        assert!(batch.entries.iter().map(downpour_store::Entry::name_bytes).sum::<usize>() <= MAX_BATCH_NAMES);
     }
 }
 

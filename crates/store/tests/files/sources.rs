@@ -7,13 +7,13 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proptest::prelude::*;
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
-use store::messages::{Digest, ManifestPart, Message, Void};
-use store::{
+use downpour_store::messages::{Digest, ManifestPart, Message, Void};
+use downpour_store::{
     Batch, BatchSource, Entry, EntryKind, Existing, FailReason, FileSink, FilesError, LinkPolicy, ReceiveRequest,
     Roots, Scanner, SourceItem, SourceOptions, VoidReason, Wanted,
 };
+use proptest::prelude::*;
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{BLOCK, Control, entry, names, noise, quick_dir, snapshot, transfer_with};
@@ -617,7 +617,7 @@ fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
     let file = dir.join("file");
     fs::write(&file, noise(4 * BLOCK, 1)).unwrap();
     let (batch, roots) = scanned(&dir, SourceOptions::default());
-    let source: &dyn store::TreeObject = &BatchSource::new(batch, roots, Wanted::all());
+    let source: &dyn downpour_store::TreeObject = &BatchSource::new(batch, roots, Wanted::all());
     let half = 2 * BLOCK as u64;
     source.copy(0, half, &to, 0).unwrap().unwrap();
     assert_eq!(source.take_voided(), []);

@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
-use store::messages::ManifestPart;
-use store::{
+use downpour_store::messages::ManifestPart;
+use downpour_store::{
     Batch, Compare, Entry, EntryKind, Existing, FileSink, FilesError, Filter, LinkPolicy, NoticeKind, ReceiveRequest,
     RequestedItems, Scanner, SourceItem, SourceOptions,
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::tempdir;
 
 use crate::common::{Control, SOURCE, entry, names};
@@ -30,7 +30,7 @@ fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
 }
 
 /// Sends the directory at `from`, which only contains empty files.
-fn send_empty(from: PathBuf, options: SourceOptions, settings: ReceiveRequest) -> store::ReceiveOutcome {
+fn send_empty(from: PathBuf, options: SourceOptions, settings: ReceiveRequest) -> downpour_store::ReceiveOutcome {
     let receiving = FileSink::with_target(Arc::new(settings), false).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     for batch in Scanner::new(vec![SourceItem::new(from)], options).unwrap() {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use store::{Existing, FileSink, LeftReason, NoticeKind, ReceiveRequest, Scanner, SourceItem, SourceOptions};
+use downpour_store::{Existing, FileSink, LeftReason, NoticeKind, ReceiveRequest, Scanner, SourceItem, SourceOptions};
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{Control, names, noise, transfer_as};

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use data_encoding::BASE32_NOPAD;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use rustix::process::geteuid;
-use store::{
+use downpour_store::{
     Compare, Existing, FileSink, Modes, NoticeKind, ReceiveRequest, RequestedItems, Scanner, SourceItem, SourceOptions,
 };
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::process::geteuid;
 use tempfile::tempdir;
 
 use crate::common::{Control, SOURCE, noise, snapshot, transfer_as};
@@ -185,7 +185,7 @@ pub(crate) fn interrupt(sources: &[PathBuf], spec: ReceiveRequest) {
     let mut control = Control::begin(&receiving).unwrap();
     let batch = std::sync::Arc::new({ scanner }.next().unwrap());
     control.send_manifest(&batch).unwrap();
-    let source = store::BatchSource::new(std::sync::Arc::clone(&batch), roots, control.wanted.clone());
+    let source = downpour_store::BatchSource::new(std::sync::Arc::clone(&batch), roots, control.wanted.clone());
     for block in 0..10 {
         crate::common::send_block(&mut control, &source, batch.number, block, true).unwrap();
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use store::{
+use downpour_store::{
     Compare, Content, EntryKind, Existing, FilesError, Filter, MAX_BATCH_ENTRIES, Modes, Node, NoticeKind,
     ReceiveRequest, SkipReason, SourceOptions, SourceOutcome, Versions, VoidReason, Wanted,
 };
@@ -18,7 +18,7 @@ fn with(from: &dyn SourcePlace, source: &Tree, to: &dyn TargetPlace, target: &Tr
     to.put(target);
 }
 
-fn kinds(notices: &[store::Notice], kind: NoticeKind) -> Vec<String> {
+fn kinds(notices: &[downpour_store::Notice], kind: NoticeKind) -> Vec<String> {
     let of_kind = notices.iter().filter(|notice| notice.kind == kind);
     of_kind.map(|notice| String::from_utf8_lossy(&notice.path).into_owned()).collect()
 }
@@ -304,13 +304,13 @@ fn a_file_that_has_changed_comes_again_once() {
         assert!(!to.tree().contains_key(&b"dir/file"[..]) && to.tree().contains_key(&b"other"[..]));
         let voided = batch.entries.iter().position(|entry| entry.path == b"dir/file").unwrap();
         let (entry, ends) = object.entry_again(u32::try_from(voided).unwrap()).unwrap();
-        let again = store::Batch { number: 1, length: entry.size(), entries: vec![entry], ..(*batch).clone() };
+        let again = downpour_store::Batch { number: 1, length: entry.size(), entries: vec![entry], ..(*batch).clone() };
         let again = Arc::new(again);
         session.announce_as(&again, true, true).unwrap();
         let object = source.object(Arc::clone(&again), Wanted::all(), HashMap::from([(0, ends)]));
         session.send_object(&again, &*object).unwrap();
         session.settle().unwrap();
-        let third = Arc::new(store::Batch { number: 2, ..(*again).clone() });
+        let third = Arc::new(downpour_store::Batch { number: 2, ..(*again).clone() });
         let error = session.announce_as(&third, true, true).unwrap_err();
         assert!(matches!(error, FilesError::Protocol { .. }), "{error}");
         assert_eq!(to.tree()[&b"dir/file"[..]], later[&b"dir/file"[..]]);
@@ -413,18 +413,20 @@ fn a_file_that_changes_meanwhile_is_dropped_and_the_rest_arrives() {
         let before = file(77, 7, 0o644, 7);
         old.insert(b"dir/file".to_vec(), before.clone());
         with(from, &small(), to, &old);
-        let mut same_size = |_: &store::Batch| from.put(&[(b"dir/file".to_vec(), file(3000, 5, 0o644, 6))].into());
+        let mut same_size =
+            |_: &downpour_store::Batch| from.put(&[(b"dir/file".to_vec(), file(3000, 5, 0o644, 6))].into());
         let done = transfer_with(&*from.source(), &*to.target(), 1, &mut same_size).unwrap();
         let reasons: Vec<_> = done.outcome.listed.iter().map(|failed| failed.reason).collect();
-        assert_eq!(reasons, [store::FailReason::Voided(VoidReason::Changed)]);
+        assert_eq!(reasons, [downpour_store::FailReason::Voided(VoidReason::Changed)]);
         // Longer ones may have grown, as logs do.
-        let mut change = |_: &store::Batch| from.put(&[(b"dir/file".to_vec(), file(2999, 5, 0o644, 5))].into());
+        let mut change =
+            |_: &downpour_store::Batch| from.put(&[(b"dir/file".to_vec(), file(2999, 5, 0o644, 5))].into());
         let done = transfer_with(&*from.source(), &*to.target(), 1, &mut change).unwrap();
         assert_eq!((done.outcome.failed_count, done.outcome.listed[0].path.as_slice()), (1, &b"dir/file"[..]));
-        let is_void = |reason| done.outcome.listed[0].reason == store::FailReason::Voided(reason);
+        let is_void = |reason| done.outcome.listed[0].reason == downpour_store::FailReason::Voided(reason);
         assert!(is_void(VoidReason::Shrank) || is_void(VoidReason::Changed));
         assert_eq!(to.tree()[&b"dir/file"[..]], before);
-        let mut vanish = |_: &store::Batch| from.take("dir/file");
+        let mut vanish = |_: &downpour_store::Batch| from.take("dir/file");
         let done = transfer_with(&*from.source(), &*to.target(), 1, &mut vanish).unwrap();
         assert_eq!(done.outcome.vanished_count, 1);
         assert_eq!(to.tree()[&b"dir/file"[..]], before);
@@ -439,7 +441,7 @@ fn what_was_skipped_is_not_deleted() {
         target.insert(b"stale".to_vec(), file(1, 1, 0o644, 1));
         with(from, &small(), to, &target);
         from.put(&[(b"link".to_vec(), Node::symlink("dir", time(2)))].into());
-        let options = SourceOptions { links: store::LinkPolicy::Skip, ..SourceOptions::default() };
+        let options = SourceOptions { links: downpour_store::LinkPolicy::Skip, ..SourceOptions::default() };
         let spec = ReceiveRequest { delete: Some(Filter::default()), ..to.spec() };
         let done = transfer(&*from.source_with(options).unwrap(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!(done.outcome.links_left_out, 1);
@@ -451,7 +453,7 @@ fn what_was_skipped_is_not_deleted() {
         let mut batch = source.next_batch().unwrap().unwrap();
         batch.entries.retain(|entry| entry.path != b"other");
         batch.length -= 500;
-        batch.skipped.push(store::Skipped::new(b"other".to_vec(), SkipReason::Unreadable));
+        batch.skipped.push(downpour_store::Skipped::new(b"other".to_vec(), SkipReason::Unreadable));
         let rest = Arc::new(batch);
         session.announce(&rest).unwrap();
         assert_eq!(session.finish().unwrap().outcome.failed_count, 2, "the name, and that nothing is deleted");
@@ -471,7 +473,7 @@ fn damaged_bytes_get_no_name() {
         let object = source.object(Arc::clone(&batch), wanted, HashMap::new());
         session.send_block(&batch, &*object, 0).unwrap();
         let range = BLOCK as u64..2 * BLOCK as u64;
-        let digest = store::messages::Digest { batch: 0, block: 1, digest: [1; 32] };
+        let digest = downpour_store::messages::Digest { batch: 0, block: 1, digest: [1; 32] };
         target.write(0, range.start, &[7; BLOCK]).unwrap();
         target.expect_digest(&digest).unwrap();
         let error = target.add_local_digest(0, 1, range, [2; 32]).unwrap_err();
@@ -480,7 +482,7 @@ fn damaged_bytes_get_no_name() {
         assert_eq!(to.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec()]);
         assert!(matches!(target.write(0, 0, b"late"), Err(FilesError::Over)));
         assert!(matches!(
-            target.check_end(&store::messages::TransferEnd { batches: 9, ..session.end() }),
+            target.check_end(&downpour_store::messages::TransferEnd { batches: 9, ..session.end() }),
             Err(FilesError::Protocol { .. })
         ));
     });
@@ -515,27 +517,27 @@ fn a_run_that_is_killed_anywhere_is_completed_by_the_next() {
 fn a_sender_may_not_name_what_was_not_asked_for() {
     for to in targets() {
         to.put(&small());
-        let entry = |path: &str| store::Entry {
+        let entry = |path: &str| downpour_store::Entry {
             path: path.as_bytes().to_vec(),
             kind: EntryKind::Directory,
             mode: 0o755,
             mtime: time(1),
-            extra: store::Extra::default(),
+            extra: downpour_store::Extra::default(),
         };
         for path in ["../up", "/top", "a//b", ".", "orphan/file", ""] {
             let target = to.target();
-            target.begin(store::SourceId([1; 16])).unwrap();
-            let part = store::messages::manifest_parts(0, 0, &[entry(path)]).next().unwrap();
+            target.begin(downpour_store::SourceId([1; 16])).unwrap();
+            let part = downpour_store::messages::manifest_parts(0, 0, &[entry(path)]).next().unwrap();
             let offered = target.check_offer(&mut std::iter::once(&part)).unwrap_err();
             assert!(matches!(offered, FilesError::BadName { .. }), "{path}: {offered}");
             let error = target.add_manifest_part(&part).unwrap_err();
             assert!(matches!(error, FilesError::BadName { .. }), "{path}: {error}");
         }
-        let items = Some(vec![store::ItemName::Exact(b"this".to_vec())]);
-        let permitted = store::AllowedNames { items, ..store::AllowedNames::default() };
+        let items = Some(vec![downpour_store::ItemName::Exact(b"this".to_vec())]);
+        let permitted = downpour_store::AllowedNames { items, ..downpour_store::AllowedNames::default() };
         let target = to.target_with(ReceiveRequest { permitted, ..to.spec() }).unwrap();
-        target.begin(store::SourceId([1; 16])).unwrap();
-        let part = store::messages::manifest_parts(0, 0, &[entry("that")]).next().unwrap();
+        target.begin(downpour_store::SourceId([1; 16])).unwrap();
+        let part = downpour_store::messages::manifest_parts(0, 0, &[entry("that")]).next().unwrap();
         assert!(matches!(target.add_manifest_part(&part), Err(FilesError::NotPermitted { .. })));
         assert_eq!(to.tree(), small());
     }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fastrand::Rng;
-use store::messages::{Chunks, Digest, ManifestPart, Message, RootHasher, TransferEnd, Void, manifest_parts};
-use store::{
+use downpour_store::messages::{Chunks, Digest, ManifestPart, Message, RootHasher, TransferEnd, Void, manifest_parts};
+use downpour_store::{
     Batch, Entry, FilesError, ManifestState, Notice, ReceiveOutcome, SourceOutcome, TreeObject, TreeSource, TreeTarget,
     Versions, Wanted,
 };
+use fastrand::Rng;
 
 /// Odd, so that it does not coincide with other borders.
 pub(crate) const BLOCK: usize = 1009;

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use downpour_store::{Content, Fault, Faults, FilesError, Filter, Node, ReceiveRequest, SourceOptions};
 use fastrand::Rng;
-use store::{Content, Fault, Faults, FilesError, Filter, Node, ReceiveRequest, SourceOptions};
 
 use crate::driver::{Done, Way, run};
 use crate::places::{Memory, Place as _, SourcePlace as _, TargetPlace as _};
@@ -215,7 +215,7 @@ fn whatever_fails_names_have_old_or_new_content_and_the_next_run_completes() {
             case.check(seed, from, to)
         });
         let Ok(struck) = result else {
-            panic!("seed {seed}; again: {SEED}={seed} cargo test -p store --test seam whatever");
+            panic!("seed {seed}; again: {SEED}={seed} cargo test -p downpour-store --test seam whatever");
         };
         runs += u64::from(!struck.is_empty());
         failures.extend(struck);

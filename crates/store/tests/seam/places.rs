@@ -6,7 +6,7 @@ mod memory;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use store::{
+use downpour_store::{
     Existing, FilesError, Modes, Mtime, ReceiveRequest, RequestedItems, SourceItem, SourceOptions, TreeSource,
     TreeTarget,
 };

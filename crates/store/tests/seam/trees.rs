@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use store::{Content, Mtime, Node};
+use downpour_store::{Content, Mtime, Node};
 
 use crate::driver::BLOCK;
 

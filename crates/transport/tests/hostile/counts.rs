@@ -1,7 +1,7 @@
 //! Law 10: every refused datagram is counted by reason.
 
 use crate::rogue::{Rogue, address, deliver};
-use transport::wire::{Frame, PacketKind, RejectReason};
+use downpour_transport::wire::{Frame, PacketKind, RejectReason};
 
 #[test]
 fn every_reason_has_its_count() {

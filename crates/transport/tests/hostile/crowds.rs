@@ -2,11 +2,11 @@
 //! handshake that its initiator completes is ever accepted.
 
 use crate::rogue::{KEY, deliver, message1, message1_for, parameters, proof, victim};
+use downpour_transport::secure::Initiator;
+use downpour_transport::wire::{ConnectionId, RejectReason, limits::MIN_MESSAGE1};
+use downpour_transport::{AcceptOptions, ConnectionConfig, Endpoint, EndpointConfig, EndpointEvent, Event, Time};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use transport::secure::Initiator;
-use transport::wire::{ConnectionId, RejectReason, limits::MIN_MESSAGE1};
-use transport::{AcceptOptions, ConnectionConfig, Endpoint, EndpointConfig, EndpointEvent, Event, Time};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
 /// How long a first message that was answered is remembered.

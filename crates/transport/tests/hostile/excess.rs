@@ -1,12 +1,12 @@
 //! Peers that hold the key and try to make this side store or compute more than it allowed.
 
 use crate::rogue::{Rogue, address, announcement, deliver};
-use erasure::BlockCode;
-use std::time::Duration;
-use transport::wire::{Announcement, Datagram, FlowId, Frame, Frames, Plan, RejectReason, SymbolId};
-use transport::{
+use downpour_transport::wire::{Announcement, Datagram, FlowId, Frame, Frames, Plan, RejectReason, SymbolId};
+use downpour_transport::{
     Batch, ConnectOptions, ConnectionError, Endpoint, EndpointConfig, Event, Profile, Time, WorkReply, WorkRequest,
 };
+use erasure::BlockCode;
+use std::time::Duration;
 
 const FLOW: FlowId = FlowId(1);
 

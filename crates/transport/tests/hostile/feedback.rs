@@ -1,14 +1,14 @@
 //! Senders with every form of feedback: the feedback they get, and abuse that must fail.
 
 use crate::rogue::{Rogue, announcement, parameters};
-use erasure::BlockCode;
-use std::time::Duration;
-use transport::wire::{
+use downpour_transport::wire::{
     Announcement, BlockFeedback, BlockMask, BlockStatus, ConnectionId, DoneConfig, Feedback, FeedbackConfig,
     FeedbackTiming, FlowId, FlowStatus, Frame, Frames, Heartbeat, PacketCount, PacketFeedback, Parameters, Plan,
     ReceivedConfig, Successor, SymbolId,
 };
-use transport::{ConnectionError, EndpointConfig, Event, WorkReply, WorkRequest};
+use downpour_transport::{ConnectionError, EndpointConfig, Event, WorkReply, WorkRequest};
+use erasure::BlockCode;
+use std::time::Duration;
 
 const FLOW: FlowId = FlowId(1);
 

@@ -3,8 +3,8 @@
 
 use crate::rogue::{Rogue, announcement};
 use crate::streams;
-use transport::wire::{Announcement, Feedback, FlowId, Frame, Frames, RejectReason, SymbolId};
-use transport::{Event, WorkRequest};
+use downpour_transport::wire::{Announcement, Feedback, FlowId, Frame, Frames, RejectReason, SymbolId};
+use downpour_transport::{Event, WorkRequest};
 
 const SIZE: usize = 100;
 

@@ -1,9 +1,9 @@
 //! Peers and strangers that use other addresses.
 
 use crate::rogue::{Rogue, address, deliver};
+use downpour_transport::wire::{Frame, Frames, PacketKind, RejectReason};
+use downpour_transport::{Batch, ObjectOptions};
 use std::time::Duration;
-use transport::wire::{Frame, Frames, PacketKind, RejectReason};
-use transport::{Batch, ObjectOptions};
 
 /// Returns the destinations and sizes of the datagrams that the victim sends now.
 fn sent(rogue: &mut Rogue) -> Vec<(std::net::SocketAddr, usize)> {

@@ -1,12 +1,12 @@
 //! Peers that hold the key and break the protocol.
 
 use crate::rogue::{Rogue, announcement, parameters};
-use erasure::BlockCode;
-use transport::wire::{
+use downpour_transport::wire::{
     BlockMask, BlockStatus, ConnectionId, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketKind,
     PacketRanges, Plan, RejectReason, SymbolId,
 };
-use transport::{Batch, ConnectionConfig, EndpointConfig, Event, ObjectOptions, WorkRequest};
+use downpour_transport::{Batch, ConnectionConfig, EndpointConfig, Event, ObjectOptions, WorkRequest};
+use erasure::BlockCode;
 
 fn acknowledging(number: u32, ranges: Vec<(u64, u64)>) -> Frame<'static> {
     let packets = Some(PacketRanges { delay_micros: 0, ranges });
@@ -67,7 +67,7 @@ fn symbols_out_of_range_are_refused_and_not_acknowledged() {
         assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), nth, "{id:?} of {length} bytes");
         rogue.listen();
         let last = rogue.plaintexts.last().cloned().unwrap_or_default();
-        let named = transport::wire::Frames::new(&last).flatten().any(|frame| match frame {
+        let named = downpour_transport::wire::Frames::new(&last).flatten().any(|frame| match frame {
             Frame::Feedback(Feedback { packets: Some(packets), .. }) => {
                 packets.ranges.iter().any(|(low, high)| (*low..=*high).contains(&number))
             }
@@ -127,11 +127,11 @@ fn control_data_beyond_its_credit_ends_the_connection() {
 fn an_announcement_that_changes_ends_the_connection() {
     let first = announcement(1, 5_000);
     let changed = [
-        transport::wire::Announcement { length: 5_001, ..first },
-        transport::wire::Announcement { symbol_size: 98, ..first },
-        transport::wire::Announcement { symbols_per_packet: 2, ..first },
-        transport::wire::Announcement { plan: Plan { k: 11, ..first.plan }, ..first },
-        transport::wire::Announcement { plan: Plan { code: BlockCode::RaptorQ, ..first.plan }, ..first },
+        downpour_transport::wire::Announcement { length: 5_001, ..first },
+        downpour_transport::wire::Announcement { symbol_size: 98, ..first },
+        downpour_transport::wire::Announcement { symbols_per_packet: 2, ..first },
+        downpour_transport::wire::Announcement { plan: Plan { k: 11, ..first.plan }, ..first },
+        downpour_transport::wire::Announcement { plan: Plan { code: BlockCode::RaptorQ, ..first.plan }, ..first },
     ];
     for second in changed {
         let mut rogue = Rogue::new();
@@ -149,7 +149,7 @@ fn an_announcement_that_changes_ends_the_connection() {
 #[test]
 fn impossible_flows_and_plans_end_the_connection() {
     let fits = announcement(1, 5_000);
-    let with = |change: &dyn Fn(&mut transport::wire::Announcement)| {
+    let with = |change: &dyn Fn(&mut downpour_transport::wire::Announcement)| {
         let mut announcement = fits;
         change(&mut announcement);
         announcement
@@ -279,7 +279,7 @@ fn serve_reads(rogue: &mut Rogue) {
             Ok(reply) => reply,
             Err(WorkRequest::Read { flow, block, length, mut buffer, .. }) => {
                 buffer.resize(length, 0);
-                transport::WorkReply::Read { flow, block, buffer }
+                downpour_transport::WorkReply::Read { flow, block, buffer }
             }
             Err(other) => panic!("{other:?}"),
         };
@@ -311,7 +311,7 @@ fn frames_against_the_layout_are_refused_as_a_whole_packet() {
     let reason = [b'x'; 256];
     rogue.send(&[Frame::Close { code: 5, reason: &reason }]);
     let events = rogue.events();
-    let [Event::Closed(transport::ConnectionError::ClosedByPeer { code: 5, reason })] = &events[..] else {
+    let [Event::Closed(downpour_transport::ConnectionError::ClosedByPeer { code: 5, reason })] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(reason.len(), 256);
@@ -322,7 +322,7 @@ fn a_close_that_is_no_text_is_shown_as_text() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Close { code: 5, reason: &[0xff, 0xfe, b'a'] }]);
     let events = rogue.events();
-    let [Event::Closed(transport::ConnectionError::ClosedByPeer { reason, .. })] = &events[..] else {
+    let [Event::Closed(downpour_transport::ConnectionError::ClosedByPeer { reason, .. })] = &events[..] else {
         panic!("{events:?}")
     };
     assert_eq!(reason, "\u{fffd}\u{fffd}a");

@@ -1,16 +1,16 @@
 //! A hand-made peer: it has the key, completes the handshake and then sends anything that a test wants.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-use transport::secure::{Cipher, Established, Initiator, Opener, PacketKeys, Prologue, Psk, Sealer};
-use transport::wire::{
+use downpour_transport::secure::{Cipher, Established, Initiator, Opener, PacketKeys, Prologue, Psk, Sealer};
+use downpour_transport::wire::{
     Announcement, ConnectionId, Credit, Datagram, FeedbackConfig, FeedbackTiming, FlowId, Frame, Frames, HEADER,
     Message1, PacketHeader, PacketKind, Parameters, Plan, StreamLimits, SymbolHeader, SymbolId, TAG,
 };
-use transport::{
+use downpour_transport::{
     AcceptOptions, Batch, Connection, ConnectionError, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent,
     Event, Profile, Rate, ReceivedEcn, Time,
 };
+use std::net::SocketAddr;
+use std::time::Duration;
 
 pub(crate) const KEY: [u8; 32] = [9; 32];
 const ROGUE_ID: ConnectionId = ConnectionId([0xee; 8]);

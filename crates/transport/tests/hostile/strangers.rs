@@ -1,9 +1,9 @@
 //! Strangers, who hold no key, and repeated first messages.
 
 use crate::rogue::{EMPTY, KEY, Rogue, address, deliver, message1, parameters, proof, victim};
+use downpour_transport::wire::{ConnectionId, Datagram, RejectReason, limits::MIN_MESSAGE1};
+use downpour_transport::{AcceptOptions, Endpoint, EndpointConfig, EndpointEvent, ReceivedEcn, Time};
 use std::time::Duration;
-use transport::wire::{ConnectionId, Datagram, RejectReason, limits::MIN_MESSAGE1};
-use transport::{AcceptOptions, Endpoint, EndpointConfig, EndpointEvent, ReceivedEcn, Time};
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
 
@@ -75,8 +75,11 @@ fn an_unknown_key_or_a_wrong_one_gets_silence() {
 #[test]
 fn an_expired_or_removed_key_gets_silence() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let options =
-        transport::AcceptOptions { profile: transport::Profile::auto(), application: Vec::new(), qlog: false };
+    let options = downpour_transport::AcceptOptions {
+        profile: downpour_transport::Profile::auto(),
+        application: Vec::new(),
+        qlog: false,
+    };
     let key = endpoint.add_key(crate::rogue::KEY, Some(NOW), options);
     let message = |id| message1(&parameters(ConnectionId([id; 8])), id, 1_451).1;
     deliver(&mut endpoint, Time::from_nanos(NOW.as_nanos() - 1), address(1), message(1));
@@ -99,7 +102,7 @@ fn another_version_is_answered_only_to_who_names_a_known_key() {
     let answered = answers(&mut endpoint);
     let Ok(Datagram::Versions(answer)) = Datagram::classify(&answered[0]) else { panic!("not a version answer") };
     assert_eq!(answer.destination, ConnectionId([5; 8]));
-    assert!(answer.versions().any(|version| version == transport::wire::VERSION));
+    assert!(answer.versions().any(|version| version == downpour_transport::wire::VERSION));
     assert!(answered[0].len() <= datagram.len());
     assert_eq!((endpoint.refused().get(RejectReason::BadVersion), endpoint.half_open()), (1, 0));
 }
@@ -147,7 +150,7 @@ fn garbage_of_every_length_is_counted_and_nothing_else() {
     };
     let before = rogue.victim.refused().total() + rogue.connection().refused().total();
     let mut sent = 0;
-    let packet = rogue.seal(transport::wire::PacketKind::Control, &[1]);
+    let packet = rogue.seal(downpour_transport::wire::PacketKind::Control, &[1]);
     for length in 1..=1_600 {
         for first in [draw() as u8, 0x01, 0x02, 0x03, 0x10, 0x11] {
             let mut datagram: Vec<u8> = (0..length).map(|_| draw() as u8).collect();
@@ -179,7 +182,7 @@ fn datagrams_of_one_read_are_told_apart() {
         for impostor_at in 0..3 {
             let mut rogue = Rogue::new();
             let ping = [[1].as_slice(), &[0; 26]].concat();
-            let mut read = [0, 1].map(|_| rogue.seal(transport::wire::PacketKind::Control, &ping)).to_vec();
+            let mut read = [0, 1].map(|_| rogue.seal(downpour_transport::wire::PacketKind::Control, &ping)).to_vec();
             let mut impostor = read[0].clone();
             assert_eq!(impostor.len(), LENGTH);
             impostor[0] = kind;

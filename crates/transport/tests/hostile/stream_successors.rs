@@ -2,8 +2,8 @@
 
 use crate::rogue::{Rogue, announcement};
 use crate::streams::{FLOW, beginning, read, rogue, stream};
-use transport::Event;
-use transport::wire::{FlowId, Frame, Frames, RejectReason, StreamAnnouncement, StreamSuccessor, SymbolId};
+use downpour_transport::Event;
+use downpour_transport::wire::{FlowId, Frame, Frames, RejectReason, StreamAnnouncement, StreamSuccessor, SymbolId};
 
 fn successor(flow: u16, symbol_size: u16, stream: StreamAnnouncement) -> Frame<'static> {
     Frame::StreamSuccessor(StreamSuccessor { flow: FlowId(flow), symbol_size, stream })
@@ -36,7 +36,9 @@ fn successors_that_contradict_themselves_end_the_connection() {
         let mut rogue = rogue();
         frames.iter().for_each(|frame| rogue.send(std::slice::from_ref(frame)));
         let events = rogue.events();
-        let ended = events.iter().any(|event| matches!(event, Event::Closed(transport::ConnectionError::Violation(_))));
+        let ended = events
+            .iter()
+            .any(|event| matches!(event, Event::Closed(downpour_transport::ConnectionError::Violation(_))));
         assert!(ended, "{what}: {events:?}");
     }
 }

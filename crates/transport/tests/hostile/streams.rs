@@ -1,13 +1,13 @@
 //! Peers that hold the key and break the rules of streams, or try to make this side buffer more than it allowed.
 
 use crate::rogue::{Rogue, announcement, parameters};
-use erasure::BlockCode;
-use std::time::Duration;
-use transport::wire::{
+use downpour_transport::wire::{
     ConnectionId, Credit, Feedback, FlowId, FlowStatus, Frame, PacketRanges, RejectReason, StreamAnnouncement,
     StreamLimits, SymbolId,
 };
-use transport::{ConnectionConfig, ConnectionError, EndpointConfig, Event, FlowError, ObjectOptions};
+use downpour_transport::{ConnectionConfig, ConnectionError, EndpointConfig, Event, FlowError, ObjectOptions};
+use erasure::BlockCode;
+use std::time::Duration;
 
 pub(crate) const FLOW: FlowId = FlowId(1);
 const SIZE: usize = 100;
@@ -208,7 +208,7 @@ fn claims_of_what_was_read_let_us_start_no_more_than_that() {
 #[test]
 fn a_peer_that_takes_no_streams_gets_none() {
     let takes_none =
-        transport::wire::Parameters { streams: StreamLimits::default(), ..parameters(ConnectionId([1; 8])) };
+        downpour_transport::wire::Parameters { streams: StreamLimits::default(), ..parameters(ConnectionId([1; 8])) };
     let mut rogue = Rogue::with(EndpointConfig::default(), takes_none);
     let now = rogue.now;
     assert_eq!(rogue.connection().open_stream(now, 0), Err(FlowError::NoStreams));
@@ -217,11 +217,11 @@ fn a_peer_that_takes_no_streams_gets_none() {
 /// If such a flow were announced nevertheless, the peer would close for a violation, and neither user would learn why.
 #[test]
 fn a_peer_that_takes_smaller_symbols_only_is_offered_none() {
-    let takes = transport::wire::Parameters { max_symbol_size: 1_000, ..parameters(ConnectionId([1; 8])) };
+    let takes = downpour_transport::wire::Parameters { max_symbol_size: 1_000, ..parameters(ConnectionId([1; 8])) };
     let mut rogue = Rogue::with(EndpointConfig::default(), takes);
     let now = rogue.now;
     let wanted = FlowError::SymbolsTooLarge { smallest: 1_152, most: 1_000 };
-    let object = transport::ObjectOptions { length: 5_000, tag: 0, digest: false };
+    let object = downpour_transport::ObjectOptions { length: 5_000, tag: 0, digest: false };
     assert_eq!(rogue.connection().send_object(now, object), Err(wanted));
     assert_eq!(rogue.connection().open_stream(now, 0), Err(wanted));
     assert!(wanted.to_string().ends_with("choose symbols=1000"), "{wanted}");

@@ -1,8 +1,8 @@
 //! Peers that continue flows in invalid ways.
 
 use crate::rogue::{Rogue, announcement};
-use transport::Event;
-use transport::wire::{Announcement, FlowId, Frame, Plan, Successor, SymbolId};
+use downpour_transport::Event;
+use downpour_transport::wire::{Announcement, FlowId, Frame, Plan, Successor, SymbolId};
 
 fn successor(flow: u16, symbol_size: u16, object: Announcement) -> Frame<'static> {
     Frame::Successor(Successor { flow: FlowId(flow), symbol_size, object })
@@ -28,7 +28,9 @@ fn successors_that_contradict_themselves_end_the_connection() {
         let mut rogue = Rogue::new();
         frames.iter().for_each(|frame| rogue.send(std::slice::from_ref(frame)));
         let events = rogue.events();
-        let ended = events.iter().any(|event| matches!(event, Event::Closed(transport::ConnectionError::Violation(_))));
+        let ended = events
+            .iter()
+            .any(|event| matches!(event, Event::Closed(downpour_transport::ConnectionError::Violation(_))));
         assert!(ended, "{what}: {events:?}");
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::rogue::Rogue;
 use crate::streams::{FLOW, beginning, read, rogue, stream};
+use downpour_transport::wire::{Frame, RejectReason, StreamAnnouncement, SymbolId};
 use erasure::rlc::{Density, Field, WindowEncoder};
 use erasure::{AnyCode, BlockCode, WindowCode};
-use transport::wire::{Frame, RejectReason, StreamAnnouncement, SymbolId};
 
 /// The victim gives each stream 20 symbols of its own, so windows of 5.
 const WINDOW: u32 = 5;

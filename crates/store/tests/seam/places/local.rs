@@ -7,11 +7,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use store::{
+use downpour_store::{
     Content, FileSink, FilesError, LocalSource, Mtime, Node, ReceiveRequest, SourceItem, SourceOptions, TreeSource,
     TreeTarget,
 };
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use tempfile::TempDir;
 
 use super::{Place, SourcePlace, TargetPlace};
@@ -114,7 +114,7 @@ fn tree(top: &Path) -> Tree {
 }
 
 fn is_staging(name: &OsStr) -> bool {
-    store::is_staging_name(name.as_bytes())
+    downpour_store::is_staging_name(name.as_bytes())
 }
 
 fn mtime(found: &fs::Metadata) -> Mtime {

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use store::{FilesError, MemoryStore, Mtime, Node, ReceiveRequest, SourceItem, SourceOptions, TreeSource, TreeTarget};
+use downpour_store::{
+    FilesError, MemoryStore, Mtime, Node, ReceiveRequest, SourceItem, SourceOptions, TreeSource, TreeTarget,
+};
 
 use super::{Place, SourcePlace, TargetPlace};
 use crate::trees::Tree;

@@ -92,7 +92,7 @@ fn agrees_with_the_model(seed: u64) {
     let mut model = Model::default();
     let mut received: Vec<bool> = Vec::new();
     let mut now = Time::ZERO;
-    let replay = format!("seed {seed}: cargo test -p transport ring_agrees_with_a_map");
+    let replay = format!("seed {seed}: cargo test -p downpour-transport ring_agrees_with_a_map");
     let mut tracked = 0;
     for _ in 0..random.below(300) {
         now += Duration::from_millis(random.below(20));

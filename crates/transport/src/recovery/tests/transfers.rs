@@ -160,7 +160,7 @@ fn whatever_the_path_does_nothing_stays_in_flight() {
         let mut path = Path::new(congestion, conditions, seed);
         path.run_until(at(4000));
         path.finish();
-        let replay = format!("seed {seed}: cargo test -p transport whatever_the_path_does");
+        let replay = format!("seed {seed}: cargo test -p downpour-transport whatever_the_path_does");
         let stats = path.recovery.stats();
         assert_eq!((path.recovery.bytes_in_flight(), path.recovery.packets_in_flight()), (0, 0), "{replay}");
         assert_eq!(path.recovery.next_timeout(), None, "{replay}");
