@@ -2,8 +2,43 @@
 //! end.
 //!
 //! [`send`] offers paths and [`receive`] takes them into a directory; the two find each other by a [`Ticket`] that
-//! either side may make. [`remote`] does both ends through the user's ssh. See `examples/send.rs` and
-//! `examples/receive.rs`; streams and objects without files are in the crate [`net`].
+//! either side may make:
+//!
+//! ```
+//! use std::fs;
+//!
+//! use downpour::{Bind, ListenOptions, Rendezvous, Ticket, TransferOptions, receive, send};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! # let home = tempfile::tempdir()?;
+//! # let (photos, incoming) = (home.path().join("photos"), home.path().join("incoming"));
+//! # fs::create_dir(&photos)?;
+//! # fs::write(photos.join("1.jpg"), "bytes")?;
+//! // One side sends a directory, to one receiver. Without an address it listens on every one of this host.
+//! let loopback = Bind::Address("127.0.0.1:0".parse()?);
+//! let listen = Rendezvous::Listen(ListenOptions { bind: loopback, ..ListenOptions::default() });
+//! let sending = send(vec![photos], listen, TransferOptions::default())?;
+//! let ticket = sending.ticket().ok_or("it connects")?.to_text()?; // a secret, for the receiver only
+//!
+//! // The other side receives it, verified, under its own name.
+//! let connect = Rendezvous::Connect(Ticket::parse(&ticket)?);
+//! let receiving = receive(incoming.clone(), connect, TransferOptions::default())?;
+//! assert_eq!(receiving.finish().await?.names.files, 1);
+//! sending.finish().await?;
+//! assert_eq!(fs::read(incoming.join("photos/1.jpg"))?, b"bytes");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | send and receive files by ticket | [`send`], [`receive`], [`Transfer`] |
+//! | copy, synchronise and pipe through the user's ssh | [`remote`] |
+//! | carry TCP connections | [`tunnel`] |
+//! | send one stream by ticket | [`streams`] |
+//! | open streams and objects of your own | [`net`] |
 
 /// The examples of README.md.
 #[cfg(doctest)]
@@ -28,6 +63,7 @@ pub mod tunnel;
 pub(crate) use store::{base64, private_directory};
 
 pub use error::{Context, Error, ErrorKind};
+pub use net;
 pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, RejectedDatagrams};
 pub use options::EngineOptions;
 pub use path_cache::PathCache;

@@ -57,6 +57,12 @@ pub struct Ticket {
     pub listener: Role,
 }
 
+impl From<&Ticket> for net::Peer {
+    fn from(ticket: &Ticket) -> Self {
+        (ticket.key, ticket.addresses.clone()).into()
+    }
+}
+
 /// A side's part in a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]

@@ -25,7 +25,7 @@
 //! assert_eq!(decoder.push(&received, 4, &repair), Progress::Ready);
 //! assert_eq!(decoder.recover(&mut received), Progress::Ready);
 //! assert_eq!(received.bytes(), sent.bytes());
-//! # Ok::<(), erasure::CodeError>(())
+//! # Ok::<(), downpour_erasure::CodeError>(())
 //! ```
 
 /// The examples of README.md.

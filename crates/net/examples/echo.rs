@@ -2,16 +2,14 @@
 
 use std::error::Error;
 use std::io;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use downpour_net::{AcceptOptions, Bind, ConnectOptions, Connection, Endpoint, EndpointOptions, NetError};
+use downpour_net::{AcceptOptions, Connection, Endpoint, NetError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_buf};
 
 /// What both sides know and nobody else does. Draw it at random, and exchange it over a channel you trust.
 const KEY: [u8; 32] = [7; 32];
-
-/// A peer that is silent for so long is given up.
-const DEAD_AFTER: Duration = Duration::from_secs(30);
 
 /// Sends back what comes, on every stream.
 async fn serve(connection: Connection) -> io::Result<NetError> {
@@ -25,16 +23,15 @@ async fn serve(connection: Connection) -> io::Result<NetError> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let loopback = Bind::Address("127.0.0.1:0".parse()?);
-    let server = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Endpoint::bind(loopback)?;
     let an_hour = SystemTime::now() + Duration::from_secs(3600);
     let mut incoming = server.incoming(KEY, an_hour, AcceptOptions::default());
     let serving = tokio::spawn(async move { serve(incoming.accept().await.ok_or(NetError::ConnectionLost)?).await });
 
-    let client = Endpoint::bind(&loopback, &EndpointOptions::new(DEAD_AFTER), ())?;
-    let connection = client.connect(KEY, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
-    connection.established().await?;
-    let mut stream = connection.open(1).await?;
+    let client = Endpoint::bind(loopback)?;
+    let connection = client.connect((KEY, server.local_address())).await?;
+    let mut stream = connection.open().await?;
     stream.write_all(b"hello").await?;
     stream.finish();
     let mut answer = String::new();

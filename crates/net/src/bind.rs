@@ -43,6 +43,18 @@ impl Default for Bind {
     }
 }
 
+impl From<SocketAddr> for Bind {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl From<&Self> for Bind {
+    fn from(bind: &Self) -> Self {
+        bind.clone()
+    }
+}
+
 impl From<Option<SocketAddr>> for Bind {
     fn from(address: Option<SocketAddr>) -> Self {
         address.map_or_else(Self::default, Self::Address)

@@ -58,17 +58,26 @@ impl Connection {
         }
     }
 
-    /// Opens a stream in both directions. The peer sees its tag, as in `open(7)`, and gets it from [`Connection::accept`];
-    /// what is written before that is on its way with the first packet. Interactive streams go first on the path
-    /// ([`StreamOptions::class`], for what this side sends); others take turns with each other and with the objects. A
-    /// side opens and answers at most 65,535 streams, with its objects, during a connection.
+    /// Opens a stream in both directions, with tag 0 and [`Priority::Auto`]; the peer gets it from
+    /// [`Connection::accept`], and what is written before that is on its way with the first packet. A side opens and
+    /// answers at most 65,535 streams, with its objects, during a connection.
     ///
     /// It can be cancelled: a stream that was opened and not returned is reset.
     ///
     /// # Errors
     /// [`NetError::Flow`] before the connection is established, if the peer accepts no stream, if the profile's symbols
-    /// cannot carry one, and after the last of 65,535; [`NetError::Tag`]; how the connection ended.
-    pub async fn open(&self, options: impl Into<StreamOptions>) -> Result<Stream, NetError> {
+    /// cannot carry one, and after the last of 65,535; how the connection ended.
+    pub async fn open(&self) -> Result<Stream, NetError> {
+        self.open_with(StreamOptions::default()).await
+    }
+
+    /// Opens a stream in both directions with a tag, as in `open_with(7)`, which the peer sees, or with other options.
+    /// Interactive streams go first on the path ([`StreamOptions::priority`], for what this side sends); others take
+    /// turns with each other and with the objects.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`], and [`NetError::Tag`].
+    pub async fn open_with(&self, options: impl Into<StreamOptions>) -> Result<Stream, NetError> {
         let options = valid(options.into())?;
         let (send, recv) = self.opened(|opened| Command::Open { options, opened }).await?;
         Ok(Stream::new(send, recv))
@@ -82,7 +91,7 @@ impl Connection {
     /// # Errors
     /// How the connection ended.
     pub async fn accept(&self) -> Result<Stream, NetError> {
-        let recv = self.accept_stream().await?;
+        let recv = self.accept_uni().await?;
         let send = self.open_reply(&recv, Priority::Auto);
         Ok(Stream::new(send, recv))
     }
@@ -104,11 +113,19 @@ impl Connection {
     }
 
     /// Opens a stream in the direction of the peer alone, as [`Connection::open`] does for both; the peer gets it from
-    /// [`Connection::accept_stream`].
+    /// [`Connection::accept_uni`].
     ///
     /// # Errors
     /// Those of [`Connection::open`].
-    pub async fn open_stream(&self, options: impl Into<StreamOptions>) -> Result<SendStream, NetError> {
+    pub async fn open_uni(&self) -> Result<SendStream, NetError> {
+        self.open_uni_with(StreamOptions::default()).await
+    }
+
+    /// Opens a stream in the direction of the peer alone with a tag, or with other options.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open_with`].
+    pub async fn open_uni_with(&self, options: impl Into<StreamOptions>) -> Result<SendStream, NetError> {
         let options = valid(options.into())?;
         self.opened(|opened| Command::OpenStream { options, opened }).await
     }
@@ -129,7 +146,7 @@ impl Connection {
     ///
     /// # Errors
     /// How the connection ended.
-    pub async fn accept_stream(&self) -> Result<RecvStream, NetError> {
+    pub async fn accept_uni(&self) -> Result<RecvStream, NetError> {
         let accepted = poll_fn(|context| self.shared.poll(context, |state| state.streams.pop_front()));
         let (flow, tag, half) = accepted.await.map_err(|(error, _)| error)?;
         self.controls.command(Command::Read(Name::Flow(flow)));

@@ -11,10 +11,11 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
-use transport::{AcceptOptions, ConnectOptions};
+use transport::AcceptOptions;
 
 use crate::bind::Bind;
 use crate::carrier::{Carrier, PIPE_PEER, Pipe, Socket};
+use crate::connecting::{Connecting, Peer};
 use crate::connection::Connection;
 use crate::driver::{self, EngineClock};
 use crate::error::NetError;
@@ -51,41 +52,25 @@ impl Drop for Handle {
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
 impl Endpoint {
-    /// Binds a UDP socket and starts the threads. `until_end` is dropped when all connections are closed and the
-    /// network thread has ended.
+    /// Binds a UDP socket with the default options, and starts the threads. An address has port 0 for any free port;
+    /// `Bind::default()` is every address of this host.
     ///
     /// # Errors
-    /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::OutOfResources`] if a thread
-    /// or a descriptor cannot be created.
-    pub fn bind(bind: &Bind, options: &EndpointOptions, until_end: impl Any + Send) -> Result<Self, NetError> {
-        let socket = Socket::new(bind.open()?).map_err(NetError::system)?;
-        let local_address = socket.local_address().map_err(NetError::system)?;
-        let facts = SocketInfo::of(&socket).ok();
-        Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), options, until_end)
+    /// Those of [`EndpointBuilder::bind`].
+    pub fn bind(bind: impl Into<Bind>) -> Result<Self, NetError> {
+        Self::builder().bind(bind)
     }
 
-    /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
-    /// twice. Their flags are not changed, so they may be this process's standard input and output. All connections end
-    /// at once when the peer closes its side ([`NetError::ConnectionLost`], unless it has said why), and so does
-    /// [`Endpoint::listen`], whose acceptor is dropped. Congestion control runs as over UDP; rates count IP headers,
-    /// although there are none.
-    ///
-    /// # Errors
-    /// [`NetError::OutOfResources`] if a thread cannot be spawned.
-    pub fn over_pipes(
-        read: OwnedFd,
-        write: OwnedFd,
-        options: &EndpointOptions,
-        until_end: impl Any + Send,
-    ) -> Result<Self, NetError> {
-        Self::start(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), options, until_end)
+    /// Returns a builder, for an endpoint with other options or over pipes.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
     }
 
     fn start(
         carrier: Carrier,
         (local_address, facts): (SocketAddr, Option<SocketInfo>),
         options: &EndpointOptions,
-        until_end: impl Any + Send,
+        until_end: Box<dyn Any + Send>,
     ) -> Result<Self, NetError> {
         let clock = EngineClock::start();
         let thread = ThreadClock::default();
@@ -132,11 +117,13 @@ impl Endpoint {
         receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
-    /// Opens a connection to the peer that has `key` at one of `options.remotes`, all of which are tried. It can be
-    /// used at once; [`Connection::established`] waits for the peer. A program that uses only streams needs no events:
-    /// `Box::new(|_| ())`.
-    #[must_use]
-    pub fn connect(&self, key: [u8; 32], options: ConnectOptions, events: EventHandler) -> Connection {
+    /// Connects to a peer, such as `(key, address)`: `connect(peer).await` waits for it, and
+    /// [`Connecting::start`] returns a connection that can be used at once.
+    pub fn connect(&self, peer: impl Into<Peer>) -> Connecting<'_> {
+        Connecting { endpoint: self, peer: peer.into(), events: Box::new(drop) }
+    }
+
+    pub(crate) fn begin(&self, Peer { key, options }: Peer, events: EventHandler) -> Connection {
         let (controls, shared) = (self.handle.door.new_controls(), Arc::<Shared>::default());
         let connection = Connection::new(controls.clone(), Arc::clone(&shared));
         self.handle.door.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
@@ -186,6 +173,61 @@ impl Endpoint {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("local_address", &self.handle.local_address).finish_non_exhaustive()
+    }
+}
+
+/// How to make an [`Endpoint`], from [`Endpoint::builder`].
+#[must_use = "`bind` makes the endpoint"]
+pub struct EndpointBuilder {
+    options: EndpointOptions,
+    until_end: Box<dyn Any + Send>,
+}
+
+impl Default for EndpointBuilder {
+    fn default() -> Self {
+        Self { options: EndpointOptions::default(), until_end: Box::new(()) }
+    }
+}
+
+impl EndpointBuilder {
+    /// Sets how long connections wait for the peer, and how much memory they may fill.
+    pub fn options(self, options: EndpointOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Drops `value` when all connections are closed and the network thread has ended.
+    pub fn until_end(self, value: impl Any + Send) -> Self {
+        Self { until_end: Box::new(value), ..self }
+    }
+
+    /// Binds a UDP socket and starts the threads.
+    ///
+    /// # Errors
+    /// [`NetError::Bind`] or [`NetError::PortsTaken`] if the address cannot be bound; [`NetError::OutOfResources`] if a
+    /// thread or a descriptor cannot be created.
+    pub fn bind(self, bind: impl Into<Bind>) -> Result<Endpoint, NetError> {
+        let socket = Socket::new(bind.into().open()?).map_err(NetError::system)?;
+        let local_address = socket.local_address().map_err(NetError::system)?;
+        let facts = SocketInfo::of(&socket).ok();
+        Endpoint::start(Carrier::Socket(Box::new(socket)), (local_address, facts), &self.options, self.until_end)
+    }
+
+    /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
+    /// twice. Their flags are not changed, so they may be this process's standard input and output. All connections end
+    /// at once when the peer closes its side ([`NetError::ConnectionLost`], unless it has said why), and so does
+    /// [`Endpoint::listen`], whose acceptor is dropped. Congestion control runs as over UDP; rates count IP headers,
+    /// although there are none.
+    ///
+    /// # Errors
+    /// [`NetError::OutOfResources`] if a thread cannot be spawned.
+    pub fn over_pipes(self, read: OwnedFd, write: OwnedFd) -> Result<Endpoint, NetError> {
+        Endpoint::start(Carrier::Pipe(Pipe::new(read, write)), (PIPE_PEER, None), &self.options, self.until_end)
+    }
+}
+
+impl fmt::Debug for EndpointBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointBuilder").field("options", &self.options).finish_non_exhaustive()
     }
 }
 

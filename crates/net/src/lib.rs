@@ -12,23 +12,22 @@
 //! - a **control stream** for the program's short messages, which take precedence over everything else.
 //!
 //! ```
-//! use downpour_net::{AcceptOptions, Bind, ConnectOptions, Endpoint, EndpointOptions};
+//! use downpour_net::{AcceptOptions, Endpoint};
+//! use std::net::SocketAddr;
 //! use std::time::{Duration, SystemTime};
 //! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-//! let (key, options) = ([7; 32], EndpointOptions::new(Duration::from_secs(30)));
-//! let loopback = Bind::Address("127.0.0.1:0".parse()?);
-//! let server = Endpoint::bind(&loopback, &options, ())?;
+//! let (key, loopback) = ([7; 32], SocketAddr::from(([127, 0, 0, 1], 0)));
+//! let server = Endpoint::bind(loopback)?;
 //! let expires = SystemTime::now() + Duration::from_secs(60);
 //! let mut incoming = server.incoming(key, expires, AcceptOptions::default());
 //!
-//! let client = Endpoint::bind(&loopback, &options, ())?;
-//! let here = client.connect(key, ConnectOptions::new(vec![server.local_address()]), Box::new(|_| ()));
-//! here.established().await?;
+//! let client = Endpoint::bind(loopback)?;
+//! let here = client.connect((key, server.local_address())).await?;
 //! let there = incoming.accept().await.ok_or("no longer listening")?;
 //!
-//! let mut stream = here.open(1).await?;
+//! let mut stream = here.open_with(1).await?;
 //! stream.write_all(b"hello").await?;
 //! stream.finish();
 //! let (mut text, mut accepted) = (String::new(), there.accept().await?);
@@ -63,6 +62,7 @@ struct Embedding;
 mod bind;
 mod buffers;
 mod carrier;
+mod connecting;
 mod connection;
 mod driver;
 mod endpoint;
@@ -82,8 +82,9 @@ mod workers;
 
 pub use bind::{Bind, Family};
 pub use carrier::PIPE_PEER;
+pub use connecting::{Connecting, Peer};
 pub use connection::Connection;
-pub use endpoint::{Acceptor, Endpoint, Incoming};
+pub use endpoint::{Acceptor, Endpoint, EndpointBuilder, Incoming};
 pub use error::NetError;
 pub use messages::{Event, EventHandler, IncomingObject};
 pub use object::{BlockDigest, Sink, Source};

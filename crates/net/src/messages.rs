@@ -38,7 +38,7 @@ pub enum Event {
     Control(Vec<u8>),
     /// This many bytes passed to [`Connection::write_control`](crate::Connection::write_control) have arrived.
     ControlAcknowledged(usize),
-    /// The peer has opened a stream, which [`Connection::accept_stream`](crate::Connection::accept_stream) returns.
+    /// The peer has opened a stream, which [`Connection::accept_uni`](crate::Connection::accept_uni) returns.
     StreamOpened,
     /// The peer wants to send an object.
     ObjectAnnounced(IncomingObject),

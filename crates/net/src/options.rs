@@ -16,6 +16,7 @@ const MEMORY_SHARE: u64 = 8;
 
 /// Options of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EndpointOptions {
     /// A connection on which nothing is received for this long ends.
     pub dead_after: Duration,
@@ -33,6 +34,12 @@ impl EndpointOptions {
         Self { dead_after, max_memory: None }
     }
 
+    /// Bounds what all connections together may buffer in each direction, in bytes.
+    #[must_use]
+    pub fn max_memory(self, max_memory: impl Into<Option<u64>>) -> Self {
+        Self { max_memory: max_memory.into(), ..self }
+    }
+
     /// Returns the engine's limits.
     pub(crate) fn limits(&self) -> ConnectionConfig {
         let Self { dead_after, max_memory } = *self;
@@ -47,6 +54,13 @@ impl EndpointOptions {
         let streams = StreamLimits { count, shared: shared.min(left), ..default.streams };
         let keep_alive = default.keep_alive.min(dead_after / 2);
         ConnectionConfig { dead_after, keep_alive, most_symbols, streams, ..default }
+    }
+}
+
+impl Default for EndpointOptions {
+    /// A connection ends after 30 s of silence.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(30))
     }
 }
 
@@ -69,7 +83,7 @@ mod tests {
     use super::*;
 
     fn limits(max_memory: Option<u64>) -> ConnectionConfig {
-        EndpointOptions { max_memory, ..EndpointOptions::new(Duration::from_secs(30)) }.limits()
+        EndpointOptions::default().max_memory(max_memory).limits()
     }
 
     #[test]
@@ -89,6 +103,7 @@ mod tests {
 
 /// A stream to open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamOptions {
     /// The program's name for it, below 2^63; the peer sees it.
     pub tag: u64,
@@ -96,9 +111,23 @@ pub struct StreamOptions {
     pub class: Priority,
 }
 
+impl StreamOptions {
+    /// Returns options of a stream with this tag, below 2^63, and of [`Priority::Auto`].
+    #[must_use]
+    pub fn new(tag: u64) -> Self {
+        Self { tag, ..Self::default() }
+    }
+
+    /// Sends with this priority.
+    #[must_use]
+    pub fn priority(self, priority: Priority) -> Self {
+        Self { class: priority, ..self }
+    }
+}
+
 /// A stream of this name, and of [`Priority::Auto`].
 impl From<u64> for StreamOptions {
     fn from(tag: u64) -> Self {
-        Self { tag, class: Priority::Auto }
+        Self::new(tag)
     }
 }

@@ -9,9 +9,9 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! let before = runtime::now();
-//! runtime::sleep(Duration::from_millis(2));
-//! assert!(runtime::now() - before >= Duration::from_millis(2));
+//! let before = downpour_runtime::now();
+//! downpour_runtime::sleep(Duration::from_millis(2));
+//! assert!(downpour_runtime::now() - before >= Duration::from_millis(2));
 //! ```
 
 mod system;

@@ -72,7 +72,7 @@ impl Case {
         let credit = Credit { symbols: CREDIT, control: 2_000 };
         let limits = ConnectionConfig { credit, most_symbols: CREDIT, streams, ..ConnectionConfig::default() };
         let mut victim = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, [1; 32]);
-        victim.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
+        victim.add_key(KEY, None, AcceptOptions::default().profile(profile));
         let offer = Parameters {
             counts_on: true,
             short_symbols: true,

@@ -105,7 +105,7 @@ impl Host {
         seed[..8].copy_from_slice(&config.seed.to_le_bytes());
         seed[8..16].copy_from_slice(&(id.index() as u64).to_le_bytes());
         let mut endpoint = Endpoint::new(config.endpoint.clone(), seed);
-        let accept = AcceptOptions { profile: config.profile.clone(), application: Vec::new(), qlog: false };
+        let accept = AcceptOptions::default().profile(config.profile.clone());
         endpoint.add_key(KEY, None, accept);
         let mut host = Self {
             endpoint,
@@ -163,14 +163,10 @@ impl Host {
     }
 
     fn connect(&mut self, now: Time, peer: NodeId, index: u64) {
-        let options = ConnectOptions {
-            profile: self.config.profile.clone(),
-            application: Vec::new(),
-            remotes: vec![address(peer)],
-            handshake_timeout: Duration::from_secs(30),
-            peer_listens: false,
-            qlog: self.config.qlog,
-        };
+        let options = ConnectOptions::new(vec![address(peer)])
+            .profile(self.config.profile.clone())
+            .handshake_timeout(Duration::from_secs(30))
+            .qlog(self.config.qlog);
         // The only errors are a missing address and too many connections, which no scenario has.
         if let Ok(handle) = self.endpoint.connect(now, KEY, options) {
             if let Some((connection, memory)) = self.endpoint.connection(handle).zip(self.config.memory) {

@@ -4,7 +4,7 @@
 //! sockets and disks: handshake, encryption, feedback, coding. The same seed gives the same run.
 //!
 //! ```
-//! let case = sim::Case { size: 100_000, ..sim::Case::new("rate=100M,delay=25ms,queue=256KB,loss=5%".parse()?) };
+//! let case = downpour_sim::Case { size: 100_000, ..downpour_sim::Case::new("rate=100M,delay=25ms,queue=256KB,loss=5%".parse()?) };
 //! let outcome = case.run(1);
 //! assert!(outcome.is_identical());
 //! println!("{:.3} s of a floor of {:.3} s", outcome.completed_secs(), case.floor().as_secs_f64());

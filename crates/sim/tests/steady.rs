@@ -58,7 +58,7 @@ struct End {
 impl End {
     fn new(seed: u8) -> Self {
         let mut endpoint = Endpoint::new(EndpointConfig::default(), [seed; 32]);
-        let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
+        let accept = AcceptOptions::default();
         endpoint.add_key(KEY, None, accept);
         let address = SocketAddr::from(([192, 0, 2, seed], 1));
         let (batch, wire, read) = (Batch::new(), Vec::new(), Vec::new());
@@ -130,14 +130,9 @@ fn write(now: Time, connection: &mut Connection, flow: FlowId) {
 #[test]
 fn packets_of_data_cost_no_allocation_each() {
     let (mut sender, mut receiver) = (End::new(1), End::new(2));
-    let options = ConnectOptions {
-        profile: Profile::auto().with_fixed_rate(Rate::from_bits_per_second(8_000_000_000)),
-        application: Vec::new(),
-        remotes: vec![receiver.address],
-        handshake_timeout: Duration::from_secs(1),
-        peer_listens: false,
-        qlog: false,
-    };
+    let options = ConnectOptions::new(vec![receiver.address])
+        .profile(Profile::auto().with_fixed_rate(Rate::from_bits_per_second(8_000_000_000)))
+        .handshake_timeout(Duration::from_secs(1));
     sender.connection = sender.endpoint.connect(Time::ZERO, KEY, options).ok();
     let handle = sender.connection.expect("an address to ask");
     let mut now = Time::ZERO;

@@ -213,20 +213,13 @@ fn ignore_refusal(result: io::Result<usize>) -> io::Result<()> {
 /// The system refuses a socket or a thread.
 pub(crate) fn transfer(object: Vec<u8>, profile: &Profile) -> io::Result<(Vec<u8>, [Option<ConnectionError>; 2])> {
     let mut receiver = Side::new(Task::Receive(Vec::new()), [1; 32])?;
-    let accept = AcceptOptions { profile: profile.clone(), application: Vec::new(), qlog: false };
+    let accept = AcceptOptions::default().profile(profile.clone());
     receiver.endpoint.add_key(KEY, None, accept);
     let remote: SocketAddr = receiver.socket.local_addr()?;
     let receiving = thread::Builder::new().spawn(|| receiver.run())?;
 
     let mut sender = Side::new(Task::Send(object), [2; 32])?;
-    let connect = ConnectOptions {
-        profile: profile.clone(),
-        application: Vec::new(),
-        remotes: vec![remote],
-        handshake_timeout: Duration::from_secs(10),
-        peer_listens: false,
-        qlog: false,
-    };
+    let connect = ConnectOptions::new(vec![remote]).profile(profile.clone());
     let now = sender.now();
     sender.endpoint.connect(now, KEY, connect).map_err(io::Error::other)?;
     let sender = sender.run()?;

@@ -21,15 +21,8 @@
 //! let key = [7; 32];
 //! let addresses = ["192.0.2.1:4000".parse()?, "192.0.2.2:4000".parse()?];
 //! let mut ends = [1, 2].map(|seed| Endpoint::new(EndpointConfig::default(), [seed; 32]));
-//! ends[1].add_key(key, None, AcceptOptions { profile: Profile::auto(), application: vec![], qlog: false });
-//! let options = ConnectOptions {
-//!     profile: Profile::auto(),
-//!     application: vec![],
-//!     remotes: vec![addresses[1]],
-//!     handshake_timeout: Duration::from_secs(10),
-//!     peer_listens: false,
-//!     qlog: false,
-//! };
+//! ends[1].add_key(key, None, AcceptOptions::default());
+//! let options = ConnectOptions::new(vec![addresses[1]]);
 //! ends[0].connect(Time::ZERO, key, options)?;
 //!
 //! let (mut now, mut batch, mut received) = (Time::ZERO, Batch::new(), Vec::new());

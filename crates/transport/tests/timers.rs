@@ -26,14 +26,10 @@ struct Traced {
 impl Traced {
     fn new(profile: Profile) -> Self {
         let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-        let options = ConnectOptions {
-            profile,
-            application: Vec::new(),
-            remotes: vec![address(2)],
-            handshake_timeout: Duration::from_secs(30),
-            peer_listens: false,
-            qlog: true,
-        };
+        let options = ConnectOptions::new(vec![address(2)])
+            .profile(profile)
+            .handshake_timeout(Duration::from_secs(30))
+            .qlog(true);
         let handle = endpoint.connect(Time::ZERO, KEY, options).expect("room");
         Self { endpoint, handle, now: Time::ZERO, batch: Batch::new(), qlog: Vec::new() }
     }
@@ -65,7 +61,7 @@ impl Traced {
     /// Completes the handshake with a peer 10 ms away that is silent afterwards.
     fn shake_hands(&mut self) {
         let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
-        peer.add_key(KEY, None, AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
+        peer.add_key(KEY, None, AcceptOptions::default());
         let mut message = self.transmit().pop_front().expect("a first message");
         let size = message.len();
         peer.handle_datagrams(self.now, address(1), None, ReceivedEcn::NotEct, &mut message, size);

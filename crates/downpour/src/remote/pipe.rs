@@ -227,19 +227,16 @@ impl Piped<'_> {
 
     /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let endpoint = Endpoint::bind(&Bind::default(), &self.pipe.reach.engine.endpoint, ())?;
+        let endpoint = Endpoint::builder().options(self.pipe.reach.engine.endpoint).bind(&Bind::default())?;
         let sender = self.sender.clone();
         // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));
-        let options = ConnectOptions {
-            profile: self.pipe.reach.engine.profile.clone(),
-            application: PIPE.to_vec(),
-            remotes: self.remote.ticket.addresses.clone(),
-            handshake_timeout: self.remote.udp_patience(),
-            peer_listens: true,
-            qlog: false,
-        };
-        let connection = endpoint.connect(self.remote.ticket.key, options, events);
+        let options = ConnectOptions::new(self.remote.ticket.addresses.clone())
+            .profile(self.pipe.reach.engine.profile.clone())
+            .application(PIPE)
+            .handshake_timeout(self.remote.udp_patience())
+            .peer_listens(true);
+        let connection = endpoint.connect((self.remote.ticket.key, options)).events(events).start();
         let result = self.follow(&connection);
         if let Err(error) = &result {
             Closing::of(error, false).close(&connection);
@@ -255,7 +252,7 @@ impl Piped<'_> {
                     let (connection, sender) = (connection.clone(), self.sender.clone());
                     let input = self.take_stdin()?;
                     let feed = move || {
-                        let Ok(mut stream) = block_on(connection.open_stream(STREAM)) else { return };
+                        let Ok(mut stream) = block_on(connection.open_uni_with(STREAM)) else { return };
                         if let Err(error) = send_input(input, &mut stream) {
                             let _ = sender.send(Input::Unreadable(error));
                             // Wait for the close, which gives the reason, before dropping the stream.

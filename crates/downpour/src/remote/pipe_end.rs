@@ -53,10 +53,10 @@ enum Input {
 /// Errors that prevent the start; errors after that are in the inner result.
 pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> Result<Result<u8, Error>, Error> {
     let (sender, inputs) = channel();
-    let endpoint = bind.map(|bind| Endpoint::bind(bind, &engine.endpoint, ())).transpose()?;
+    let endpoint = bind.map(|bind| Endpoint::builder().options(engine.endpoint).bind(bind)).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receiver)?;
     if let Some(endpoint) = &endpoint {
-        let options = AcceptOptions { profile: engine.profile, application: PIPE.to_vec(), qlog: false };
+        let options = AcceptOptions::default().profile(engine.profile).application(PIPE);
         let (sender, first) = (sender.clone(), Arc::<AtomicBool>::default());
         let acceptor = Box::new(move |connection| accept(connection, Arc::clone(&first), sender.clone()));
         endpoint.listen(ticket.key, ticket.expires, options, acceptor);
@@ -179,7 +179,7 @@ impl RemotePipe {
             // The command itself comes through ssh; it is started when its input begins.
             Event::StreamOpened => {
                 let connection = self.connection.as_ref().ok_or(Error::Internal("a stream without a connection"))?;
-                let stream = block_on(connection.accept_stream())?;
+                let stream = block_on(connection.accept_uni())?;
                 if self.child.is_some() || stream.tag() != STREAM {
                     return Err(Error::ProtocolViolation("it opens more than one stream".to_owned()));
                 }

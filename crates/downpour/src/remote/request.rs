@@ -115,7 +115,7 @@ pub(super) struct Onward {
 impl Request {
     pub(super) fn new(task: RemoteTask, path: &PathOptions, engine: &EngineOptions) -> Self {
         let PathOptions { via, family, ports } = path;
-        let EngineOptions { profile, endpoint: EndpointOptions { dead_after, max_memory } } = engine;
+        let EngineOptions { profile, endpoint: EndpointOptions { dead_after, max_memory, .. } } = engine;
         Self {
             version: VERSION,
             task,
@@ -136,7 +136,7 @@ impl Request {
 
     /// Returns how this side sends, and what its endpoint takes.
     pub(super) fn engine(&self) -> EngineOptions {
-        let endpoint = EndpointOptions { dead_after: self.dead_after, max_memory: self.max_memory };
+        let endpoint = EndpointOptions::new(self.dead_after).max_memory(self.max_memory);
         EngineOptions { profile: self.profile.clone(), endpoint }
     }
 

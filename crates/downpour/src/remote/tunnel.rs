@@ -92,7 +92,7 @@ impl Tunnel {
     /// connection.
     async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
         if self.reach.path.via != CarrierChoice::Ssh {
-            let endpoint = Endpoint::bind(&Bind::default(), &self.reach.engine.endpoint, ())?;
+            let endpoint = Endpoint::builder().options(self.reach.engine.endpoint).bind(&Bind::default())?;
             let connection = self.connect_over(&endpoint, remote);
             match connection.established().await {
                 Ok(()) => return Ok((connection, endpoint)),
@@ -104,7 +104,7 @@ impl Tunnel {
         }
         let ended = |error: io::Error| Error::Ssh(format!("ssh to {} has ended: {error}", self.reach.host));
         let (read, write) = remote.go_on_over_ssh().map_err(ended)?;
-        let endpoint = Endpoint::over_pipes(read, write, &self.reach.engine.endpoint, ())?;
+        let endpoint = Endpoint::builder().options(self.reach.engine.endpoint).over_pipes(read, write)?;
         let connection = self.connect_over(&endpoint, remote);
         connection.established().await.map_err(|error| self.ended(error, remote))?;
         Ok((connection, endpoint))
@@ -112,15 +112,12 @@ impl Tunnel {
 
     fn connect_over(&self, endpoint: &Endpoint, remote: &Remote) -> Connection {
         let is_pipe = endpoint.local_address() == net::PIPE_PEER;
-        let options = ConnectOptions {
-            profile: self.reach.engine.profile.clone(),
-            application: TUNNEL.to_vec(),
-            remotes: if is_pipe { vec![net::PIPE_PEER] } else { remote.ticket.addresses.clone() },
-            handshake_timeout: remote.udp_patience(),
-            peer_listens: true,
-            qlog: false,
-        };
-        endpoint.connect(remote.ticket.key, options, Box::new(drop))
+        let options = ConnectOptions::new(if is_pipe { vec![net::PIPE_PEER] } else { remote.ticket.addresses.clone() })
+            .profile(self.reach.engine.profile.clone())
+            .application(TUNNEL)
+            .handshake_timeout(remote.udp_patience())
+            .peer_listens(true);
+        endpoint.connect((remote.ticket.key, options)).start()
     }
 
     fn ended(&self, error: NetError, remote: &Remote) -> Error {

@@ -30,7 +30,7 @@ pub(super) async fn run(request: &Request, places: &[ForwardAddress]) -> Result<
     let mut signals = Signals::install().map_err(Error::OutOfResources).inspect_err(refuse)?;
     let mut words = listen_to_stdin().inspect_err(refuse)?;
     answer(&ticket.to_text()?);
-    let options = || AcceptOptions { profile: request.engine().profile, application: TUNNEL.to_vec(), qlog: false };
+    let options = || AcceptOptions::default().profile(request.engine().profile).application(TUNNEL);
     let mut incoming = endpoint.as_ref().map(|endpoint| endpoint.incoming(ticket.key, ticket.expires, options()));
     let over_udp = async {
         match &mut incoming {
@@ -84,14 +84,15 @@ fn prepare(request: &Request, places: &[ForwardAddress]) -> Result<(Vec<Listener
         |place: &ForwardAddress| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
     let listeners = places.iter().map(listen).collect::<Result<_, _>>()?;
     let is_udp = request.via != CarrierChoice::Ssh;
-    let endpoint = is_udp.then(|| Endpoint::bind(&request.bind(), &request.engine().endpoint, ())).transpose()?;
+    let endpoint =
+        is_udp.then(|| Endpoint::builder().options(request.engine().endpoint).bind(&request.bind())).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receiver)?;
     Ok((listeners, endpoint, ticket))
 }
 
 fn over_ssh(request: &Request) -> Result<Endpoint, Error> {
     let (read, write) = pipes_to_ssh()?;
-    Ok(Endpoint::over_pipes(read, write, &request.engine().endpoint, ())?)
+    Ok(Endpoint::builder().options(request.engine().endpoint).over_pipes(read, write)?)
 }
 
 fn ended(error: NetError) -> Result<(), Error> {

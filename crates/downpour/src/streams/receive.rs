@@ -45,22 +45,18 @@ impl StreamFetch {
             return Err(TicketError::OtherUse(ticket.listener).into());
         }
         ticket.check_expiry(runtime::system_time())?;
-        let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
-        let asked = ConnectOptions {
-            profile: options.profile,
-            application: handshake::STREAM.to_vec(),
-            remotes: ticket.addresses.clone(),
-            handshake_timeout: patience,
-            peer_listens: false,
-            qlog: false,
-        };
-        let connection = endpoint.connect(ticket.key, asked, Box::new(drop));
+        let endpoint = Endpoint::builder().options(options.endpoint).bind(&Bind::default())?;
+        let asked = ConnectOptions::new(ticket.addresses.clone())
+            .profile(options.profile)
+            .application(handshake::STREAM)
+            .handshake_timeout(patience);
+        let connection = endpoint.connect((ticket.key, asked)).start();
         let ended = |error| {
             Error::ended(error, &PeerContext { role: Role::Sender, tried: Some((&ticket.addresses, patience)) })
         };
         let begin = async {
             connection.established().await.map_err(ended)?;
-            let stream = connection.accept_stream().await.map_err(ended)?;
+            let stream = connection.accept_uni().await.map_err(ended)?;
             if stream.tag() != STREAM {
                 return Err(Error::ProtocolViolation("a stream with another tag".to_owned()));
             }

@@ -43,12 +43,12 @@ impl StreamOffer {
         valid_for: Duration,
         options: EngineOptions,
     ) -> Result<Self, Error> {
-        let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
+        let endpoint =
+            Endpoint::builder().options(options.endpoint).bind(&bind.map_or_else(Bind::default, Bind::Address))?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Streams };
-        let accepting =
-            AcceptOptions { profile: options.profile, application: handshake::STREAM.to_vec(), qlog: false };
+        let accepting = AcceptOptions::default().profile(options.profile).application(handshake::STREAM);
         let incoming = endpoint.incoming(ticket.key, expires, accepting);
         Ok(Self { endpoint, incoming, ticket, valid_for, name })
     }
@@ -97,7 +97,7 @@ impl StreamOffer {
 
 /// Sends a stream, and waits until the receiver says that it has it.
 async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result<u64, Error> {
-    let stream = connection.open_stream(STREAM).await.map_err(ended)?;
+    let stream = connection.open_uni_with(STREAM).await.map_err(ended)?;
     let (done, mut sent) = oneshot::channel();
     // On a thread of its own: reading standard input cannot be cancelled.
     let work = move || drop(done.send(send(&name, input, stream)));

@@ -240,7 +240,6 @@ impl TransferConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     use net::Endpoint;
 
@@ -253,20 +252,16 @@ mod tests {
         let task = Task::receive(ReceiveRequest::into_directory(directory.path()), false);
         let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        let endpoint =
-            Endpoint::over_pipes(ours.try_clone().unwrap().into(), ours.into(), &config.options.engine.endpoint, ())
-                .unwrap();
+        let endpoint = Endpoint::builder()
+            .options(config.options.engine.endpoint)
+            .over_pipes(ours.try_clone().unwrap().into(), ours.into())
+            .unwrap();
         let (mailbox, receiver) = Mailbox::new();
         let store = SessionStorage::new(&config.task).unwrap();
-        let options = transport::ConnectOptions {
-            profile: config.options.engine.profile.clone(),
-            application: store.application(),
-            remotes: vec![net::PIPE_PEER],
-            handshake_timeout: Duration::from_secs(10),
-            peer_listens: false,
-            qlog: false,
-        };
-        let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
+        let options = transport::ConnectOptions::new(vec![net::PIPE_PEER])
+            .profile(config.options.engine.profile.clone())
+            .application(store.application());
+        let connection = endpoint.connect(([1; 32], options)).events(mailbox.events()).start();
         mailbox.put(Input::Step(SideInput::Verified(Vec::new())));
         let beginning = Beginning { connection, inputs: (mailbox, receiver), store, started: Instant::now() };
         // Sending events blocks, which panics inside an executor.

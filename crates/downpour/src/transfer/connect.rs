@@ -216,28 +216,30 @@ impl Connecting {
                 Route::Udp { ticket, timeout, life } => {
                     // Its program runs, and made the ticket when it listened.
                     let peer_listens = life.is_some();
-                    let endpoint =
-                        Endpoint::bind(&Bind::default(), &config.options.engine.endpoint, self.events.clone())?;
+                    let endpoint = Endpoint::builder()
+                        .options(config.options.engine.endpoint)
+                        .until_end(self.events.clone())
+                        .bind(&Bind::default())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }
                     (endpoint, ticket.key, ticket.addresses, timeout, peer_listens)
                 }
                 Route::Pipe { read, write, key } => {
-                    let endpoint =
-                        Endpoint::over_pipes(read, write, &config.options.engine.endpoint, self.events.clone())?;
+                    let endpoint = Endpoint::builder()
+                        .options(config.options.engine.endpoint)
+                        .until_end(self.events.clone())
+                        .over_pipes(read, write)?;
                     (endpoint, key, vec![PIPE_PEER], config.options.handshake_timeout, false)
                 }
             };
-            let options = ConnectOptions {
-                profile: config.options.engine.profile.clone(),
-                application: store.application(),
-                remotes: remotes.clone(),
-                handshake_timeout: timeout,
-                peer_listens,
-                qlog: config.trace.is_some(),
-            };
-            let connection = endpoint.connect(key, options, Box::new(mailbox.events()));
+            let options = ConnectOptions::new(remotes.clone())
+                .profile(config.options.engine.profile.clone())
+                .application(store.application())
+                .handshake_timeout(timeout)
+                .peer_listens(peer_listens)
+                .qlog(config.trace.is_some());
+            let connection = endpoint.connect((key, options)).events(mailbox.events()).start();
             let origin = Origin::Connected { addresses: remotes, timeout };
             Ok((endpoint, Beginning { connection, inputs: (mailbox, inputs), store, started }, origin))
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use net::{Bind, Connection, Endpoint, Event, NetError, Sink, Source};
 use tempfile::{TempDir, tempdir};
-use transport::{ConnectOptions, Profile};
+use transport::ConnectOptions;
 
 use super::config::{Task, TransferConfig};
 use super::peer_progress::ProgressTimeouts;
@@ -66,19 +66,14 @@ impl Puppet {
 
     /// Connects with these application bytes in the handshake.
     fn connect_saying(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
-        let endpoint =
-            Endpoint::bind(&Bind::default(), &net::EndpointOptions::new(Duration::from_secs(30)), ()).unwrap();
+        let endpoint = Endpoint::builder()
+            .options(net::EndpointOptions::new(Duration::from_secs(30)))
+            .bind(&Bind::default())
+            .unwrap();
         let (sender, events) = channel();
         let handler = Box::new(move |event| sender.send(event).unwrap_or_default());
-        let options = ConnectOptions {
-            profile: Profile::auto(),
-            application,
-            remotes: ticket.addresses.clone(),
-            handshake_timeout: Duration::from_secs(10),
-            peer_listens: false,
-            qlog: false,
-        };
-        let connection = endpoint.connect(ticket.key, options, handler);
+        let options = ConnectOptions::new(ticket.addresses.clone()).application(application);
+        let connection = endpoint.connect((ticket.key, options)).events(handler).start();
         let mut puppet = Self {
             connection,
             events,

@@ -211,7 +211,8 @@ impl Listener {
             accept(store.clone(), connection, sender.clone())
         });
         let profile = self.config.options.engine.profile.clone();
-        let options = AcceptOptions { profile, application, qlog: self.config.trace.is_some() };
+        let options =
+            AcceptOptions::default().profile(profile).application(application).qlog(self.config.trace.is_some());
         self.endpoint.listen(self.key, self.expires, options, acceptor);
     }
 

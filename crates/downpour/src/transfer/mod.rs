@@ -105,8 +105,12 @@ pub(crate) fn start(peer: Rendezvous, config: TransferConfig) -> Result<Transfer
     match peer {
         Rendezvous::Connect(ticket) => connect::connect(config, ticket, events, switch)?,
         Rendezvous::Listen(options) => {
-            let carrier =
-                ListenCarrier::Udp(Endpoint::bind(&options.bind, &config.options.engine.endpoint, events.clone())?);
+            let carrier = ListenCarrier::Udp(
+                Endpoint::builder()
+                    .options(config.options.engine.endpoint)
+                    .until_end(events.clone())
+                    .bind(&options.bind)?,
+            );
             transfer.keep = options.keep;
             transfer.ticket = Some(listen::listen(config, carrier, None, &options, events, switch)?);
         }
@@ -130,8 +134,12 @@ pub(crate) fn start_over(
     config: TransferConfig,
 ) -> Result<Transfer, Error> {
     let (events, transfer) = Transfer::new();
-    let carrier =
-        ListenCarrier::Pipe(Endpoint::over_pipes(read, write, &config.options.engine.endpoint, events.clone())?);
+    let carrier = ListenCarrier::Pipe(
+        Endpoint::builder()
+            .options(config.options.engine.endpoint)
+            .until_end(events.clone())
+            .over_pipes(read, write)?,
+    );
     listen::listen(config, carrier, Some(key), &ListenOptions::default(), events, Arc::clone(&transfer.switch))?;
     Ok(transfer)
 }

@@ -44,16 +44,12 @@ pub async fn connect(
     ticket.check_expiry(runtime::system_time())?;
     // Nobody has asked the other side to listen.
     let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
-    let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
-    let asked = ConnectOptions {
-        profile: options.profile,
-        application: TUNNEL.to_vec(),
-        remotes: ticket.addresses.clone(),
-        handshake_timeout: patience,
-        peer_listens: false,
-        qlog: false,
-    };
-    let connection = endpoint.connect(ticket.key, asked, Box::new(drop));
+    let endpoint = Endpoint::builder().options(options.endpoint).bind(&Bind::default())?;
+    let asked = ConnectOptions::new(ticket.addresses.clone())
+        .profile(options.profile)
+        .application(TUNNEL)
+        .handshake_timeout(patience);
+    let connection = endpoint.connect((ticket.key, asked)).start();
     let ended = |error| match error {
         NetError::ClosedLocally | NetError::Exhausted { .. } => Error::ConnectionLimit,
         error => Error::ended(error, &PeerContext { role: Role::Tunnel, tried: Some((&ticket.addresses, patience)) }),
@@ -101,11 +97,12 @@ impl TicketListener {
         options: EngineOptions,
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
-        let endpoint = Endpoint::bind(&bind.map_or_else(Bind::default, Bind::Address), &options.endpoint, ())?;
+        let endpoint =
+            Endpoint::builder().options(options.endpoint).bind(&bind.map_or_else(Bind::default, Bind::Address))?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnel };
-        let accepting = AcceptOptions { profile: options.profile, application: TUNNEL.to_vec(), qlog: false };
+        let accepting = AcceptOptions::default().profile(options.profile).application(TUNNEL);
         let incoming = endpoint.incoming(ticket.key, expires, accepting);
         Ok(Self { endpoint, incoming, permitted: permitted.into(), ticket, valid_for })
     }

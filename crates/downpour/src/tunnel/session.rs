@@ -286,7 +286,7 @@ impl Session {
     /// Tells the other side of a wish. What the program writes may follow at once.
     async fn open(&self, wish: &ConnectRequest) -> io::Result<Stream> {
         let bytes = wish.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut stream = self.connection.open(0).await?;
+        let mut stream = self.connection.open_with(0).await?;
         stream.write_all(&bytes).await?;
         Ok(stream)
     }

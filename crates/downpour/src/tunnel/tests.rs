@@ -33,11 +33,12 @@ struct Ends {
 impl Ends {
     async fn new(listeners: Vec<ForwardTarget>) -> Self {
         let loopback = Bind::Address("127.0.0.1:0".parse().unwrap());
-        let bind = || Endpoint::bind(&loopback, &EndpointOptions::new(Duration::from_secs(10)), ()).unwrap();
+        let bind =
+            || Endpoint::builder().options(EndpointOptions::new(Duration::from_secs(10))).bind(&loopback).unwrap();
         let (a, b) = (bind(), bind());
         let expires = SystemTime::now() + Duration::from_secs(60);
         let mut incoming = b.incoming(KEY, expires, AcceptOptions::default());
-        let near = a.connect(KEY, ConnectOptions::new(vec![b.local_address()]), Box::new(drop));
+        let near = a.connect((KEY, ConnectOptions::new(vec![b.local_address()]))).start();
         near.established().await.unwrap();
         let far = incoming.accept().await.unwrap();
         let notes = || Notes(Arc::new(drop));
@@ -299,7 +300,7 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
 
 /// Wishes for something at the other end; returns the answer.
 async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
-    let mut stream = from.open(99).await.unwrap();
+    let mut stream = from.open_with(99).await.unwrap();
     stream.write_all(&asked.encode().unwrap()).await.unwrap();
     ConnectReply::read(&mut stream).await.unwrap()
 }

@@ -437,7 +437,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
-    use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, Profile, ReceivedEcn};
+    use transport::{AcceptOptions, Batch, ConnectOptions, Endpoint, EndpointConfig, ReceivedEcn};
 
     use super::*;
     use crate::inbox::Inbox;
@@ -446,14 +446,7 @@ mod tests {
     use crate::{PIPE_PEER, Source};
 
     fn options() -> ConnectOptions {
-        ConnectOptions {
-            profile: Profile::auto(),
-            application: Vec::new(),
-            remotes: vec![PIPE_PEER],
-            handshake_timeout: Duration::from_secs(1),
-            peer_listens: false,
-            qlog: false,
-        }
+        ConnectOptions::new(vec![PIPE_PEER]).handshake_timeout(Duration::from_secs(1))
     }
 
     struct Nothing;
@@ -507,7 +500,7 @@ mod tests {
     fn joined() -> Joined {
         let mut a = Endpoint::new(EndpointConfig::default(), [1; 32]);
         let mut b = Endpoint::new(EndpointConfig::default(), [2; 32]);
-        let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
+        let accept = AcceptOptions::default();
         b.add_key([3; 32], None, accept);
         let here = a.connect(Time::ZERO, [3; 32], options()).unwrap();
         for _ in 0..3 {

@@ -558,7 +558,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-    use transport::{AcceptOptions, ConnectOptions, Profile, ReceivedEcn};
+    use transport::{AcceptOptions, ConnectOptions, ReceivedEcn};
 
     use super::*;
     use crate::carrier::{PIPE_PEER, Pipe};
@@ -575,7 +575,7 @@ mod tests {
     /// Listens with `key`. The channel is closed when the acceptor is dropped.
     fn listen(running: &mut Driver, key: [u8; 32], expires: Time) -> Receiver<()> {
         let (held, dropped) = channel();
-        let options = Box::new(AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });
+        let options = Box::new(AcceptOptions::default());
         let acceptor: Accept = Box::new(move |_, _| {
             held.send(()).unwrap();
             Box::new(|_| ())

@@ -75,7 +75,9 @@ fn slow(from: OwnedFd, to: OwnedFd, rate: f64) {
 #[ignore = "a measurement: run with --ignored --nocapture, in a release build"]
 fn throughput_of_each_carrier() {
     let udp = || {
-        Endpoint::bind(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into(), &EndpointOptions::new(DEAD_AFTER), ())
+        Endpoint::builder()
+            .options(EndpointOptions::new(DEAD_AFTER))
+            .bind(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into())
             .unwrap()
     };
     let (connecting, listening) = (udp(), udp());

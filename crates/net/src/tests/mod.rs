@@ -129,19 +129,12 @@ fn connect(endpoint: &Endpoint) -> End {
 
 fn connect_to(endpoint: &Endpoint, remote: SocketAddr) -> End {
     let (sender, events) = channel();
-    let options = ConnectOptions {
-        profile: Profile::auto(),
-        application: Vec::new(),
-        remotes: vec![remote],
-        handshake_timeout: PATIENCE,
-        peer_listens: false,
-        qlog: false,
-    };
-    End { connection: endpoint.connect(KEY, options, handler(sender)), events }
+    let options = ConnectOptions::new(vec![remote]).handshake_timeout(PATIENCE);
+    End { connection: endpoint.connect((KEY, options)).events(handler(sender)).start(), events }
 }
 
 fn accept_options() -> AcceptOptions {
-    AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false }
+    AcceptOptions::default()
 }
 
 fn in_ten_minutes() -> SystemTime {
@@ -176,7 +169,7 @@ fn sockets() -> (Way, Way) {
 }
 
 fn start(way: Way) -> Endpoint {
-    Endpoint::over_pipes(way.0, way.1, &EndpointOptions::new(DEAD_AFTER), ()).unwrap()
+    Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).over_pipes(way.0, way.1).unwrap()
 }
 
 /// Returns two endpoints and a connection between them.

@@ -55,8 +55,8 @@ fn connections() -> (Endpoint, End, Endpoint, End) {
 }
 
 fn open(sending: &End, receiving: &End, tag: u64) -> (SendStream, RecvStream) {
-    let send = block_on(sending.connection.open_stream(tag)).unwrap();
-    let receive = block_on(receiving.connection.accept_stream()).unwrap();
+    let send = block_on(sending.connection.open_uni_with(tag)).unwrap();
+    let receive = block_on(receiving.connection.accept_uni()).unwrap();
     assert_eq!(receive.tag(), tag);
     (send, receive)
 }
@@ -135,9 +135,9 @@ fn a_stream_that_breaks_does_not_end() {
     assert_eq!(rest, b"part");
     assert!(matches!(end, Some(NetError::ClosedByPeer { code: 5, .. })), "{end:?}");
     assert!(matches!(block_on(send.sent()), Err(NetError::ClosedLocally)));
-    let opened = block_on(a.connection.open_stream(1)).err();
+    let opened = block_on(a.connection.open_uni_with(1)).err();
     assert!(matches!(opened, Some(NetError::ClosedLocally)), "{opened:?}");
-    assert!(matches!(block_on(b.connection.accept_stream()), Err(NetError::ClosedByPeer { code: 5, .. })));
+    assert!(matches!(block_on(b.connection.accept_uni()), Err(NetError::ClosedByPeer { code: 5, .. })));
 }
 
 /// The writer knows that everything has arrived, so the connection is no longer needed; a slow reader still gets
@@ -214,18 +214,18 @@ fn reads_that_are_cancelled_lose_nothing() {
 #[test]
 fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
-    let server = Endpoint::bind(&bind, &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
-    let client = Endpoint::bind(&bind, &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
+    let server = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&bind).unwrap();
+    let client = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&bind).unwrap();
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
     let mut streams = Vec::new();
     for tag in 0..3 {
         let here = connect_to(&client, server.local_address());
         block_on(here.connection.established()).unwrap();
         let there = block_on(incoming.accept()).unwrap();
-        let mut send = block_on(here.connection.open_stream(tag)).unwrap();
+        let mut send = block_on(here.connection.open_uni_with(tag)).unwrap();
         write(&mut send, &tag.to_be_bytes()).unwrap();
         send.finish();
-        streams.push((here, send, block_on(there.accept_stream()).unwrap(), there));
+        streams.push((here, send, block_on(there.accept_uni()).unwrap(), there));
     }
     for (tag, (_, _, stream, _)) in (0_u64..).zip(&mut streams) {
         assert_eq!((stream.tag(), read_all(stream).0), (tag, tag.to_be_bytes().to_vec()));
@@ -266,15 +266,15 @@ fn peers_are_turned_away_when_nobody_accepts_them() {
 fn a_stream_whose_opening_is_cancelled_takes_no_place() {
     let (_here, a, _there, b) = connections();
     for tag in 0..200 {
-        drop(pin!(a.connection.open_stream(tag)).poll(&mut Context::from_waker(Waker::noop())));
+        drop(pin!(a.connection.open_uni_with(tag)).poll(&mut Context::from_waker(Waker::noop())));
     }
-    let mut send = block_on(a.connection.open_stream(1_000)).unwrap();
+    let mut send = block_on(a.connection.open_uni_with(1_000)).unwrap();
     write(&mut send, b"bytes").unwrap();
     send.finish();
     // The peer keeps the other streams, which therefore leave no room for another.
     let mut others = Vec::new();
     let mut receive = loop {
-        let stream = block_on(b.connection.accept_stream()).unwrap();
+        let stream = block_on(b.connection.accept_uni()).unwrap();
         if stream.tag() == 1_000 {
             break stream;
         }
@@ -311,7 +311,7 @@ fn a_peer_that_has_gone_is_given_out_only_for_what_it_brought() {
     gone.connection.close(0, "");
     let brief = connect(&client);
     block_on(brief.connection.established()).unwrap();
-    let mut send = block_on(brief.connection.open_stream(1)).unwrap();
+    let mut send = block_on(brief.connection.open_uni_with(1)).unwrap();
     write(&mut send, b"bytes").unwrap();
     send.finish();
     block_on(send.sent()).unwrap();
@@ -319,15 +319,15 @@ fn a_peer_that_has_gone_is_given_out_only_for_what_it_brought() {
     let stays = connect(&client);
     block_on(stays.connection.established()).unwrap();
     let first = block_on(incoming.accept()).unwrap();
-    assert_eq!(read_all(&mut block_on(first.accept_stream()).unwrap()).0, b"bytes");
+    assert_eq!(read_all(&mut block_on(first.accept_uni()).unwrap()).0, b"bytes");
     let second = block_on(incoming.accept()).unwrap();
-    let _open = block_on(stays.connection.open_stream(2)).unwrap();
-    assert_eq!(block_on(second.accept_stream()).unwrap().tag(), 2);
+    let _open = block_on(stays.connection.open_uni_with(2)).unwrap();
+    assert_eq!(block_on(second.accept_uni()).unwrap().tag(), 2);
 }
 
 /// Opens a stream in both directions; returns both ends of it.
 fn open_both(opening: &End, accepting: &End, tag: u64) -> (Stream, Stream) {
-    let opened = block_on(opening.connection.open(tag)).unwrap();
+    let opened = block_on(opening.connection.open_with(tag)).unwrap();
     let accepted = block_on(accepting.connection.accept()).unwrap();
     assert_eq!((opened.tag(), accepted.tag()), (tag, tag));
     (opened, accepted)
@@ -339,7 +339,7 @@ fn both_directions_carry_bytes_and_end_by_themselves() {
     for (from, to) in [(&a, &b), (&b, &a)] {
         // What is written before it is accepted arrives, and tags may be the same.
         for text in [&b"first"[..], b"second"] {
-            let (mut recv, mut send) = block_on(from.connection.open(7)).unwrap().into_split();
+            let (mut recv, mut send) = block_on(from.connection.open_with(7)).unwrap().into_split();
             write(&mut send, text).unwrap();
             send.finish();
             let (mut there, mut back) = block_on(to.connection.accept()).unwrap().into_split();
@@ -362,7 +362,7 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     assert!(matches!(read_all(&mut recv).1, Some(NetError::StreamReset { code: 9 })));
     assert!(matches!(block_on(send.sent()), Err(NetError::StreamStopped { code: 9 })));
     // Whoever reads no answer stops it when it comes.
-    let (recv, _send) = block_on(a.connection.open(2)).unwrap().into_split();
+    let (recv, _send) = block_on(a.connection.open_with(2)).unwrap().into_split();
     recv.stop(8);
     let (_, mut back) = block_on(b.connection.accept()).unwrap().into_split();
     let stopped = block_on(back.sent()).unwrap_err();
@@ -372,8 +372,8 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     let mut unasked = b.connection.open_reply(&recv, Priority::Auto);
     assert!(matches!(block_on(unasked.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
     // One answer is enough, and the second is no harm to the first.
-    let opened = block_on(a.connection.open(4)).unwrap();
-    let asked = block_on(b.connection.accept_stream()).unwrap();
+    let opened = block_on(a.connection.open_with(4)).unwrap();
+    let asked = block_on(b.connection.accept_uni()).unwrap();
     let [mut first, mut second] = [0, 1].map(|_| b.connection.open_reply(&asked, Priority::Auto));
     assert!(matches!(block_on(second.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
     drop(second);
@@ -384,10 +384,10 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     // An answer has none.
     let mut no_answer = a.connection.open_reply(&recv, Priority::Auto);
     assert!(matches!(block_on(no_answer.sent()), Err(NetError::StreamClosed)));
-    assert!(matches!(block_on(a.connection.open(1 << 63)), Err(NetError::Tag)));
-    assert!(matches!(block_on(a.connection.open_stream(u64::MAX)), Err(NetError::Tag)));
+    assert!(matches!(block_on(a.connection.open_with(1 << 63)), Err(NetError::Tag)));
+    assert!(matches!(block_on(a.connection.open_uni_with(u64::MAX)), Err(NetError::Tag)));
     // The connection ends before the answer.
-    let (mut recv, _send) = block_on(a.connection.open(4)).unwrap().into_split();
+    let (mut recv, _send) = block_on(a.connection.open_with(4)).unwrap().into_split();
     let (waiting, _) = block_on(b.connection.accept()).unwrap().into_split();
     a.connection.close(5, "enough");
     assert!(matches!(read_all(&mut recv).1, Some(NetError::ClosedLocally)));
@@ -402,8 +402,8 @@ fn opening_and_accepting_can_be_cancelled() {
     let (_here, a, _there, b) = connections();
     for tag in 0..200 {
         drop(pin!(b.connection.accept()).poll(&mut Context::from_waker(Waker::noop())));
-        drop(pin!(a.connection.open(1_000 + tag)).poll(&mut Context::from_waker(Waker::noop())));
-        let opened = block_on(a.connection.open(tag)).unwrap();
+        drop(pin!(a.connection.open_with(1_000 + tag)).poll(&mut Context::from_waker(Waker::noop())));
+        let opened = block_on(a.connection.open_with(tag)).unwrap();
         // Those that were cancelled are reset, before or after they are accepted.
         let accepted = loop {
             let accepted = block_on(b.connection.accept()).unwrap();
@@ -421,7 +421,7 @@ fn opening_and_accepting_can_be_cancelled() {
 fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
     let (_here, a, _there, b) = connections();
     for (tag, is_read, is_dropped) in [(1, false, false), (2, true, false), (3, false, true), (4, true, true)] {
-        let (mut recv, mut send) = block_on(a.connection.open(tag)).unwrap().into_split();
+        let (mut recv, mut send) = block_on(a.connection.open_with(tag)).unwrap().into_split();
         write(&mut send, b"a question").unwrap();
         send.finish();
         block_on(send.sent()).unwrap();

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc::channel;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,7 +11,7 @@ use transport::recovery::EcnCodepoint;
 
 use super::{DEAD_AFTER, End, KEY, handler};
 use crate::carrier::{Outgoing, Sent, Socket};
-use crate::{Bind, Endpoint, EndpointOptions, NetError};
+use crate::{Bind, Endpoint, EndpointOptions, Event, NetError};
 
 fn bound(address: &str) -> Socket {
     Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()
@@ -106,12 +107,27 @@ fn what_is_sent_and_received_next_is_not_lost() {
 #[test]
 fn a_peer_that_should_be_listening_and_is_not_is_given_up_at_once() {
     let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::bind(&Some(here).into(), &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
+    let endpoint = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&Some(here).into()).unwrap();
     let (sender, events) = channel();
     let mut options = ConnectOptions::new(vec![deserted("127.0.0.1:0")]);
     (options.handshake_timeout, options.peer_listens) = (Duration::from_secs(600), true);
-    let end = End { connection: endpoint.connect(KEY, options, handler(sender)), events };
+    let end = End { connection: endpoint.connect((KEY, options)).events(handler(sender)).start(), events };
     assert!(matches!(end.closed().0, NetError::HandshakeTimedOut { .. }));
+}
+
+/// A program that no longer waits for a peer does not go on asking for it.
+#[test]
+fn a_connect_that_is_dropped_closes_its_connection() {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let silent = UdpSocket::bind(loopback).unwrap();
+    let endpoint = Endpoint::bind(loopback).unwrap();
+    let (sender, events) = channel();
+    let options = ConnectOptions::new(vec![silent.local_addr().unwrap()]).handshake_timeout(Duration::from_secs(5));
+    let mut connecting = Box::pin(endpoint.connect((KEY, options)).events(handler(sender)).into_future());
+    assert!(connecting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(connecting);
+    let closed = events.iter().find_map(|event| if let Event::Closed(error) = event { Some(error) } else { None });
+    assert!(matches!(closed, Some(NetError::ClosedLocally)), "{closed:?}");
 }
 
 /// Anyone can cause such errors, as often as they like.

@@ -41,7 +41,7 @@ fn an_event_handler_that_panics_loses_its_connection_and_no_other() {
     let sound = connect(&here);
     let peer = arrivals.recv_timeout(PATIENCE).unwrap();
     let options = ConnectOptions::new(vec![PIPE_PEER]);
-    let faulty = here.connect(KEY, options, Box::new(|event| panic!("on purpose: {event:?}")));
+    let faulty = here.connect((KEY, options)).events(|event| panic!("on purpose: {event:?}")).start();
     let left = arrivals.recv_timeout(PATIENCE).unwrap();
     let end = block_on(faulty.closed());
     assert!(matches!(end, NetError::Panicked("an event handler")), "{end}");
@@ -49,7 +49,7 @@ fn an_event_handler_that_panics_loses_its_connection_and_no_other() {
     assert!(matches!(end, NetError::ClosedByPeer { code: 0x108, .. }), "{end}");
     transfer_pattern(&sound, &peer, 100_000);
     // An event handler that only ever gets the end.
-    let refused = here.connect(KEY, ConnectOptions::new(Vec::new()), Box::new(|_| panic!("on purpose")));
+    let refused = here.connect((KEY, ConnectOptions::new(Vec::new()))).events(|_| panic!("on purpose")).start();
     assert!(matches!(block_on(refused.closed()), NetError::Connect(_)));
     transfer_pattern(&connect(&here), &arrivals.recv_timeout(PATIENCE).unwrap(), 100_000);
 }

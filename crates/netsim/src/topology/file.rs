@@ -16,7 +16,7 @@ use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, Nod
 /// equal ones, the one whose links come first. Only routers forward them.
 ///
 /// ```
-/// let topology: netsim::topology::Topology = r#"
+/// let topology: downpour_netsim::topology::Topology = r#"
 ///     hosts = ["a", "b"]
 ///     routers = ["middle"]
 ///
@@ -34,7 +34,7 @@ use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, Nod
 /// "#
 /// .parse()?;
 /// assert_eq!(topology.links()[1].link.forward.queue_bytes, Some(500_000));
-/// # Ok::<(), netsim::topology::TopologyError>(())
+/// # Ok::<(), downpour_netsim::topology::TopologyError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {

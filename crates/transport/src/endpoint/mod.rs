@@ -63,6 +63,7 @@ impl Default for EndpointConfig {
 
 /// How to open a connection.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ConnectOptions {
     /// How this side sends.
     pub profile: Profile,
@@ -93,10 +94,41 @@ impl ConnectOptions {
             qlog: false,
         }
     }
+
+    /// Sends by this profile.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// Sends these bytes in the first message, encrypted.
+    #[must_use]
+    pub fn application(self, application: impl Into<Vec<u8>>) -> Self {
+        Self { application: application.into(), ..self }
+    }
+
+    /// Waits this long for an answer.
+    #[must_use]
+    pub fn handshake_timeout(self, handshake_timeout: Duration) -> Self {
+        Self { handshake_timeout, ..self }
+    }
+
+    /// Whether the peer is known to listen already.
+    #[must_use]
+    pub fn peer_listens(self, peer_listens: bool) -> Self {
+        Self { peer_listens, ..self }
+    }
+
+    /// Whether to record qlog.
+    #[must_use]
+    pub fn qlog(self, qlog: bool) -> Self {
+        Self { qlog, ..self }
+    }
 }
 
 /// How to accept connections with a key.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AcceptOptions {
     /// How this side sends.
     pub profile: Profile,
@@ -110,6 +142,26 @@ impl Default for AcceptOptions {
     /// The `auto` profile, no application bytes and no qlog.
     fn default() -> Self {
         Self { profile: Profile::auto(), application: Vec::new(), qlog: false }
+    }
+}
+
+impl AcceptOptions {
+    /// Sends by this profile.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// Sends these bytes in the second message, encrypted.
+    #[must_use]
+    pub fn application(self, application: impl Into<Vec<u8>>) -> Self {
+        Self { application: application.into(), ..self }
+    }
+
+    /// Whether to record qlog.
+    #[must_use]
+    pub fn qlog(self, qlog: bool) -> Self {
+        Self { qlog, ..self }
     }
 }
 

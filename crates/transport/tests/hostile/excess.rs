@@ -3,7 +3,7 @@
 use crate::rogue::{Rogue, address, announcement, deliver};
 use downpour_transport::wire::{Announcement, Datagram, FlowId, Frame, Frames, Plan, RejectReason, SymbolId};
 use downpour_transport::{
-    Batch, ConnectOptions, ConnectionError, Endpoint, EndpointConfig, Event, Profile, Time, WorkReply, WorkRequest,
+    Batch, ConnectOptions, ConnectionError, Endpoint, EndpointConfig, Event, Time, WorkReply, WorkRequest,
 };
 use erasure::BlockCode;
 use std::time::Duration;
@@ -72,14 +72,7 @@ fn a_peer_that_only_provokes_feedback_is_given_up() {
 #[test]
 fn a_forged_version_answer_ends_no_handshake() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let options = ConnectOptions {
-        profile: Profile::auto(),
-        application: Vec::new(),
-        remotes: vec![address(1)],
-        handshake_timeout: Duration::from_secs(10),
-        peer_listens: false,
-        qlog: false,
-    };
+    let options = ConnectOptions::new(vec![address(1)]);
     let handle = endpoint.connect(Time::ZERO, [5; 32], options).expect("an address");
     let mut batch = Batch::new();
     let connection = endpoint.connection(handle).expect("just made");

@@ -24,7 +24,7 @@ pub(crate) fn victim(config: EndpointConfig) -> Endpoint {
     let mut endpoint = Endpoint::new(config, [1; 32]);
     // With a fixed rate, it sends a whole window before the first feedback.
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(1_000_000_000));
-    endpoint.add_key(KEY, None, AcceptOptions { profile, application: Vec::new(), qlog: false });
+    endpoint.add_key(KEY, None, AcceptOptions::default().profile(profile));
     endpoint
 }
 

@@ -75,11 +75,7 @@ fn an_unknown_key_or_a_wrong_one_gets_silence() {
 #[test]
 fn an_expired_or_removed_key_gets_silence() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-    let options = downpour_transport::AcceptOptions {
-        profile: downpour_transport::Profile::auto(),
-        application: Vec::new(),
-        qlog: false,
-    };
+    let options = downpour_transport::AcceptOptions::default();
     let key = endpoint.add_key(crate::rogue::KEY, Some(NOW), options);
     let message = |id| message1(&parameters(ConnectionId([id; 8])), id, 1_451).1;
     deliver(&mut endpoint, Time::from_nanos(NOW.as_nanos() - 1), address(1), message(1));

@@ -64,8 +64,9 @@ pub(super) fn examine(
     reporter: &Reporter,
 ) -> Result<Checkup, Error> {
     let load = machine::load();
-    let endpoint =
-        Endpoint::bind(&Bind::Ports { family: doctor.path.family, ports: 0..=0 }, &doctor.engine.endpoint, ())?;
+    let endpoint = Endpoint::builder()
+        .options(doctor.engine.endpoint)
+        .bind(&Bind::Ports { family: doctor.path.family, ports: 0..=0 })?;
     let mut found = Network::default();
     let stopped = || reporter.stopped();
     let mut target = Target {
@@ -104,7 +105,7 @@ pub(super) fn examine(
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
         write.write_all(&[GO_ON]).map_err(|_| Error::ConnectionLost)?;
-        let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.engine.endpoint, ())?;
+        let endpoint = Endpoint::builder().options(doctor.engine.endpoint).over_pipes(read.into(), write.into())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
         // The pipes exist, so there is an answer, or any other failure.
         if found.probe(&target, reporter)?.is_some() {

@@ -140,15 +140,12 @@ impl<'a> ProbeHandle<'a> {
     /// [`Failure::Silence`] if there is no answer.
     pub(super) fn new(target: &'a Target<'a>, direction: Direction) -> Result<Self, Failure> {
         let (handler, events) = handler();
-        let options = ConnectOptions {
-            profile: target.profile.clone(),
-            application: direction.to_application(),
-            remotes: target.remotes.clone(),
-            handshake_timeout: target.patience,
-            peer_listens: true,
-            qlog: false,
-        };
-        let connection = target.endpoint.connect(target.key, options, handler);
+        let options = ConnectOptions::new(target.remotes.clone())
+            .profile(target.profile.clone())
+            .application(direction.to_application())
+            .handshake_timeout(target.patience)
+            .peer_listens(true);
+        let connection = target.endpoint.connect((target.key, options)).events(handler).start();
         let mut end = ProbeConnection::new(connection, events, target.endpoint.thread());
         let remote = end.connected(target)?;
         let stats = loop {
@@ -307,7 +304,7 @@ impl Answering {
 
     /// Answers at `endpoint` from now on. `until_closed` is dropped when no more peers can connect.
     pub(super) fn begin(&self, endpoint: &Endpoint, key: [u8; 32], profile: Profile, until_closed: impl Any + Send) {
-        let options = AcceptOptions { profile, application: PROBE.to_vec(), qlog: false };
+        let options = AcceptOptions::default().profile(profile).application(PROBE);
         let (answering, network) = (self.clone(), endpoint.thread());
         let acceptor = Box::new(move |connection| {
             let _ = &until_closed;

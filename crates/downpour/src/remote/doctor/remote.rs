@@ -75,7 +75,7 @@ impl Attending {
             RemoteTask::Examine { directory: Some(directory) } => expand(&directory.to_path())?,
             _ => expand(Path::new("~"))?,
         };
-        let endpoint = Endpoint::bind(&request.bind(), &request.engine().endpoint, ())?;
+        let endpoint = Endpoint::builder().options(request.engine().endpoint).bind(&request.bind())?;
         let ticket = ticket(Some(&endpoint), Role::Receiver)?;
         let key = ticket.key;
         let answering = Answering::default();
@@ -125,7 +125,8 @@ impl Attending {
         // Nothing over UDP is needed any more.
         drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
-        let endpoint = Endpoint::over_pipes(input.into(), output.into(), &self.request.engine().endpoint, ())?;
+        let endpoint =
+            Endpoint::builder().options(self.request.engine().endpoint).over_pipes(input.into(), output.into())?;
         self.answering.begin(&endpoint, self.key, self.request.engine().profile, until_closed);
         // Nothing is ever sent: the sender is dropped when the pipes have ended.
         let _ = runtime::recv(&closed);

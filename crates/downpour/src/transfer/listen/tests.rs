@@ -6,7 +6,6 @@ use crate::files::{FilesError, ReceiveRequest};
 use crate::transfer::config::Task;
 use crate::transfer::{Transfer, TransferOptions};
 use net::PIPE_PEER;
-use transport::Profile;
 
 /// Creates a listener that receives into `into`, and learns of peers from the test alone.
 fn listener(into: &Path) -> (Listener, Transfer) {
@@ -22,13 +21,10 @@ fn listener(into: &Path) -> (Listener, Transfer) {
 /// Creates an endpoint without a peer.
 fn endpoint() -> Endpoint {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let endpoint = Endpoint::over_pipes(
-        ours.try_clone().unwrap().into(),
-        ours.into(),
-        &net::EndpointOptions::new(Duration::from_secs(30)),
-        (),
-    )
-    .unwrap();
+    let endpoint = Endpoint::builder()
+        .options(net::EndpointOptions::new(Duration::from_secs(30)))
+        .over_pipes(ours.try_clone().unwrap().into(), ours.into())
+        .unwrap();
     // Kept open until the process ends: a closed pipe would end the connection.
     std::mem::forget(theirs);
     endpoint
@@ -38,15 +34,10 @@ fn endpoint() -> Endpoint {
 fn beginning(listener: &Listener) -> Beginning {
     let store = lock(&listener.store).clone();
     let (mailbox, inputs) = Mailbox::new();
-    let options = transport::ConnectOptions {
-        profile: Profile::auto(),
-        application: store.application(),
-        remotes: vec![PIPE_PEER],
-        handshake_timeout: Duration::from_secs(60),
-        peer_listens: false,
-        qlog: false,
-    };
-    let connection = listener.endpoint.connect([1; 32], options, Box::new(mailbox.events()));
+    let options = transport::ConnectOptions::new(vec![PIPE_PEER])
+        .application(store.application())
+        .handshake_timeout(Duration::from_secs(60));
+    let connection = listener.endpoint.connect(([1; 32], options)).events(mailbox.events()).start();
     Beginning { connection, inputs: (mailbox, inputs), store, started: Instant::now() }
 }
 

@@ -203,11 +203,13 @@ mod tests {
     fn a_receiver_that_hears_no_confirmation_ends_well() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (read, write) = (ours.try_clone().unwrap().into(), ours.into());
-        let endpoint =
-            net::Endpoint::over_pipes(read, write, &net::EndpointOptions::new(Duration::from_secs(30)), ()).unwrap();
+        let endpoint = net::Endpoint::builder()
+            .options(net::EndpointOptions::new(Duration::from_secs(30)))
+            .over_pipes(read, write)
+            .unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = transport::ConnectOptions::new(vec![PIPE_PEER]);
-        let connection = endpoint.connect([1; 32], options, Box::new(mailbox.events()));
+        let connection = endpoint.connect(([1; 32], options)).events(mailbox.events()).start();
         let config = SessionConfig {
             role: Role::Receiver,
             origin: Origin::Accepted,

@@ -7,7 +7,7 @@ use crate::tunnel::counts::Origin;
 
 /// Opens a stream with this beginning, which does not end yet.
 async fn say(far: &Connection, beginning: &[u8]) -> Stream {
-    let mut stream = far.open(0).await.unwrap();
+    let mut stream = far.open_with(0).await.unwrap();
     stream.write_all(beginning).await.unwrap();
     stream
 }

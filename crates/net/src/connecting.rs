@@ -1,0 +1,112 @@
+//! How a connection begins: the peer to connect to, and the wait for it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use transport::ConnectOptions;
+
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::error::NetError;
+use crate::messages::{Event, EventHandler};
+
+/// A peer to connect to: the key that both sides hold, the addresses at which the peer may listen, and how to connect.
+///
+/// Made of a key and an address, of a key and several addresses, or of a key and [`ConnectOptions`]; a ticket of the
+/// crate `downpour` makes one too.
+#[derive(Clone)]
+pub struct Peer {
+    /// 32 random bytes that both sides have exchanged over a channel that they trust.
+    pub key: [u8; 32],
+    /// The addresses, of which all are tried, and how to connect.
+    pub options: ConnectOptions,
+}
+
+impl From<([u8; 32], SocketAddr)> for Peer {
+    fn from((key, address): ([u8; 32], SocketAddr)) -> Self {
+        (key, vec![address]).into()
+    }
+}
+
+impl From<([u8; 32], Vec<SocketAddr>)> for Peer {
+    fn from((key, addresses): ([u8; 32], Vec<SocketAddr>)) -> Self {
+        (key, ConnectOptions::new(addresses)).into()
+    }
+}
+
+impl From<([u8; 32], ConnectOptions)> for Peer {
+    fn from((key, options): ([u8; 32], ConnectOptions)) -> Self {
+        Self { key, options }
+    }
+}
+
+/// Without the key, which is a secret.
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A connection that has not begun, from [`Endpoint::connect`]. It begins when it is awaited, or by
+/// [`Connecting::start`].
+#[must_use = "a connection begins when this is awaited, or by `start`"]
+pub struct Connecting<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) peer: Peer,
+    pub(crate) events: EventHandler,
+}
+
+impl<'a> Connecting<'a> {
+    /// Calls `handler` for each event of the connection, on the network thread: it must not block. A program that uses
+    /// only streams needs no events.
+    pub fn events(self, handler: impl FnMut(Event) + Send + 'static) -> Self {
+        Self { events: Box::new(handler), ..self }
+    }
+
+    /// Begins the connection, which can be used at once: what is written to it before the peer has answered is sent as
+    /// soon as the peer has. [`Connection::established`] waits for the peer.
+    #[must_use]
+    pub fn start(self) -> Connection {
+        self.endpoint.begin(self.peer, self.events)
+    }
+}
+
+/// Begins the connection and waits for the peer to prove that it has the key. Dropping the future closes the
+/// connection.
+///
+/// # Errors
+/// How the connection ended instead: [`NetError::HandshakeTimedOut`] if there was no answer.
+impl<'a> IntoFuture for Connecting<'a> {
+    type Output = Result<Connection, NetError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let mut pending = Pending { connection: self.start(), closes: true };
+            pending.connection.established().await?;
+            pending.closes = false;
+            Ok(pending.connection.clone())
+        })
+    }
+}
+
+/// A connection whose peer has not answered yet: closed if nothing waits for it any more.
+struct Pending {
+    connection: Connection,
+    closes: bool,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.closes {
+            self.connection.close(0, "no longer wanted");
+        }
+    }
+}
+
+impl fmt::Debug for Connecting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connecting").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
