@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::thread;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
 use crate::interrupt::{Attention, SignalHandlers};
@@ -55,6 +55,8 @@ pub(crate) struct Question {
 impl Question {
     /// Asks the question.
     pub(crate) fn ask(text: &'static str) -> Self {
+        // Text typed before the question, such as a line break pasted with the ticket, is not an answer to it.
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         let question = Self { text, answer: read_line() };
         question.repeat();
         question
@@ -78,6 +80,8 @@ impl Question {
             }
             let answer = answer?;
             match answer.trim().to_ascii_lowercase().as_str() {
+                // The default is a person's. A script's empty line may be the end of the ticket's.
+                "" if !io::stdin().is_terminal() => *self = Self::ask(self.text),
                 "" | "y" | "yes" => return Ok(true),
                 "n" | "no" => return Ok(false),
                 _ => *self = Self::ask(self.text),

@@ -129,3 +129,22 @@ fn ctrl_c_instead_of_an_answer_takes_nothing() {
     sender.wait_for_words("interrupted");
     tree::assert_untouched(&here.path().join("into"));
 }
+
+/// People paste a ticket with the empty line that follows it.
+#[test]
+fn recv_takes_no_empty_line_after_the_ticket_for_a_yes() {
+    let here = tempdir().expect("a directory");
+    let (_sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
+    terminal.type_line(&format!("{ticket}\n\n"));
+    terminal.wait_for("Take it? [Y/n]");
+    terminal.type_line("n");
+    terminal.wait_for("downpour: declined");
+    receiver.end().expect(1);
+    tree::assert_untouched(&here.path().join("into"));
+
+    // In a script, an empty line is no answer at all.
+    let here = tempdir().expect("a directory");
+    let (_sender, ended) = with_answer(here.path(), "\n\nn\n", &[]);
+    ended.expect_line(1, "declined");
+    tree::assert_untouched(&here.path().join("into"));
+}
