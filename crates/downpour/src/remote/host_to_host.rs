@@ -80,14 +80,14 @@ impl HostToHostCopy {
             if now.is_some() {
                 (heard, pause) = (now, Duration::from_secs(1));
             }
-            match result {
-                Err(_) if let Some(why) = self.switch.stopped() => return Err(why.into()),
-                Err(error) if self.is_worth_another(&error, heard) => {
+            match (result, self.switch.stopped()) {
+                (Err(_), Some(why)) => return Err(why.into()),
+                (Err(error), None) if self.is_worth_another(&error, heard) => {
                     self.note(format!("{error}; trying again in {} s", pause.as_secs()));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
                 }
-                result => return result,
+                (result, _) => return result,
             }
         }
     }

@@ -589,13 +589,13 @@ impl CongestionControl for Auto {
         self.last_feedback = Some(now);
         self.is_out = false;
         self.round_bytes += report.delivered_bytes as f64;
-        match self.phase {
-            AutoPhase::Start if let Some(rate) = self.min_rate() => {
+        match (self.phase, self.min_rate()) {
+            (AutoPhase::Start, Some(rate)) => {
                 self.end_start(now, rate);
                 // What the path delivers is still to be seen.
                 (self.average, self.proven) = (0.0, 0.0);
             }
-            AutoPhase::Start => {
+            (AutoPhase::Start, None) => {
                 let rate = self.start.on_report(report, path.rtt, &self.delay, &self.baseline);
                 if let Some(rate) = rate {
                     if self.delay.queue() < self.delay.target() {
@@ -609,8 +609,8 @@ impl CongestionControl for Auto {
                     self.start.on_window(now, self.growth.window, &self.delay);
                 }
             }
-            AutoPhase::Cruise => self.grow(report),
-            AutoPhase::Down | AutoPhase::Drain => {}
+            (AutoPhase::Cruise, _) => self.grow(report),
+            (AutoPhase::Down | AutoPhase::Drain, _) => {}
         }
         self.rounds.on_report(report);
         if self.rounds.ended {
@@ -627,9 +627,9 @@ impl CongestionControl for Auto {
             return None;
         }
         let window = self.growth.window * self.compensation();
-        let rate = match self.phase {
-            AutoPhase::Start if let Some(rate) = self.min_rate() => rate,
-            AutoPhase::Start => self.start.pacing(window, self.growth.window / self.packet, self.smoothed),
+        let rate = match (self.phase, self.min_rate()) {
+            (AutoPhase::Start, Some(rate)) => rate,
+            (AutoPhase::Start, None) => self.start.pacing(window, self.growth.window / self.packet, self.smoothed),
             _ => self.gain() * window / self.smoothed.as_secs_f64().max(1e-6),
         };
         Some(Rate::from_bits_per_second((8.0 * rate) as u64))
