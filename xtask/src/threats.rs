@@ -17,7 +17,7 @@ use crate::Cli;
 const THREATS: &str = "docs/THREATS.md";
 
 /// The header of every table.
-const HEADER: [&str; 4] = ["threat", "what stops it", "code", "tests"];
+const HEADER: [&str; 4] = ["threat", "protection", "code", "tests"];
 
 /// Checks every row; the error lists what does not hold.
 pub(crate) fn check() -> Result<(), Failure> {
@@ -71,7 +71,7 @@ impl Checker<'_> {
         };
         let mut wrong = Vec::new();
         if threat.is_empty() || protection.is_empty() {
-            wrong.push("a threat and what stops it are words".to_owned());
+            wrong.push("a threat and its protection are words".to_owned());
         }
         if citations(code).next().is_none() {
             wrong.push("no code is named".to_owned());
@@ -163,7 +163,7 @@ fn tests(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "| threat | what stops it | code | tests |\n|---|---|---|---|\n";
+    const HEAD: &str = "| threat | protection | code | tests |\n|---|---|---|---|\n";
 
     fn wrong(row: &str) -> Vec<String> {
         let checker = Checker { root: tools::root(), commands: commands() };
