@@ -17,6 +17,9 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "downpour-erasure"]),
 ];
 
+/// Packages that are no part of a release.
+const PRIVATE: [&str; 4] = ["--exclude", "hostile", "--exclude", "xtask"];
+
 const STEPS: &[Step] = &[
     ("format", || checks::format(tools::root())),
     ("lints", || checks::lints(tools::root())),
@@ -29,6 +32,7 @@ const STEPS: &[Step] = &[
     ("threat model", threats::check),
     ("systemd unit", unit::check),
     ("commands", commands::check),
+    ("packages", packages),
     ("dependencies", || checks::dependencies(tools::root())),
     ("documentation", || checks::documentation(tools::root())),
 ];
@@ -36,6 +40,13 @@ const STEPS: &[Step] = &[
 /// Runs every step; the error names those that failed.
 pub(crate) fn run() -> Result<(), Failure> {
     checks::run(STEPS)
+}
+
+/// Packs every package that can be published, without building it from what was packed, which takes minutes
+/// (`RELEASING.md`).
+fn packages() -> Result<(), Failure> {
+    let mut package = tools::cargo(tools::root());
+    tools::run(package.args(["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"]).args(PRIVATE))
 }
 
 fn elsewhere() -> Result<(), Failure> {
