@@ -203,7 +203,7 @@ pub enum LinkError {
     },
     /// Bursts shorter than independent loss gives, or of unknown length.
     #[error(
-        "burst is {mean_burst}: with {loss} loss write at least {least:.3}, or leave burst out for independent loss"
+        "burst is {mean_burst}: with {loss} loss write at least {least:.3}, or omit burst for independent loss"
     )]
     BurstTooShort {
         /// The requested loss.
@@ -217,22 +217,22 @@ pub enum LinkError {
     #[error("a link that loses everything has no bursts: write loss=100% without burst")]
     BurstOfEverything,
     /// A rate of zero.
-    #[error("rate is 0: write a rate such as 100M, or leave it out for a link without one (a dead link is loss=100%)")]
+    #[error("rate is 0: write a rate such as 100M, or omit it for a link without one (a dead link is loss=100%)")]
     ZeroRate,
     /// A queue that holds nothing.
-    #[error("queue is 0: write a size such as 256KB, or leave it out for a queue without bound")]
+    #[error("queue is 0: write a size such as 256KB, or omit it for a queue without bound")]
     ZeroQueue,
     /// A bucket that holds nothing.
-    #[error("bucket is 0: write a size such as 10KB, or leave it out for packets that keep their distance")]
+    #[error("bucket is 0: write a size such as 10KB, or omit it for packets that keep their distance")]
     ZeroBucket,
     /// A rate, or a setting that requires one, beside a trace.
-    #[error("{name} has no effect on a link with a trace: leave out one of them")]
+    #[error("{name} has no effect on a link with a trace: omit one of them")]
     BesideTrace {
         /// The key of the text form.
         name: &'static str,
     },
     /// A trace that was named but not loaded.
-    #[error("this link has a trace, and trace files are not read here: write a rate instead, such as rate=100M")]
+    #[error("trace files are not supported here: write a rate, such as rate=100M")]
     TraceNotLoaded,
     /// An outage that is over before it begins.
     #[error(
@@ -246,14 +246,14 @@ pub enum LinkError {
     },
     /// Outages that overlap or are out of order.
     #[error(
-        "an outage begins at {from:?}, before the one ahead of it is over: write them in order, such as down=3s..5s+8s..9s"
+        "an outage begins at {from:?}, before the previous one ends: write them in order, such as down=3s..5s+8s..9s"
     )]
     OutageTooEarly {
         /// Its beginning.
         from: Duration,
     },
     /// Rates, delays or losses that are out of order.
-    #[error("a {name} at {at:?} is not after the one ahead of it: write them in order, such as {example}")]
+    #[error("a {name} at {at:?} is not after the previous one: write them in order, such as {example}")]
     StepTooEarly {
         /// The key of the text form.
         name: &'static str,
@@ -269,10 +269,10 @@ pub enum LinkError {
         name: &'static str,
     },
     /// Both kinds of CoDel.
-    #[error("codel has no effect beside fq-codel, which has one for each flow: leave out one of them")]
+    #[error("codel has no effect with fq-codel, which has one for each flow: omit one of them")]
     TwoCodels,
     /// FlowQueue-CoDel where packets have no flows.
-    #[error("this link does not know the flows of packets, which fq-codel needs: write codel instead")]
+    #[error("fq-codel needs the flows of packets, which are unknown here: write codel instead")]
     NoFlows,
     /// A policer without rate or burst.
     #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
@@ -287,7 +287,7 @@ pub enum LinkError {
     #[error("fragment needs an mtu of at least {LEAST_MTU}B: write it too, such as mtu=1500B,fragment=on")]
     NoRoomForFragments,
     /// Fragments behind a fair queue.
-    #[error("fq-codel takes whole packets: leave out fragment, or write codel instead")]
+    #[error("fq-codel takes whole packets: omit fragment, or write codel instead")]
     FragmentsOfFlows,
     /// Reordering by no time at all.
     #[error("reorder holds packets back by 0: write by how long, such as reorder=1%:2ms")]

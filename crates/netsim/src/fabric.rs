@@ -29,10 +29,10 @@ pub enum NetworkError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// A link from or to a node that was not added.
-    #[error("there is no {0}: add nodes before their links")]
+    #[error("unknown {0}: add nodes before their links")]
     UnknownNode(NodeId),
     /// A change to a link that was not added.
-    #[error("there is no link {}", .0.0)]
+    #[error("unknown link {}", .0.0)]
     UnknownLink(LinkId),
 }
 

@@ -44,10 +44,10 @@ pub enum TraceError {
         before: u64,
     },
     /// The trace is empty.
-    #[error("it is empty: write one whole number of milliseconds a line")]
+    #[error("empty file: write one whole number of milliseconds per line")]
     Empty,
     /// It would repeat without end in zero time.
-    #[error("all its times are 0: the last must be later, for there the trace begins anew")]
+    #[error("all times are 0: the last must be later, as the trace repeats from there")]
     NoTime,
 }
 

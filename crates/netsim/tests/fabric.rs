@@ -210,7 +210,7 @@ fn links_need_their_ends_and_changes_their_links() {
     let refused = fabric.add_link(a, nowhere, "perfect".parse().unwrap()).unwrap_err();
     assert_eq!(
         (refused, refused.to_string().as_str()),
-        (NetworkError::UnknownNode(nowhere), "there is no node 7: add nodes before their links")
+        (NetworkError::UnknownNode(nowhere), "unknown node 7: add nodes before their links")
     );
     let link = path("perfect", "perfect").links[1];
     assert_eq!(fabric.set_link(link, "perfect".parse().unwrap()), Err(NetworkError::UnknownLink(link)));

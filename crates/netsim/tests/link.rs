@@ -198,7 +198,7 @@ fn nonsense_is_refused() {
     assert_eq!(check("corrupt=-0.1"), "corrupt is -0.1: write a probability from 0% to 100%");
     assert_eq!(
         check("loss=5%,burst=1"),
-        "burst is 1: with 0.05 loss write at least 1.053, or leave burst out for independent loss"
+        "burst is 1: with 0.05 loss write at least 1.053, or omit burst for independent loss"
     );
     assert!(check("rate=0").starts_with("rate is 0: write a rate such as 100M"));
     assert!(check("rate=1M,queue=0B").starts_with("queue is 0: write a size"));
@@ -269,7 +269,7 @@ fn fragments_need_a_size_and_no_fair_queue() {
         ("mtu=67B,fragment=on", "fragment needs an mtu of at least 68B: write it too, such as mtu=1500B,fragment=on"),
         (
             "rate=1M,fq-codel=5ms:100ms,mtu=1500B,fragment=on",
-            "fq-codel takes whole packets: leave out fragment, or write codel instead",
+            "fq-codel takes whole packets: omit fragment, or write codel instead",
         ),
         ("mtu=1500B,fragment=yes", "cannot read fragment=yes: write it like on, or off"),
     ] {

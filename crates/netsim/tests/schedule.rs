@@ -121,11 +121,11 @@ fn times_out_of_order_are_refused() {
         ),
         (
             "down=3s..5s+4999ms..9s",
-            "an outage begins at 4.999s, before the one ahead of it is over: write them in order, such as down=3s..5s+8s..9s",
+            "an outage begins at 4.999s, before the previous one ends: write them in order, such as down=3s..5s+8s..9s",
         ),
         (
             "rate=1M,step=10s:20M+10s:5M",
-            "a rate step at 10s is not after the one ahead of it: write them in order, such as step=10s:20M+20s:5M",
+            "a rate step at 10s is not after the previous one: write them in order, such as step=10s:20M+20s:5M",
         ),
         ("rate=1M,step=10s", "cannot read step=10s: write it like 10s:20M+20s:5M (from when, and how fast)"),
         ("down=3s-5s", "cannot read down=3s-5s: write it like 3s..5s or 3s..5s+8s..9s"),
@@ -174,7 +174,7 @@ fn loss_and_delay_change_at_their_times() {
 fn steps_out_of_order_are_refused() {
     for (text, name) in [("loss-step=2s:1%+2s:2%", "a loss step"), ("delay-step=2s:1ms+1s:2ms", "a delay step")] {
         let refused = text.parse::<netsim::LinkConfig>().unwrap_err().to_string();
-        assert!(refused.starts_with(name) && refused.contains("is not after the one ahead of it"), "{refused}");
+        assert!(refused.starts_with(name) && refused.contains("is not after the previous one"), "{refused}");
     }
     let refused = "loss-step=1s:120%".parse::<netsim::LinkConfig>().unwrap_err().to_string();
     assert_eq!(refused, "loss-step is 1.2: write a probability from 0% to 100%");

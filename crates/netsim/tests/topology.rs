@@ -197,38 +197,38 @@ fn errors_are_one_line_and_say_what_to_write() {
             "line 6: unknown field `rate`, expected `between` or `link`",
         ),
         (format!("{hosts}hosts = 7"), "line 3: duplicate key"),
-        ("routers = [\"r\"]".to_owned(), "nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]"),
-        ("hosts = [\"a\", \"\"]".to_owned(), "\"\" is no name: write letters, digits, - and _"),
-        ("hosts = [\"a\", \"b c\"]".to_owned(), "\"b c\" is no name: write letters, digits, - and _"),
+        ("routers = [\"r\"]".to_owned(), "needs at least two hosts, such as hosts = [\"a\", \"b\"]"),
+        ("hosts = [\"a\", \"\"]".to_owned(), "invalid name \"\": write letters, digits, - and _"),
+        ("hosts = [\"a\", \"b c\"]".to_owned(), "invalid name \"b c\": write letters, digits, - and _"),
         (
             "hosts = [\"a\", \"b\"]\nrouters = [\"a\"]".to_owned(),
-            "a is there twice: give every host and router a name of its own",
+            "duplicate name a: give each host and router its own",
         ),
         (
             "hosts = [\"a\"]\nrouters = [\"r\"]".to_owned(),
-            "nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]",
+            "needs at least two hosts, such as hosts = [\"a\", \"b\"]",
         ),
-        (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "there is no x: add it to hosts or routers"),
-        (format!("{hosts}{}", link("[\"a\", \"a\"]", "perfect")), "a link leads from a to itself: name two ends"),
+        (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "unknown node x: add it to hosts or routers"),
+        (format!("{hosts}{}", link("[\"a\", \"a\"]", "perfect")), "a link joins a to itself: name two nodes"),
         (
             format!("{hosts}{star}{}", link("[\"r\", \"b\"]", "perfect")),
-            "r and b have two links, of which the second is never used: leave out one",
+            "r and b have two links, and the second is never used: omit one",
         ),
         (
             format!("{hosts}{}", link("[\"a\", \"r\"]", "loss=120%")),
             "the link between a and r: loss is 1.2: write a probability from 0% to 100%",
         ),
-        (format!("{hosts}{}", link("[\"a\", \"r\"]", "perfect")), "b has no link: add one, or leave it out"),
-        (pair("a", "x"), "there is no x: add it to hosts or routers"),
-        (pair("r", "a"), "r is a router: pairs are of hosts"),
-        (pair("a", "a"), "no path leads from a to a: join them by links over routers"),
+        (format!("{hosts}{}", link("[\"a\", \"r\"]", "perfect")), "b has no link: add one, or omit it"),
+        (pair("a", "x"), "unknown node x: add it to hosts or routers"),
+        (pair("r", "a"), "r is a router: pairs need hosts"),
+        (pair("a", "a"), "no path from a to a: join them by links over routers"),
         (
             format!(
                 "hosts = [\"a\", \"b\", \"c\"]\n{}{}[[pairs]]\nfrom = \"a\"\nto = \"c\"\n",
                 link("[\"a\", \"b\"]", "perfect"),
                 link("[\"b\", \"c\"]", "perfect")
             ),
-            "no path leads from a to c: join them by links over routers",
+            "no path from a to c: join them by links over routers",
         ),
     ] {
         assert_eq!(text.parse::<Topology>().unwrap_err().to_string(), error, "{text}");
@@ -257,5 +257,5 @@ fn a_dumbbell_joins_each_pair_over_the_bottleneck() {
         topology.links().iter().flat_map(|link| [link.link.forward.seed, link.link.backward.seed]).collect();
     assert_eq!(seeds.len(), 10, "links that are written alike do not lose alike");
     let twice = Topology::dumbbell(&bottleneck, &[side("a", "2ms"), side("a", "2ms")]).unwrap_err();
-    assert_eq!(twice.to_string(), "a-sender is there twice: give every host and router a name of its own");
+    assert_eq!(twice.to_string(), "duplicate name a-sender: give each host and router its own");
 }

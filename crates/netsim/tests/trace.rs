@@ -79,8 +79,8 @@ fn bad_traces_name_their_line() {
         ("1.5\n", "line 1: \"1.5\" is not a whole number of milliseconds"),
         ("-1\n", "line 1: \"-1\" is not a whole number of milliseconds"),
         ("5\n7\n6\n", "line 3: 6 ms is before 7 ms, the line above: put the lines in order"),
-        ("", "it is empty: write one whole number of milliseconds a line"),
-        ("0\n0\n", "all its times are 0: the last must be later, for there the trace begins anew"),
+        ("", "empty file: write one whole number of milliseconds per line"),
+        ("0\n0\n", "all times are 0: the last must be later, as the trace repeats from there"),
     ] {
         assert_eq!(Trace::parse(text).unwrap_err().to_string(), error);
     }

@@ -160,7 +160,7 @@ impl Watch {
         let over = |nodes: &[Host]| self.is_over([&nodes[0], &nodes[1]]);
         network.run_while(|nodes| !over(nodes), until).map_err(|stalled| stalled.to_string())?;
         if !over(network.nodes()) && network.next_event().is_none() {
-            return Err(format!("deadlock: nothing is left to happen at {}", seconds(network.now())));
+            return Err(format!("deadlock: no event is left at {}", seconds(network.now())));
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ fn judge_side(
         // A side that is connected to hears of the other in its first packet under the agreed keys.
         let gave_up = ends[1 - side] == Some(ConnectionError::LocallyClosed) && side != scenario.closes;
         let excused = side != scenario.connects && (dies || gave_up || never_met(scenario, hosts));
-        return if excused { Ok(()) } else { Err("never heard of the other".into()) };
+        return if excused { Ok(()) } else { Err("received nothing from the peer".into()) };
     };
     if tallies.next().is_some() {
         return Err("one handshake made two connections".into());
@@ -255,7 +255,7 @@ fn judge_side(
     let whole = lengths.eq(expected.iter().copied()) && tally.received.values().all(crate::Received::is_whole);
     if !clean {
         return Err(format!(
-            "ended as {:?}, the other as {:?}, at {now}: {:?}",
+            "ended as {:?}, the peer as {:?}, at {now}: {:?}",
             ends[side],
             ends[1 - side],
             tally.received

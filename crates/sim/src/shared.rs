@@ -107,13 +107,13 @@ pub enum Traffic {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SharedError {
     /// There is nothing to do.
-    #[error("the topology has no pairs: write who sends to whom, as [[pairs]] with from and to")]
+    #[error("the topology has no pairs: write senders and receivers as [[pairs]] with from and to")]
     NoPairs,
     /// A host with two roles.
-    #[error("{0} is in two pairs: give each pair hosts of its own")]
+    #[error("{0} is in two pairs: give each pair its own hosts")]
     Busy(String),
     /// A pair that does not consist of two hosts of the topology.
-    #[error("{0} is no host of the topology: a flow goes from host to host")]
+    #[error("{0} is not a host of the topology: name two hosts for each flow")]
     NoHost(NodeId),
     /// A flow without a time to send.
     #[error("the flow from {0} stops before it starts: write a later stop")]

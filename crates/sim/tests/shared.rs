@@ -73,7 +73,7 @@ fn pairs_need_hosts_of_their_own() {
     assert_eq!(run(text), SharedError::NoPairs);
     let pair = |from: &str, to: &str| format!("[[pairs]]\nfrom = \"{from}\"\nto = \"{to}\"\n");
     let busy = run(&format!("{text}{}{}", pair("a", "b"), pair("b", "a")));
-    assert_eq!(busy.to_string(), "b is in two pairs: give each pair hosts of its own");
+    assert_eq!(busy.to_string(), "b is in two pairs: give each pair its own hosts");
     let trace = text.replace("perfect", "trace=x") + &pair("a", "b");
     assert!(matches!(run(&trace), SharedError::Network(_)));
 }
@@ -309,7 +309,7 @@ fn flows_go_from_host_to_host() {
     let pair = netsim::topology::HostPair { to: NodeId::from_index(2), ..topology.pairs()[0] };
     let flows = vec![Flow::new(pair, Profile::arq(), 1)];
     let refused = SharedCase { flows, ..SharedCase::new(topology) }.run(1).expect_err("a router");
-    assert_eq!(refused.to_string(), "node 2 is no host of the topology: a flow goes from host to host");
+    assert_eq!(refused.to_string(), "node 2 is not a host of the topology: name two hosts for each flow");
 }
 
 /// One flow never ends, one stops, and one begins at a time that the seed determines.

@@ -17,7 +17,7 @@ use std::fmt::Debug;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No choice of the family has this name.
-    #[error("no {family} is called '{name}' (there are: {names})")]
+    #[error("unknown {family} '{name}' (one of: {names})")]
     UnknownName {
         /// The family.
         family: String,
@@ -27,7 +27,7 @@ pub enum SettingError {
         names: String,
     },
     /// The choice has no such number.
-    #[error("{of} has no '{key}' (it has: {keys})")]
+    #[error("{of} has no key '{key}' (one of: {keys})")]
     UnknownKey {
         /// The choice.
         of: String,
@@ -37,7 +37,7 @@ pub enum SettingError {
         keys: String,
     },
     /// The value is not allowed.
-    #[error("'{value}' is not a {key}: it is {allowed}")]
+    #[error("invalid {key} '{value}': use {allowed}")]
     Value {
         /// The key.
         key: String,

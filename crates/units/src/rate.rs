@@ -13,10 +13,10 @@ pub enum RateError {
     #[error("a rate of 0 sends nothing")]
     Zero,
     /// A fraction of a bit per second, where whole ones are wanted.
-    #[error("{0:?} leaves a fraction of a bit per second")]
+    #[error("{0:?} is not a whole number of bits per second")]
     Fraction(String),
     /// A number that does not fit into 64 bits.
-    #[error("{0:?} is more than any line carries")]
+    #[error("{0:?} is too large for a rate")]
     TooLarge(String),
     /// A lower-case `m`, `g` or `t`.
     #[error("{text:?} means thousandths: write {upper} for {name}bit/s")]
@@ -29,7 +29,7 @@ pub enum RateError {
         name: &'static str,
     },
     /// Bytes without a time.
-    #[error("{0:?} is a size: write {0}/s for bytes per second, or leave the B out for bits per second")]
+    #[error("{0:?} is a size: write {0}/s for bytes per second, or omit the B for bits per second")]
     Size(String),
     /// A binary prefix on bits.
     #[error("{0:?}: binary prefixes are for bytes per second only, such as 12MiB/s")]

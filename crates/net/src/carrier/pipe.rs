@@ -110,7 +110,7 @@ impl Pipe {
         while let Some(stride) = self.length_at(at) {
             if stride == 0 {
                 self.refused += 1;
-                return Err(CarrierError::Malformed("it sends a datagram of no bytes through the pipe"));
+                return Err(CarrierError::Malformed("an empty datagram came through the pipe"));
             }
             let start = at + HEADER;
             let mut end = start + stride;
@@ -172,7 +172,7 @@ impl Pipe {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Sent::Blocked,
                 Err(error) => {
-                    tracing::debug!(%error, "the reader of the pipe is gone");
+                    tracing::debug!(%error, "the reader of the pipe has closed it");
                     self.unheard = true;
                 }
             }

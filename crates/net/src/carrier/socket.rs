@@ -61,7 +61,7 @@ impl Socket {
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
         if let Err(error) = error_queue::ask(&socket) {
-            tracing::debug!(%error, "no error queue: an absent peer shows only by its silence");
+            tracing::debug!(%error, "no error queue: an absent peer is detected by timeout only");
         }
         Ok(Self {
             overflow: SocketDrops::of(&socket),
@@ -234,7 +234,7 @@ impl Socket {
     }
 
     fn remember_refusal(&mut self, to: IpAddr) {
-        tracing::debug!(%to, "the kernel refuses segmentation offload");
+        tracing::debug!(%to, "the kernel does not support segmentation offload");
         self.without_offload.insert(to);
     }
 

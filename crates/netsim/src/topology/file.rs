@@ -76,25 +76,25 @@ pub enum TopologyError {
         message: String,
     },
     /// An invalid name.
-    #[error("{0:?} is no name: write letters, digits, - and _")]
+    #[error("invalid name {0:?}: write letters, digits, - and _")]
     BadName(String),
     /// A name used twice.
-    #[error("{0} is there twice: give every host and router a name of its own")]
+    #[error("duplicate name {0}: give each host and router its own")]
     Repeated(String),
     /// Fewer than two hosts.
-    #[error("nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]")]
+    #[error("needs at least two hosts, such as hosts = [\"a\", \"b\"]")]
     TooFewHosts,
     /// A name that was not declared.
-    #[error("there is no {name}: add it to hosts or routers")]
+    #[error("unknown node {name}: add it to hosts or routers")]
     Unknown {
         /// The name.
         name: String,
     },
     /// A link from a node to itself.
-    #[error("a link leads from {0} to itself: name two ends")]
+    #[error("a link joins {0} to itself: name two nodes")]
     Loop(String),
     /// Two links between the same two nodes, the second of which no packet would take.
-    #[error("{0} and {1} have two links, of which the second is never used: leave out one")]
+    #[error("{0} and {1} have two links, and the second is never used: omit one")]
     Parallel(String, String),
     /// A link that cannot be parsed.
     #[error("the link between {from} and {to}: {error}")]
@@ -107,7 +107,7 @@ pub enum TopologyError {
         error: TextError,
     },
     /// A link that should be replaced, but does not exist.
-    #[error("no link is between {from} and {to}, in that order: name two that a link joins")]
+    #[error("no link from {from} to {to}: name the two nodes of a link, in its order")]
     NoLink {
         /// Its first end.
         from: String,
@@ -115,22 +115,22 @@ pub enum TopologyError {
         to: String,
     },
     /// Hosts where there are to be none.
-    #[error("hosts come with the flows: leave out hosts and pairs, and name routers")]
+    #[error("the flows add their hosts: omit hosts and pairs, and name routers")]
     Inhabited,
     /// Fewer than two routers where hosts are joined to them.
-    #[error("nobody can talk: name two routers or more, such as routers = [\"a\", \"b\"]")]
+    #[error("needs at least two routers, such as routers = [\"a\", \"b\"]")]
     TooFewRouters,
     /// A router that is unreachable.
-    #[error("no path leads to {0}: join it by links")]
+    #[error("no path to {0}: join it by links")]
     Apart(String),
     /// A host that is unreachable.
-    #[error("{0} has no link: add one, or leave it out")]
+    #[error("{0} has no link: add one, or omit it")]
     Unconnected(String),
     /// A pair that includes a router.
-    #[error("{0} is a router: pairs are of hosts")]
+    #[error("{0} is a router: pairs need hosts")]
     NotAHost(String),
     /// A pair of hosts between which no path leads.
-    #[error("no path leads from {from} to {to}: join them by links over routers")]
+    #[error("no path from {from} to {to}: join them by links over routers")]
     NoRoute {
         /// The intended sender.
         from: String,

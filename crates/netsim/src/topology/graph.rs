@@ -265,12 +265,12 @@ mod tests {
     #[test]
     fn a_graph_has_no_hosts_and_is_whole() {
         for (text, said) in [
-            ("hosts = [\"x\"]\nrouters = [\"a\", \"b\"]", "hosts come with the flows: leave out hosts and pairs"),
+            ("hosts = [\"x\"]\nrouters = [\"a\", \"b\"]", "the flows add their hosts: omit hosts and pairs"),
             (
                 "routers = [\"a\", \"b\", \"c\"]\nlinks = [{ between = [\"a\", \"b\"], link = \"rate=1G\" }]",
-                "no path leads to c: join it by links",
+                "no path to c: join it by links",
             ),
-            ("routers = [\"a\"]", "nobody can talk: name two routers or more"),
+            ("routers = [\"a\"]", "needs at least two routers"),
             ("routers = [\"a\", \"c\"]\nlinks = [{ between = [\"a\", \"b\"], link = \"rate=1G\" }]", "there is no b"),
             ("router = 1", "line 1: unknown field `router`"),
         ] {

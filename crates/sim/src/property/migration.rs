@@ -141,7 +141,7 @@ fn check_stranger(moving: &MigrationScenario, roaming: &mut Roaming) -> Result<(
     let (sent, got) = (roaming.host(of).copied_bytes(), roaming.stranger_bytes());
     // An attacker that relays everything, in both directions, is the path, in addition to the copied host's own.
     if got > 3 * sent && !passes_on {
-        return Err(format!("the stranger got {got} bytes for {sent}"));
+        return Err(format!("the attacker got {got} bytes for {sent}"));
     }
     Ok(())
 }

@@ -159,7 +159,7 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
         }
         assert_eq!(scene.tally(1 - of).last_stats.path.changes, 0, "{what}");
         let (sent, got) = (scene.roaming.host(of).copied_bytes(), scene.roaming.stranger_bytes());
-        assert!(got <= 3 * sent, "{what}: the stranger got {got} bytes for {sent}");
+        assert!(got <= 3 * sent, "{what}: the attacker got {got} bytes for {sent}");
     }
 }
 

@@ -272,7 +272,7 @@ impl Connection {
         match self.recv_flows.take_broken() {
             Some(RecvError::Violation(Violation(what))) => self.violation(now, what),
             Some(RecvError::Undecodable) => {
-                self.close_undecodable(now, "a block was acknowledged and cannot be decoded")
+                self.close_undecodable(now, "an acknowledged block cannot be decoded")
             }
             None => {}
         }

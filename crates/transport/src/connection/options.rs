@@ -73,7 +73,7 @@ pub enum FlowError {
     Exhausted,
     /// The peer accepts none of the profile's symbol sizes.
     #[error(
-        "the peer takes symbols of at most {most} bytes, and the profile's smallest are {smallest}: choose symbols={most}"
+        "the peer accepts symbols of at most {most} bytes, the profile has at least {smallest}: choose symbols={most}"
     )]
     SymbolsTooLarge {
         /// The profile's smallest, in bytes.
@@ -85,10 +85,10 @@ pub enum FlowError {
     #[error("the object cannot be cut into blocks that the peer accepts")]
     Unsendable,
     /// The peer accepts no streams.
-    #[error("the peer takes no streams")]
+    #[error("the peer accepts no streams")]
     NoStreams,
     /// The stream is finished or reset, or was never opened here.
-    #[error("there is no such stream to write to")]
+    #[error("the stream is unknown, finished or reset")]
     UnknownStream,
 }
 

@@ -80,7 +80,7 @@ impl Connection {
         self.counters.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
         if reason == RejectReason::AuthenticationFailed && self.crypto.on_forgery() {
-            self.close_exhausted(now, "too many forged packets have arrived for its keys");
+            self.close_exhausted(now, "too many forged packets for its keys");
         }
     }
 
@@ -140,7 +140,7 @@ impl Connection {
             }
             Frame::Control { offset, data } => {
                 let more = self.control.on_data(offset, data);
-                if more.map_err(|_| Violation("control data beyond its credit"))? {
+                if more.map_err(|_| Violation("sent control data beyond its credit"))? {
                     self.events.push_back(Event::ControlReadable);
                 }
             }
@@ -179,7 +179,7 @@ impl Connection {
         let told = told(self.profile.feedback.packets, feedback);
         self.recovery
             .on_feedback(now, told, feedback.ecn)
-            .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
+            .map_err(|_| Violation("acknowledged a packet that was never sent"))?;
         self.liveness.on_feedback(now);
         self.spread_report();
         self.send_flows.grant(feedback.credit.symbols);
@@ -224,7 +224,7 @@ impl Connection {
                     return self.mtu.watch_anew();
                 }
                 if !self.send_flows.can_be_numbered(self.next_flow) {
-                    return self.close_exhausted(now, "no flow numbers are left for smaller packets");
+                    return self.close_exhausted(now, "no flow numbers left for smaller packets");
                 }
                 self.mtu.set_payload(payload);
                 self.next_flow = self.send_flows.shrink(size, self.next_flow, &mut self.control);
@@ -274,7 +274,7 @@ impl Connection {
         let answered = handshake.on_answer(now, from, message, size)?;
         let peer = Parameters::decode(&answered.established.payload)?;
         if peer.ciphers.len() != 1 || Cipher::from_wire(peer.ciphers[0]).is_none() {
-            self.end(ConnectionError::Violation("the peer chose no cipher that was offered"));
+            self.end(ConnectionError::Violation("chose a cipher that was not offered"));
             return Ok(());
         }
         self.paths.on_handshake(answered.remote);

@@ -15,7 +15,7 @@ pub enum ReconfigureError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The key was fixed by the handshake.
-    #[error("'{0}' is settled when a connection begins")]
+    #[error("'{0}' cannot change once a connection has begun")]
     Settled(String),
 }
 

@@ -182,7 +182,7 @@ impl Connection {
     /// Handles the peer's request to stop a stream that this side sends.
     pub(super) fn on_stop(&mut self, now: Time, flow: FlowId, code: u32) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
-            return Err(Violation("a flow was stopped that is no stream"));
+            return Err(Violation("stopped a flow other than a stream"));
         }
         // For a stream that has arrived, read or not, the program has had its last event.
         let sent = self.send_flows.named_mut(flow).is_some_and(|stream| stream.is_sent());
@@ -198,7 +198,7 @@ impl Connection {
     /// Handles the report of how much of a stream the peer's program has read.
     pub(super) fn on_stream_read(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
-            return Err(Violation("a flow was read that is no stream"));
+            return Err(Violation("reported a flow other than a stream as read"));
         }
         self.send_flows.on_peer_read(flow, symbols);
         Ok(())

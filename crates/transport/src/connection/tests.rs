@@ -203,7 +203,7 @@ fn a_connection_to_a_peer_that_does_not_count_on_ends_before_the_border() {
     let mut pair = Pair::new(|parameters| parameters.counts_on = false);
     pair.ends[1].feedback.begin_after((1 << 32) - 5);
     pair.send_object().expect("open");
-    pair.run_to_exhaustion(1, "the other side's version counts no further feedback");
+    pair.run_to_exhaustion(1, "the peer's version cannot number more feedback");
     assert_eq!(pair.ends[1].feedback.last(), (1 << 32) - 1);
 }
 
@@ -216,7 +216,7 @@ fn a_connection_ends_before_its_packet_numbers_do() {
         end.recovery.on_untracked(first - 1, 0);
     }
     pair.send_object().expect("open");
-    pair.run_to_exhaustion(0, "no packet numbers are left");
+    pair.run_to_exhaustion(0, "no packet numbers left");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_connection_ends_that_has_no_flow_number_for_smaller_packets() {
     pair.send_object().expect("one is left");
     pair.run(100, |pair| pair.symbols > 100);
     pair.largest = 1_300;
-    pair.run_to_exhaustion(0, "no flow numbers are left for smaller packets");
+    pair.run_to_exhaustion(0, "no flow numbers left for smaller packets");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
         pair.ends[0].write_stream(pair.now, flow, &[7; 10]).expect("open");
         pair.turn(0);
     }
-    pair.run_to_exhaustion(0, "no block numbers are left in a stream");
+    pair.run_to_exhaustion(0, "no block numbers left in a stream");
 }
 
 /// Writes this to a stream, loses each `lose_every`th packet, and returns the bytes of all of its packets once it is read.
@@ -343,7 +343,7 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
         pair.ends[1].refuse(pair.now, RejectReason::AuthenticationFailed);
         assert!(pair.ends[1].opener().is_none(), "{cipher}: not one packet more is opened");
         pair.turn(1);
-        let closed = ConnectionError::Exhausted("too many forged packets have arrived for its keys");
+        let closed = ConnectionError::Exhausted("too many forged packets for its keys");
         assert_eq!(pair.events[1].last(), Some(&Event::Closed(closed)), "{cipher}");
         pair.turn(0);
         let heard = matches!(pair.events[0].last(), Some(Event::Closed(ConnectionError::ClosedByPeer { code: 3, .. })));

@@ -50,11 +50,11 @@ impl Connection {
     /// Returns which number is exhausted, if any.
     const fn exhausted(&self) -> Option<&'static str> {
         if self.crypto.is_exhausted() {
-            Some("no packet numbers are left")
+            Some("no packet numbers left")
         } else if self.feedback.is_exhausted() {
-            Some("the other side's version counts no further feedback")
+            Some("the peer's version cannot number more feedback")
         } else if self.send_flows.is_exhausted() {
-            Some("no block numbers are left in a stream")
+            Some("no block numbers left in a stream")
         } else {
             None
         }
@@ -74,7 +74,7 @@ impl Connection {
         }
         let in_flight = self.recovery.bytes_in_flight() / u64::from(self.recovery.max_packet());
         if self.recovery.remembered() as u64 > MAX_REMEMBERED + REMEMBERED_ROUNDS * in_flight {
-            self.violation(now, "it makes us send and acknowledges nothing");
+            self.violation(now, "requested packets and acknowledged none");
             return self.transmit_close(now, batch);
         }
         let mut frames = Vec::new();

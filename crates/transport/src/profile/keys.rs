@@ -15,10 +15,10 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No profile has this name.
-    #[error("no profile is called '{0}' (there are: {names})", names = Profile::NAMES.join(", "))]
+    #[error("unknown profile '{0}' (one of: {names})", names = Profile::NAMES.join(", "))]
     UnknownName(String),
     /// No choice has this key.
-    #[error("a profile has no '{0}' (it has: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
+    #[error("unknown profile key '{0}' (one of: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
     UnknownKey(String),
     /// The value is not allowed.
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum ProfileError {
         error: Box<Self>,
     },
     /// The lower of two bounds is above the upper one.
-    #[error("{least} and {most} contradict each other: the first is above the second")]
+    #[error("{least} must not exceed {most}")]
     Contradiction {
         /// Key and value of the lower bound.
         least: String,
@@ -292,7 +292,7 @@ impl Value<'_> {
         }
         match self.written.0.insert(self.key.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(E::custom(format_args!("{} stands there twice", self.key))),
+            Some(_) => Err(E::custom(format_args!("duplicate key {}", self.key))),
         }
     }
 }
@@ -355,7 +355,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         while let Some(name) = table.next_key::<String>()? {
             // The crate `toml` presents dates as such tables.
             if name.starts_with('$') {
-                return Err(A::Error::custom(format_args!("{key} is a date, which no choice is")));
+                return Err(A::Error::custom(format_args!("{key}: a date is not allowed")));
             }
             if name.len() > LONGEST_VALUE {
                 return Err(A::Error::custom(format_args!("a key of {} bytes", name.len())));
@@ -378,7 +378,7 @@ impl<'de> DeserializeSeed<'de> for &AlgorithmRegistry {
         let name = keys.remove("name");
         let known = name.as_deref().filter(|name| Profile::NAMES.contains(name));
         let mut profile = self.profile(base.as_deref().or(known).unwrap_or("auto")).map_err(|error| match base {
-            Some(_) => Error::custom(format_args!("{BASED_ON} is the name of a profile, not a file: {error}")),
+            Some(_) => Error::custom(format_args!("{BASED_ON} needs the name of a profile, not a file: {error}")),
             None => Error::custom(error),
         })?;
         profile.set_all(keys.iter().map(|(key, value)| (key.as_str(), value.as_str()))).map_err(Error::custom)?;

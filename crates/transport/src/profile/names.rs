@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Another algorithm of the same family has it.
-    #[error("'{0}' is taken")]
+    #[error("the name '{0}' is taken")]
     Taken(&'static str),
     /// It could not be distinguished from the rest of a profile's text.
     #[error("'{0}' is not a name: a name has lower-case letters, digits and hyphens, and begins with a letter")]
@@ -159,10 +159,10 @@ mod tests {
         assert_eq!(profile.schedule, ScheduleConfig::custom(Mine::<0> { packets: 5 }));
         let before = profile.clone();
         for (key, value, says) in [
-            ("congestion", "mine:packets=0", "'0' is not a packets"),
+            ("congestion", "mine:packets=0", "invalid packets '0'"),
             ("congestion", "vegas", ", grow-only, mine)"),
             ("schedule", "restless", ", chunks, mine)"),
-            ("timeout", "never", "(there are: probe, rto)"),
+            ("timeout", "never", "(one of: probe, rto)"),
         ] {
             let error = profile.set(key, value).expect_err(value).to_string();
             assert!(error.contains(says), "{error}");
@@ -172,7 +172,7 @@ mod tests {
         let read = |names: &AlgorithmRegistry| names.deserialize(&mut serde_json::Deserializer::from_str(&sent));
         assert_eq!(read(&names()).expect("the same program"), profile);
         let error = read(&AlgorithmRegistry::default()).expect_err("another program").to_string();
-        assert!(error.contains("no congestion control is called 'mine'"), "{error}");
+        assert!(error.contains("unknown congestion control 'mine'"), "{error}");
     }
 
     #[test]

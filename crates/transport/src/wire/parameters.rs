@@ -125,7 +125,7 @@ impl Parameters {
             let (kind, length) = (reader.u16()?, reader.u16()?);
             let value = reader.bytes(usize::from(length))?;
             if seen.contains(&kind) {
-                return Err(WireError::Malformed("parameter that stands twice"));
+                return Err(WireError::Malformed("duplicate parameter"));
             }
             if seen.len() == MAX_PARAMETERS {
                 return Err(WireError::Limit("parameters"));

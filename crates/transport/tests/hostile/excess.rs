@@ -23,7 +23,7 @@ fn a_plan_for_a_block_that_has_begun_ends_the_connection() {
     let code = BlockCode::ReedSolomon;
     let late = Plan { flow: FLOW, number: 1, first_block: 1, first_symbol: 10, k: 8_000, code };
     rogue.send(&[Frame::Plan(late)]);
-    let closed = Event::Closed(ConnectionError::Violation("impossible plan"));
+    let closed = Event::Closed(ConnectionError::Violation("sent an invalid plan"));
     assert!(rogue.events().contains(&closed), "the connection went on");
     assert!(rogue.connection().poll_request().is_none(), "work for a connection that is over");
 }

@@ -197,17 +197,17 @@ fn plans_wait_for_those_before_them_and_are_bounded() {
     rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(plan(2)), Frame::Announce(fits), Frame::Plan(plan(3))]);
     assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }], "they wait");
     rogue.send(&[Frame::Plan(Plan { k: 9, ..plan(1) })]);
-    rogue.assert_violation("impossible plan");
+    rogue.assert_violation("sent an invalid plan");
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(Plan { k: 9, ..plan(2) })]);
-    rogue.assert_violation("impossible plan");
+    rogue.assert_violation("sent an invalid plan");
     let mut rogue = Rogue::new();
     for flow in 2..258 {
         rogue.send(&[Frame::Plan(Plan { flow: FlowId(flow), ..plan(1) })]);
     }
     assert_eq!(rogue.events(), [], "256 wait");
     rogue.send(&[Frame::Plan(Plan { flow: FlowId(258), ..plan(1) })]);
-    rogue.assert_violation("impossible plan");
+    rogue.assert_violation("sent an invalid plan");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn endings_name_the_stream_and_not_the_flow_that_carries_it() {
     assert_eq!(never.events(), [], "given up before anything was heard of it");
     let mut later = self::rogue();
     later.send(&[successor(2, 80, stream(1)), Frame::Reset { flow: FlowId(2), code: 3 }]);
-    later.assert_violation("a successor was reset");
+    later.assert_violation("reset a successor");
 }
 
 /// However many flows carry it, it is one of the three streams that may be open. The credit for its reads is sent under

@@ -171,7 +171,7 @@ fn endings_of_what_is_no_stream_end_the_connection() {
     }
     let mut object = rogue();
     object.send(&[Frame::Announce(announcement(1, 100)), Frame::Reset { flow, code }]);
-    object.assert_violation("an object was reset");
+    object.assert_violation("reset an object");
 }
 
 #[test]

@@ -112,14 +112,14 @@ impl RecvFlows {
             return Ok(());
         }
         if let Some(flow) = self.flows.get(id) {
-            return (*flow.announcement() == announcement).then_some(()).ok_or(Violation("flow announced twice"));
+            return (*flow.announcement() == announcement).then_some(()).ok_or(Violation("announced a flow twice"));
         }
         let kind = announcement.kind();
         let over = self.of_kind(kind).filter(|flow| flow.is_over()).count();
         let (most, too_many, impossible) = match kind {
-            FlowKind::Object => (MAX_OPEN_FLOWS, "too many flows announced", "impossible flow announced"),
+            FlowKind::Object => (MAX_OPEN_FLOWS, "announced too many flows", "announced an invalid flow"),
             FlowKind::Stream => {
-                (self.streams.count.into(), "too many streams announced", "impossible stream announced")
+                (self.streams.count.into(), "announced too many streams", "announced an invalid stream")
             }
         };
         if self.of_kind(kind).count() - over >= most || over >= MAX_LINGERING {
@@ -150,7 +150,7 @@ impl RecvFlows {
         }
         if let Some(known) = self.flows.get(id) {
             let same = *known.announcement() == announcement && known.symbol_size() == symbol_size_now;
-            return same.then_some(()).ok_or(Violation("flow announced twice"));
+            return same.then_some(()).ok_or(Violation("announced a flow twice"));
         }
         let first = announcement.first();
         if self.flows.named(first).is_none_or(|flow| flow.kind() != announcement.kind()) {
@@ -163,8 +163,8 @@ impl RecvFlows {
         let Some(flow) = self.flows.named_mut(first) else { return Ok(()) };
         if *flow.announcement() != announcement {
             return Err(Violation(match announcement.kind() {
-                FlowKind::Object => "successor of another object",
-                FlowKind::Stream => "successor of another stream",
+                FlowKind::Object => "sent a successor of another object",
+                FlowKind::Stream => "sent a successor of another stream",
             }));
         }
         if flow.symbol_size() <= symbol_size_now {
@@ -175,7 +175,7 @@ impl RecvFlows {
             // The decoder works on symbols of the old size, and the sender has dropped the block.
             self.broken.get_or_insert(RecvError::Undecodable);
         }
-        flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
+        flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("sent an invalid successor"))?;
         if let Some(before) = self.flows.current_id(first) {
             self.closed.insert(before, false);
             self.early_plans.forget(before);
@@ -201,7 +201,7 @@ impl RecvFlows {
 
     fn add_plan(&mut self, plan: Plan) -> Result<(), Violation> {
         let Some(flow) = self.flows.get_mut(plan.flow) else { return Ok(()) };
-        flow.add_plan(plan, self.limits).map_err(|_| Violation("impossible plan"))?;
+        flow.add_plan(plan, self.limits).map_err(|_| Violation("sent an invalid plan"))?;
         self.credit.objects.expect_blocks(plan.k);
         self.replay_symbols(plan.flow);
         Ok(())
@@ -242,10 +242,10 @@ impl RecvFlows {
     pub(super) fn on_reset(&mut self, first: FlowId, code: u32) -> Result<(), Violation> {
         let (named, carried) = (self.flows.named(first), self.flows.get(first));
         if named.into_iter().chain(carried).any(|flow| flow.kind() == FlowKind::Object) {
-            return Err(Violation("an object was reset"));
+            return Err(Violation("reset an object"));
         }
         match named {
-            None if carried.is_some() => return Err(Violation("a successor was reset")),
+            None if carried.is_some() => return Err(Violation("reset a successor")),
             None if self.closed.contains(first) => return Ok(()),
             // For a stream that is read, or was stopped, the program has had its last event.
             Some(stream) if !stream.is_over() && !stream.is_stopped() => {
@@ -515,7 +515,7 @@ impl RecvFlows {
 impl From<BadBlock> for RecvError {
     fn from(bad: BadBlock) -> Self {
         match bad {
-            BadBlock::Contradiction => Self::Violation(Violation("impossible block of a stream")),
+            BadBlock::Contradiction => Self::Violation(Violation("sent an invalid block of a stream")),
             BadBlock::Undecodable => Self::Undecodable,
         }
     }

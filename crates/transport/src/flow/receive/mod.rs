@@ -46,10 +46,10 @@ pub(crate) struct RecvCredit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadBlock {
     /// A block of a stream contradicts itself or another: a protocol violation by the peer.
-    #[error("impossible block of a stream")]
+    #[error("sent an invalid block of a stream")]
     Contradiction,
     /// A block that was reported done cannot be decoded: its bytes are lost.
-    #[error("a block was acknowledged before it was decoded, and cannot be")]
+    #[error("a block acknowledged before decoding cannot be decoded")]
     Undecodable,
 }
 

@@ -144,7 +144,7 @@ fn parameters_layout() {
         let without = [&bytes[..index], &bytes[index + 1..]].concat().concat();
         assert_eq!(Parameters::decode(&without).is_err(), index < 7, "without entry {index}");
         let twice = [&bytes[..], &bytes[index..=index]].concat().concat();
-        assert_eq!(Parameters::decode(&twice), Err(WireError::Malformed("parameter that stands twice")));
+        assert_eq!(Parameters::decode(&twice), Err(WireError::Malformed("duplicate parameter")));
     }
     let whole = bytes.concat();
     for end in 0..whole.len() - 6 {
