@@ -1,10 +1,10 @@
-//! How a connection ends: the side that closes repeats its close frame until the peer answers with its own; the other
-//! side answers each repetition.
+//! The closing of a connection: the side that closes repeats its close frame until the peer answers with its own; the
+//! peer answers each repetition.
 //!
-//! Neither has to stay that long. A normal end is closed by a side that holds the peer's confirmation of everything, so
-//! a peer that never hears the close only loses time: the side that closes sends several copies of the frame, and may
-//! then leave. The peer may leave as soon as it has answered once. A close with information for the peer, such as an
-//! error, is repeated until it is answered.
+//! Neither has to stay that long. A normal close is sent by a side that has the peer's confirmation of everything, so a
+//! peer that never receives it only loses time: the side that closes sends several copies of the frame, and may then
+//! leave. The peer may leave as soon as it has answered once. A close with information for the peer, such as an error,
+//! is repeated until it is answered.
 
 use super::CloseCode;
 use crate::time::Time;
@@ -21,11 +21,11 @@ const MIN_SPREAD: Duration = Duration::from_millis(10);
 /// Accepted probability that all of the first copies are lost.
 const ALL_LOST: f64 = 1e-4;
 
-/// Bounds of the loss rate from which the number of copies is computed: a low estimate says little about so few
-/// packets, and the number of copies should stay small.
+/// Bounds of the loss rate from which the number of copies is computed: a low estimate is uncertain for so few packets,
+/// and the number of copies should stay small.
 const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
-/// A connection that is over for its program.
+/// A connection that is closed for its program.
 #[derive(Debug)]
 pub(super) struct Closing {
     code: u32,
@@ -34,7 +34,7 @@ pub(super) struct Closing {
     repetition: Option<Repetition>,
     /// A packet has arrived that must be answered with a close.
     owes_answer: bool,
-    /// Bytes of the reason that a peer at an address that is not validated is sent; `None` sends all.
+    /// Bytes of the reason sent to a peer at an unvalidated address; `None` sends all.
     room: Option<usize>,
     /// The close was sent at least once.
     said: bool,
@@ -68,7 +68,7 @@ impl Closing {
         }
     }
 
-    /// Closes as [`Closing::ours`] does, but for a peer that also learns by other means that this side has left: the
+    /// Closes as [`Closing::ours`] does, but for a peer that learns by other means, too, that this side has left: the
     /// program may leave after the first copy.
     pub(super) fn brief(now: Time, rtt: Duration) -> Self {
         let mut closing = Self::ours(now, rtt, 0.0, CloseCode::Done as u32, "");
@@ -76,7 +76,7 @@ impl Closing {
         closing
     }
 
-    /// Answers the peer's close: once now, and once for each packet that shows that the peer did not hear it.
+    /// Answers the peer's close: once now, and once for each packet of a peer that did not receive it.
     pub(super) fn answering(now: Time, rtt: Duration) -> Self {
         Self {
             code: 0,
@@ -94,7 +94,7 @@ impl Closing {
         now >= self.until
     }
 
-    /// Returns whether the program may end: anything left to send would tell the peer no more than it needs to know.
+    /// Returns whether the program may exit: the peer needs none of the remaining packets.
     pub(super) fn may_leave(&self) -> bool {
         match &self.repetition {
             None => self.said,
@@ -102,18 +102,18 @@ impl Closing {
         }
     }
 
-    /// Returns when there is something to do.
+    /// Returns the next deadline.
     pub(super) fn due(&self) -> Time {
         self.repetition.as_ref().map_or(self.until, |repetition| repetition.next.min(self.until))
     }
 
-    /// Handles a packet of `ip_bytes` from the peer, with or without a close in it. Returns true when nothing is left to
-    /// say.
+    /// Handles a packet of `ip_bytes` from the peer, with or without a close in it. Returns true when no packet remains
+    /// to be sent.
     pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, closes: bool) -> bool {
         self.owes_answer = true;
         if let Some(room) = &mut self.room {
-            // RFC 9000 section 8.1: at most three times the bytes of what is answered. The rest of a close is hardly larger
-            // than the smallest packet, which has a frame of one byte.
+            // RFC 9000 section 8.1: at most three times the bytes of the answered packet. The rest of a close is hardly
+            // larger than the smallest packet, which has a frame of one byte.
             let without_reason = Frame::Close { code: self.code, reason: b"" }.encoded_len();
             *room = (2 * ip_bytes as usize).saturating_sub(without_reason);
         }
@@ -121,7 +121,7 @@ impl Closing {
             return false;
         }
         if !self.said {
-            // The peer's close crossed ours, which it would never hear: answer as if the peer had closed first.
+            // The peer's close crossed ours, which it would never receive: answer as if the peer had closed first.
             self.repetition = None;
             self.until = after_answer(now, self.rtt);
         }
@@ -171,7 +171,7 @@ pub(super) fn patience(rtt: Duration) -> Duration {
     PATIENCE.max(rtt * 6)
 }
 
-/// Returns until when the peer may show that it has not heard an answer.
+/// Returns until when the peer may show that it has not received an answer.
 fn after_answer(now: Time, rtt: Duration) -> Time {
     now + rtt * 4 + MIN_SPREAD * 5
 }
@@ -232,7 +232,7 @@ mod tests {
             }
             assert!(closing.poll(now + Duration::from_millis(30)).is_some());
             assert_eq!(closing.may_leave(), leaves, "{code:#x}");
-            assert!(closing.on_packet(now + Duration::from_millis(60), 80, true), "answered: nothing is left to say");
+            assert!(closing.on_packet(now + Duration::from_millis(60), 80, true), "answered: no packet remains");
         }
     }
 

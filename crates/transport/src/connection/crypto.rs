@@ -49,7 +49,7 @@ impl Crypto {
     /// Creates the state without keys. All randomness of the connection comes from `seed`.
     pub(super) fn new(seed: [u8; 32]) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);
-        // Of another stream, so that it says nothing about what is secret.
+        // Of another stream, so that it reveals no secret.
         random.set_stream(1);
         let salt = random.next_u64();
         random.set_stream(0);

@@ -1,17 +1,17 @@
-//! What this side tells the peer about its feedback: which has been seen, so that the peer need not repeat its content.
+//! Acknowledgements of the peer's feedback, so that the peer need not repeat its content.
 
 use crate::time::Time;
 use crate::wire::expand;
 use std::time::Duration;
 
-/// Times per round trip that the newest feedback seen is named (docs/design/feedback.md): once where what is repeated
-/// until then costs less than a packet.
+/// Acknowledgements of the newest feedback per round trip (docs/design/feedback.md): one where the repeated content
+/// costs less than a packet.
 const PER_RTT: u32 = 4;
 
 /// Feedback of at most so many bytes is brief.
 const BRIEF: usize = 128;
 
-/// The newest feedback seen, until the peer is told.
+/// The newest feedback seen, until it is acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct SeenFeedback {
     /// The highest number processed.
@@ -29,7 +29,7 @@ impl SeenFeedback {
         expand(truncated, self.highest)
     }
 
-    /// Tells the peer the round-trip time of the handshake, before it has sent any feedback: how much credit a path
+    /// Reports the round-trip time of the handshake to the peer before it has sent any feedback: the credit that a path
     /// needs follows from it.
     pub(super) const fn on_handshake(&mut self) {
         self.untold = true;
@@ -44,13 +44,13 @@ impl SeenFeedback {
         }
     }
 
-    /// Returns when to tell the peer.
+    /// Returns when to send the acknowledgement.
     pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
         let spacing = if self.is_brief { rtt } else { rtt / PER_RTT };
         self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + spacing))
     }
 
-    /// Takes the number to tell now, with whatever else is sent.
+    /// Takes the number to acknowledge now, with any other content.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
         std::mem::take(&mut self.untold).then(|| {
             self.last_told = Some(now);

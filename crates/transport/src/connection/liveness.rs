@@ -1,4 +1,4 @@
-//! Whether the peer is still there: when silence requires a PING or a probe, and when the peer is given up.
+//! Liveness of the peer: when silence requires a PING or a probe, and when the peer is given up.
 
 use super::closing::patience;
 use super::options::ConnectionConfig;
@@ -16,14 +16,14 @@ const MAX_SPACING: Duration = Duration::from_secs(1);
 /// Doublings of the time between two PINGs; any cap is reached long before.
 const MAX_BACKOFF: u32 = 10;
 
-/// A peer heard within this time, or within four round trips, is alive whatever the network says.
+/// A peer heard within this time, or within four round trips, is alive whatever the network reports.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
 /// A silent peer is probed after this part of the time after which it is given up, whatever the retransmission timeout.
 const PROBED_BEFORE_DEATH: u32 = 8;
 
 /// Round trips for which a peer that is heard may leave symbols unanswered: behind a queue of seconds it takes as many
-/// to find out that they have become too large for the path, and which sizes pass.
+/// to find the sizes that pass after the path has become too small for them.
 const ROUNDS_WITHOUT_SYMBOLS: u32 = 16;
 
 /// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with frames that have to arrive, and a symbol.
@@ -40,7 +40,7 @@ pub(super) struct Activity {
     pub(super) in_flight: bool,
     /// When the oldest packet in flight became the oldest.
     pub(super) oldest_since: Time,
-    /// When the first unanswered symbol was sent, if there is one: no symbol has been acknowledged since.
+    /// When the first unanswered symbol was sent, if any: no symbol has been acknowledged since.
     pub(super) unanswered: Option<Time>,
     /// Something of ours is unfinished.
     pub(super) sending: bool,
@@ -63,7 +63,7 @@ pub(super) struct Liveness {
     last_asked: Time,
     last_feedback: Time,
     last_early_probe: Time,
-    /// When the network reported the peer unreachable; ignored once something has been heard since.
+    /// When the network reported the peer unreachable; ignored once a packet has arrived since.
     unreachable: Option<Time>,
     /// The peer is not known to have received anything under the new keys (RFC 9001 section 4.1.2: not confirmed).
     unconfirmed: bool,
@@ -98,14 +98,14 @@ impl Liveness {
         }
     }
 
-    /// Handles the answer to the handshake. The peer sends nothing until it hears us under the new keys.
+    /// Handles the answer to the handshake. The peer sends nothing until it receives a packet under the new keys.
     pub(super) const fn on_handshake(&mut self, now: Time) {
         self.last_heard = now;
         self.last_feedback = now;
         self.unconfirmed = true;
     }
 
-    /// Notes that the peer is known to have received a packet of ours, or that nothing depends on it any more.
+    /// Notes that the peer is known to have received a packet, or that nothing depends on it any more.
     pub(super) const fn confirm(&mut self) {
         self.unconfirmed = false;
     }
@@ -155,8 +155,7 @@ impl Liveness {
     }
 
     /// Handles the network's report that the peer is unreachable. It may be forged, so it leads to probes. Returns
-    /// whether it is plausible so far, which it is not when the peer was heard lately or an earlier hint is under
-    /// examination.
+    /// whether it is plausible: not if the peer was heard lately or an earlier hint is being checked.
     pub(super) fn on_unreachable(&mut self, now: Time, rtt: Duration) -> bool {
         let surely_there = if self.expects_close { rtt } else { (rtt * 4).max(SURELY_THERE) };
         if now < self.last_heard + surely_there || self.unreachable_since().is_some() {
@@ -167,7 +166,7 @@ impl Liveness {
         true
     }
 
-    /// Returns when the network reported the peer unreachable, if nothing has been heard since.
+    /// Returns when the network reported the peer unreachable, if no packet has arrived since.
     fn unreachable_since(&self) -> Option<Time> {
         self.unreachable.filter(|at| self.last_heard < *at)
     }
@@ -181,7 +180,7 @@ impl Liveness {
         Some(self.probes > 0)
     }
 
-    /// Returns when to give up the peer, or one reported gone, or a path that carries small packets and no symbols.
+    /// Returns when to give up the peer, reported gone or not, or a path that carries small packets and no symbols.
     pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
         let heard = self.last_heard + self.dead_after;
         let patience_with_symbols = self.dead_after.max(activity.rtt * ROUNDS_WITHOUT_SYMBOLS);
@@ -194,28 +193,27 @@ impl Liveness {
     /// the connection lives (RFC 6298: to a minute and more). Such a probe declares nothing lost.
     pub(super) fn early_probe_deadline(&self, activity: &Activity) -> Option<Time> {
         let longest = self.dead_after / PROBED_BEFORE_DEATH;
-        // A peer that has not heard us under the new keys waits for that alone.
+        // A peer without a packet under the new keys waits for that alone.
         let patience = if self.unconfirmed { longest.min(MAX_SPACING) } else { longest };
-        // Small packets may be answered all along; and recent packets, including probes, do not tell how long the
+        // Small packets may be answered all along; and recent packets, including probes, do not show how long the
         // silence has lasted.
         let first = activity.unanswered.unwrap_or(activity.oldest_since) + patience;
-        // What a retransmission timeout sends need not be a symbol: control frames go first.
+        // A retransmission timeout need not send a symbol: control frames go first.
         let bound = if activity.unanswered.is_some() { MAX_SPACING } else { patience };
         let outlasts = activity.longest_timeout > bound && activity.in_flight;
         outlasts.then(|| first.max(self.last_early_probe + MAX_SPACING))
     }
 
     /// Returns when to send a PING while something of ours is unfinished and nothing is in flight whose feedback would
-    /// report its state: a grant of credit, or the completion of a block, may have been in feedback that was lost. A
-    /// peer that has not heard us under the new keys waits for that, and forgets us otherwise: a retransmission timeout
-    /// does not repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced
-    /// like probes.
+    /// report its state: a grant of credit, or the completion of a block, may have been in lost feedback. A peer
+    /// without a packet under the new keys waits for that, and forgets us otherwise: a retransmission timeout does not
+    /// repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced like probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let waits = self.expects_close || ((activity.sending || self.unconfirmed) && !activity.in_flight);
         // A program waits for the close, for a few seconds at most: PINGs are not spaced out.
         let pings = if self.expects_close { 0 } else { self.send_pings };
         let spacing = backed_off(answer_time(activity.rtt), pings);
-        // What else is heard, such as the peer's own PINGs, says nothing of what it waits for, nor what it has.
+        // Other packets, such as the peer's own PINGs, do not show what it waits for or has.
         let last = if self.expects_close { self.last_exchange() } else { self.last_asked.max(self.last_feedback) };
         waits.then(|| last + spacing.min(max_spacing(activity.longest_timeout)))
     }
@@ -253,7 +251,7 @@ impl Liveness {
         true
     }
 
-    /// Returns the number of PINGs sent for want of a sign of life.
+    /// Returns the number of PINGs sent without a sign of life.
     pub(super) const fn pings(&self) -> u64 {
         self.pings
     }

@@ -26,10 +26,9 @@ impl Connection {
         self.crypto.opener()
     }
 
-    /// Processes packets that were received together and have been opened, all with the same ECN mark.
+    /// Processes opened packets that were received together, all with the same ECN mark.
     ///
-    /// `from` is the address they came from, `local` the one to which they were sent, if known: answers are sent from
-    /// there.
+    /// `from` is their source address, `local` the one to which they were sent, if known: answers are sent from it.
     pub fn handle_packets(
         &mut self,
         now: Time,
@@ -159,7 +158,7 @@ impl Connection {
             Frame::PathChallenge { data } => self.on_challenge(now, path, data, plaintext),
             Frame::PathResponse { data } => self.on_response(now, path, data),
             Frame::Close { code, reason } => {
-                // Everything before it counts: the program learns what the peer acknowledged, and then that it has
+                // Everything before it counts: the program learns of acknowledged data, and then that the peer has
                 // closed.
                 self.settle(now);
                 if !matches!(self.phase, ConnectionState::Open) {
@@ -188,7 +187,7 @@ impl Connection {
         send_flows.on_statuses(number, &feedback.statuses(), |flow, block| {
             trace.record(now, TraceEvent::BlockAcknowledged { flow, block });
         });
-        // Last: flows that continue under other numbers would not recognise what the feedback says of them.
+        // Last: flows that continue under other numbers would not recognise their feedback.
         self.update_path_mtu(now);
         self.seen.on_feedback(number, feedback.len());
         Ok(())
@@ -216,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with smaller packets.
+    /// Continues with smaller packets.
     pub(super) fn shrink(&mut self, now: Time, shrunk: Shrunk) {
         match shrunk {
             Shrunk::Symbols { symbol_size: size, payload } => {
@@ -239,14 +238,14 @@ impl Connection {
         }
         self.recovery.set_max_packet(self.mtu.full_packet());
         let rtt = self.recovery.rtt().smoothed();
-        // Recent losses were due to size: they say nothing of the path but its round trip.
+        // Recent losses were due to size: they are no evidence about the path but its round trip.
         self.restart_path(now);
         self.recovery.set_rtt_from_handshake(now, rtt);
     }
 
-    /// Closes the connection because a block cannot be decoded: the sender has dropped it, or does not send it again.
-    /// Both sides should learn it rather than wait (rc-udp IV acknowledges before it decodes, and leaves open what
-    /// follows; ttp I lets transfers fail).
+    /// Closes the connection because a block cannot be decoded: the sender has dropped it, or does not retransmit it.
+    /// Both sides should learn it rather than wait (rc-udp IV acknowledges before it decodes, and leaves the
+    /// consequence open; ttp I lets transfers fail).
     pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
         self.counters.undecodable_blocks += 1;
         self.close_as(now, CloseCode::Undecodable as u32, why, ConnectionError::Undecodable);
@@ -286,7 +285,7 @@ impl Connection {
             self.seen.on_handshake();
         }
         self.events.push_back(Event::Connected);
-        // The peer sends nothing until it has heard from us under the new keys: two packets, in case one is lost.
+        // The peer sends nothing until it receives a packet under the new keys: send two, in case one is lost.
         self.liveness.on_handshake(now);
         self.control.push(ReliableFrame::Ping);
         self.feedback.hurry();
@@ -300,7 +299,8 @@ impl Connection {
     }
 }
 
-/// Returns what feedback says of packets. A receiver that does not support the requested form names what arrived.
+/// Returns the packets of feedback. A receiver that does not support the requested form acknowledges each arrived
+/// packet.
 const fn told(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
     match (asked, feedback.count, &feedback.packets) {
         (PacketFeedback::Count, Some(count), _) => {

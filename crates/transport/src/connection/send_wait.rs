@@ -58,7 +58,7 @@ impl SendWait {
         self.schedule
     }
 
-    /// Returns what keeps data from being sent faster.
+    /// Returns the limit that keeps data from being sent faster.
     pub(super) const fn limited_by(&self) -> SendLimit {
         self.limited_by
     }

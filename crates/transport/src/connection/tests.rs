@@ -1,5 +1,5 @@
-//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md). And symbols of streams
-//! that are shorter than others.
+//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md). Also short symbols
+//! of streams.
 
 use super::*;
 use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
@@ -91,7 +91,7 @@ impl Pair {
         self.ends[side].handle_reply(self.now, reply);
     }
 
-    /// Runs a turn of one side and delivers what it sends.
+    /// Runs a turn of one side and delivers its packets.
     fn turn(&mut self, side: usize) {
         self.now += TRAVEL;
         let now = self.now;
@@ -187,7 +187,7 @@ fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
     let mut pair = Pair::new(|_| ());
     pair.lose_every = 20;
     // It takes all loss for congestion, so that there are many feedbacks.
-    pair.ends[0].set(pair.now, "congestion", "cubic").expect("a choice that there is");
+    pair.ends[0].set(pair.now, "congestion", "cubic").expect("a valid choice");
     pair.ends[1].feedback.begin_after((1 << 32) - 100);
     let flow = pair.send_object().expect("open");
     pair.run_object(flow);
@@ -227,7 +227,7 @@ fn the_last_flow_number_is_as_good_as_the_first() {
     assert_eq!(flow, FlowId(u16::MAX - 1));
     pair.run_object(flow);
     assert_eq!(pair.send_object(), Err(FlowError::Exhausted));
-    assert!(!pair.ends[0].is_closed(), "what is under way is not touched");
+    assert!(!pair.ends[0].is_closed(), "flows in progress are not touched");
 }
 
 /// Continuing with smaller packets takes new flow numbers.
@@ -269,7 +269,7 @@ fn bytes_of_stream(pair: &mut Pair, written: &[u8], lose_every: u64) -> usize {
     pair.symbol_bytes - before
 }
 
-/// Header and tag are 43 bytes, the beginning of a block 5. What is written and finished at once is one block.
+/// Header and tag are 43 bytes, the beginning of a block 5. Bytes written and finished at once are one block.
 #[test]
 fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
     for (streams, written, bytes) in [
@@ -282,7 +282,7 @@ fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
     ] {
         let bytes_to = |accepts: bool| {
             let mut pair = Pair::new(|parameters| parameters.short_symbols = accepts);
-            pair.ends[0].set(pair.now, "streams", streams).expect("a choice that there is");
+            pair.ends[0].set(pair.now, "streams", streams).expect("a valid choice");
             bytes_of_stream(&mut pair, written, u64::MAX)
         };
         assert_eq!(bytes_to(true), bytes, "{written:?} {streams}");
@@ -291,12 +291,12 @@ fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
     }
 }
 
-/// Whichever packet is lost, repair as short as what was written makes up for it.
+/// Whichever packet is lost, repair as short as the written bytes replaces it.
 #[test]
 fn short_symbols_are_recovered_from_repair() {
     for streams in ["blocks", "window"] {
         let mut pair = Pair::new(|_| ());
-        pair.ends[0].set(pair.now, "streams", streams).expect("a choice that there is");
+        pair.ends[0].set(pair.now, "streams", streams).expect("a valid choice");
         for (round, length) in [1, 3, 100, 1_402, 1_403, 1_404, 2_811, 2_812, 30_000].into_iter().enumerate() {
             let written: Vec<u8> = (0..length).map(|at| byte(at as u64 + 1)).collect();
             let bytes = bytes_of_stream(&mut pair, &written, 2 + round as u64 % 3);
@@ -356,7 +356,7 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
 fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
     let mut pair = Pair::new(|_| ());
     for (key, choice) in [("congestion", "cubic"), ("timeout", "rto:max=1s")] {
-        pair.ends[0].set(pair.now, key, choice).expect("a choice that there is");
+        pair.ends[0].set(pair.now, key, choice).expect("a valid choice");
     }
     pair.send_object().expect("few flows are open");
     pair.run(2_000, |pair| pair.symbols > 100);
@@ -368,7 +368,7 @@ fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
     assert!((9..=11).contains(&(pair.symbols - before)), "{} in ten seconds", pair.symbols - before);
 }
 
-/// Packets prove a size until the peer has heard us. The path may have shrunk since the handshake.
+/// Packets prove a size until the peer has received one. The path may have shrunk since the handshake.
 #[test]
 fn a_close_that_comes_first_is_small() {
     let mut pair = Pair::new(|_| ());

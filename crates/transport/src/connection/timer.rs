@@ -27,7 +27,7 @@ pub(super) enum Timer {
     Feedback,
     /// The sending half: the report that feedback was seen.
     FeedbackSeen,
-    /// Path MTU discovery: a small packet that tells whether large ones vanish.
+    /// Path MTU discovery: a small packet that shows whether large ones vanish.
     BlackHole,
     /// Path MTU discovery: a larger packet.
     MtuSearch,

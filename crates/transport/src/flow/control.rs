@@ -176,7 +176,7 @@ impl ControlReceiver {
         Ok(true)
     }
 
-    /// Moves the bytes that are in order to `out`, which returns their credit to the peer.
+    /// Moves the bytes in order to `out`, which returns their credit to the peer.
     pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let count = self.ready.len();
         append_range(&self.ready, 0..count, out);

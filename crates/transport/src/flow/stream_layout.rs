@@ -45,7 +45,7 @@ impl StreamHeader {
     }
 
     /// Parses the header at the beginning of a block of `size` bytes; `None` if it is invalid: more bytes than fit,
-    /// none although more is to come, or unknown flags.
+    /// none although more follow, or unknown flags.
     pub(crate) fn decode(block: &[u8], size: usize) -> Option<Self> {
         let [a, b, c, d, flags] = *block.first_chunk()?;
         let length = u32::from_be_bytes([a, b, c, d]);
@@ -256,7 +256,7 @@ mod tests {
         let header = StreamHeader { length: 95, end: false };
         assert_eq!(StreamHeader::decode(&header.encode(), 100), Some(header));
         assert_eq!(StreamHeader::decode(&header.encode(), 99), None, "more than there is");
-        assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 0], 100), None, "nothing, and more to come");
+        assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 0], 100), None, "none, and more to follow");
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 1], 100), Some(StreamHeader { length: 0, end: true }));
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 1, 2], 100), None, "a flag of no meaning");
         assert_eq!(StreamHeader::decode(&[255; 5], 100), None);

@@ -15,7 +15,7 @@ impl Recovery {
     /// Turns arrived feedback into a [`Report`](super::Report). `counts` are its ECN counts.
     ///
     /// # Errors
-    /// [`UnsentAcknowledged`] if it names a packet that was never sent. It is then refused as a whole, and nothing has changed.
+    /// [`UnsentAcknowledged`] if it acknowledges an unsent packet. It is then rejected as a whole, and changes nothing.
     pub fn on_feedback(
         &mut self,
         now: Time,
@@ -152,8 +152,7 @@ impl Recovery {
     }
 
     /// Returns when to call [`Recovery::on_timeout`]: the loss time if a packet has one, else the probe or
-    /// retransmission timeout. `None` if nothing is in flight, unless the window is full of what lt-tcp's counter has not
-    /// let go (§3.5).
+    /// retransmission timeout. `None` if nothing is in flight, unless lt-tcp's counter fills the window (§3.5).
     ///
     /// With feedback in order the probe timeout runs from the oldest packet (as in RFC 6298 section 5.3): duplicate
     /// acknowledgements let new packets out, but none of them reveals that the retransmission of the oldest was lost

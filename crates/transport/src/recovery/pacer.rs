@@ -25,7 +25,7 @@ pub(super) struct Pacer {
     catch_up: Duration,
     /// Packets that leave together at least.
     train: u64,
-    /// Bytes that may be sent, times [`PER_BYTE`]; negative after packets that were sent without asking (probes).
+    /// Bytes that may be sent, times [`PER_BYTE`]; negative after unadmitted packets (probes).
     credit: i128,
     updated: Time,
     /// The credit was used up: the next batch waits until all of it fits.

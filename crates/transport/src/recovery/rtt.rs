@@ -19,8 +19,8 @@ pub enum RttConfig {
     PerRound(RttWeights),
     /// The same over the median of the last samples, which ignores outliers such as those that lt-tcp §2.2 observes.
     Median(MedianConfig),
-    /// `ewma`, of which retransmission timeouts see a multiple: the fault of lt-tcp §2.2, whose timeouts are nearly all the
-    /// longest that are allowed.
+    /// `ewma`, of which retransmission timeouts see a multiple: the fault of lt-tcp §2.2, whose timeouts are nearly all
+    /// the longest allowed.
     Overestimated(OverestimatedConfig),
 }
 
@@ -149,8 +149,7 @@ struct Round {
 
 impl Round {
     /// Counts a sample, and returns the number of samples in a round trip. Departs: RFC 7323 appendix G derives it from
-    /// the packets in flight, of which TCP acknowledges every second. Feedback here may be rarer, so samples are
-    /// counted.
+    /// the packets in flight, of which TCP acknowledges every second. Feedback may be rarer, so samples are counted.
     fn shares(&mut self, now: Time, smoothed: Duration) -> u32 {
         if now.since(self.start) >= smoothed {
             *self = Self { start: now, samples: 0, last: self.samples };
@@ -278,7 +277,7 @@ impl RttEstimator {
         }
     }
 
-    /// Returns whether there was a sample. Until then every value derives from [`INITIAL_RTT`].
+    /// Returns whether a sample was taken. Until then every value derives from [`INITIAL_RTT`].
     pub fn has_sample(&self) -> bool {
         self.has_sample
     }

@@ -27,7 +27,7 @@ pub enum Datagram<'a> {
     OtherVersion {
         /// The requested version.
         version: u32,
-        /// The key that is to secure the connection.
+        /// The key of the connection.
         key: KeyId,
         /// The initiator's connection id.
         connection: ConnectionId,

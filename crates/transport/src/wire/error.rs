@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Bytes that do not parse. The packet they came in is refused as a whole.
+/// Bytes that do not parse. Their packet is rejected as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The bytes end inside a field.

@@ -50,13 +50,13 @@ pub const MAX_RANGES_BODY: usize = 4_096;
 /// Flows in one feedback.
 pub const MAX_FLOW_STATUSES: usize = 255;
 
-/// Complete flows reported in one feedback: if they come first, all of it fits.
+/// Complete flows reported in one feedback: as the first flows, they all fit.
 pub const MAX_COMPLETE_TOLD: usize = 32;
 
 /// Blocks of one flow in one feedback.
 pub const MAX_BLOCK_STATUSES: usize = 65_535;
 
-/// Flows of one direction that are announced and not complete. A sender holds further ones back.
+/// Announced and incomplete flows of one direction. A sender holds further ones back.
 pub const MAX_OPEN_FLOWS: usize = 64;
 
 /// Largest short block of a stream whose plan number is its `k`, and the last that has the code of short blocks.

@@ -74,7 +74,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// When there is no cipher or more than [`MAX_CIPHERS`], or the program's bytes exceed [`MAX_APPLICATION`].
+    /// When the ciphers are none or more than [`MAX_CIPHERS`], or the program's bytes exceed [`MAX_APPLICATION`].
     pub fn encode(&self, grease: u32) -> Result<Vec<u8>, WireError> {
         check_ciphers(&self.ciphers)?;
         if self.application.len() > MAX_APPLICATION {

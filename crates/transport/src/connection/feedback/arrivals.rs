@@ -14,7 +14,7 @@ const MAX_HISTORY: usize = 4_096;
 #[derive(Debug)]
 pub(super) struct ReceivedRanges {
     packets: PacketFeedback,
-    /// Number of most recent packet numbers that are remembered, whatever the sender has seen.
+    /// Number of most recent packet numbers to remember, whatever the sender has seen.
     remembered: u64,
     ranges: VecDeque<(u64, u64)>,
     largest_at: Time,

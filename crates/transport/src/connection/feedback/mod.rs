@@ -1,4 +1,4 @@
-//! Feedback: which packets arrived, and when the peer is told.
+//! Feedback: which packets arrived, and when that is reported.
 
 mod arrivals;
 mod clock;
@@ -32,7 +32,7 @@ pub(super) struct Feedback {
     /// The peer's choice.
     choice: FeedbackConfig,
     arrivals: ReceivedRanges,
-    /// Packets that are not named yet, if the sender wants them in order.
+    /// Packets not yet acknowledged, if the sender wants them in order.
     withheld: Option<DeferredAcks>,
     clock: FeedbackClock,
     /// Number of the last feedback. The wire carries its lower 32 bits.
@@ -59,7 +59,7 @@ impl Feedback {
         self.withheld.is_some()
     }
 
-    /// Handles a packet that was accepted and must be acknowledged.
+    /// Handles an accepted packet that must be acknowledged.
     pub(super) fn on_packet(&mut self, now: Time, packet: AcceptedPacket) {
         let AcceptedPacket { number, ecn, ip_bytes, asks, behind_gap } = packet;
         self.arrivals.count(number, ecn, asks, now);
@@ -70,7 +70,7 @@ impl Feedback {
         self.clock.on_packet(now, ip_bytes, asks, &self.arrivals);
     }
 
-    /// Handles the flows' progress with what arrived.
+    /// Handles the flows' progress with the received packets.
     pub(super) const fn on_progress(&mut self, progress: RecvProgress) {
         let RecvProgress { written, caught_up, block_done, decoded, complete } = progress;
         if written {
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(key(&mut feedback, 2, 500), Some(at(21)), "within the share: the usual time, long past");
         feedback.on_sent(at(500), 2_000);
         assert_eq!(key(&mut feedback, 3, 1_000), Some(at(1_040)));
-        assert_eq!(key(&mut feedback, 4, 1_020), Some(at(1_040)), "from the first that is unsaid");
+        assert_eq!(key(&mut feedback, 4, 1_020), Some(at(1_040)), "from the first unreported one");
         feedback.on_sent(at(1_040), 100);
         assert_eq!(key(&mut feedback, 5, 1_041), Some(at(1_081)));
         feedback.on_progress(RecvProgress { decoded: true, ..RecvProgress::default() });

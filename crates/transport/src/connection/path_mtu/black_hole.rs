@@ -69,12 +69,11 @@ impl BlackHole {
             run.least = run.least.min(least);
             run.lost += 1;
         }
-        // A packet that was declared lost by a timeout and arrives late has got through as well: a retransmission
-        // timeout may be shorter than the travel time of the small packet whose arrival would reveal the loss of the
-        // large ones.
+        // A packet declared lost by a timeout that arrives late has passed as well: a retransmission timeout may be
+        // shorter than the travel time of the small packet whose arrival would reveal the loss of the large ones.
         for sent in report.delivered.iter().chain(report.spurious) {
             let began = self.run.map(|run| run.first);
-            // Packets differ in size where they carry several symbols: those that pass say nothing about larger ones.
+            // Packets differ in size where they carry several symbols: those that pass prove nothing about larger ones.
             let is_smaller = self.run.is_some_and(|run| sent.bytes < run.least);
             if !self.is_large(sent) || is_smaller {
                 self.unanswered_probes = 0;
@@ -168,7 +167,7 @@ mod tests {
         report(&mut hole, &[sent(10, 61), sent(20, 61)], &lost);
         assert!(!hole.is_found(PTO), "those passed before the path changed");
         report(&mut hole, &[sent(30, 1_479), sent(400, 61), sent(410, 61)], &[]);
-        assert!(hole.is_found(PTO), "an old large one that comes late refutes nothing");
+        assert!(hole.is_found(PTO), "an old large one that arrives late refutes nothing");
         let mut hole = watch();
         let small: Vec<SentPacket> = (1..8).map(|nth| sent(nth * 50, 1_223)).collect();
         report(&mut hole, &[sent(400, 61), sent(410, 61)], &small);

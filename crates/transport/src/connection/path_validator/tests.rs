@@ -13,7 +13,7 @@ fn path(host: u8) -> AddressPair {
     AddressPair { remote: SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 4_000)), local: None }
 }
 
-/// A peer at host 1 that has been heard.
+/// A peer at host 1 with a received packet.
 fn validator() -> PathValidator {
     let mut paths = PathValidator::new(Time::ZERO, path(1));
     hear(&mut paths, 0, 1, 0);
@@ -66,7 +66,7 @@ fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_elsewhere() {
     assert_eq!(paths.on_response(at(160), path(2), 1u64.to_be_bytes()), Validation::Ignored);
     assert_eq!(paths.active(), path(1));
     hear(&mut paths, 170, 3, 1);
-    assert_eq!(paths.poll_probe(at(170)), None, "an old packet from elsewhere is not even challenged");
+    assert_eq!(paths.poll_probe(at(170)), None, "an old packet from another address is not even challenged");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_r
     // first.
     assert_eq!(sent, [0, 125, 375, 875]);
     assert!((60..75).contains(&PROBE), "{PROBE}");
-    assert_eq!(paths.deadline(), Some(at(3_000)), "nothing is left but to give up");
+    assert_eq!(paths.deadline(), Some(at(3_000)), "it is given up");
     paths.on_timer(at(3_000));
     assert!(!paths.is_validating());
 }
@@ -198,7 +198,7 @@ fn a_packet_validates_the_address_of_the_first_message_unless_copies_came_from_o
 #[test]
 fn the_path_in_use_is_in_doubt_when_it_is_silent_and_the_peer_speaks_from_elsewhere() {
     let mut paths = validator();
-    assert!(!paths.is_in_doubt(at(10_000), RTT), "silence alone says nothing of the path");
+    assert!(!paths.is_in_doubt(at(10_000), RTT), "silence alone is no evidence about the path");
     hear(&mut paths, 100, 2, 1);
     assert!(!paths.is_in_doubt(at(250), RTT));
     assert!(paths.is_in_doubt(at(251), RTT));

@@ -1,14 +1,14 @@
-//! Flows that are over: which of them the sender knows to be over, and which have to be reported again.
+//! Finished flows: those that the sender knows to be over, and those to report again.
 
 use crate::wire::FlowId;
 use crate::wire::limits::MAX_COMPLETE_TOLD;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Feedbacks remembered with the flows that they reported as over; the sender names what it has seen four times a round
+/// Feedbacks remembered with the flows that they reported as over; the sender acknowledges feedback four times a round
 /// trip.
 const MAX_TOLD: usize = 1_024;
 
-/// Flows that are over. Their announcements and symbols may arrive again.
+/// Finished flows. Their announcements and symbols may arrive again.
 #[derive(Debug, Default)]
 pub(super) struct ClosedFlows {
     /// Whether each was complete.
@@ -29,8 +29,8 @@ impl ClosedFlows {
         self.flows.contains_key(&flow)
     }
 
-    /// Handles symbols of a flow; returns whether it is one of these. The sender of a complete one has not heard that
-    /// it is complete.
+    /// Handles symbols of a flow; returns whether it is one of these. The sender of a complete one does not know yet
+    /// that it is complete.
     pub(super) fn on_symbols(&mut self, flow: FlowId) -> bool {
         let Some(complete) = self.flows.get(&flow) else { return false };
         if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
@@ -44,8 +44,8 @@ impl ClosedFlows {
         std::mem::take(&mut self.unheard)
     }
 
-    /// Returns those of `over`, at most `most`, that feedback `number` reports as over. If there is no room for all,
-    /// those not reported lately go first.
+    /// Returns those of `over`, at most `most`, that feedback `number` reports as over. Without room for all, those not
+    /// reported lately go first.
     pub(super) fn report_finished(&mut self, number: u64, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
         if over.len() > MAX_COMPLETE_TOLD {
             let told: BTreeSet<FlowId> = self.told.iter().flat_map(|(_, told)| told).copied().collect();

@@ -51,7 +51,7 @@ impl EarlySymbols {
 pub(super) struct EarlyPlans(BTreeMap<(FlowId, u8), Plan>);
 
 impl EarlyPlans {
-    /// Keeps a plan. If there is no room the sender is at fault: no sender plans that far ahead.
+    /// Keeps a plan. Without room for it the sender has broken the protocol: no sender plans that far ahead.
     pub(super) fn keep(&mut self, plan: Plan) -> Result<(), Violation> {
         let room = self.0.len() < MAX_PLANS;
         let known = self.0.insert((plan.flow, plan.number), plan);
@@ -63,7 +63,7 @@ impl EarlyPlans {
         self.0.remove(&(flow, u8::try_from(number).ok()?))
     }
 
-    /// Drops the plans of a flow that is over.
+    /// Drops the plans of a finished flow.
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.0.retain(|(of, _), _| *of != flow);
     }

@@ -18,10 +18,10 @@ use early::{EarlyPlans, EarlySymbols};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Flows of each kind that are over and may wait until the sender knows.
+/// Finished flows of each kind that may wait until the sender knows.
 const MAX_LINGERING: usize = 1_024;
 
-/// Objects come before streams wherever both have something to report.
+/// Objects go before streams if both have something to report.
 const KINDS: [FlowKind; 2] = [FlowKind::Object, FlowKind::Stream];
 
 /// The peer violated the protocol.
@@ -37,7 +37,7 @@ pub(super) enum RecvError {
     Undecodable,
 }
 
-/// The flows' progress with symbols and replies, as far as the sender waits to hear of it.
+/// The flows' progress with symbols and replies, as far as the sender waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecvProgress {
     /// Blocks are written: their credit is the sender's again.
@@ -71,7 +71,7 @@ pub(super) struct RecvFlows {
     broken: Option<RecvError>,
     surplus: u64,
     bytes_written: u64,
-    /// The most that one flow has held of blocks that were not done, in bytes.
+    /// The most that one flow has buffered of incomplete blocks, in bytes.
     most_held: u64,
 }
 
@@ -155,7 +155,7 @@ impl RecvFlows {
         let first = announcement.first();
         if self.flows.named(first).is_none_or(|flow| flow.kind() != announcement.kind()) {
             if self.closed.contains(first) {
-                // It was over before it was recut: a sender of its symbols is told so.
+                // It was over before its symbol size changed: the sender of its symbols gets a report.
                 return self.close(id, true);
             }
             self.on_announcement(announcement)?;
@@ -184,8 +184,8 @@ impl RecvFlows {
         self.replay(id)
     }
 
-    /// Handles a further plan of an object. It may arrive before an earlier one that was lost and will be resent; it is
-    /// kept, since it may not be resent itself.
+    /// Handles a further plan of an object. It may arrive before an earlier one that was lost; it is kept, since it may
+    /// not be resent itself.
     pub(super) fn on_plan(&mut self, plan: Plan) -> Result<(), Violation> {
         let id = plan.flow;
         if self.closed.contains(id) {
@@ -207,7 +207,7 @@ impl RecvFlows {
         Ok(())
     }
 
-    /// Places what waited for a flow's announcement: plans, then symbols.
+    /// Handles the plans and then the symbols that waited for a flow's announcement.
     fn replay(&mut self, id: FlowId) -> Result<(), Violation> {
         self.replay_plans(id)?;
         self.replay_symbols(id);
@@ -230,7 +230,7 @@ impl RecvFlows {
         }
     }
 
-    /// Closes a flow that brings nothing any more; anything received of it before that was known is surplus.
+    /// Closes a flow that brings nothing any more; symbols received before that was known are surplus.
     fn close(&mut self, id: FlowId, complete: bool) -> Result<(), Violation> {
         self.closed.insert(id, complete);
         self.early_plans.forget(id);
@@ -247,7 +247,7 @@ impl RecvFlows {
         match named {
             None if carried.is_some() => return Err(Violation("reset a successor")),
             None if self.closed.contains(first) => return Ok(()),
-            // For a stream that is read, or was stopped, the program has had its last event.
+            // The program has had its last event of a read or stopped stream.
             Some(stream) if !stream.is_over() && !stream.is_stopped() => {
                 self.events.push_back(Event::StreamReset { flow: first, code });
             }
@@ -259,7 +259,7 @@ impl RecvFlows {
         Ok(())
     }
 
-    /// Removes a flow that is over, `complete` or given up.
+    /// Removes a finished flow, `complete` or reset.
     fn forget(&mut self, first: FlowId, complete: bool) {
         let id = self.flows.current_id(first).unwrap_or(first);
         if let Some(flow) = self.flows.remove(first) {
@@ -296,15 +296,15 @@ impl RecvFlows {
             match outcome {
                 SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
                     let done = outcome == SymbolOutcome::CompletesBlock;
-                    // A block reported done before it is decoded is urgent: the sender goes on to the next one.
+                    // A block reported done before it is decoded is urgent: the sender continues with the next one.
                     let early = done && matches!(self.told, Some(BlockFeedback::Received(_)));
                     self.progress.block_done |= done;
                     self.progress.complete |= early || flow.is_complete();
-                    // The sender of a stream's end waits to hear that all has arrived; where blocks are small and far
-                    // apart, only the probe waits for feedback.
+                    // The sender of a stream's end waits for the feedback that all has arrived; if blocks are small and
+                    // far apart, only the probe waits for feedback.
                     self.progress.caught_up |= flow.has_caught_up();
                 }
-                // Law 7: a sender that still sends this has not heard that it is done.
+                // Law 7: a sender that still sends this does not know that it is done.
                 SymbolOutcome::Surplus => self.surplus += 1,
                 SymbolOutcome::UnknownPlan => {
                     // All are of one block: the plan of the first applies to all.
@@ -373,8 +373,7 @@ impl RecvFlows {
         self.flows.named_mut(first).is_some_and(RecvFlow::stop)
     }
 
-    /// Moves out the flows' requests, and what to report to the peer of streams that are read. Queues events for the
-    /// program.
+    /// Moves out the flows' requests, and the reports to the peer of read streams. Queues events for the program.
     pub(super) fn collect(&mut self, requests: &mut impl Extend<WorkRequest>, mut on_read: impl FnMut(FlowId, u64)) {
         for kind in KINDS {
             for recv in self.flows.values_mut().filter(|flow| flow.kind() == kind) {
@@ -416,7 +415,7 @@ impl RecvFlows {
         self.flows.values().any(RecvFlow::lacks_something)
     }
 
-    /// Returns whether something of which data has arrived is incomplete: the sender may wait to hear more of it.
+    /// Returns whether a flow with received data is incomplete: the sender may wait for feedback on it.
     pub(super) fn awaits_more(&self) -> bool {
         self.flows.values().any(|flow| flow.has_begun() && flow.lacks_something())
     }
@@ -431,7 +430,7 @@ impl RecvFlows {
         self.flows.get_mut(id)?.gap()
     }
 
-    /// Adapts the credit of objects to what the path needs, once a round trip.
+    /// Adapts the credit of objects to the need of the path, once a round trip.
     pub(super) fn follow(&mut self, now: Time, rtt: Duration) {
         let waiting = self.flows.values().map(RecvFlow::waiting_symbols).sum();
         self.credit.objects.follow(now, rtt, waiting);
@@ -452,28 +451,29 @@ impl RecvFlows {
         self.credit.objects.granted()
     }
 
-    /// Returns the number of symbols that were of no use.
+    /// Returns the number of surplus symbols.
     pub(super) const fn surplus(&self) -> u64 {
         self.surplus
     }
 
-    /// Returns the bytes of objects that are written.
+    /// Returns the written bytes of objects.
     pub(super) const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
 
-    /// Returns the bytes of symbols that are here of blocks of objects that are not written.
+    /// Returns the received bytes of unwritten blocks of objects.
     pub(super) fn bytes_arriving(&self) -> u64 {
         self.flows.iter().map(|(_, flow)| flow.bytes_arriving()).sum()
     }
 
-    /// Returns the most bytes of symbols that one flow has held for blocks that were not done.
+    /// Returns the most bytes of symbols that one flow has buffered for incomplete blocks.
     pub(super) const fn most_held(&self) -> u64 {
         self.most_held
     }
 
-    /// Returns the block sections of feedback `number`. Flows that are over go first: they fit, and are removed once
-    /// the sender has seen this. The order of the others rotates, so that none is always left out for want of room.
+    /// Returns the block sections of feedback `number`. Finished flows go first: they fit, and are removed once the
+    /// sender has seen this. The order of the others rotates, so that the lack of room does not always omit the same
+    /// ones.
     pub(super) fn statuses(&mut self, number: u64) -> (Vec<FlowStatus>, Vec<BlockMask>) {
         if self.told.is_none() {
             return Default::default();

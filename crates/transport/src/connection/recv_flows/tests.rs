@@ -69,9 +69,9 @@ fn an_object_is_announced_filled_written_and_forgotten() {
     assert_eq!(flows.statuses(1).0, [over]);
     flows.on_seen(1);
     assert_eq!(flows.statuses(2).0, []);
-    flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("it may come again");
+    flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("it may arrive again");
     let again = FlowStatus { flow: FlowId(1), done_below: u32::MAX, blocks: vec![] };
-    assert_eq!(flows.statuses(3).0, [again], "who still sends has not heard");
+    assert_eq!(flows.statuses(3).0, [again], "a sender that continues does not know");
     assert_eq!(flows.on_announcement(object(1, 300)), Ok(()));
     assert_eq!(events(&mut flows), []);
 }
@@ -189,7 +189,7 @@ fn each_kind_has_its_bound() {
     assert_eq!(flows.on_announcement(object(65, 300)), Ok(()), "one is complete");
 }
 
-/// The sender's choice for blocks decides what is urgent and what is reported.
+/// The sender's choice for blocks decides which events are urgent and which are reported.
 #[test]
 fn blocks_are_told_as_the_sender_asked() {
     let told = [

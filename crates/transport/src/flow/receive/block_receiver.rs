@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// covers the blocks above.
 pub(in crate::flow) const MOST_AHEAD: u32 = 4_096;
 
-/// A block that is not complete yet.
+/// An incomplete block.
 #[derive(Debug)]
 pub(in crate::flow) struct IncompleteBlock {
     shape: BlockShape,
@@ -35,7 +35,7 @@ enum BlockState {
 /// The received part of a block of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialBlock<'a> {
-    /// The flow, as packets name it: the last successor of the one that was announced.
+    /// The flow as identified in packets: the last successor of the announced one.
     pub flow: FlowId,
     /// Its number.
     pub number: u32,
@@ -43,13 +43,13 @@ pub struct PartialBlock<'a> {
     pub offset: u64,
     /// Bytes of the object; the rest of the last symbol is zero.
     pub length: usize,
-    /// Its source symbols, those that are here.
+    /// Its received source symbols.
     pub source: &'a Block,
-    /// Repair symbols that are here.
+    /// Received repair symbols.
     pub repairs: u32,
 }
 
-/// Bytes of the symbols of blocks that are not done.
+/// Bytes of the symbols of incomplete blocks.
 #[derive(Debug, Default)]
 struct BufferedBytes {
     now: u64,
@@ -81,7 +81,7 @@ impl BlockState {
     }
 }
 
-/// Returns how many symbols the first decoding attempt takes: (1 + epsilon) k, or all there are; k, where any k decode.
+/// Returns how many symbols the first decoding attempt takes: (1 + epsilon) k, or all that exist; k, if any k decode.
 fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
     let epsilon = match (told, shape.code) {
         (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlockFeedback::Needs | BlockFeedback::Mask, _) => 0,
@@ -99,7 +99,7 @@ fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
 pub(crate) enum SymbolOutcome {
     /// It was useful to its block.
     New,
-    /// It was the last that its block lacked: feedback should say that the block is done.
+    /// It was the last that its block lacked: feedback should report the block as done.
     CompletesBlock,
     /// None: a duplicate, or not needed.
     Surplus,
@@ -127,7 +127,7 @@ pub(in crate::flow) enum DecodeOutcome {
     Complete(BlockShape, Block),
     /// It needs more symbols, or is no longer wanted.
     Incomplete,
-    /// It needs more symbols, although the sender has been told that it is done.
+    /// It needs more symbols, although feedback has reported it as done.
     Lost,
 }
 
@@ -142,9 +142,9 @@ pub(in crate::flow) struct BlockReceiver {
     held: BufferedBytes,
     /// Every block below is done.
     done_below: u32,
-    /// A block, and the first of its source symbols that was missing at the last look.
+    /// A block, and the first of its source symbols that was missing at the last check.
     gap: (u32, u32),
-    /// Done blocks from there on, at most [`MOST_AHEAD`].
+    /// Done blocks above it, at most [`MOST_AHEAD`].
     done_above: BTreeSet<u32>,
 }
 
@@ -185,7 +185,7 @@ impl BlockReceiver {
         open.max(done).unwrap_or(0).max(self.done_below)
     }
 
-    /// Returns the received part of a block that is neither done nor being decoded.
+    /// Returns the received symbols of an incomplete block that is not being decoded.
     pub(in crate::flow) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
         match self.blocks.get(&number) {
             Some(BlockState::Filling(filling)) => Some((&filling.shape, &filling.block)),
@@ -193,7 +193,7 @@ impl BlockReceiver {
         }
     }
 
-    /// Iterates over the blocks that are neither done nor being decoded, in order.
+    /// Iterates over the incomplete blocks that are not being decoded, in order.
     pub(in crate::flow) fn partial_blocks(&self) -> impl Iterator<Item = PartialBlock<'_>> {
         self.blocks.iter().filter_map(|(number, state)| {
             let BlockState::Filling(filling) = state else { return None };
@@ -301,7 +301,7 @@ impl BlockReceiver {
         (self.gap, self.held.now) = ((0, 0), 0);
     }
 
-    /// Drops the blocks that are not done.
+    /// Drops the incomplete blocks.
     pub(in crate::flow) fn clear(&mut self) {
         self.held.now = 0;
         self.blocks.clear();
@@ -350,7 +350,7 @@ impl BlockReceiver {
         self.gap
     }
 
-    /// Returns whether the block is close enough to the first that is not done.
+    /// Returns whether the block is close enough to the first incomplete one.
     pub(in crate::flow) const fn is_near(&self, number: u32) -> bool {
         number < u32::MAX && number.saturating_sub(self.done_below) <= MOST_AHEAD
     }
@@ -429,7 +429,7 @@ mod tests {
     use super::*;
     use erasure::BlockCode;
 
-    /// Every accepted number has a successor, and the number that stands for "all blocks" is not accepted.
+    /// Every accepted number has a successor, and the number that means "all blocks" is not accepted.
     #[test]
     fn the_largest_block_number_is_no_block() {
         let mut blocks = BlockReceiver::new(FlowId(1), 8, BlockFeedback::Needs);

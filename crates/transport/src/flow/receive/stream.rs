@@ -26,7 +26,7 @@ enum RecvStreamState {
 #[derive(Debug)]
 pub(super) struct StreamSink {
     pub(super) layout: StreamLayout,
-    /// Complete blocks that are not read to their end, with their cost.
+    /// Complete blocks not read to their end, with their cost.
     complete: BTreeMap<u32, (u32, Block)>,
     credit: StreamCredit,
     /// The number of read symbols last reported to the sender.
@@ -113,7 +113,7 @@ impl StreamSink {
         Ok(())
     }
 
-    /// Checks the beginning of a block of `length` bytes, by itself and against what is known of the end.
+    /// Checks the beginning of a block of `length` bytes, by itself and against the known end.
     fn check(&mut self, number: u32, beginning: &[u8], length: usize, blocks: &BlockReceiver) -> Result<(), BadBlock> {
         let header = StreamHeader::decode(beginning, length).ok_or(BadBlock::Contradiction)?;
         let sound = if header.end {
@@ -168,7 +168,7 @@ impl StreamSink {
         self.ready(1, blocks).is_some_and(|(_, ready)| !ready.is_empty())
     }
 
-    /// Releases the memory and the credit of complete blocks that are read to their end.
+    /// Releases the memory and credit of complete blocks read to their end.
     fn release_read(&mut self, credit: &mut RecvCredit, pool: &mut Pool) {
         while let Some((_, block)) = self.complete.get(&self.front) {
             let header = StreamHeader::decode(block.bytes(), block.bytes().len());

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Parameters of the block-at-a-time schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockAtATimeConfig {
-    /// Delta-t: the sender's silence after a block, for each packet of it that was dropped.
+    /// Delta-t: the sender's silence after a block, for each dropped packet of it.
     pub wait: Duration,
     /// Blocks in flight at once.
     pub blocks: u32,
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(line.packet(8), packet(2, 10..18));
     }
 
-    /// §IV-B b: a block that is not encoded is sent as soon as it is.
+    /// §IV-B b: a block not yet encoded is sent as soon as it is.
     #[test]
     fn a_block_that_is_not_encoded_goes_out_once_it_is() {
         let mut line = line("ahead=0", 2, 100).announced();
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(line.send(1), [(0, 1_608)]);
     }
 
-    /// A code without further symbols sends its source, and resends what is lost.
+    /// A code without further symbols sends its source, and retransmits lost symbols.
     #[test]
     fn a_code_that_has_no_repair_is_carried_all_the_same() {
         let mut line = TestFlow::new("block-at-a-time", "uncoded", 2, 4).announced();

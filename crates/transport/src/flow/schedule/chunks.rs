@@ -19,8 +19,8 @@ use std::str::FromStr;
 /// Parameters of the chunks schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunksConfig {
-    /// Probability with which the padding completes a chunk; `None`: as much as is lost on average plus what the code
-    /// needs on average.
+    /// Probability with which the padding completes a chunk; `None`: the average loss plus the average need of the
+    /// code.
     pub padding: Option<f64>,
     /// Resend lost source of a chunk that cannot be completed; otherwise the transfer fails.
     pub mend: bool,
@@ -110,7 +110,7 @@ impl Chunks {
     }
 }
 
-/// Returns a lost source symbol, which is what a failed chunk lacks.
+/// Returns a lost source symbol, which a failed chunk lacks.
 fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
     flow.first_lost_of(block).map_or(ScheduleAction::Idle, ScheduleAction::Retransmit)
 }

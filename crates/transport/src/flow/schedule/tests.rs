@@ -60,7 +60,7 @@ mod proactive {
         assert_eq!(line.log(99), "0:3 0:+4 0:+5 0?1 0:+6 1?2 1:0 1:1 1:2 1:3 1:+4 1:+5", "then before the next block");
     }
 
-    /// lt-tcp §3.4, as it was: what is known lost does not matter, only how long nothing was heard of a block.
+    /// lt-tcp §3.4, as it was: known losses do not matter, only the time without an acknowledgement for a block.
     #[test]
     fn an_idle_counter_waits_for_acknowledgements_of_later_blocks() {
         let line = || TestFlow::of("proactive:failure=5%,idle=2", "reed-solomon", &[4, 4]).losing(0.1);

@@ -1,4 +1,4 @@
-//! The sending half of a flow: where its blocks come from, and which of their symbols to send next.
+//! The sending half of a flow: the source of its blocks, and the choice of the next symbol.
 
 mod block;
 mod block_sender;
@@ -37,12 +37,13 @@ pub(crate) struct SendFlow {
     announcement: FlowAnnouncement,
     blocks: BlockSender,
     source: FlowSource,
-    /// The peer waits for it, and is told that it is given up even if it has not heard of it.
+    /// The peer waits for it: a reset is sent even if the peer has not received the announcement.
     is_awaited: bool,
 }
 
 impl SendFlow {
-    /// Creates an object cut as its announcement and `further` plans say. `digest`: digest each block after it is read.
+    /// Creates an object divided according to its announcement and `further` plans. `digest`: digest each block after
+    /// it is read.
     ///
     /// # Errors
     /// [`BadPlan`] for plans that do not make up the object; those of [`BlockSizing`] do.
@@ -76,18 +77,18 @@ impl SendFlow {
         }
     }
 
-    /// Has the peer told that it is given up even if it has not heard of it.
+    /// Has a reset sent even if the peer has not received the announcement.
     pub(crate) const fn set_awaited(&mut self, is_awaited: bool) {
         self.is_awaited = is_awaited;
     }
 
-    /// Returns whether the peer has to hear of it before it hears that it is given up.
+    /// Returns whether the peer has to receive the announcement before a reset.
     pub(crate) const fn is_announced_first(&self) -> bool {
         self.is_awaited && !self.blocks.announced()
     }
 
-    /// Cuts unopened blocks as `rule` says, those of an object into at most `largest_k` source symbols. `None`: as
-    /// announced and planned.
+    /// Divides unopened data into blocks by `rule`, that of an object into at most `largest_k` source symbols. `None`:
+    /// by the announcement and the plans.
     pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
         match &mut self.source {
             FlowSource::Object(object) => object.set_sizer(rule, largest_k),
@@ -95,8 +96,7 @@ impl SendFlow {
         }
     }
 
-    /// Cuts unopened blocks by another rule, if that is possible midway. `symbol_size` is that of flows which begin
-    /// now.
+    /// Divides unopened data by another rule, if possible midway. `symbol_size` is that of new flows.
     pub(crate) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
         let rule = match self.announcement {
             FlowAnnouncement::Object(_) => blocks.live_sizer(symbol_size),
@@ -259,8 +259,8 @@ impl SendFlow {
         true
     }
 
-    /// Gives the flow up with `code`. Returns false if it already was, if there is nothing left to give up, and for an
-    /// object, for which the wire has no reset.
+    /// Resets the flow with `code`. Returns false if it already was, if all of it has arrived, and for an object, for
+    /// which the wire has no reset.
     pub(crate) fn reset(&mut self, code: u32) -> bool {
         let reset = match &mut self.source {
             FlowSource::Object(_) => false,
@@ -322,7 +322,7 @@ impl SendFlow {
         self.blocks.open_symbols() + digesting
     }
 
-    /// Returns the number of open blocks whose bytes are not here yet.
+    /// Returns the number of open blocks whose bytes are not read yet.
     pub(crate) fn reading(&self) -> usize {
         self.blocks.blocks().open_blocks().filter(|block| !block.is_filled()).count()
     }
@@ -334,8 +334,8 @@ impl SendFlow {
         is_digesting || open.any(|block| !block.is_filled() || block.is_encoding())
     }
 
-    /// Returns when the flow has something to do if nothing is received: its schedule waits, a short block of a stream
-    /// is to be opened, or its repair sent.
+    /// Returns the flow's next deadline if no packet arrives: its schedule waits, or a short block of a stream or its
+    /// repair becomes due.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let short = match &self.source {
             FlowSource::Object(_) => None,
@@ -359,8 +359,8 @@ impl SendFlow {
         self.blocks.next_in_packet(now, path, behind, last)
     }
 
-    /// Applies the receiver's view of the blocks. Those that are done return their memory to `pool`. Returns the number
-    /// of bytes newly known to have arrived, and passes the blocks' numbers to `finished`.
+    /// Applies the receiver's view of the blocks. Done blocks return their memory to `pool`. Returns the number of
+    /// bytes newly known to have arrived, and passes the blocks' numbers to `finished`.
     pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool, mut finished: impl FnMut(u32)) -> u64 {
         let Self { blocks, source, .. } = self;
         let mut bytes = 0;
@@ -390,7 +390,7 @@ impl SendFlow {
         !self.is_unfinished() && self.shared_credit() == 0
     }
 
-    /// Returns whether bytes wait that were not sent before.
+    /// Returns whether unsent bytes wait.
     pub(crate) fn has_source(&self) -> bool {
         self.blocks.source_left() > 0 || matches!(&self.source, FlowSource::Stream(stream) if stream.is_waiting())
     }
@@ -421,8 +421,8 @@ impl SendFlow {
         matches!(&self.source, FlowSource::Stream(stream) if stream.is_sent())
     }
 
-    /// Returns whether nothing is left to say about the flow: the receiver has the whole object, has read a stream to
-    /// its end, or knows that it is given up.
+    /// Returns whether the flow is over: the receiver has the whole object, has read a stream to its end, or knows of
+    /// the reset.
     pub(crate) fn is_over(&self) -> bool {
         match &self.source {
             FlowSource::Object(object) => object.is_finished(&self.blocks),

@@ -34,8 +34,8 @@ impl Settings for LtTcpBlocks {
 }
 
 impl LtTcpBlocks {
-    /// Returns the source symbols of a block sent now: the part of the window that is not repair. Rounded to powers of
-    /// two, so that a varying window leads to few plans.
+    /// Returns the source symbols of a block sent now: the window without its repair. Rounded to powers of two, so that
+    /// a varying window leads to few plans.
     pub(super) fn k(&self, path: &PathEstimate) -> u32 {
         let source = self.source(path).clamp(1.0, f64::from(self.largest())) as u32;
         (1 << source.ilog2()).clamp(self.least, self.largest().max(self.least))
@@ -69,7 +69,7 @@ impl BlockSizer for Calculator {
     fn next(&mut self, _left: u64, path: &PathEstimate) -> (u32, BlockCode) {
         let wanted = self.blocks.k(path);
         // A window that varies around a power of two would need a plan every few blocks, and an object has 255: a size
-        // stands until the window is a quarter beyond the range for it.
+        // is kept until the window is a quarter beyond its range.
         let source = self.blocks.source(path);
         let fits = |k: &u32| source >= f64::from(*k) * 0.75 && source < f64::from(*k) * 2.5;
         let k = self.k.filter(fits).unwrap_or(wanted);

@@ -1,4 +1,4 @@
-//! The rate of a path's slowest link, from how far it spreads packets that were sent together.
+//! The rate of a path's slowest link, from the spread of packets sent together.
 
 use super::LinkRate;
 use crate::recovery::report::Report;
@@ -10,18 +10,18 @@ use std::time::Duration;
 /// smaller one gives a first idea: programs take a millisecond until they have sent their first packets.
 const SPREAD: f64 = 2.0;
 const HARDLY_SPREAD: f64 = 1.25;
-/// A shorter time says nothing, since hosts read and send in bursts.
+/// A shorter time is no evidence, since hosts read and send in bursts.
 const SHORTEST: f64 = 200e-6;
 /// After a shorter time than this, a rate is only a first idea.
 const SOLID: f64 = 400e-6;
 const FEWEST: u64 = 4;
 /// Packets sent within this time were sent together.
 const AT_ONCE: Duration = Duration::from_micros(50);
-/// Packets go out in trains while the pace is at most this part of what the link seems to take, so that each train finds the
-/// link idle. More than so many reports of them are not needed.
+/// Packets go out in trains while the pace is at most this part of the link's estimated rate, so that each train finds
+/// the link idle. More than so many reports of them are not needed.
 const SPARSE: f64 = 0.5;
 const MOST_PLACES: usize = 30;
-/// So many pairs of packets, of so many earlier ones, that were so many packets apart are believed.
+/// The pairs of packets, of so many earlier ones, at least so many packets apart that make an estimate valid.
 const BELIEVED_PAIRS: usize = 12;
 const BELIEVED_PLACES: usize = 3;
 const FAR_APART: f64 = 6.0;
@@ -37,7 +37,7 @@ struct PacketTiming {
 }
 
 impl PacketTiming {
-    /// The arrival of a packet that was on its way for `delay` seconds.
+    /// The arrival of a packet after `delay` seconds.
     fn after(sent: &SentPacket, delay: f64) -> Self {
         Self { number: sent.number, sent: sent.time, at: sent.time.since(Time::ZERO).as_secs_f64() + delay }
     }
@@ -50,17 +50,17 @@ struct TrainOffset {
     delay: f64,
 }
 
-/// What is known of the slowest link. The peer says how long it withheld its feedback, so that the time when the newest
-/// packet arrived is known but for the delay of the way back.
+/// The estimate of the slowest link. The peer reports how long it withheld its feedback, so that the arrival time of
+/// the newest packet is known but for the delay of the reverse path.
 #[derive(Debug, Default)]
 pub(super) struct Dispersion {
-    /// The first report of packets that were sent together.
+    /// The first report of packets sent together.
     first: Option<PacketTiming>,
-    /// What trains have shown, or the largest rate between two reports that are far enough apart, in bytes per second.
+    /// The rate shown by trains, or the largest one between two reports far enough apart, in bytes per second.
     rate: Option<f64>,
     /// Trains have shown it.
     is_measured: bool,
-    /// A first idea of it: from one report, or from two that are hardly far enough apart.
+    /// A first estimate of it: from one report, or from two hardly far enough apart.
     idea: Option<f64>,
     /// The link takes more than was seen, so that nothing is taken from later reports.
     is_disproved: bool,
@@ -68,7 +68,7 @@ pub(super) struct Dispersion {
     lead: Option<SentPacket>,
     /// The places of the packets that reports have named last.
     places: Vec<TrainOffset>,
-    /// Packets that were sent from then on were no trains.
+    /// Packets sent from then on were no trains.
     crowded: Option<Time>,
 }
 
@@ -126,9 +126,9 @@ impl Dispersion {
         if self.is_measured {
             return;
         }
-        // One report may be the first to name all packets that were sent together, as a program takes a while between
-        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
-        // base that is still too long, faster. So this is for a first idea only.
+        // One report may be the first to acknowledge all packets sent together, as a program takes a while between its
+        // first message and its data. Behind an earlier queue, the link seems slower than it is; with a base that is
+        // still too long, faster. So this is for a first estimate only.
         let lead = PacketTiming::after(lead, base);
         let newest = PacketTiming::after(newest, rtt.as_secs_f64());
         let first = self.first.filter(|first| newest.number > first.number);
@@ -141,7 +141,7 @@ impl Dispersion {
         }
     }
 
-    /// Takes the newest packet of a report, and the first that is in the same report and was sent together with it.
+    /// Takes the newest packet of a report, and the first of the same report that was sent together with it.
     fn on_train(&mut self, first: &SentPacket, newest: &SentPacket, rtt: Duration, packet: f64) {
         let is_late = self.crowded.is_some_and(|crowded| newest.time >= crowded);
         if is_late || self.places.len() >= MOST_PLACES {
@@ -159,15 +159,15 @@ impl Dispersion {
         }
     }
 
-    /// Forgets the rate, since the link takes more than that, and takes no other: nothing better will come.
+    /// Forgets the rate, since the link is faster, and accepts no other: no better estimate will follow.
     pub(super) fn disprove(&mut self) {
         *self = Self { is_disproved: true, crowded: self.crowded, ..Self::default() };
     }
 }
 
-/// Returns the rate, in bytes per second, at which packets left the slowest link that were at least `far` bytes apart in
-/// their trains, if enough of them agree: the median of all pairs (Theil 1950, Sen 1968). It needs no base, and does not
-/// mind a few packets that have waited in hosts.
+/// Returns the rate, in bytes per second, at which packets left the slowest link that were at least `far` bytes apart
+/// in their trains, if enough of them agree: the median of all pairs (Theil 1950, Sen 1968). It needs no base, and
+/// tolerates a few packets that have waited in hosts.
 fn agreed_rate(places: &[TrainOffset], far: f64) -> Option<f64> {
     let after = |one: &TrainOffset| {
         let apart = places.iter().map(|other| (other.bytes - one.bytes, other.delay - one.delay));
@@ -197,7 +197,7 @@ fn rate_between(first: PacketTiming, last: PacketTiming, mean: f64) -> Option<(f
     let (apart, packets) = (last.at - first.at, last.number - first.number);
     let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
     let is_any = apart >= SHORTEST && packets >= FEWEST && is_spread(first, last, HARDLY_SPREAD);
-    // Of all numbers in between, since those that were lost took their time too.
+    // Of all numbers in between, since lost packets took their time too.
     is_any.then(|| (packets as f64 * mean / apart, is_solid))
 }
 
@@ -208,8 +208,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(600);
 
-    /// Reports one train after the other of which the packets at these places have been named last. Each packet takes the
-    /// link `gap`, and the one at place p waits for `wait(p)` besides. Returns what is known then.
+    /// Reports one train after the other whose packets at these positions were the last acknowledged. Each packet takes
+    /// the link `gap`, and the one at position p also waits for `wait(p)`. Returns the estimate.
     fn trains(places: &[u64], gap: Duration, wait: impl Fn(u64) -> Duration) -> Dispersion {
         let mut found = Dispersion::default();
         for (train, place) in (0..).zip(places) {
@@ -257,7 +257,7 @@ mod tests {
     fn hosts_that_wait_are_not_believed() {
         let one = trains(&PLACES, GAP, |place| Duration::from_micros(if place == 17 { 900 } else { 0 }));
         assert_eq!(measured(&one), Some(10_000_000.0), "one of nine does no harm");
-        // Hosts that hold back what arrives until a batch is there, as on a link of 10 Gbit/s.
+        // Hosts that hold back arriving packets until a batch is complete, as on a link of 10 Gbit/s.
         assert_eq!(measured(&trains(&PLACES, Duration::ZERO, |_| Duration::ZERO)), None, "all at once");
         assert_eq!(measured(&trains(&PLACES, Duration::from_micros(1), |_| Duration::ZERO)), None, "too short a time");
         let often = trains(&PLACES, GAP, |place| Duration::from_micros(800 * (place % 2)));

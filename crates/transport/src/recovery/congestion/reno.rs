@@ -55,7 +55,7 @@ pub enum Signal {
     /// CE marks alone: neither losses nor timeouts (lt-tcp §1.1, §3.5). The document requires ECN (§1.1), without which
     /// nothing would limit the window: on a path that fails ECN validation it responds to losses (RFC 9000 section
     /// 13.4.2.2), until a later test succeeds. A path that carries ECT marks but never sets CE cannot be distinguished
-    /// from one without congestion; the window grows there without limit.
+    /// from one without congestion; the window grows without limit.
     Ecn,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct Reno {
     window: f64,
     /// ssthresh.
     threshold: f64,
-    /// Inflation for packets that were received beyond a gap but not named.
+    /// Inflation for packets received beyond a gap but not acknowledged.
     inflation: f64,
     /// The limit, in bytes.
     most: f64,
@@ -198,7 +198,7 @@ impl Reno {
     }
 
     /// Returns ssthresh after a congestion event. Departs: RFC 5681 equation 4 halves FlightSize; this is a share of
-    /// the window as in arq §3.1, which does not grow while it is unused here.
+    /// the window as in arq §3.1, and an unused window does not grow.
     fn reduced(&self) -> f64 {
         let (left, _) = self.response();
         (self.window * left).max(f64::from(MIN_PACKETS) * self.packet)

@@ -51,7 +51,7 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), here by at most 16
+/// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), by at most 16
 /// ([`PacketCountTiming::factor`](crate::wire::PacketCountTiming)). The window must allow for it.
 const RAREST_FEEDBACK: u64 = 16;
 

@@ -55,15 +55,15 @@ enum FastRecoveryState {
 #[derive(Debug)]
 pub(in crate::recovery) struct Duplicates {
     config: DuplicatesConfig,
-    /// Packets in flight that were received but not named yet.
+    /// Packets in flight received but not yet acknowledged.
     withheld: u64,
     /// Duplicate acknowledgements since a symbol was last named.
     duplicates: u64,
     phase: FastRecoveryState,
     /// Packets in flight without symbols, which are named as soon as they arrive.
     unordered: VecDeque<u64>,
-    /// The first number sent after each probe timeout, until one from there on is named. A probe that follows another
-    /// one before it is answered must not replace it, or neither would ever count as answered.
+    /// The first number sent after each probe timeout, until one from there on is acknowledged. A probe that follows
+    /// another one before it is answered must not replace it, or neither would ever count as answered.
     probes: VecDeque<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Duplicates {
         }
     }
 
-    /// Returns the packets in flight that were received but not named yet.
+    /// Returns the packets in flight received but not yet acknowledged.
     pub(super) const fn withheld(&self) -> u64 {
         self.withheld
     }
@@ -204,8 +204,8 @@ impl Duplicates {
         }
     }
 
-    /// Handles the answer to a probe: a packet sent before it and not named by now is lost, or withheld behind one that
-    /// is. This ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
+    /// Handles the answer to a probe: a packet sent before it and not yet acknowledged is lost, or withheld behind a
+    /// lost one. This ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
     fn on_probe_answered(
         &mut self,
         now: Time,

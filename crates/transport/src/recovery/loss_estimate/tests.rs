@@ -38,7 +38,7 @@ fn follows_the_path_with_its_half_life() {
             ordinal += 10;
         }
         assert!((loss.loss() - 0.1).abs() < 0.001, "{}", loss.loss());
-        // The weights of all earlier packets add up to half-life / ln 2, and half of that is left.
+        // The weights of all earlier packets add up to half-life / ln 2, and half of that remains.
         let left = half_life / std::f64::consts::LN_2 / 2.0;
         loss.on_delivered(half_life as usize);
         let expected = 0.1 * left / (left + half_life);

@@ -126,7 +126,7 @@ impl Transfer {
     }
 
     /// Returns the next symbol: lost ones again first. If only counts are reported, any symbol is as good as another,
-    /// and there is always one more.
+    /// and symbols never run out.
     fn next_symbol(&mut self) -> Option<u32> {
         if self.done {
             return None;

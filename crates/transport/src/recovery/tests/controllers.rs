@@ -8,8 +8,8 @@ fn bottleneck(loss: f64) -> Conditions {
     Conditions { loss, bottleneck: Some((rate, rate.bytes_in(millis(50)))), ..Conditions::clean(millis(50)) }
 }
 
-/// Returns the share of the bottleneck that is delivered from 5 s to 25 s, and the mean round-trip time above the
-/// minimum, in milliseconds.
+/// Returns the share of the bottleneck used from 5 s to 25 s, and the mean round-trip time above the minimum, in
+/// milliseconds.
 fn share(congestion: &str, loss: f64, seed: u64) -> (f64, f64) {
     let mut path = Path::new(congestion, bottleneck(loss), seed);
     path.run_until(at(5000));

@@ -74,16 +74,16 @@ fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
     assert_eq!(
         (line.in_flight(), line.recovery.packets_in_flight()),
         (7, 8),
-        "one has arrived, and nothing says which"
+        "one has arrived, and it is unknown which"
     );
     assert_eq!(line.hear(&[(0, 1)], 1), NONE);
     assert_eq!(line.hear(&[(0, 1)], 1), [2]);
     assert_eq!(line.in_flight(), 4);
-    assert_eq!(line.hear(&[(0, 1)], 4), NONE, "more duplicates say nothing new");
+    assert_eq!(line.hear(&[(0, 1)], 4), NONE, "more duplicates have no news");
     assert_eq!(line.in_flight(), 0, "3 to 9 have arrived");
     line.symbol();
     assert_eq!(line.in_flight(), 1);
-    assert_eq!(line.hear(&[(0, 1)], 0), NONE, "feedback that came twice");
+    assert_eq!(line.hear(&[(0, 1)], 0), NONE, "repeated feedback");
     line.now = at(110);
     assert_eq!(line.hear(&[(3, 10), (0, 1)], 1), NONE);
     let report = line.recovery.report();
@@ -127,7 +127,7 @@ fn lost_feedback_hides_no_duplicates() {
     let mut line = Line::new("duplicates:count=4", 10);
     assert_eq!(line.hear(&[(0, 1)], 5), NONE, "two in order and three more");
     assert_eq!(line.in_flight(), 5);
-    assert_eq!(line.hear(&[(0, 1)], 3), [2], "three told at once");
+    assert_eq!(line.hear(&[(0, 1)], 3), [2], "three reported at once");
     let mut line = Line::new("duplicates", 10);
     assert_eq!(line.hear(&[], 3), [0], "nothing at all was named yet");
 }
@@ -166,7 +166,7 @@ fn a_repair_that_is_lost_is_asked_about_although_new_packets_go_out() {
     assert_eq!(line.recovery.on_timeout(due), Timeout::Probe);
     line.symbol();
     line.now = due + millis(50);
-    assert_eq!(line.hear(&[(11, 21), (3, 9), (0, 1)], 5), [10], "the probe brought what 2 and 10 had");
+    assert_eq!(line.hear(&[(11, 21), (3, 9), (0, 1)], 5), [10], "the probe carried the content of 2 and 10");
     assert_eq!((line.recovery.packets_in_flight(), line.recovery.next_timeout()), (0, None));
 }
 
@@ -208,7 +208,7 @@ fn an_emptied_flight_takes_old_arrivals_for_no_duplicates() {
     assert_eq!(line.hear(&[(10, 10), (1, 5)], 1), NONE);
     let report = line.recovery.report();
     assert_eq!((report.spurious.len(), report.delivered.len(), report.rtt), (5, 1, Some(millis(50))));
-    assert_eq!(line.hear(&[(10, 10), (1, 5)], 3), [11], "from there on duplicates count again");
+    assert_eq!(line.hear(&[(10, 10), (1, 5)], 3), [11], "then duplicates count again");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_question_is_answered_however_many_are_asked_meanwhile() {
     assert_eq!(line.hear(&[(9, 9)], 1), [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(line.hear(&[(11, 11), (9, 9)], 1), [8]);
     assert_eq!(line.hear(&[(11, 11), (9, 9)], 0), NONE);
-    assert_eq!(line.recovery.packets_in_flight(), 1, "nothing says what became of 10");
+    assert_eq!(line.recovery.packets_in_flight(), 1, "the outcome of 10 is unknown");
 }
 
 #[test]

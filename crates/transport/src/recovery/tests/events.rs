@@ -209,7 +209,7 @@ fn pacing_follows_the_window_where_the_controller_gives_no_rate() {
     assert_eq!(recovery.pacing_rate(), bits(1.25, 10_353));
 }
 
-/// A controller from another crate: a window that grows with what is delivered.
+/// A controller from another crate: a window that grows with deliveries.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Growing(u64);
 

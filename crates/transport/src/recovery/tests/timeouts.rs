@@ -117,11 +117,11 @@ fn counts_take_no_control_packet_for_granted() {
     assert_eq!(recovery.packets_in_flight(), 0);
     (8..12).for_each(|number| send(&mut recovery, number, at(80)));
     recovery.on_feedback(at(144), count(11, 10), None).unwrap();
-    assert_eq!(numbers(recovery.report().lost), [8, 9, 10], "the largest has come");
+    assert_eq!(numbers(recovery.report().lost), [8, 9, 10], "the largest has arrived");
     assert_eq!(numbers(recovery.report().delivered), [11]);
 }
 
-/// An arrival that is counted may be that of a packet declared lost before.
+/// A counted arrival may be that of a packet declared lost before.
 #[test]
 fn counts_take_no_control_packet_for_granted_after_a_loss() {
     let mut recovery = recovery_with("probe", "threshold");
@@ -139,7 +139,7 @@ fn counts_take_no_control_packet_for_granted_after_a_loss() {
     assert_eq!(
         numbers(recovery.report().spurious),
         [0],
-        "not the control packet, which may be the one that is missing"
+        "not the control packet, which may be the missing one"
     );
     recovery.on_feedback(at(72), count(5, 5), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [4], "one of the three that arrived may be packet 1");

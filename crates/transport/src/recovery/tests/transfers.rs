@@ -9,9 +9,9 @@ fn fixed_rate_sends_at_its_rate_through_loss() {
         let mut path = Path::new("fixed-rate:100M", Conditions { loss, ..Conditions::clean(millis(50)) }, seed);
         path.run_until(at(10_000));
         let sent = path.recovery.stats().sent_bytes;
-        let told = rate.bytes_in(Duration::from_secs(10));
+        let at_rate = rate.bytes_in(Duration::from_secs(10));
         // At most one batch of a millisecond more than R x t, and one less.
-        assert!(sent.abs_diff(told) <= 9 * u64::from(PACKET), "seed {seed}: {sent} bytes for {told}");
+        assert!(sent.abs_diff(at_rate) <= 9 * u64::from(PACKET), "seed {seed}: {sent} bytes for {at_rate}");
         assert!(path.most_in_flight <= rate.bytes_in(millis(100)), "seed {seed}: {}", path.most_in_flight);
         assert!((path.recovery.loss().loss() - loss).abs() < 0.03, "seed {seed}: {}", path.recovery.loss().loss());
         assert_eq!(path.recovery.loss().loss() == 0.0, loss == 0.0, "seed {seed}");
@@ -85,7 +85,7 @@ fn cubic_fills_a_bottleneck_and_does_not_flood_it_at_first() {
     let mut path = Path::new("cubic", Conditions { bottleneck, ..Conditions::clean(millis(60)) }, 1);
     path.run_until(at(3000));
     let start = *path.recovery.stats();
-    // Classic slow start would lose 722 packets here: it doubles to twice what path and queue hold.
+    // Classic slow start would lose 722 packets here: it doubles to twice the content of path and queue.
     assert!(start.lost_packets < 400, "slow start overshot: {start:?}");
     path.run_until(at(40_000));
     let end = *path.recovery.stats();

@@ -36,7 +36,7 @@ fn a_first_message_is_at_least_1200_bytes() {
     assert_eq!(large.encode(1_200, &mut Vec::new()), Err(WireError::Limit("handshake message")));
 }
 
-/// What is kept of a handshake is bounded, whatever the size of its datagram.
+/// The stored part of a handshake is bounded, whatever the size of its datagram.
 #[test]
 fn a_handshake_message_has_a_bounded_payload() {
     let most = MAX_HANDSHAKE_PAYLOAD + NOISE_OVERHEAD;

@@ -98,8 +98,8 @@ fn complete_flows_have_room_before_masks() {
     let open = feedback().flows[0].clone();
     let flows: Vec<_> = (1..=32).map(complete).chain([open, complete(40)]).collect();
     let whole = Feedback { packets: None, flows: flows.clone(), masks: masks.clone(), ..brief() };
-    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the 18 that are
-    // left, with a block.
+    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the remaining 18,
+    // with a block.
     let told = within(&whole, 1_100).unwrap();
     assert_eq!((told.masks.len(), told.flows.len()), (23, 33));
     assert_eq!(told.flows[..32], flows[..32]);
@@ -177,21 +177,21 @@ fn hostile_sections() {
         read_one(&bytes).map(drop)
     };
     assert_eq!(count(9, 10), Ok(()));
-    assert_eq!(count(9, 11), Err(WireError::Malformed("count of packets")), "more than there are numbers");
+    assert_eq!(count(9, 11), Err(WireError::Malformed("count of packets")), "more than all numbers");
     assert_eq!(count(9, 0), Err(WireError::Malformed("count of packets")));
     assert_eq!(count(u64::MAX, 1), Err(WireError::Malformed("largest packet number")));
     assert_eq!(count(u64::MAX - 1, u64::MAX), Ok(()));
     let masks = |section: &[u8]| read_one(&[&[2, 0b10_0000][..], &[0; 20], section].concat()).map(drop);
     assert_eq!(masks(&[0]), Err(WireError::Malformed("masks section without a flow")));
     assert_eq!(masks(&[&[1, 0, 0][..], &MASK].concat()), Err(WireError::Malformed("flow of a mask")));
-    assert_eq!(masks(&[&[255, 0, 1][..], &MASK].concat()), Err(WireError::Truncated), "255 claimed, one there");
+    assert_eq!(masks(&[&[255, 0, 1][..], &MASK].concat()), Err(WireError::Truncated), "255 claimed, one present");
     let flows = |section: &[u8]| {
         let bytes = [&[2, 0b100][..], &[0; 20], section].concat();
         read_one(&bytes).map(drop)
     };
     assert_eq!(flows(&[0]), Err(WireError::Malformed("flows section without a flow")));
     assert_eq!(flows(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), Err(WireError::Malformed("flow of a status")));
-    assert_eq!(flows(&[1, 0, 1, 0, 0, 0, 0, 255, 255]), Err(WireError::Truncated), "65,535 claimed, none there");
+    assert_eq!(flows(&[1, 0, 1, 0, 0, 0, 0, 255, 255]), Err(WireError::Truncated), "65,535 claimed, none present");
     let order = Err(WireError::Malformed("order of the block statuses"));
     let head = [1, 0, 1, 0, 0, 0, 5, 0, 1];
     assert_eq!(flows(&[&head[..], &[0, 0, 0, 4, 0, 1]].concat()), order, "below done_below");

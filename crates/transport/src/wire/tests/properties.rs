@@ -58,8 +58,8 @@ fn feedback() -> impl Strategy<Value = Feedback> {
     )
 }
 
-/// The bytes of any frame: a sample varied. Feedback that is varied has only the ranges of its samples, and what is made
-/// here has any.
+/// The bytes of any frame: a varied sample. Varied feedback has only the ranges of its samples, generated feedback has
+/// any.
 fn made() -> impl Strategy<Value = Vec<u8>> {
     let varied = (any::<prop::sample::Index>(), any::<bool>(), vec(any::<u64>(), 1..40)).prop_map(
         |(sample, careful, numbers)| {

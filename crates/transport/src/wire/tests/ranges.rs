@@ -144,6 +144,6 @@ fn a_section_is_bounded() {
     assert_eq!(bitmap(1 << 40, &[&body[..], &[0xaa]].concat()), Err(WireError::Limit("ranges")));
     let again = PacketRanges { delay_micros: 0, ranges: most };
     assert_eq!(encode(&again, usize::MAX).len(), 15 + MAX_RANGES_BODY);
-    // Nothing is allocated for a claimed length that is not there.
+    // No memory is allocated for a claimed length that is absent.
     assert_eq!(decode(&section(10, 0, &[])[..13]), Err(WireError::Truncated));
 }

@@ -42,7 +42,7 @@ fn ranges_name_what_came() {
             let named: BTreeSet<u64> = told.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
             assert!(named.is_subset(&came), "seed {seed}");
             assert!(told.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
-            // The sender learns what this feedback reports; with what it knew before, that is all that arrived.
+            // The sender learns the packets of this feedback; with those known before, they are all that arrived.
             if draw(3) > 0 {
                 known.extend(named);
                 assert_eq!(known, came, "seed {seed}");
@@ -69,16 +69,16 @@ fn packets_that_ask_are_counted_whichever_are_named() {
 fn the_last_packets_are_named_whatever_was_seen() {
     let mut arrivals = arrivals(PacketFeedback::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
     (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.record_received(number, at(1)));
-    let ranges = |told: Option<PacketRanges>| told.expect("something came").ranges;
+    let ranges = |told: Option<PacketRanges>| told.expect("packets arrived").ranges;
     // Nothing was reported before the first feedback.
     assert_eq!(ranges(arrivals.report_ranges(1, at(1))).last(), Some(&(1, 6)));
     arrivals.on_seen(1);
     assert_eq!(ranges(arrivals.report_ranges(2, at(1))), [(99, 99), (92, 97), (90, 90)]);
-    // More have arrived than the number to report: no unreported one is left out.
+    // More have arrived than the number to report: no unreported one is omitted.
     (100..120).for_each(|number| arrivals.record_received(number, at(2)));
     assert_eq!(ranges(arrivals.report_ranges(3, at(2))), [(100, 119)]);
     assert_eq!(ranges(arrivals.report_ranges(4, at(2))), [(110, 119)]);
-    // A packet overtaken by more than that is no longer reported.
+    // A packet overtaken by more is no longer reported.
     arrivals.record_received(91, at(3));
     assert_eq!(ranges(arrivals.report_ranges(5, at(3))), [(110, 119)]);
     assert!(arrivals.ranges.len() < 10, "{:?}", arrivals.ranges);
@@ -95,7 +95,7 @@ fn late_packets_are_told_again_however_many_feedbacks_went_before() {
     arrivals.record_received(25, at(2));
     arrivals.record_received(26, at(2));
     arrivals.on_seen(10);
-    let told = arrivals.report_ranges(11, at(3)).expect("something came");
+    let told = arrivals.report_ranges(11, at(3)).expect("packets arrived");
     assert_eq!(told.ranges.last(), Some(&(25, 26)));
 }
 
@@ -153,7 +153,7 @@ fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
 fn a_heart_beats_as_long_as_anything_is_unfinished() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
-    assert_eq!(clock.due(|| false), None, "nothing came and nothing is unfinished");
+    assert_eq!(clock.due(|| false), None, "nothing arrived and nothing is unfinished");
     assert_eq!(clock.due(|| true), Some(at(100)));
     clock.on_packet(at(1), 1_500, true, &arrivals);
     assert_eq!(clock.due(|| false), Some(at(40)), "one in a round trip");

@@ -1,5 +1,5 @@
-//! lt-tcp §3.5 wants packets in flight counted block by block, lest a single count drift. Blocks have these counts, and
-//! the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its fate is
+//! lt-tcp §3.5 wants packets in flight counted block by block, as a single count would drift. Blocks have these counts,
+//! and the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its fate is
 //! known.
 
 use crate::flow::SendBlock;
@@ -65,7 +65,7 @@ impl Rig {
         count
     }
 
-    /// Delivers these packets as well; feedback says so a round trip later.
+    /// Delivers these packets as well; feedback reports it a round trip later.
     fn hear(&mut self, numbers: impl IntoIterator<Item = u64>) {
         self.now += RTT;
         self.arrived.extend(numbers);
@@ -84,7 +84,7 @@ impl Rig {
         self.learn();
     }
 
-    /// Passes what recovery has found out on to the blocks, as a connection does.
+    /// Passes the results of recovery to the blocks, as a connection does.
     fn learn(&mut self) {
         let Self { recovery, line, open, .. } = self;
         let report = recovery.report();
@@ -112,7 +112,7 @@ impl Rig {
         self.learn();
     }
 
-    /// Returns what is in flight of each block, and of those that the receiver has.
+    /// Returns the symbols in flight of each block, and of those that the receiver has.
     fn counts(&self) -> (Vec<u32>, u32) {
         let block = |number| self.line.flow.block(number).filter(|block| !block.is_done());
         let retired = self.open.values().filter(|&&number| block(number).is_none()).count();
@@ -164,8 +164,7 @@ fn a_block_counts_what_was_sent_less_what_has_left() {
     assert_eq!((rig.recovery.report().cause, rig.counts()), (Cause::Timeout, (vec![0; BLOCKS as usize], 0)));
     assert_eq!((rig.recovery.packets_in_flight(), rig.recovery.bytes_in_flight()), (0, 0));
 
-    // An acknowledgement after that counts towards completeness, but not as having left: the count is of what was sent
-    // since.
+    // A later acknowledgement counts towards completeness, but not as having left: the count covers packets sent since.
     let first = rig.sent.len() as u64;
     let again = rig.send(4) as u32;
     let (before, need) = (rig.counts(), rig.line.flow.block(2).expect("open").need());

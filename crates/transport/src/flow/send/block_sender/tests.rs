@@ -113,11 +113,11 @@ fn a_block_of_repair_alone_sends_no_source() {
     assert_eq!((flow.source_left(), flow.blocks.more_to_come(), flow.blocks.source_ready()), (0, false, false));
     let block = flow.block(0).expect("it is open");
     assert_eq!((block.source_sent(), block.repair_sent(), block.in_flight()), (0, 25, 25));
-    // A probe carries one of the symbols that are made, and no source.
+    // A probe carries an encoded symbol, and no source.
     assert_eq!(flow.probe().map(|picked| picked.id.esi), Some(29));
 }
 
-/// When a code has no more repair, source is the last resort: a transfer must not stall for want of symbols.
+/// When a code has no more repair, source is the last resort: a transfer must not stall without symbols.
 #[test]
 fn when_repair_runs_out_source_goes_out() {
     let mut flow = repair_alone(BlockCode::Raptor, 4);
@@ -137,7 +137,7 @@ fn other_codes_keep_their_source() {
     let mut flow = repair_alone(BlockCode::ReedSolomon, 4);
     assert!(!flow.block(0).expect("it is open").is_repair_only());
     assert!(flow.blocks.source_ready());
-    assert_eq!(next_esi(&mut flow), Some(4), "as the schedule says");
+    assert_eq!(next_esi(&mut flow), Some(4), "as the schedule decides");
     assert_eq!(flow.source_left(), 4);
 }
 

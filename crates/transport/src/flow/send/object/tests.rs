@@ -46,14 +46,14 @@ fn open_all(object: &mut SendFlow) -> Vec<(u64, usize)> {
 fn each_block_is_cut_as_its_sizer_says() {
     use BlockCode::{RaptorQ, ReedSolomon};
     let mut object = object(20, vec![(4, RaptorQ), (6, RaptorQ), (6, ReedSolomon), (1_000_000, ReedSolomon)]);
-    assert_eq!(open_all(&mut object), [(0, 40), (40, 40), (80, 60), (140, 60)], "the last has what is left");
+    assert_eq!(open_all(&mut object), [(0, 40), (40, 40), (80, 60), (140, 60)], "the last has the rest");
     let plans: Vec<_> = plans(&object).iter().map(|p| (p.number, p.first_block, p.k, p.code)).collect();
     assert_eq!(plans, [(0, 0, 4, RaptorQ), (1, 2, 6, RaptorQ), (2, 3, 6, ReedSolomon)]);
     assert_eq!(object.blocks().source_left(), 20);
     assert_eq!(object.further_plans(), 1..3);
 }
 
-/// No block is larger than the receiver accepts, whatever the sizer says.
+/// No block is larger than the receiver accepts, whatever the sizer returns.
 #[test]
 fn blocks_keep_to_the_receivers_limit() {
     let mut object = object(300, vec![(100_000, BlockCode::RaptorQ)]);

@@ -15,8 +15,7 @@ fn stream() -> SendFlow {
     SendFlow::stream(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
 }
 
-/// Opens what can be opened; returns for each block from `first` on how many bytes it has, and whether it ends the
-/// stream.
+/// Opens all blocks possible; returns for each from `first` on its bytes and whether it ends the stream.
 fn open(stream: &mut SendFlow, first: u32) -> Vec<(u32, bool)> {
     while stream.open_stream_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()) {}
     let block = |number| stream.blocks().block(number).map(|block| StreamHeader::decode(block.symbol(0), 800));
@@ -76,7 +75,7 @@ fn other_sizes_hold_from_the_next_block_on() {
         stream.blocks().block(number).expect("it is open").k()
     };
     assert_eq!([next(None), next(None)], [8, 8]);
-    assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and what was open is as it was");
+    assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and open blocks are unchanged");
     assert_eq!(next(Some("bytes:bytes=500")), 5);
     assert_eq!(next(Some("lt-tcp:least=2,most=4")), 4);
     assert_eq!([next(Some("fixed:k=100")), next(Some("partition"))], [8, 8], "no larger than announced");

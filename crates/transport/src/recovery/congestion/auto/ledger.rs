@@ -1,4 +1,4 @@
-//! What became of the packets of each round, by when they were sent.
+//! The outcomes of the packets of each round, by the time when they were sent.
 
 use crate::recovery::report::Report;
 use crate::recovery::sent_packets::SentPacket;
@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 /// Rounds after which one is judged although the fate of some of its packets is unknown.
 const MOST_OPEN: usize = 8;
 
-/// The packets that were sent during a round.
+/// The packets sent during a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round<P> {
     /// Its number.
     pub(super) number: u64,
-    /// What the controller did meanwhile.
+    /// The controller's phase meanwhile.
     pub(super) phase: P,
     begin: Time,
     end: Option<Time>,
@@ -79,7 +79,7 @@ impl<P: Copy> Ledger<P> {
         Self { rounds: VecDeque::from([Round::new(0, phase, Time::ZERO)]) }
     }
 
-    /// Counts a packet that is sent now.
+    /// Counts a packet sent now.
     pub(super) fn on_sent(&mut self, bytes: u32) {
         if let Some(round) = self.rounds.back_mut() {
             round.sent += 1.0;

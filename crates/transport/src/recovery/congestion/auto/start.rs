@@ -13,33 +13,34 @@ use std::time::Duration;
 
 /// Packets that go out first, together, to be spread.
 ///
-/// Departs: RFC 9002 section 7.2 begins with ten. Those of a file transfer that are not data, with the repair for a small
-/// file, would leave the last of them for another round trip, and ten spread too little to be told from what hosts do.
+/// Departs: RFC 9002 section 7.2 begins with ten. Those of a file transfer that are not data, with the repair for a
+/// small file, would leave the last of them for another round trip, and the spread of ten cannot be distinguished from
+/// the jitter of hosts.
 pub(super) const FIRST_PACKETS: f64 = 20.0;
 /// The rate at which the first do, in bytes per second: faster than nearly all paths.
 const TOGETHER: f64 = 1.25e9;
-/// The pacing rate is this many times the window's average, but not beyond the rate of the slowest link, unless that is less
-/// than a smaller multiple of that: the smallest if the rate is more than an idea.
+/// The pacing rate is this many times the window's average, but not beyond the rate of the slowest link, unless that is
+/// less than a smaller multiple of that: the smallest if the rate is not a first estimate.
 const FAST: f64 = 2.0;
 const EVEN: f64 = 1.15;
 const HARDLY_FAST: f64 = 1.05;
-/// After the first packets the window is at most so many times theirs, and half of what the path holds.
+/// After the first packets the window is at most so many times theirs, and half of the path's content.
 const FIRST_JUMP: f64 = 16.0;
 /// A memory is believed of a path whose base delay is between these multiples of the remembered one, once so many packets
 /// have arrived (RFC 9959).
 const SAME_PATH: RangeInclusive<f64> = 0.5..=10.0;
 const FIRST_DELIVERED: f64 = 8.0;
-/// Up to this share of what the path holds the window grows fast, and slowly from there on.
+/// Up to this share of the path's content the window grows fast, then slowly.
 const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
-/// Where there is only a first idea of that, it doubles from the same share on.
+/// With a first estimate only, it doubles from the same share on.
 const DOUBTFUL_GROWTH: f64 = 1.0;
 /// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
 const BEYOND: f64 = 0.05;
 const LEAST_BEYOND: f64 = 0.003;
-/// The most that is added for losses.
+/// The most added for losses.
 const MOST_LOST: f64 = 0.3;
-/// The least part of that rate which is delivered, without what the path loses, if the window is used.
+/// The least part of that rate which is delivered, without the path's loss, if the window is used.
 const USED: f64 = 0.7;
 /// Loss that a start takes for the path's own if nothing is known, and how much more ends it.
 const UNKNOWN_LOSS: f64 = 0.1;
@@ -53,7 +54,7 @@ const GROWING: f64 = 1.25;
 /// Rounds in a row that do.
 const FULL_ROUNDS: u32 = 3;
 
-/// A report: when, and what it delivered and lost.
+/// A report: its time, delivered and lost bytes.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Time,
@@ -98,10 +99,10 @@ pub(super) enum SearchEnd {
 }
 
 impl RateSearch {
-    /// Returns the window after a report. It becomes four times as large in a round while nothing speaks against it
-    /// (SUSS 2024), doubles with a queue, and grows by a quarter close to what the path holds. Once the spread
-    /// of the first packets shows the rate of the slowest link, it jumps to half of that at most, and again once that of
-    /// later ones does.
+    /// Returns the window after a report. It becomes four times as large in a round without a contrary sign (SUSS
+    /// 2024), doubles with a queue, and grows by a quarter close to the path's content. Once the spread of the first
+    /// packets shows the rate of the slowest link, it jumps to half of that at most, and again once that of later ones
+    /// does.
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
         let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
         let found = &self.dispersion;
@@ -131,7 +132,7 @@ impl RateSearch {
         window.max(known.map_or(grown, |rate| grown.min(self.filling(rate, delay))))
     }
 
-    /// Takes the window in bytes that there is from now on.
+    /// Takes the window in bytes from now on.
     pub(super) fn on_window(&mut self, now: Time, window: f64, delay: &Delay) {
         self.dispersion.on_pace(now, FAST * window / delay.base());
     }
@@ -170,7 +171,7 @@ impl RateSearch {
         }
     }
 
-    /// Returns the packets that are to leave together.
+    /// Returns the number of packets that leave together.
     pub(super) const fn train(&self) -> u32 {
         if self.dispersion.wants_trains() { FIRST_PACKETS as u32 } else { 1 }
     }
@@ -196,7 +197,8 @@ impl RateSearch {
             delivered: report.delivered.len() as f64,
             lost: report.lost.len() as f64,
         });
-        // The first stays until the others cover the span alone: feedback may come in bunches, whose reports are no time apart.
+        // The first stays until the others cover the span alone: feedback may arrive in bunches, whose reports are no
+        // time apart.
         while self.seen.len() > 2 && now.since(self.seen[1].at) > smoothed * 3 / 10 {
             self.seen.pop_front();
         }
@@ -214,7 +216,7 @@ impl RateSearch {
         let (delivered, lost) = (sum(|seen| seen.delivered), sum(|seen| seen.lost));
         let allowed = baseline.share_or(UNKNOWN_LOSS) + MORE_LOSS;
         let judged = delivered + lost;
-        // Three standard deviations: this is asked again and again.
+        // Three standard deviations: this is tested again and again.
         let chance = 3.0 * (judged * allowed * (1.0 - allowed) * baseline.burst()).sqrt();
         let is_lossy = judged >= JUDGED && lost > allowed * judged + chance;
         let limit = delay.target().max(delay.base() / 8.0);
@@ -242,7 +244,7 @@ impl RateSearch {
         let fills = |link: f64| window >= 0.99 * self.filling(link, delay) && rate > USED * link;
         let fills = self.dispersion.rate().is_some_and(fills);
         self.filled = if fills { self.filled + 1 } else { 0 };
-        // Delays are those of packets that were sent a round before.
+        // Delays are those of packets sent a round before.
         if self.filled > 1 && queue <= delay.target() {
             let seen = self.queues.iter().map(|(_, queue)| queue).sum::<f64>() / self.queues.len().max(1) as f64;
             if seen > 0.5 * delay.target() {
@@ -258,8 +260,8 @@ impl RateSearch {
         is_full.then_some(SearchEnd::Exceeded(rate))
     }
 
-    /// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one, but above
-    /// what counts as none. Packets that are lost fill none.
+    /// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one,
+    /// but above the noise. Lost packets fill none.
     fn filling(&self, rate: f64, delay: &Delay) -> f64 {
         let share = (self.lost / (self.lost + self.delivered).max(1.0)).min(MOST_LOST);
         rate * (delay.base() + (BEYOND * delay.base()).max(LEAST_BEYOND)) / (1.0 - share)
@@ -292,8 +294,8 @@ mod tests {
             Self { start: RateSearch::default(), delay, baseline: Baseline::default(), gap, number: 0 }
         }
 
-        /// Reports `count` packets that were sent at once, of which the last `lost` are lost and the newest delivered
-        /// one has found `queue`.
+        /// Reports `count` packets sent at once, of which the last `lost` are lost and the newest delivered one has
+        /// found `queue`.
         fn report(&mut self, sent: Time, count: u64, lost: u64, queue: Duration) -> Option<f64> {
             let packet = |number| SentPacket { number, time: sent, bytes: 1000, content: Content::Nothing };
             let numbers = self.number..self.number + count - lost;
@@ -326,12 +328,12 @@ mod tests {
         assert_eq!(path.start.pacing(21_000.0, 20.0, RTT), TOGETHER, "with compensation for losses");
         path.report(at(0), 1, 0, Duration::ZERO);
         path.report(at(0), 15, 0, path.gap * 15);
-        // 10 MB/s: 500 kB in a round trip, of which the window takes half, or sixteen times what it was.
+        // 10 MB/s: 500 kB in a round trip, of which the window takes half, or sixteen times its value.
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 160_000.0);
         assert_eq!(path.start.grown(160_000.0, 40_000.0, &path.delay), 280_000.0);
         assert_eq!(path.start.pacing(160_000.0, 160.0, RTT).round(), 6_400_000.0, "twice the window's average");
         assert_eq!(path.start.pacing(400_000.0, 400.0, RTT).round(), 10_000_000.0, "not beyond the link");
-        // Close to what the path holds.
+        // Close to the path's content.
         assert_eq!(path.start.grown(280_000.0, 280_000.0, &path.delay).round(), 450_000.0);
         assert_eq!(path.start.grown(460_000.0, 40_000.0, &path.delay).round(), 470_000.0);
     }

@@ -77,7 +77,7 @@ fn a_small_queue_reduces_to_what_the_path_holds() {
     assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
 }
 
-/// A report of packets that were sent one after the other, some of which are lost.
+/// A report of packets sent one after the other, some of which are lost.
 #[derive(Clone, Copy, Debug)]
 struct Fates {
     /// Milliseconds since the last report, and for which its newest packet was under way.

@@ -72,7 +72,7 @@ fn fast_recovery_halves_inflates_and_deflates() {
     assert_eq!(
         bench.controller.window(),
         20_050,
-        "what was sent in recovery has arrived: ssthresh, and 1000 * 1000 / 20000 more"
+        "packets sent in recovery have arrived: ssthresh, and 1000 * 1000 / 20000 more"
     );
     bench.report(acked(0));
     assert_eq!(bench.controller.window(), 20_050, "nothing inflates outside of recovery");
@@ -164,7 +164,7 @@ fn a_limit_holds() {
     bench.report(acked(100));
     assert_eq!(bench.packets(), 20.0);
     bench.report(ReportSpec { lost: 1, ..acked(0) });
-    assert_eq!(bench.packets(), 10.0, "half of what was in use");
+    assert_eq!(bench.packets(), 10.0, "half of the used window");
     // 155 Mbit/s and 104 ms hold 2015 packets of 1000 bytes.
     let mut bench = self::bench("initial=10,threshold=none,limit=told:155M", 104);
     bench.report(acked(10_000));
