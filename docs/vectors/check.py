@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second decoder of the wire's vectors, written from PROTOCOL.md alone: what the document says is enough to read them.
+"""A second decoder of the wire's vectors, written from PROTOCOL.md alone: the document is enough to read them.
 
     python3 docs/vectors/check.py [--write-limits]
 
@@ -212,7 +212,7 @@ def check_parameter_set(found: List[Any], sentence: str) -> None:
 
 
 def check_detail(detail: Optional[Dict[str, int]], sentence: str) -> None:
-    """What a sentence says about feedback in detail, which is present exactly when the plain choice does not express everything."""
+    """A sentence about feedback in detail, which is present exactly when the plain choice does not express everything."""
     packets = {"packets in order": 1, "packets counted": 2, "last": 3}
     blocks = {"done": 2, "mask": 3, "received": 4}
     timings = {"heartbeat": 2, "every 1024 packets": 3}
@@ -292,7 +292,7 @@ def check_handshake(vectors: Dict[str, str]) -> int:
 
 
 def check_refused(vectors: List[Dict[str, str]]) -> int:
-    """What a receiver refuses, with the reason."""
+    """Input that a receiver rejects, with the reason."""
     readers = {"frames": wire.read_frames, "parameters": wire.read_parameters, "datagram": wire.read_datagram}
     readers["symbol header"] = lambda data: read_whole(wire.SYMBOL_HEADER, data)
     for vector in vectors:
@@ -305,7 +305,7 @@ def samples() -> List[Dict[str, str]]:
 
 
 def check_limits(vectors: List[Dict[str, str]]) -> int:
-    """What the tables say of every field: the first implementation is held against this."""
+    """The tables' limits of every field, against which the first implementation is checked."""
     for found, expected in zip_longest(vectors, limits.vectors(samples())):
         if found != expected:
             raise Wrong(f"not what the tables give (check.py --write-limits writes that): found {found}, expected {expected}")

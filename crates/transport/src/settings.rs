@@ -135,7 +135,7 @@ pub trait Algorithm {
     fn name(&self) -> &str;
 
     /// Its text form for a reader that starts from `own`, the numbers of another choice of the same name: those of its
-    /// numbers that are not standard or not the same there. A reader that starts from the standard numbers understands
+    /// numbers that are not standard or differ from `own`. A reader that starts from the standard numbers understands
     /// it too.
     fn written(&self, own: &[SettingText]) -> String;
 
@@ -150,21 +150,21 @@ pub trait Algorithm {
     /// Changes one number.
     ///
     /// # Errors
-    /// An unknown key, or a value that is not allowed. Nothing has changed then.
+    /// An unknown key or an invalid value. Nothing has changed then.
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
 
-    /// Becomes the choice that the text describes. Numbers that it leaves out stay if the name does; those of another
-    /// choice are the standard ones.
+    /// Becomes the choice that the text describes. Numbers that it omits stay if the name does; those of another choice
+    /// are the standard ones.
     ///
     /// # Errors
-    /// An unknown name, or numbers that are not allowed. Nothing has changed then.
+    /// An unknown name or invalid numbers. Nothing has changed then.
     fn set(&mut self, text: &str) -> Result<(), SettingError>;
 }
 
 /// Changes one number of a choice called `name`.
 ///
 /// # Errors
-/// An unknown key, or a value that is not allowed. Nothing has changed then.
+/// An unknown key or an invalid value. Nothing has changed then.
 pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Result<(), SettingError> {
     let Some(setting) = T::SETTINGS.iter().find(|setting| setting.key() == key) else {
         let keys: Vec<&str> = T::SETTINGS.iter().map(|setting| setting.key()).collect();
@@ -177,11 +177,11 @@ pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Re
     Err(SettingError::Value { key: key.into(), value: value.into(), allowed: setting.allowed() })
 }
 
-/// Reads `key=value,key=value`, the numbers of a choice called `name`; those that are left out are taken from `value`. A
-/// value without key is that of the first number that may be written so.
+/// Reads `key=value,key=value`, the numbers of a choice called `name`; omitted ones are taken from `value`. A value
+/// without key is that of the first number that allows it.
 ///
 /// # Errors
-/// An unknown key, or a value that is not allowed.
+/// An unknown key or an invalid value.
 pub fn read<T: Settings>(name: &str, text: &str, mut value: T) -> Result<T, SettingError> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let bare = T::SETTINGS.iter().find(|setting| setting.is_bare());
@@ -230,10 +230,10 @@ impl Settings for NoNumbers {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
 }
 
-/// Makes an enum a [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq"
-/// => Arq } }`. Each variant holds nothing or one struct that is [`Settings`]. `else Custom` at the end adds a variant
-/// for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which knows the
-/// names of its program.
+/// Makes an enum a [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig),
+/// "arq" => Arq } }`. Each variant has no field or one struct that is [`Settings`]. `else Custom` at the end adds a
+/// variant for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which
+/// knows the names of its program.
 macro_rules! choices {
     ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? } $(else $other:ident)?) => {
         impl $choice {

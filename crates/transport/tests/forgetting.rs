@@ -80,7 +80,8 @@ impl Pair {
     /// Connects with the key derived from this name. Returns both ends of the connection.
     fn connect(&mut self, key: &str) -> [ConnectionHandle; 2] {
         let Self { ends: [first, second], now, key: accepted, .. } = self;
-        // What computes the key must not leave it where the endpoint has its frames, which would move it to the heap.
+        // The computation of the key must not leave it in stack frames of the endpoint, which would move it to the
+        // heap.
         let mut secret = with_clean_stack(|| Box::new(bytes(key)));
         let first = with_clean_stack(|| {
             *accepted = Some(second.add_key(*secret, None, AcceptOptions::default()));

@@ -62,7 +62,7 @@ impl Traced {
         self.now = end;
     }
 
-    /// Completes the handshake with a peer 10 ms away that is silent afterwards.
+    /// Completes the handshake with a peer 10 ms away, silent afterwards.
     fn shake_hands(&mut self) {
         let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
         peer.add_key(KEY, None, AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false });

@@ -1,6 +1,6 @@
 //! Rates as users type them: `100M` is bits per second, `12MB/s` is bytes per second.
 
-/// An invalid rate, with advice what to write instead.
+/// An invalid rate, with advice on the form.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RateError {
     /// No digits at the beginning.
@@ -21,7 +21,7 @@ pub enum RateError {
     /// A lower-case `m`, `g` or `t`.
     #[error("{text:?} means thousandths: write {upper} for {name}bit/s")]
     LowerCase {
-        /// The text that was typed.
+        /// The text as typed.
         text: String,
         /// The same with the prefix in upper case.
         upper: String,
@@ -48,7 +48,7 @@ pub enum RateError {
 /// and `bps` may follow the prefix, `B/s` makes it bytes.
 ///
 /// # Errors
-/// A text that is not a rate above zero, with advice what to write instead.
+/// A text other than a rate above zero, with advice on the form.
 pub fn rate(text: &str) -> Result<u64, RateError> {
     let (number, divisor) = fraction(text)?;
     u64::try_from((number + divisor / 2) / divisor)
@@ -56,7 +56,7 @@ pub fn rate(text: &str) -> Result<u64, RateError> {
         .map_err(|_| RateError::TooLarge(text.trim().to_owned()))
 }
 
-/// Parses a rate as [`rate`] does, where nothing is to be rounded.
+/// Parses a rate as [`rate`] does, without rounding.
 ///
 /// # Errors
 /// Those of [`rate`], and a fraction of a bit per second.

@@ -119,11 +119,11 @@ impl Profile {
     /// Changes one choice or one of its numbers: `key` is the name of a [`Key`] (`congestion`, with value
     /// `cubic:beta=0.5`), or that of a number of the current choice (`congestion.beta`, with value `0.5`).
     ///
-    /// Numbers that a choice leaves out are those of the profile that this one is based on, if it makes the same choice,
-    /// and the standard ones otherwise: with `cubic:beta=0.6`, `arq` keeps the rest of its own CUBIC.
+    /// Numbers that a choice omits are those of the profile that this one is based on, if it makes the same choice, and
+    /// the standard ones otherwise: with `cubic:beta=0.6`, `arq` keeps the rest of its own CUBIC.
     ///
     /// # Errors
-    /// An unknown key, or a value that is not allowed. Nothing has changed then.
+    /// An unknown key or an invalid value. Nothing has changed then.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let (found, number) = Key::find(key).ok_or_else(|| ProfileError::UnknownKey(key.into()))?;
         match number {
@@ -238,7 +238,7 @@ fn renamed<'a>(
 /// A profile is serialised as its name and the keys in which it differs from the profile that it is based on, each as
 /// text. This is how a profile is sent to another host, which may run the previous release: that host uses its own
 /// defaults for all other keys, and renamed controllers have their former names, which both releases know. The previous
-/// release takes numbers that a choice leaves out from the standard ones, so none is left out that is not standard.
+/// release takes numbers that a choice omits from the standard ones, so only standard numbers are omitted.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -341,7 +341,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         let mut values = Vec::new();
         let mut item = ProfileText::default();
         while list.next_element_seed(Value { key: self.key, written: &mut item })?.is_some() {
-            // An item that is a table has other keys.
+            // An item in the form of a table has other keys.
             values.extend(item.0.remove(self.key));
             if !item.0.is_empty() || values.len() > LONGEST_VALUE {
                 return Err(A::Error::invalid_type(Unexpected::Seq, &self));

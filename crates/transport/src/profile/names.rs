@@ -19,8 +19,8 @@ pub enum NameError {
     Malformed(&'static str),
 }
 
-/// The names, beside the built-in ones, by which the profiles of a program choose controllers and schedules. A program
-/// makes one such table and obtains its profiles from it; every profile keeps the table that it comes from.
+/// The names, in addition to the built-in ones, by which the profiles of a program choose controllers and schedules. A
+/// program makes one such table and obtains its profiles from it; every profile keeps its table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlgorithmRegistry {
     controllers: BTreeMap<&'static str, CustomController>,
@@ -104,7 +104,7 @@ mod tests {
     use crate::settings::{IntegerRange, Setting, Settings, field};
     use serde::de::DeserializeSeed as _;
 
-    /// Numbers under a name that is the type's parameter.
+    /// Numbers under the name in the type's parameter.
     #[derive(Clone, Debug, PartialEq)]
     struct Mine<const NAME: usize> {
         packets: u32,

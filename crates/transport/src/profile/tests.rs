@@ -20,7 +20,7 @@ fn only_what_differs_is_sent() {
     profile.set("timeout.steady", "3").expect("a number");
     let sent = serde_json::json!({ "name": "auto", "timeout": "probe:steady=3" });
     assert_eq!(serde_json::to_value(&profile).expect("plain data"), sent);
-    // What differs from `auto` is nothing to tell where the profile is based on another one.
+    // A difference from `auto` is not sent if the profile is based on another one.
     assert_eq!(serde_json::to_value(Profile::ttp()).expect("plain data"), serde_json::json!({ "name": "ttp" }));
 }
 
@@ -126,7 +126,7 @@ fn a_choice_and_one_number_of_it_are_set() {
     }
 }
 
-/// What a choice leaves out is the profile's own, not a standard number.
+/// An omitted number of a choice is the profile's own, not a standard one.
 #[test]
 fn a_choice_starts_from_the_profiles_own() {
     for (name, key, value, text) in [
@@ -168,7 +168,7 @@ fn what_is_sent_means_the_same_to_both_releases() {
                 mixed.set(key.name(), &key.of(&other).text()).expect("a choice of a profile");
                 let text = key.text(&mixed);
                 let mut again = own.clone();
-                again.set(key.name(), &text).expect("what was written");
+                again.set(key.name(), &text).expect("the written profile");
                 assert_eq!(again, mixed, "{name}: {}={text}", key.name());
                 let parsed = match key.name() {
                     "congestion" => (text.parse().expect("its text"), mixed.recovery.timeout.clone()),
@@ -238,7 +238,7 @@ fn choices_come_before_their_numbers_in_any_order() {
         ],
     ] {
         let mut profile = Profile::auto();
-        profile.set_all(choices).expect("choices that there are");
+        profile.set_all(choices).expect("valid choices");
         assert_eq!(profile.recovery.congestion.to_string(), "reno:signal=ecn");
         assert_eq!(profile.feedback.timing.to_string(), "spaced:per-rtt=8");
     }

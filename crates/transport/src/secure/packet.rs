@@ -62,7 +62,7 @@ pub struct Opener {
     keys: Arc<PacketKeys>,
 }
 
-/// An authentic packet; only a [`ReplayWindow`](super::ReplayWindow) can tell whether it is new.
+/// An authentic packet; only a [`ReplayWindow`](super::ReplayWindow) shows whether it is new.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenedPacket<'a> {
     /// Its kind.

@@ -55,14 +55,14 @@ fn packets_are_named_in_the_order_of_their_symbols() {
         assert_eq!((largest, arrived), (rogue.number - 1, rogue.number), "all of them arrived");
         packets.expect("the first was named").ranges
     };
-    // Packet 0 was a ping. Symbols of flows that are not announced yet have no order.
+    // Packet 0 was a ping. Symbols of unannounced flows have no order.
     assert_eq!(named(&mut rogue, symbol(0, 0)), [(0, 1)]);
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
     assert_eq!(named(&mut rogue, symbol(0, 2)), [(0, 2)], "packet 3 waits");
     assert_eq!(named(&mut rogue, symbol(0, 3)), [(0, 2)]);
     assert_eq!(named(&mut rogue, symbol(1, 0)), [(0, 2)]);
     assert_eq!(named(&mut rogue, symbol(0, 1)), [(6, 6), (0, 4)], "the gap is closed, packet 5 is of the next block");
-    assert_eq!(named(&mut rogue, symbol(0, 1)), [(6, 7), (0, 4)], "what is known is named at once");
+    assert_eq!(named(&mut rogue, symbol(0, 1)), [(6, 7), (0, 4)], "known arrivals are reported at once");
     for esi in 4..9 {
         named(&mut rogue, symbol(0, esi));
     }
@@ -94,7 +94,7 @@ fn blocks_are_told_as_a_mask_where_it_holds_them() {
         rogue.send_symbol(symbol(block, esi), 0, &[7; 100]);
     }
     let told = feedback(&mut rogue);
-    assert_eq!((told.masks, told.flows[0].done_below), (vec![], 3), "what is complete is told until it is seen");
+    assert_eq!((told.masks, told.flows[0].done_below), (vec![], 3), "complete flows are reported until that is seen");
 }
 
 /// Sends repair symbols of block 0 with arbitrary content.
@@ -102,7 +102,7 @@ fn send_repair(rogue: &mut Rogue, esis: std::ops::Range<u32>) {
     esis.for_each(|esi| rogue.send_symbol(symbol(0, esi), 0, &[7; 100]));
 }
 
-/// Runs the pending decoding request, if there is one.
+/// Runs the pending decoding request, if any.
 fn decode(rogue: &mut Rogue) -> Option<WorkReply> {
     let request = rogue.connection().poll_request()?;
     assert!(matches!(request, WorkRequest::Decode(_)), "{request:?}");
@@ -143,7 +143,7 @@ fn assert_undecodable(rogue: &mut Rogue) {
     assert_eq!(rogue.connection().bytes_in_flight(), 0);
 }
 
-/// rc-udp as documented: a block that was acknowledged and cannot be decoded is lost, and reported as lost.
+/// rc-udp as documented: an acknowledged block that cannot be decoded is lost, and reported as lost.
 #[test]
 fn what_was_called_done_too_early_ends_the_connection() {
     let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
@@ -186,7 +186,7 @@ fn a_heartbeat_says_again_what_may_have_been_lost() {
     let second = Duration::from_secs(1);
     rogue.send(&[Frame::Announce(announcement(1, 2_000))]);
     feedbacks(&mut rogue);
-    assert_eq!(wait(&mut rogue, second), 0, "no data has come");
+    assert_eq!(wait(&mut rogue, second), 0, "no data has arrived");
     rogue.send_symbol(symbol(0, 0), 0, &[7; 100]);
     assert_eq!(wait(&mut rogue, second), 11, "the answer to the symbol, and ten beats");
     (1..10).for_each(|esi| rogue.send_symbol(symbol(0, esi), 0, &[7; 100]));

@@ -88,13 +88,13 @@ fn packets_that_come_before_their_announcement_are_bounded_in_bytes() {
     for block in 0..20 {
         rogue.send_symbol(symbol(9, block, 0), 0, &vec![7; 60_000]);
     }
-    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 9, "there is room for eleven");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 9, "eleven fit");
     rogue.send(&[Frame::Announce(four())]);
     assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }]);
     let now = rogue.now;
     rogue.connection().accept_flow(now, FlowId(1), false);
     let writes = std::iter::from_fn(|| rogue.connection().poll_request()).count();
-    assert_eq!(writes, 1, "the block that came early is written");
+    assert_eq!(writes, 1, "the early block is written");
 }
 
 #[test]

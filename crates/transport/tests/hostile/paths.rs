@@ -40,7 +40,7 @@ fn a_flood_of_challenges_gets_one_response_each_and_restarts_nothing_more_than_o
         assert_eq!(responses, 1, "for packet {nth}");
     }
     assert!(rogue.now.since(now) < Duration::from_secs(1));
-    assert_eq!(rogue.connection().stats().packets.lost, 0, "what was given up with a path is not called lost");
+    assert_eq!(rogue.connection().stats().packets.lost, 0, "packets abandoned with a path do not count as lost");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_response_that_nobody_asked_for_is_counted_and_moves_nothing() {
     assert_eq!(rogue.connection().stats().path.changes, 0);
 }
 
-/// A stranger who forwards packets from ever new addresses gets few bytes at each, and the victim remembers few of
+/// A stranger that forwards packets from ever new addresses gets few bytes at each, and the victim remembers few of
 /// them.
 #[test]
 fn no_address_gets_more_than_three_times_what_it_sent() {

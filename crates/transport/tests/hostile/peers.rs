@@ -23,7 +23,7 @@ fn acknowledging_a_packet_never_sent_ends_the_connection() {
     rogue.listen();
     let last = *rogue.numbers.last().expect("the ping is answered");
     rogue.send(&[acknowledging(1, vec![(0, last)])]);
-    assert_eq!(rogue.events(), [], "what was sent may be acknowledged");
+    assert_eq!(rogue.events(), [], "sent packets may be acknowledged");
     rogue.send(&[acknowledging(2, vec![(last + 1_000, last + 1_000)])]);
     rogue.assert_violation("never sent");
 }
@@ -88,7 +88,7 @@ fn symbols_of_flows_and_plans_that_never_come_are_bounded() {
         rogue.send_symbol(symbol(1, 0, 0), 200, &[0; 100]);
     }
     let refused = rogue.connection().refused().get(RejectReason::Unacceptable);
-    assert_eq!(refused, 4_000 - 512, "512 symbols wait for what explains them");
+    assert_eq!(refused, 4_000 - 512, "512 symbols wait for their announcement");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_close_that_crosses_one_not_yet_sent_is_answered() {
     rogue.connection().close(now, 7, "done");
     rogue.send(&[Frame::Close { code: 0, reason: &[] }]);
     rogue.listen();
-    assert_eq!(rogue.close_heard(), Some(7), "or the peer repeats its own until it gives up");
+    assert_eq!(rogue.close_heard(), Some(7), "or the peer repeats its own until a timeout");
     assert!(!rogue.connection().is_drained(), "the answer may be lost");
 }
 

@@ -1,4 +1,4 @@
-//! Strangers, who hold no key, and repeated first messages.
+//! Strangers without a key, and repeated first messages.
 
 use crate::rogue::{EMPTY, KEY, Rogue, address, deliver, message1, parameters, proof, victim};
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
     assert_eq!(answers(&mut endpoint), std::slice::from_ref(&first), "a copy of the same size");
     deliver(&mut endpoint, NOW, address(1), small);
     let cut = answers(&mut endpoint).remove(0);
-    assert_eq!((first.len(), cut.len()), (1_451, MIN_MESSAGE1), "padded to the size that was received");
+    assert_eq!((first.len(), cut.len()), (1_451, MIN_MESSAGE1), "padded to the received size");
     assert_eq!(cut[..], first[..MIN_MESSAGE1]);
     assert_eq!((endpoint.half_open(), endpoint.handles().count()), (1, 0));
     let (_, ping) = proof(&mut initiator, &cut);
@@ -31,7 +31,7 @@ fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
     assert_eq!((endpoint.half_open(), endpoint.handles().collect()), (0, vec![handle]));
 
     deliver(&mut endpoint, NOW, address(1), datagram.clone());
-    assert_eq!(answers(&mut endpoint), Vec::<Vec<u8>>::new(), "who has proved to have the answer needs no other");
+    assert_eq!(answers(&mut endpoint), Vec::<Vec<u8>>::new(), "a proved initiator needs no other answer");
     endpoint.remove(handle);
     deliver(&mut endpoint, NOW, address(1), datagram);
     deliver(&mut endpoint, NOW, address(1), ping);

@@ -58,7 +58,7 @@ fn a_stream_is_read_in_order_and_ends() {
     assert_eq!(read(&mut rogue), b"xxxxx");
     assert_eq!(rogue.events(), [Event::StreamFinished { flow: FLOW }]);
     send_short(&mut rogue, 1, 3, 0);
-    assert_eq!((rogue.events(), read(&mut rogue)), (vec![], vec![]), "what comes again is nothing new");
+    assert_eq!((rogue.events(), read(&mut rogue)), (vec![], vec![]), "a repeated symbol is not new");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn bytes_are_read_before_their_block_is_whole() {
 
 #[test]
 fn blocks_that_contradict_themselves_end_the_connection() {
-    // More than a symbol holds, an empty block that is not the end, an undefined flag.
+    // More than a symbol holds, an empty block other than the end, an undefined flag.
     for (length, flags) in [(96, 0), (0, 0), (5, 2), (u32::MAX, 1)] {
         let mut rogue = rogue();
         rogue.send(&[Frame::AnnounceStream(stream(1))]);
@@ -125,7 +125,7 @@ fn symbols_beyond_the_credit_and_the_end_are_refused() {
     assert_eq!(
         ended.connection().refused().get(RejectReason::Unacceptable),
         2,
-        "behind the end, and a plan there is not"
+        "behind the end, and an unknown plan"
     );
 }
 

@@ -31,7 +31,7 @@ fn the_window_reaches_back_65536_numbers() {
     assert!(!window.check_and_set(0));
     assert!(window.check_and_set(WINDOW));
     assert!(!window.check_and_set(0), "too old");
-    assert!(window.check_and_set(1), "the oldest that is remembered");
+    assert!(window.check_and_set(1), "the oldest remembered number");
     assert!(!window.check_and_set(1));
     assert!(window.check_and_set(WINDOW - 1));
 }
