@@ -64,11 +64,11 @@ impl Endpoint {
         Self::start(Carrier::Socket(Box::new(socket)), (local_address, facts), options, until_end)
     }
 
-    /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
-    /// twice. Their flags are not changed, so they may be this process's standard input and output. All connections end
-    /// at once when the peer closes its side ([`NetError::ConnectionLost`], unless it has said why), and so does
+    /// Creates an endpoint over two descriptors without other users: pipes, or one stream socket given twice. Their
+    /// flags are not changed, so they may be this process's standard input and output. All connections end at once when
+    /// the peer closes its side ([`NetError::ConnectionLost`], unless it has sent a close), and so does
     /// [`Endpoint::listen`], whose acceptor is dropped. Congestion control runs as over UDP; rates count IP headers,
-    /// although there are none.
+    /// although pipes have none.
     ///
     /// # Errors
     /// [`NetError::OutOfResources`] if a thread cannot be spawned.
@@ -99,7 +99,8 @@ impl Endpoint {
         self.handle.local_address
     }
 
-    /// Returns what the kernel granted the socket; `None` over pipes, or if the kernel does not say.
+    /// Returns the options that the kernel granted the socket; `None` over pipes, or if the kernel does not report
+    /// them.
     #[must_use]
     pub fn facts(&self) -> Option<SocketInfo> {
         self.handle.facts
@@ -121,8 +122,8 @@ impl Endpoint {
         receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
-    /// Returns the number of peers that were answered in the last half minute and have not connected: their first
-    /// messages arrived, and perhaps nothing gets back to them.
+    /// Returns the number of peers answered in the last half minute that have not connected: their first messages
+    /// arrived, but the answers may not reach them.
     ///
     /// # Errors
     /// [`NetError::ConnectionLost`] if the network thread has ended.
@@ -143,9 +144,9 @@ impl Endpoint {
         connection
     }
 
-    /// Answers peers that show `key` until `expires`. An endpoint has one key at a time: it no longer answers peers with
-    /// a previous one. The acceptor is dropped when no peer is left that was answered and may still connect: half a
-    /// minute later at most.
+    /// Answers peers that show `key` until `expires`. An endpoint has one key at a time: it no longer answers peers
+    /// with a previous one. The acceptor is dropped when no answered peer may still connect: half a minute later at
+    /// most.
     pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, mut acceptor: Acceptor) {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
         let expires = self.handle.clock.now() + left;
@@ -159,7 +160,7 @@ impl Endpoint {
     }
 
     /// Like [`Endpoint::listen`], with a queue for programs that use only streams: [`Incoming::accept`] returns the
-    /// peers that are present.
+    /// connected peers.
     #[must_use]
     pub fn incoming(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions) -> Incoming {
         let queue = Arc::new(Mutex::new(AcceptQueue::default()));
@@ -189,8 +190,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Peers that have connected, from [`Endpoint::incoming`]. When it is dropped, the connections of peers that were not
-/// accepted are closed, as are those of later peers.
+/// Peers that have connected, from [`Endpoint::incoming`]. Dropping it closes the connections of unaccepted and of
+/// later peers.
 #[derive(Debug)]
 pub struct Incoming(Arc<Mutex<AcceptQueue>>);
 
@@ -236,8 +237,8 @@ fn change(queue: &Mutex<AcceptQueue>, change: impl FnOnce(&mut AcceptQueue)) {
 }
 
 impl Incoming {
-    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this
-    /// queue, or its key has expired. Peers that are gone and have left no stream are omitted.
+    /// Waits for the next peer that has proved to have the key; `None` when the endpoint no longer listens for this
+    /// queue, or its key has expired. Closed peers without a stream are skipped.
     pub async fn accept(&mut self) -> Option<Connection> {
         poll_fn(|context| {
             let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);

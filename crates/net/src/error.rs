@@ -22,7 +22,7 @@ pub enum NetError {
     /// Every port of the range is in use.
     #[error("{} taken", ports_are(ports))]
     PortsTaken {
-        /// The ports that were tried.
+        /// The tried ports.
         ports: RangeInclusive<u16>,
     },
     /// The system refused a thread, a descriptor or random bytes, or the socket has failed.
@@ -40,8 +40,8 @@ pub enum NetError {
     /// A setting cannot be changed.
     #[error(transparent)]
     Set(ReconfigureError),
-    /// No answer in time: the peer is not there, UDP is blocked, or the keys differ (an endpoint does not answer
-    /// without the key).
+    /// No answer in time: the peer is absent, UDP is blocked, or the keys differ (an endpoint does not answer without
+    /// the key).
     #[error("no answer from the peer{}", send_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
     HandshakeTimedOut {
         /// The kernel's last error when sending, if any.
@@ -73,7 +73,7 @@ pub enum NetError {
     /// The peer broke the protocol.
     #[error("protocol error by the peer: {reason}")]
     ProtocolViolation {
-        /// What it did.
+        /// The violation.
         reason: &'static str,
     },
     /// A block cannot be decoded, and the sender's profile sends no more symbols of it: its bytes are lost.

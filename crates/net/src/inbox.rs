@@ -58,8 +58,7 @@ impl<T> Inbox<T> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Announces that the reader is about to sleep. Returns false if there are messages: the reader must not sleep
-    /// then.
+    /// Announces that the reader is about to sleep. Returns false if messages wait: the reader must not sleep then.
     pub(crate) fn begin_wait(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
         let empty = self.lock().as_ref().is_none_or(Vec::is_empty);
@@ -69,8 +68,7 @@ impl<T> Inbox<T> {
         empty
     }
 
-    /// Records that the reader is awake, so that messages need no wake-up. `woken` tells whether the descriptor was
-    /// readable.
+    /// Records that the reader is awake, so that messages need no wake-up. `woken`: the descriptor was readable.
     pub(crate) fn awake(&self, woken: bool) {
         self.sleeping.store(false, Ordering::SeqCst);
         if woken {
@@ -78,7 +76,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Returns the descriptor that becomes readable when there is a message for a sleeping reader.
+    /// Returns the descriptor that becomes readable with a message for a sleeping reader.
     pub(crate) const fn descriptor(&self) -> &OwnedFd {
         &self.event
     }

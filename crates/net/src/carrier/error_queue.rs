@@ -100,21 +100,21 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{ask, is_of_an_earlier_datagram, next};
+pub(crate) use without_queue::{ask, is_of_an_earlier_datagram, next};
 
 #[cfg(not(target_os = "linux"))]
-mod elsewhere {
+mod without_queue {
     use std::io;
     use std::net::UdpSocket;
 
     use super::Told;
 
-    /// Does nothing: there is no queue.
+    /// Does nothing: this system has no queue.
     pub(crate) const fn ask(_: &UdpSocket) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns `None`: there is no queue.
+    /// Returns `None`: this system has no queue.
     pub(crate) const fn next(_: &UdpSocket) -> Option<SocketError> {
         None
     }

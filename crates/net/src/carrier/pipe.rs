@@ -3,14 +3,14 @@
 //! its bytes.
 //!
 //! No operation blocks, and no flag of the descriptors is changed. `O_NONBLOCK` belongs to the open file description,
-//! which standard input and output share with the shell that started this process: left behind by a process that is
-//! killed, it breaks the commands that the shell runs next. Non-blocking flags for a single call (`RWF_NOWAIT`) are not
-//! supported for pipes before Linux 6.5. Therefore `poll` is called first: reading from a readable descriptor does not
-//! block, and neither does a write of at most `PIPE_BUF` bytes to a writable one, as long as no other process uses the
-//! same end. If the reader is gone, a write returns an error and raises no signal: Rust programs ignore SIGPIPE.
+//! which standard input and output share with the shell that started this process: left set by a killed process, it
+//! breaks the next commands of the shell. Non-blocking flags for a single call (`RWF_NOWAIT`) are not supported for
+//! pipes before Linux 6.5. Therefore `poll` is called first: reading from a readable descriptor does not block, and
+//! neither does a write of at most `PIPE_BUF` bytes to a writable one, as long as no other process uses the same end.
+//! If the reader has exited, a write returns an error and raises no signal: Rust programs ignore SIGPIPE.
 //!
-//! Nothing is lost on the way, so a controller that slows down only after a loss fills every queue: the pipe's, ssh's,
-//! the network's. Memory is bounded all the same: here by one batch, in the engine by the receiver's credit.
+//! No datagram is lost, so a controller that slows down only after a loss fills every queue: the pipe's, ssh's, the
+//! network's. Memory is bounded all the same: by one batch in the carrier, by the receiver's credit in the engine.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -70,7 +70,7 @@ impl Pipe {
         self.write.as_fd()
     }
 
-    /// Whether the reader at the other end is gone.
+    /// Returns whether the peer has closed its end.
     pub(crate) const fn is_unheard(&self) -> bool {
         self.unheard
     }
@@ -206,7 +206,7 @@ mod tests {
         Outgoing { destination: PIPE_PEER, source: None, ecn: EcnCodepoint::NotEct, segment_size, bytes }
     }
 
-    /// Creates a carrier and the other ends of its pipes: the one that it reads from and the one that it writes to.
+    /// Creates a carrier and the peer's ends of its pipes: the one that it reads from and the one that it writes to.
     fn joined(sockets: bool) -> (Pipe, File, File) {
         let ends = || -> (OwnedFd, OwnedFd) {
             if sockets {

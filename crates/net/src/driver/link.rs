@@ -17,7 +17,7 @@ use crate::messages::{Command, CommandSender, Event, EventHandler, IncomingObjec
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
 use crate::socket_info::ThreadTime;
-use crate::stats::{RemoteCounters, Stats};
+use crate::stats::{EndpointCounters, Stats};
 use crate::stream::{RecvStream, SendStream};
 use crate::workers::{Data, Finished, Job};
 
@@ -27,15 +27,15 @@ const MAX_CONTROL_UNREAD: usize = 1 << 20;
 /// Bytes of trace collected before they are passed on.
 const TRACE_CHUNK: usize = 64 << 10;
 
-/// How long less than that is kept: somebody may be reading the trace while it is written.
+/// How long less than that is buffered: the trace may be read while it is written.
 const TRACE_AGE: Duration = Duration::from_millis(200);
 
 /// The code with which a connection is closed after a panic of the program's event handler: for a file transfer, any
 /// other error.
 const FAULT: u32 = 0x108;
 
-/// The half of the work on a received block that is done: writing or computing the digest. Both are requested at once
-/// and end in any order; the digest is reported when the bytes are written.
+/// The completed half of the work on a received block: writing or computing the digest. Both are requested at once and
+/// complete in any order; the digest is reported when the bytes are written.
 #[derive(Debug)]
 enum Half {
     Written,
@@ -76,19 +76,19 @@ pub(super) struct ConnectionDriver {
     events: EventHandler,
     objects: BTreeMap<FlowKey, Object>,
     streams: Streams,
-    /// Received blocks that are half done.
+    /// Received blocks with one half completed.
     halves: BTreeMap<(FlowId, u32), Half>,
     control_unread: usize,
     control_backlog: usize,
-    /// What the endpoint's receive buffer had dropped when the connection began.
+    /// The datagrams dropped by the endpoint's receive buffer before the connection began.
     overflowed_before: u64,
     trace: Option<Vec<u8>>,
     /// When the trace was last passed on.
     traced: Time,
     connected: bool,
-    /// Whether to leave once what was written is on its way.
+    /// Whether to leave once the written bytes are sent.
     pub(super) leaves: bool,
-    /// Whether the program was told of the end.
+    /// Whether the program has got the event of the close.
     closed: bool,
     /// Whether the program's handler panicked.
     faulty: bool,
@@ -113,7 +113,7 @@ impl ConnectionDriver {
         shared: Arc<Shared>,
         events: EventHandler,
         trace: bool,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
     ) -> Self {
         Self {
             handle,
@@ -125,7 +125,7 @@ impl ConnectionDriver {
             halves: BTreeMap::new(),
             control_unread: 0,
             control_backlog: 0,
-            overflowed_before: elsewhere.overflowed.unwrap_or(0),
+            overflowed_before: counters.overflowed.unwrap_or(0),
             trace: trace.then(Vec::new),
             traced: Time::ZERO,
             connected: false,
@@ -149,10 +149,10 @@ impl ConnectionDriver {
 
     /// Closes the connection if its event handler panicked: the program no longer knows the state of this connection.
     /// Others are not affected.
-    fn end_if_faulty(&mut self, connection: &mut Connection, elsewhere: RemoteCounters, now: Time) {
+    fn end_if_faulty(&mut self, connection: &mut Connection, counters: EndpointCounters, now: Time) {
         if self.faulty && !self.closed {
             connection.close(now, FAULT, "a fault in the program");
-            self.close(connection, NetError::Panicked("an event handler"), elsewhere, now);
+            self.close(connection, NetError::Panicked("an event handler"), counters, now);
         }
     }
 
@@ -162,11 +162,11 @@ impl ConnectionDriver {
         &mut self,
         connection: &mut Connection,
         why: &NetError,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) {
-        self.events(connection, elsewhere, now, send_error);
+        self.events(connection, counters, now, send_error);
         if self.closed {
             return;
         }
@@ -174,14 +174,14 @@ impl ConnectionDriver {
             NetError::PipeEnded if self.connected => NetError::ConnectionLost,
             other => other.clone(),
         };
-        self.close(connection, why, elsewhere, now);
+        self.close(connection, why, counters, now);
     }
 
-    fn close(&mut self, connection: &mut Connection, why: NetError, elsewhere: RemoteCounters, now: Time) {
+    fn close(&mut self, connection: &mut Connection, why: NetError, counters: EndpointCounters, now: Time) {
         self.hand_on_trace(connection, now, 1);
         self.streams.end(connection, now, &why);
         self.objects.clear();
-        self.shared.end(why.clone(), self.stats(connection, elsewhere));
+        self.shared.end(why.clone(), self.stats(connection, counters));
         self.tell(Event::Closed(why));
     }
 
@@ -189,7 +189,7 @@ impl ConnectionDriver {
         &mut self,
         connection: &mut Connection,
         command: Command,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
         now: Time,
     ) {
         // A reply fails only if the program no longer waits for it.
@@ -241,7 +241,7 @@ impl ConnectionDriver {
             Command::Answer { number, to, class, half } => {
                 let half = half.take();
                 if let Err(error) = self.streams.answer(connection, now, (number, to, class), &half) {
-                    // It may have ended while the peer is still being told.
+                    // It may have ended while the close is still being sent.
                     half.end(Err(self.shared.end_known().unwrap_or(error)));
                 }
             }
@@ -252,7 +252,7 @@ impl ConnectionDriver {
             Command::Recall(memory) => connection.restore_path(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
-            Command::Stats(asked) => drop(asked.send(self.stats(connection, elsewhere))),
+            Command::Stats(asked) => drop(asked.send(self.stats(connection, counters))),
             Command::Ping => connection.ping(),
             Command::ExpectClose => connection.expect_close(),
             Command::Leave => self.leaves = true,
@@ -312,18 +312,18 @@ impl ConnectionDriver {
         }
     }
 
-    /// Passes events to the program; returns whether there were any, after which the engine may have more to send.
+    /// Passes events to the program; returns whether any were passed, after which the engine may have more to send.
     /// Called after sending, so that a program that exits at the last event has sent its close.
     pub(super) fn events(
         &mut self,
         connection: &mut Connection,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) -> bool {
-        let mut told = false;
+        let mut any = false;
         while let Some(event) = connection.poll_event() {
-            told = true;
+            any = true;
             match self.streams.event(connection, now, event) {
                 Ok(None) => {}
                 Ok(Some(IncomingStream { flow, tag, half })) => {
@@ -335,7 +335,7 @@ impl ConnectionDriver {
                 }
                 Err(EngineEvent::Closed(why)) => {
                     let send_error = if self.connected { None } else { send_error.take() };
-                    self.close(connection, NetError::closed(why, send_error), elsewhere, now);
+                    self.close(connection, NetError::closed(why, send_error), counters, now);
                 }
                 Err(event) => self.event(connection, event),
             }
@@ -343,8 +343,8 @@ impl ConnectionDriver {
         self.watch_control(connection);
         let enough = if now.since(self.traced) < TRACE_AGE { TRACE_CHUNK } else { 1 };
         self.hand_on_trace(connection, now, enough);
-        self.end_if_faulty(connection, elsewhere, now);
-        told
+        self.end_if_faulty(connection, counters, now);
+        any
     }
 
     /// Passes on the trace if it has `enough` bytes.
@@ -388,8 +388,8 @@ impl ConnectionDriver {
     }
 
     /// Returns the statistics.
-    fn stats(&self, connection: &Connection, elsewhere: RemoteCounters) -> Stats {
-        let RemoteCounters { mut refused, overflowed } = elsewhere;
+    fn stats(&self, connection: &Connection, counters: EndpointCounters) -> Stats {
+        let EndpointCounters { mut refused, overflowed } = counters;
         refused.engine.merge(connection.refused());
         let overflowed = overflowed.map(|count| count.saturating_sub(self.overflowed_before));
         Stats {
@@ -464,20 +464,20 @@ mod tests {
         }
     }
 
-    fn overflowed(count: u64) -> RemoteCounters {
-        RemoteCounters { overflowed: Some(count), ..RemoteCounters::default() }
+    fn overflowed(count: u64) -> EndpointCounters {
+        EndpointCounters { overflowed: Some(count), ..EndpointCounters::default() }
     }
 
     /// Creates a link whose events are sent to the channel.
     fn link(handle: ConnectionHandle) -> (ConnectionDriver, Receiver<Event>) {
         let (sender, events) = channel();
         // Fails if the test has ended.
-        let told = Box::new(move |event| sender.send(event).unwrap_or_default());
+        let on_event = Box::new(move |event| sender.send(event).unwrap_or_default());
         let controls = PunchTarget::new(Inbox::new().unwrap()).new_controls();
-        (ConnectionDriver::new(handle, controls, Arc::default(), told, false, overflowed(3)), events)
+        (ConnectionDriver::new(handle, controls, Arc::default(), on_event, false, overflowed(3)), events)
     }
 
-    /// Delivers to `to` what `from` has to send.
+    /// Delivers the datagrams of `from` to `to`.
     fn carry(from: &mut Endpoint, to: &mut Endpoint, now: Time) {
         let mut batch = Batch::new();
         for handle in from.handles().collect::<Vec<_>>() {
@@ -526,13 +526,13 @@ mod tests {
         /// Lets each endpoint send once, and passes events to the program of the second.
         fn exchange(&mut self, now: Time) {
             carry(&mut self.a, &mut self.b, now);
-            self.link.events(self.b.connection(self.there).unwrap(), RemoteCounters::default(), now, &mut None);
+            self.link.events(self.b.connection(self.there).unwrap(), EndpointCounters::default(), now, &mut None);
             carry(&mut self.b, &mut self.a, now);
         }
 
         /// Gives the link a command of its program.
         fn command(&mut self, command: Command) {
-            self.link.command(self.b.connection(self.there).unwrap(), command, RemoteCounters::default(), Time::ZERO);
+            self.link.command(self.b.connection(self.there).unwrap(), command, EndpointCounters::default(), Time::ZERO);
         }
     }
 
@@ -540,7 +540,7 @@ mod tests {
     fn what_a_socket_has_dropped_counts_from_the_beginning_of_the_connection() {
         let Joined { mut b, there, link, .. } = joined();
         let connection = b.connection(there).unwrap();
-        let counts = [overflowed(3), overflowed(10), RemoteCounters::default()];
+        let counts = [overflowed(3), overflowed(10), EndpointCounters::default()];
         assert_eq!(counts.map(|count| link.stats(connection, count).socket_drops), [Some(0), Some(7), None]);
     }
 
@@ -553,7 +553,7 @@ mod tests {
         joined.exchange(Time::ZERO);
         let context = Context::from_waker(Waker::noop());
         let found = joined.link.shared.poll(&context, |state| state.streams.pop_front());
-        let Poll::Ready(Ok((flow, 1, half))) = found else { panic!("no stream has come") };
+        let Poll::Ready(Ok((flow, 1, half))) = found else { panic!("no stream has arrived") };
         assert_eq!(half.lock().buffer, b"");
         joined.command(Command::Read(Name::Flow(flow)));
         assert_eq!(half.lock().buffer, b"some bytes");
@@ -570,8 +570,8 @@ mod tests {
             joined.a.connection(joined.here).unwrap().reset_stream(now, flow, 0);
             joined.exchange(now);
         }
-        let told = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
-        assert_eq!(told, MAX_WAITING_STREAMS);
+        let opened = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
+        assert_eq!(opened, MAX_WAITING_STREAMS);
     }
 
     #[test]
@@ -621,7 +621,7 @@ mod tests {
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, RemoteCounters::default(), now, &mut None);
+                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, EndpointCounters::default(), now, &mut None);
             }
             let ends: Vec<Event> = events.try_iter().collect();
             match &ends[..] {
@@ -641,7 +641,7 @@ mod tests {
         let flow = FlowId(1);
         let mut finish = |reply, digest| -> Vec<u32> {
             link.finished(connection, Finished { connection: handle, result: Ok(reply), digest }, Time::ZERO);
-            events.try_iter().map(|event| if let Event::Digest(told) = event { told.block } else { 0 }).collect()
+            events.try_iter().map(|event| if let Event::Digest(digest) = event { digest.block } else { 0 }).collect()
         };
         let written = |block| (WorkReply::Written { flow, block }, None);
         let digested = |block, key| {
@@ -656,9 +656,9 @@ mod tests {
             // On the sending side the digest alone completes a block.
             (digested(3, sending(flow)), vec![3]),
         ];
-        for (at, ((reply, digest), told)) in steps.into_iter().enumerate() {
+        for (at, ((reply, digest), expected)) in steps.into_iter().enumerate() {
             let found: Vec<u32> = finish(reply, digest);
-            assert_eq!(found, told, "step {at}");
+            assert_eq!(found, expected, "step {at}");
         }
         assert!(link.halves.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Tests with endpoints joined in one process. This file has what they share.
+//! Tests with endpoints joined in one process. This file has their shared helpers.
 
 mod measure;
 mod pipes;
@@ -33,7 +33,7 @@ fn byte(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// A source of the pattern, and a sink that keeps what it receives.
+/// A source of the pattern, and a sink that keeps the received bytes.
 #[derive(Default)]
 struct Memory {
     received: Mutex<Vec<u8>>,
@@ -67,7 +67,7 @@ impl End {
     /// Waits for the first event for which `wanted` returns a value.
     fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
-            let event = self.events.recv_timeout(PATIENCE).expect("the event comes");
+            let event = self.events.recv_timeout(PATIENCE).expect("the event arrives");
             if let Some(found) = wanted(event) {
                 return found;
             }

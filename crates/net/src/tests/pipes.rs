@@ -1,4 +1,4 @@
-//! Connections through pipes: transfers, slow readers, and the end of the other side.
+//! Connections through pipes: transfers, slow readers, and the exit of the peer.
 
 use std::fs::File;
 use std::io::{Read, Write, pipe};
@@ -18,10 +18,10 @@ fn an_object_arrives_and_the_close_is_heard_though_the_end_of_file_follows() {
     for ways in [pipes(), sockets()] {
         let (connecting, sending, _listening, receiving) = joined(ways);
         transfer_pattern(&sending, &receiving, LENGTH);
-        sending.connection.close(0, "that was all");
+        sending.connection.close(0, "end of stream");
         drop(connecting);
         let (why, stats) = receiving.closed();
-        assert!(matches!(why, NetError::ClosedByPeer { code: 0, reason } if reason == "that was all"));
+        assert!(matches!(why, NetError::ClosedByPeer { code: 0, reason } if reason == "end of stream"));
         assert_eq!(stats.connection.objects.written, LENGTH);
         assert_eq!((stats.refused.total(), stats.connection.packets.lost), (0, 0));
     }
@@ -52,7 +52,7 @@ fn wait_until_full(write: &OwnedFd) {
 fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
     const LENGTH: u64 = 3_000_000;
     let ((read_a, write_a), there) = pipes();
-    // A's output goes through here.
+    // A's output goes through this pipe.
     let (tap_read, tap_write) = pipe().unwrap();
     let mut full = Some(OwnedFd::from(tap_write.try_clone().unwrap()));
     let (connecting, listening) = (start((read_a, tap_write.into())), start(there));
@@ -130,7 +130,7 @@ fn a_peer_that_is_killed_is_missed_at_once() {
 
 #[test]
 fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too() {
-    // The other side has ended, or only stopped reading.
+    // The peer has exited, or only stopped reading.
     for ended in [true, false] {
         let (here, (read, write)) = pipes();
         let endpoint = start(here);
@@ -143,7 +143,7 @@ fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too(
         }
         assert!(
             arrivals.recv_timeout(PATIENCE).is_err_and(|e| e == RecvTimeoutError::Disconnected),
-            "nobody will come"
+            "no peer will connect"
         );
         drop(write);
     }
@@ -156,7 +156,7 @@ fn a_datagram_of_no_bytes_is_counted_and_ends_the_connection() {
     let end = connect(&endpoint);
     // The connection has begun when this is answered.
     end.stats();
-    // A datagram that the engine refuses comes first.
+    // A datagram that the engine rejects is first.
     File::from(write).write_all(&[0, 3, 1, 2, 3, 0, 0]).unwrap();
     let (why, stats) = end.closed();
     assert!(matches!(&why, NetError::ProtocolViolation { reason } if reason.contains("no bytes")), "{why:?}");

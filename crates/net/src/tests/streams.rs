@@ -174,7 +174,7 @@ fn neither_side_buffers_what_the_other_does_not_take() {
         assert!(written < 256 << 20, "a writer feels nothing of a reader that does not read");
         thread::yield_now();
     }
-    // What the receiver's credit covers, and what both buffer: 256 symbols of its own and half of 16,000 shared ones.
+    // The receiver's credit and the buffers of both: 256 symbols of its own and half of 16,000 shared ones.
     assert!((MAX_BUFFERED..16 << 20).contains(&written), "{written} bytes");
     let held = block_on(poll_fn(|context| Pin::new(&mut receive).poll_fill_buf(context).map_ok(<[u8]>::len))).unwrap();
     assert!(held <= MAX_BUFFERED, "{held} bytes");
@@ -337,7 +337,7 @@ fn open_both(opening: &End, accepting: &End, tag: u64) -> (Stream, Stream) {
 fn both_directions_carry_bytes_and_end_by_themselves() {
     let (_here, a, _there, b) = connections();
     for (from, to) in [(&a, &b), (&b, &a)] {
-        // What is written before it is accepted arrives, and tags may be the same.
+        // Bytes written before it is accepted arrive, and tags may be the same.
         for text in [&b"first"[..], b"second"] {
             let (mut recv, mut send) = block_on(from.connection.open(7)).unwrap().into_split();
             write(&mut send, text).unwrap();
@@ -361,13 +361,13 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     let (mut recv, mut send) = opened.into_split();
     assert!(matches!(read_all(&mut recv).1, Some(NetError::StreamReset { code: 9 })));
     assert!(matches!(block_on(send.sent()), Err(NetError::StreamStopped { code: 9 })));
-    // Whoever reads no answer stops it when it comes.
+    // An opener that reads no answer stops it when it arrives.
     let (recv, _send) = block_on(a.connection.open(2)).unwrap().into_split();
     recv.stop(8);
     let (_, mut back) = block_on(b.connection.accept()).unwrap().into_split();
     let stopped = block_on(back.sent()).unwrap_err();
     assert!(matches!(stopped, NetError::StreamStopped { .. }), "{stopped}");
-    // Nobody has opened such a stream in both directions.
+    // No such stream was opened in both directions.
     let (_one_way, recv) = open(&a, &b, 3);
     let mut unasked = b.connection.open_reply(&recv, Priority::Auto);
     assert!(matches!(block_on(unasked.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
@@ -404,7 +404,7 @@ fn opening_and_accepting_can_be_cancelled() {
         drop(pin!(b.connection.accept()).poll(&mut Context::from_waker(Waker::noop())));
         drop(pin!(a.connection.open(1_000 + tag)).poll(&mut Context::from_waker(Waker::noop())));
         let opened = block_on(a.connection.open(tag)).unwrap();
-        // Those that were cancelled are reset, before or after they are accepted.
+        // Cancelled ones are reset, before or after they are accepted.
         let accepted = loop {
             let accepted = block_on(b.connection.accept()).unwrap();
             if accepted.tag() < 1_000 {
@@ -416,7 +416,7 @@ fn opening_and_accepting_can_be_cancelled() {
     }
 }
 
-/// Whatever has arrived and been read of the question, its answer breaks off for whoever waits for it.
+/// Whatever part of the request has arrived and been read, its answer is reset for the opener.
 #[test]
 fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
     let (_here, a, _there, b) = connections();
@@ -465,11 +465,11 @@ fn a_descriptor_is_a_socket() {
     assert!(received == sent, "{} bytes", received.len());
     writer.join().unwrap();
     // The other direction is open still; closing ends it.
-    far.write_all(b"that was all").unwrap();
+    far.write_all(b"end of stream").unwrap();
     drop(far);
     let mut text = String::new();
     near.read_to_string(&mut text).unwrap();
-    assert_eq!(text, "that was all");
+    assert_eq!(text, "end of stream");
     assert!(matches!((block_on(near_end), block_on(far_end)), (Ok(()), Ok(()))));
     // Also where something was not read.
     let (opened, accepted) = open_both(&a, &b, 3);
@@ -481,7 +481,7 @@ fn a_descriptor_is_a_socket() {
     far.write_all(b"whole").unwrap();
     drop(far);
     assert!(matches!(read_all(&mut recv), (text, None) if text == b"whole"));
-    // What breaks off ends for a socket; how, is told beside it.
+    // An aborted stream ends for a socket; the result has its error.
     let (opened, accepted) = open_both(&a, &b, 2);
     let (fd, mut ended) = opened.into_fd().unwrap();
     assert!(ended.try_get().is_none());

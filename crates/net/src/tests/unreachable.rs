@@ -39,7 +39,7 @@ fn is_in_error(socket: &Socket, seconds: i64) -> bool {
 }
 
 /// Returns all unreachable addresses that the kernel reports.
-fn told(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
+fn reported(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
     let mut all = Vec::new();
     socket.note_error();
     while socket.unreachable(|address| {
@@ -55,16 +55,16 @@ fn a_port_that_nobody_listens_at_is_named_by_its_address() {
         if there == "[::1]:0" && !has_ipv6() {
             continue;
         }
-        let (mut socket, nobody) = (bound(from), deserted(there));
-        send(&mut socket, nobody, 100, &[1; 100]);
+        let (mut socket, closed) = (bound(from), deserted(there));
+        send(&mut socket, closed, 100, &[1; 100]);
         assert!(is_in_error(&socket, 10), "{from} hears of {there}");
-        assert_eq!(told(&mut socket, true), [nobody], "from {from}");
+        assert_eq!(reported(&mut socket, true), [closed], "from {from}");
         assert_eq!(socket.refused().icmp, 0);
         assert!(!is_in_error(&socket, 0), "nothing is left that would wake anybody");
-        send(&mut socket, nobody, 100, &[1; 100]);
+        send(&mut socket, closed, 100, &[1; 100]);
         assert!(is_in_error(&socket, 10));
-        assert_eq!(told(&mut socket, false), [nobody]);
-        assert_eq!(socket.refused().icmp, 1, "what is of no use is counted");
+        assert_eq!(reported(&mut socket, false), [closed]);
+        assert_eq!(socket.refused().icmp, 1, "useless reports are counted");
     }
 }
 
@@ -95,9 +95,9 @@ fn what_is_sent_and_received_next_is_not_lost() {
                 }
                 assert_eq!(came, 5);
             }
-            assert!(socket.take_send_error().is_none(), "nobody is to blame");
+            assert!(socket.take_send_error().is_none(), "no peer caused it");
         }
-        assert_eq!(told(&mut socket, true).len(), 100);
+        assert_eq!(reported(&mut socket, true).len(), 100);
         assert!(!is_in_error(&socket, 0));
     }
 }
@@ -122,7 +122,7 @@ fn no_number_of_errors_breaks_a_socket() {
         send(&mut socket, deserted("127.0.0.1:0"), 100, &[1; 100]);
         assert_eq!(socket.receive(|_| ()).unwrap(), 0);
     }
-    assert_eq!(told(&mut socket, true).len(), 200);
+    assert_eq!(reported(&mut socket, true).len(), 200);
 }
 
 /// The kernel also queues its own refusals of datagrams that the interface cannot carry: 65,536 bytes of IP on
@@ -136,7 +136,7 @@ fn a_datagram_too_large_says_nothing_of_anybody() {
         let mut socket = bound(here);
         send(&mut socket, there.parse().unwrap(), length, &vec![0; length]);
         assert!(socket.take_send_error().is_none());
-        assert_eq!(told(&mut socket, true), []);
+        assert_eq!(reported(&mut socket, true), []);
         assert_eq!(socket.refused().icmp, 0);
         assert!(!is_in_error(&socket, 0));
     }

@@ -19,7 +19,7 @@ fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
     let faulty = connect(&connecting);
     faulty.connected();
     let _receiving = arrivals.recv_timeout(PATIENCE).unwrap();
-    // More panics than there are workers.
+    // More panics than workers.
     for tag in 0..8 {
         faulty.connection.send_object(tag, 1000, Arc::new(Faulty));
         faulty.wait(|event| match event {
