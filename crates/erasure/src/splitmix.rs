@@ -1,4 +1,4 @@
-//! SplitMix64 (Steele 2014): numbers that are the same on every machine.
+//! SplitMix64 (Steele 2014): the same numbers on every machine.
 
 /// The odd integer next to 2^64 over the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -13,8 +13,8 @@ use crate::{Codel, Rate, ReorderingDelay, TraceFile, TraceFileError};
 /// it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
-    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue, unless there is
-    /// a trace.
+    /// How fast packets leave the queue, in IP bits per second. `None`: at once and without a queue, unless a trace is
+    /// set.
     pub rate: Option<Rate>,
     /// Other rates from given times on, in order. They apply to every bit that leaves afterwards, including those of
     /// waiting packets.
@@ -22,8 +22,8 @@ pub struct LinkConfig {
     /// A recorded link instead of a rate.
     pub trace: Option<TraceFile>,
     /// Token bucket of the rate in IP bytes. Unused rate fills it, it begins full, and a packet leaves at once when its
-    /// bytes are available, as with tbf in Linux (which drops packets larger than the bucket; here they wait for the
-    /// missing bytes). `None`: every bit takes its time.
+    /// bytes are available, as with tbf in Linux (which drops packets larger than the bucket; in this model they wait
+    /// for the missing bytes). `None`: every bit takes its time.
     pub bucket_bytes: Option<u64>,
     /// When the link is down, in order: packets offered then are dropped. Packets in the queue or in flight continue.
     pub outages: Vec<Outage>,
@@ -136,7 +136,7 @@ pub enum Loss {
     GilbertElliott {
         /// Share of packets lost, below 1.
         loss: f64,
-        /// Mean number of packets lost in a row, at least `1 / (1 - loss)`, which is what independent loss gives.
+        /// Mean number of packets lost in a row, at least `1 / (1 - loss)`, the mean of independent loss.
         mean_burst: f64,
     },
 }
@@ -213,7 +213,7 @@ pub enum LinkError {
         /// The mean burst of independent loss, `1 / (1 - loss)`.
         least: f64,
     },
-    /// Every packet is lost, so that there is one endless burst.
+    /// Every packet is lost, in one endless burst.
     #[error("a link that loses everything has no bursts: write loss=100% without burst")]
     BurstOfEverything,
     /// A rate of zero.
@@ -231,10 +231,10 @@ pub enum LinkError {
         /// The key of the text form.
         name: &'static str,
     },
-    /// A trace that was named but not loaded.
+    /// A named trace that was not loaded.
     #[error("trace files are not supported here: write a rate, such as rate=100M")]
     TraceNotLoaded,
-    /// An outage that is over before it begins.
+    /// An outage that ends before it begins.
     #[error(
         "an outage from {from:?} until {until:?} is empty: write its beginning and a later end, such as down=3s..5s"
     )]
@@ -252,7 +252,7 @@ pub enum LinkError {
         /// Its beginning.
         from: Duration,
     },
-    /// Rates, delays or losses that are out of order.
+    /// Rates, delays or losses out of order.
     #[error("a {name} at {at:?} is not after the previous one: write them in order, such as {example}")]
     StepTooEarly {
         /// The key of the text form.
@@ -283,7 +283,7 @@ pub enum LinkError {
         /// The key of the text form.
         name: &'static str,
     },
-    /// Fragments without a size, or of one that has no room for bytes.
+    /// Fragments without a size, or of one too small for data.
     #[error("fragment needs an mtu of at least {LEAST_MTU}B: write it too, such as mtu=1500B,fragment=on")]
     NoRoomForFragments,
     /// Fragments behind a fair queue.
@@ -301,7 +301,7 @@ impl LinkConfig {
     /// Checks that the numbers make sense.
     ///
     /// # Errors
-    /// The first that does not, with what to write instead.
+    /// The first invalid setting, with advice.
     pub fn check(&self) -> Result<(), LinkError> {
         let steps = self.loss_steps.iter().map(|step| ("loss-step", step.loss));
         let probabilities = [
@@ -396,7 +396,7 @@ impl LinkConfig {
         if self.fq_codel.is_some() { Err(LinkError::NoFlows) } else { Ok(()) }
     }
 
-    /// Loads the trace, if there is one; `read` reads a file by name, as `std::fs::read_to_string` does.
+    /// Loads the trace, if any; `read` reads a file by name, as `std::fs::read_to_string` does.
     ///
     /// # Errors
     /// A file that cannot be read or is no trace.

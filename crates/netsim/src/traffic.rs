@@ -21,7 +21,7 @@ pub struct ConstantRate {
     pub stop: Time,
 }
 
-/// A node that sends at a constant rate to another, or discards what it receives.
+/// A node that sends at a constant rate to another, or discards received packets.
 #[derive(Debug)]
 pub struct Filler {
     own: NodeId,
@@ -42,7 +42,7 @@ impl Filler {
         Self { next: traffic.start, sends: Some((peer, traffic)), ..Self::sink(own) }
     }
 
-    /// Creates node `own` of its network, which discards what it receives.
+    /// Creates node `own` of its network, which discards received packets.
     pub const fn sink(own: NodeId) -> Self {
         Self { own, sends: None, sent: 0, next: Time::MAX, remainder: 0, received: 0, buffers: Vec::new() }
     }
@@ -57,7 +57,7 @@ impl Filler {
         self.received
     }
 
-    /// Returns when the next packet is sent, if there is one.
+    /// Returns when the next packet is sent, if any.
     fn due(&self) -> Option<Time> {
         let (_, traffic) = self.sends?;
         (self.next < traffic.stop).then_some(self.next)

@@ -231,7 +231,7 @@ fn jitter_keeps_order_and_spreads_evenly() {
     assert!((mean - 0.005).abs() < 4.0 * sigma, "mean jitter {mean}, seed 3");
 }
 
-/// Returns how much later than `now + 5 ms` packets arrive that are offered a microsecond apart, in seconds.
+/// Returns how much later than `now + 5 ms` packets offered a microsecond apart arrive, in seconds.
 fn lateness(config: &str) -> Vec<f64> {
     let mut link = Link::new(config.parse().expect("a link")).expect("a link that makes sense");
     let late = |number| {
@@ -245,7 +245,7 @@ fn lateness(config: &str) -> Vec<f64> {
 
 #[test]
 fn scatter_has_its_distribution_and_keeps_no_order() {
-    // Shares of the packets that are later than so many milliseconds.
+    // Shares of the packets later than so many milliseconds.
     for (config, tails) in [
         ("delay=5ms,scatter=10ms,seed=3", [(2.0, 0.8), (9.0, 0.1), (10.0, 0.0)]),
         ("delay=5ms,scatter=exponential:10ms,seed=3", [(2.0, 0.8187), (10.0, 0.3679), (50.0, 0.0067)]),

@@ -235,7 +235,7 @@ fn a_packet_larger_than_the_mtu_takes_the_time_of_its_fragments() {
     assert_eq!(arrival.at.as_nanos(), 9_076 * 8 * 1_000 / 12);
     assert_eq!((link.stats().offered.packets, link.stats().delivered.bytes), (7, 9_076));
     delivery(link.offer(Time::ZERO, 1_500, Ecn::NotEct));
-    assert_eq!(link.stats().delivered.packets, 8, "one that fits stays whole");
+    assert_eq!(link.stats().delivered.packets, 8, "a packet that fits is not fragmented");
     delivery(link.offer(Time::ZERO, 1_501, Ecn::NotEct));
     assert_eq!((link.stats().delivered.packets, link.stats().delivered.bytes), (10, 9_076 + 1_500 + 1_521));
 }

@@ -20,7 +20,7 @@ fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason>
 fn an_outage_drops_what_is_offered_in_it() {
     let mut link = link("rate=8M,delay=5ms,down=3ms..5ms+8ms..9ms");
     let down = Err(DropReason::Down);
-    assert_eq!(offer(&mut link, 2_999, 1000), Ok(8_999.0), "what waits or is under way goes on");
+    assert_eq!(offer(&mut link, 2_999, 1000), Ok(8_999.0), "waiting packets and those in flight continue");
     assert_eq!(link.offer(Time::from_picos(2_999_999_999), 1000, Ecn::NotEct), link_delivers(9_999_000));
     let outcomes: Vec<_> = [3_000, 4_999, 8_000, 8_999].map(|micros| offer(&mut link, micros, 1000)).into();
     assert_eq!(outcomes, [down; 4]);
@@ -61,7 +61,7 @@ fn a_rate_step_is_in_force_for_every_bit_after_it() {
     let mut over_both = self::link("rate=8M,step=10ms:32M+20ms:4M");
     assert_eq!(offer(&mut over_both, 9_000, 42_000), Ok(22_000.0), "1000, 40 000 and 1000 bytes");
     let mut late = self::link("rate=8M,step=10ms:32M+20ms:4M");
-    assert_eq!(offer(&mut late, 25_000, 1000), Ok(27_000.0), "steps nobody saw");
+    assert_eq!(offer(&mut late, 25_000, 1000), Ok(27_000.0), "steps between two packets");
     assert_eq!(late.queued_bytes(Time::from_nanos(26_999_999)), 1000);
 }
 
@@ -95,7 +95,7 @@ fn a_bucket_fills_at_the_rates_of_its_time() {
     assert_eq!(offer(&mut link, 0, 5000), Ok(0.0));
     // 1000 bytes until the step, and 100 in the millisecond after.
     assert_eq!(offer(&mut link, 9_000, 5000), Ok(9_000.0));
-    assert_eq!(offer(&mut link, 11_000, 1200), Ok(12_000.0), "1100 are there, 100 take a millisecond");
+    assert_eq!(offer(&mut link, 11_000, 1200), Ok(12_000.0), "1100 are available, 100 take a millisecond");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_rate_set_by_hand_ends_the_steps() {
     link.set_config("rate=8M".parse().unwrap()).unwrap();
     assert_eq!(offer(&mut link, 40_000, 1000), Ok(41_000.0));
     link.set_config("rate=8M,step=50ms:4M".parse().unwrap()).unwrap();
-    assert_eq!(offer(&mut link, 45_000, 1000), Ok(46_000.0), "and those to come do not yet");
+    assert_eq!(offer(&mut link, 45_000, 1000), Ok(46_000.0), "and later ones do not yet");
 }
 
 #[test]

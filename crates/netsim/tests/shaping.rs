@@ -20,11 +20,11 @@ fn a_full_bucket_passes_at_once_and_then_the_rate_holds() {
     let mut link = link("rate=8M,bucket=2500B");
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
-    assert_eq!(offer(&mut link, 0, 1000), Ok(500.0), "500 bytes are there, 500 are awaited");
+    assert_eq!(offer(&mut link, 0, 1000), Ok(500.0), "500 bytes are available, 500 are awaited");
     assert_eq!(offer(&mut link, 0, 1000), Ok(1500.0));
-    assert_eq!(link.queued_bytes(Time::ZERO), 2000, "what has passed does not wait");
-    assert_eq!(offer(&mut link, 1600, 1000), Ok(2500.0), "100 bytes came in the meantime");
-    assert_eq!(offer(&mut link, 3700, 1000), Ok(3700.0), "1200 bytes came");
+    assert_eq!(link.queued_bytes(Time::ZERO), 2000, "passed packets do not wait");
+    assert_eq!(offer(&mut link, 1600, 1000), Ok(2500.0), "100 bytes accumulated in the meantime");
+    assert_eq!(offer(&mut link, 3700, 1000), Ok(3700.0), "1200 bytes accumulated");
     assert_eq!(offer(&mut link, 3700, 300), Ok(3800.0));
     // Long enough to fill the bucket three times: it holds no more than 2500 bytes.
     assert_eq!(offer(&mut link, 11_300, 2500), Ok(11_300.0));
@@ -69,7 +69,7 @@ fn a_policer_drops_what_is_above_its_rate() {
     let mut link = link("police=8M:2500B");
     assert_eq!(offer(&mut link, 0, 1500), Ok(0.0), "nothing waits");
     assert_eq!(offer(&mut link, 0, 1001), Err(DropReason::Policed));
-    assert_eq!(offer(&mut link, 0, 1000), Ok(0.0), "what was dropped took nothing");
+    assert_eq!(offer(&mut link, 0, 1000), Ok(0.0), "dropped packets took no tokens");
     assert_eq!(offer(&mut link, 999, 1000), Err(DropReason::Policed));
     assert_eq!(offer(&mut link, 1_000, 1000), Ok(1_000.0));
     assert_eq!(offer(&mut link, 9_000, 2501), Err(DropReason::Policed), "larger than the bucket");
@@ -97,7 +97,7 @@ fn buckets_keep_what_is_in_them_when_they_change() {
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
     change(&mut link, "rate=8M,bucket=9000B,police=8M:9000B");
     assert_eq!(offer(&mut link, 0, 2500), Ok(500.0), "2000 were left");
-    assert_eq!(offer(&mut link, 0, 1501), Err(DropReason::Policed), "and 1500 here");
+    assert_eq!(offer(&mut link, 0, 1501), Err(DropReason::Policed), "and 1500 now");
     change(&mut link, "rate=8M,bucket=100B,police=8M:100B");
     assert_eq!(offer(&mut link, 10_000, 100), Ok(10_000.0));
     change(&mut link, "rate=8M");

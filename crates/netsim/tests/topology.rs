@@ -208,7 +208,7 @@ fn errors_are_one_line_and_say_what_to_write() {
             "hosts = [\"a\"]\nrouters = [\"r\"]".to_owned(),
             "needs at least two hosts, such as hosts = [\"a\", \"b\"]",
         ),
-        (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "unknown node x: add it to hosts or routers"),
+        (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "x is unknown: add it to hosts or routers"),
         (format!("{hosts}{}", link("[\"a\", \"a\"]", "perfect")), "a link joins a to itself: name two nodes"),
         (
             format!("{hosts}{star}{}", link("[\"r\", \"b\"]", "perfect")),
@@ -219,7 +219,7 @@ fn errors_are_one_line_and_say_what_to_write() {
             "the link between a and r: loss is 1.2: write a probability from 0% to 100%",
         ),
         (format!("{hosts}{}", link("[\"a\", \"r\"]", "perfect")), "b has no link: add one, or omit it"),
-        (pair("a", "x"), "unknown node x: add it to hosts or routers"),
+        (pair("a", "x"), "x is unknown: add it to hosts or routers"),
         (pair("r", "a"), "r is a router: pairs need hosts"),
         (pair("a", "a"), "no path from a to a: join them by links over routers"),
         (
@@ -255,7 +255,7 @@ fn a_dumbbell_joins_each_pair_over_the_bottleneck() {
     assert_eq!(delays, [25, 2, 2, 2, 50]);
     let seeds: std::collections::BTreeSet<u64> =
         topology.links().iter().flat_map(|link| [link.link.forward.seed, link.link.backward.seed]).collect();
-    assert_eq!(seeds.len(), 10, "links that are written alike do not lose alike");
+    assert_eq!(seeds.len(), 10, "links with the same text do not lose the same packets");
     let twice = Topology::dumbbell(&bottleneck, &[side("a", "2ms"), side("a", "2ms")]).unwrap_err();
     assert_eq!(twice.to_string(), "duplicate name a-sender: give each host and router its own");
 }

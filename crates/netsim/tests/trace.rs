@@ -27,7 +27,7 @@ fn a_packet_leaves_at_the_next_opportunity() {
     assert_eq!(offer(&mut link, 0, 1504), Ok(10));
     assert_eq!(offer(&mut link, 0, 1504), Ok(12), "the trace begins anew");
     assert_eq!(offer(&mut link, 15, 1504), Ok(20), "those of its own time are too early for it");
-    assert_eq!(offer(&mut link, 36, 1504), Ok(40), "what nobody used is lost");
+    assert_eq!(offer(&mut link, 36, 1504), Ok(40), "unused opportunities are lost");
     assert_eq!(offer(&mut link, 1_000_003, 1504), Ok(1_000_005), "any number of rounds later");
 }
 

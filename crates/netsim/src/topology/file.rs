@@ -64,7 +64,7 @@ pub struct HostPair {
     pub to: NodeId,
 }
 
-/// A text that is not a topology, with what to write instead.
+/// A text that is not a topology, with advice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TopologyError {
     /// Not TOML, or not of this form.
@@ -84,8 +84,8 @@ pub enum TopologyError {
     /// Fewer than two hosts.
     #[error("needs at least two hosts, such as hosts = [\"a\", \"b\"]")]
     TooFewHosts,
-    /// A name that was not declared.
-    #[error("unknown node {name}: add it to hosts or routers")]
+    /// An undeclared name.
+    #[error("{name} is unknown: add it to hosts or routers")]
     Unknown {
         /// The name.
         name: String,
@@ -114,16 +114,16 @@ pub enum TopologyError {
         /// Its second end.
         to: String,
     },
-    /// Hosts where there are to be none.
+    /// Hosts where none are allowed.
     #[error("the flows add their hosts: omit hosts and pairs, and name routers")]
     Inhabited,
     /// Fewer than two routers where hosts are joined to them.
     #[error("needs at least two routers, such as routers = [\"a\", \"b\"]")]
     TooFewRouters,
-    /// A router that is unreachable.
+    /// An unreachable router.
     #[error("no path to {0}: join it by links")]
     Apart(String),
-    /// A host that is unreachable.
+    /// An unreachable host.
     #[error("{0} has no link: add one, or omit it")]
     Unconnected(String),
     /// A pair that includes a router.
@@ -320,7 +320,7 @@ impl Topology {
     /// Replaces the link between two hosts or routers, given in the order of the file.
     ///
     /// # Errors
-    /// Two names between which there is no link.
+    /// Two names without a link between them.
     pub fn replace_link(&mut self, from: &str, to: &str, link: Duplex) -> Result<(), TopologyError> {
         let between = [self.node(from), self.node(to)];
         let planned = self.links.iter_mut().find(|planned| between == [Some(planned.from), Some(planned.to)]);
@@ -332,7 +332,7 @@ impl Topology {
     /// Makes two hosts the first pair, whether or not they are one already.
     ///
     /// # Errors
-    /// Names that are not of two hosts with a path between them.
+    /// Names other than those of two hosts with a path between them.
     pub fn put_first(&mut self, from: &str, to: &str) -> Result<(), TopologyError> {
         self.add_pair(from, to)?;
         self.pairs.rotate_right(1);
@@ -350,7 +350,7 @@ impl Topology {
     /// Builds a network with a node for each host; returns the links in the order of [`Topology::links`].
     ///
     /// # Errors
-    /// A trace that is not loaded.
+    /// An unloaded trace.
     pub fn build_network<N: Node>(
         &self,
         mut make_node: impl FnMut(NodeId, &str) -> N,
@@ -369,7 +369,7 @@ impl Topology {
     /// Builds a fabric between the hosts; returns the links in the order of [`Topology::links`].
     ///
     /// # Errors
-    /// A trace that is not loaded.
+    /// An unloaded trace.
     pub fn build_fabric<T>(&self) -> Result<(Fabric<T>, Vec<LinkPair>), NetworkError> {
         let mut fabric = Fabric::new();
         for _ in &self.hosts {
