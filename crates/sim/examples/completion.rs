@@ -1,7 +1,7 @@
 //! Completion times of one transfer: `cargo run --release -p sim --example completion LINK BYTES SEEDS CONTROLLER...`
 //!
-//! For each controller: the seconds of each seed, their median beside the least possible time, and the IP bytes that were
-//! sent for each byte of the object.
+//! For each controller: the seconds of each seed, their median with the floor, and the IP bytes sent for each byte of
+//! the object.
 
 use sim::Case;
 use std::error::Error;

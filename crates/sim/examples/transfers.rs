@@ -21,9 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok((name.to_owned(), Case { size: 100_000_000, ..Case::new(link.parse()?) }))
     };
     let cases = [
-        told("auto told, no loss", "rate=1G,delay=25ms,queue=2MB")?,
-        told("auto told, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
-        untold("auto untold, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
+        told("auto, fixed rate, no loss", "rate=1G,delay=25ms,queue=2MB")?,
+        told("auto, fixed rate, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
+        untold("auto, unknown rate, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
         untold("arq, no loss", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp")?,
         untold("arq, 0.01 %", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp,loss=0.01%")?,
     ];

@@ -1,5 +1,5 @@
-//! The delay of small writes to a stream, and what they cost:
-//! `cargo run --release -p sim --example writes LINK BYTES EVERY_MS SECONDS SEEDS [beside=MB] KEY=VALUE...`
+//! The delay and the cost of small writes to a stream: `cargo run --release -p sim --example writes LINK BYTES EVERY_MS
+//! SECONDS SEEDS [beside=MB] KEY=VALUE...`
 //!
 //! A write of so many bytes each so many milliseconds, beside another stream that pours so many megabytes. Of all seeds
 //! together: the milliseconds from each write to the read
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs the streams to their ends; appends the delays of its writes and adds what both sides have sent.
+/// Runs the streams to their ends; appends the delays of its writes and adds the bytes sent by both sides.
 fn run(
     link: &Duplex,
     profile: &Profile,

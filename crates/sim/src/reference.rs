@@ -149,7 +149,7 @@ impl Row {
         self.worst / self.floor
     }
 
-    /// Returns whether no run failed and the median is within the target, if there is one.
+    /// Returns whether no run failed and the median is within the target, if any.
     pub fn is_met(&self) -> bool {
         self.failed == 0 && self.target.is_none_or(|target| self.median_factor() <= target)
     }

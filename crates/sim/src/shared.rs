@@ -33,7 +33,7 @@ pub struct SharedCase {
     pub background: Vec<Background>,
     /// Length of the spans in which arriving bytes are counted.
     pub count_every: Duration,
-    /// Throughput, and what links queue, is counted from this time on.
+    /// Throughput and queues of links are counted from this time on.
     pub warm_up: Duration,
     /// When to end a run that has not ended.
     pub limit: Duration,
@@ -63,7 +63,7 @@ pub struct Flow {
     pub coding: Coding,
     /// Whether the handshake counts.
     pub handshake: Handshake,
-    /// What an earlier flow has learned of the path.
+    /// The measurements of an earlier flow.
     pub memory: Option<SavedPath>,
 }
 
@@ -106,7 +106,7 @@ pub enum Traffic {
 /// A case that cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SharedError {
-    /// There is nothing to do.
+    /// The topology has no pairs.
     #[error("the topology has no pairs: write senders and receivers as [[pairs]] with from and to")]
     NoPairs,
     /// A host with two roles.
@@ -172,7 +172,7 @@ impl SharedCase {
     /// Runs with this seed until every flow that has a size is over, or to the limit; to the limit if none has one.
     ///
     /// # Errors
-    /// No flows, a host in two of them, a flow that stops before it starts, or a trace that is not loaded.
+    /// No flows, a host in two of them, a flow that stops before it starts, or an unloaded trace.
     pub fn run(&self, seed: u64) -> Result<SharedOutcome, SharedError> {
         self.check()?;
         let topology = self.topology.sibling(seed);
@@ -276,8 +276,8 @@ impl SharedCase {
         }
     }
 
-    /// Returns the configuration of a sender, which connects, or of a receiver. The sender closes, unless it may hear that
-    /// a block is there before it is decoded: then the receiver does.
+    /// Returns the configuration of a sender, which connects, or of a receiver. The sender closes, unless a block may
+    /// be acknowledged before it is decoded: then the receiver does.
     fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
         let idle = HostConfig::idle(flow.profile.clone(), seed);
         let idle = HostConfig {

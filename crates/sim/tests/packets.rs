@@ -9,7 +9,7 @@ const RATE: Rate = Rate::from_bits_per_second(100_000_000);
 
 fn filling(name: &str) -> Profile {
     let mut profile = Profile::named(name).expect("listed");
-    profile.set("symbols.per-packet", "fit").expect("a choice that there is");
+    profile.set("symbols.per-packet", "fit").expect("a valid choice");
     if name == "rc-udp" { profile.with_fixed_rate(RATE) } else { profile }
 }
 

@@ -24,8 +24,8 @@ fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
     }
 }
 
-/// What the document measured with and then mends: the counter of §3.5 stalls a window that does not outgrow it, and
-/// says so; nothing is lost.
+/// The fault that the document measured and then repairs: the counter of §3.5 stalls a window that does not outgrow it,
+/// and the statistics report it; no data is lost.
 #[test]
 fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
     let link = "rate=20M,delay=10ms,queue=100KB,mark-above=25KB,loss=5% / rate=20M,delay=10ms";

@@ -1,4 +1,4 @@
-//! What a sender claims of a path: `--policy` and rates that the path does not carry.
+//! A sender's claim on a path: `--policy` and rates above the capacity.
 
 use netsim::topology::{Side, Topology};
 use sim::{Flow, SharedCase, SharedOutcome};

@@ -89,7 +89,7 @@ profiles! {
     ttp "ttp",
 }
 
-/// IPv6's minimum MTU (RFC 8200 section 5) is what tunnels leave.
+/// IPv6's minimum MTU (RFC 8200 section 5) is the MTU of tunnels.
 #[test]
 fn every_profile_passes_the_smallest_path_there_may_be() {
     for name in Profile::NAMES {

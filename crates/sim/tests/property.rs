@@ -24,7 +24,7 @@ fn check_all(check: fn(u64) -> Result<RunFigures, String>, seeds: Range<u64>) ->
 /// Returns the number of scenarios that completed, which must be most of them.
 fn alive(reports: &[RunFigures]) -> usize {
     let (alive, count) = (reports.iter().filter(|report| report.completed.is_some()).count(), reports.len());
-    assert!(alive * 10 >= count * 8, "only {alive} of {count} scenarios came to their end: the drawing is wrong");
+    assert!(alive * 10 >= count * 8, "only {alive} of {count} scenarios ended: the drawing is wrong");
     alive
 }
 
@@ -37,7 +37,7 @@ mod objects {
         let unheard = reports.iter().filter(|report| report.completed.is_some() && !report.close_heard).count();
         let alive = alive(&reports);
         // It is rare that a path dies after the last byte or loses every copy of the close.
-        assert!(unheard * 20 <= alive, "{unheard} of {alive} closes were not heard");
+        assert!(unheard * 20 <= alive, "{unheard} of {alive} closes were not received");
     }
 
     #[test]

@@ -13,10 +13,10 @@ use std::time::Duration;
 /// The behaviour of an on-path attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attacker {
-    /// There is no attacker.
+    /// No attacker.
     None,
-    /// It copies one packet in `every` of one host's, and its copy arrives first. An attacker that is first with every
-    /// packet, and drops the replies, cannot be distinguished from a dead path.
+    /// It copies one packet in `every` of one host, and its copy arrives first. An attacker first with every packet,
+    /// and drops the replies, cannot be distinguished from a dead path.
     Copies {
         /// The host whose packets are copied.
         of: usize,

@@ -34,7 +34,7 @@ pub struct FlowOutcome {
     /// From the sender's first datagram, or the end of its handshake ([`super::Flow::handshake`]), to the receiver's last
     /// byte; `None` if that did not arrive, as of a flow without end.
     pub completed: Option<Duration>,
-    /// When that was, since the start of the run.
+    /// The time of completion, since the start of the run.
     pub completed_at: Option<Duration>,
     /// A connection of the sender ended, and neither side closed it because it was done.
     pub gave_up: bool,
@@ -65,7 +65,7 @@ pub struct FlowOutcome {
     pub course: Vec<Moment>,
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
-    /// What the sender has learned of the path.
+    /// The sender's measurements of the path.
     pub memory: Option<SavedPath>,
     /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] is set.
     pub qlog: Vec<u8>,

@@ -40,7 +40,7 @@ fn a_told_rate_is_never_exceeded() {
         let burst = rate.bytes_in(Duration::from_millis(4)).max(2 * FULL_PACKET) + 8 * FULL_PACKET;
         for span in [10, 100, 1_000].map(Duration::from_millis) {
             let (most, allowed) = (most_within(log, span), rate.bytes_in(span) + burst);
-            assert!(most <= allowed, "{most} bytes in {span:?} where {allowed} may go, told {rate} over {link}");
+            assert!(most <= allowed, "{most} bytes in {span:?} with {allowed} allowed, fixed rate {rate} over {link}");
         }
         let second = most_within(log, Duration::from_secs(1));
         assert!(
@@ -53,7 +53,7 @@ fn a_told_rate_is_never_exceeded() {
 #[test]
 fn nothing_is_sent_beyond_the_window() {
     let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
-    // Fast retransmissions ignore the window (RFC 5681 section 3.2). With feedback by ranges there are none.
+    // Fast retransmissions ignore the window (RFC 5681 section 3.2). Feedback by ranges has none.
     let mut arq = Profile::arq();
     for (key, value) in [("feedback.packets", "ranges"), ("detection", "threshold")] {
         arq.set(key, value).expect("a choice");

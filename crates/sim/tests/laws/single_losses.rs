@@ -87,8 +87,8 @@ fn no_single_loss_stalls_the_control_stream() {
     each_loss_costs_at_most(4 * RTT, &Plan { control: 20_000, ..plan });
 }
 
-/// A block is reported done by feedback that is sent when nothing else is in flight: on a long path, repair was sent
-/// ahead of the two losses, and decoding ends after the last packet was acknowledged.
+/// A block is reported done by feedback sent when nothing else is in flight: on a long path, repair was sent ahead of
+/// the two losses, and decoding ends after the last packet was acknowledged.
 #[test]
 fn no_single_loss_stalls_while_coding_takes_time() {
     let plan = Plan::new("rate=20M,delay=300ms,queue=256KB", told(), vec![100_000]);

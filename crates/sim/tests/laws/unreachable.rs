@@ -101,7 +101,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
             sent
         };
         let (quiet, hinted) = (sent(false), sent(true));
-        assert!(hinted > quiet, "{name}: nobody asked");
+        assert!(hinted > quiet, "{name}: no probe was sent");
         // Two probes, and the confirmation of the receiver's feedback.
         assert!(hinted <= quiet + 4, "{name}: {quiet} and {hinted} packets");
     }

@@ -1,4 +1,4 @@
-//! Hosts that change their addresses, and an attacker who sends copies of observed packets.
+//! Hosts that change their addresses, and an attacker that sends copies of observed packets.
 
 #![cfg(test)]
 
@@ -147,13 +147,13 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
         let mut scene = Scene::new(true);
         scene.until(millis(300));
         scene.roaming.host(of).copy_packets(Roaming::STRANGER, 4);
-        // The attacker relays what it receives to the host that it copies, with the peer's source address.
+        // The attacker relays received packets to the host that it copies, with the peer's source address.
         scene.roaming.pass_on(passes_on.then_some(of), true).expect("a link");
         let time = scene.run();
         let what = format!("host {of} is copied, passed on: {passes_on}");
         assert!(time < millis(1_300), "{what}: {time:?}");
         if passes_on {
-            // An attacker who relays the challenge and delivers the response first becomes the path, until the next
+            // An attacker that relays the challenge and delivers the response first becomes the path, until the next
             // packet.
             continue;
         }
@@ -163,7 +163,7 @@ fn a_stranger_who_copies_packets_leads_nobody_astray() {
     }
 }
 
-/// Copies that overtake their originals make the receiver challenge the attacker, who relays each challenge to the
+/// Copies that overtake their originals make the receiver challenge the attacker, which relays each challenge to the
 /// sender. If that restarted congestion control, the sender would stay in slow start.
 #[test]
 fn a_relayed_challenge_does_not_restart_the_sender() {

@@ -36,8 +36,8 @@ fn seeds_with_streams() {
     check_seeds(true);
 }
 
-/// Paths that shrank behind a queue of seconds, which took longer to notice than the peer was given (five), and one on
-/// which every probe of the search, or its report, was lost, and on which the fate of some was never told.
+/// Paths that shrank behind a queue of seconds, which took longer to notice than the peer's timeout (five), and one on
+/// which every probe of the search, or its report, was lost, and on which some outcomes were never reported.
 #[test]
 fn seeds_that_found_something() {
     let objects = [7_887, 8_927, 119_682, 345_308, 530_272, 854_558].map(|seed| (seed, false));
@@ -178,7 +178,7 @@ fn a_timeout_that_is_too_short_makes_no_path_small() {
     for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
         let mut profile = Profile::arq();
         for (key, value) in [("congestion", "fixed-window:segments=5"), ("timeout", "rto"), ("detection", detection)] {
-            profile.set(key, value).expect("a choice that there is");
+            profile.set(key, value).expect("a valid choice");
         }
         let link = format!("rate=10M,delay=20ms,queue=256KB,jitter=10ms,loss={loss}").parse().expect("a link");
         let case = Case { profile, limit: Duration::from_secs(600), ..Case::new(link) };

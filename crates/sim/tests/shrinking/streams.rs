@@ -100,7 +100,7 @@ fn a_path_that_shrinks_in_the_midst_of_a_stream_costs_it_little() {
             let after = end(&seen);
             println!("{loss} % loss, told {told}, seed {seed}: {before:.3} s, {after:.3} s with smaller packets");
             assert_eq!(seen.size, 1_152, "{case:?}");
-            // Data in flight is sent again, and each time there is a silence until the cause is known.
+            // Data in flight is retransmitted, with a silence each time until the cause is known.
             let found = if told { FOUND_WITHIN } else { FOUND_WITHIN_UNTOLD };
             let within = 1.25 * before + 2.0 * found.as_secs_f64();
             assert!(after < within, "{after:.3} s instead of {before:.3} s: {case:?}");
