@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_notified_of_its_end_and_what_it_wrote_is_let_go() {
+    fn a_writer_is_notified_of_its_end_and_its_bytes_are_released() {
         let half = WriteHalf::default();
         half.lock().buffer.extend(b"bytes");
         half.lock().notified = true;

@@ -288,16 +288,16 @@ impl SharedCase {
             count_every: Some(self.count_every),
             ..idle
         };
-        let is_told_early = matches!(flow.profile.feedback.blocks, Some(BlockFeedback::Received(_)));
+        let is_reported_early = matches!(flow.profile.feedback.blocks, Some(BlockFeedback::Received(_)));
         if !sends {
-            return HostConfig { expects: 1, closes: is_told_early, ..idle };
+            return HostConfig { expects: 1, closes: is_reported_early, ..idle };
         }
         HostConfig {
             connect_to: vec![flow.pair.to],
             starts_at: flow.starts_at(seed),
             stops_at: flow.stop,
             objects: vec![flow.size.unwrap_or(ENDLESS)],
-            closes: !is_told_early,
+            closes: !is_reported_early,
             qlog: self.qlog,
             ..idle
         }

@@ -1,4 +1,4 @@
-//! `auto` untold on a link with FlowQueue-CoDel (RFC 8290), beside others.
+//! `auto` without a rate on a link with FlowQueue-CoDel (RFC 8290), with other flows.
 
 use netsim::ConstantRate;
 use netsim::topology::{Side, Topology};

@@ -60,6 +60,6 @@ fn ttp_as_the_document_has_it_fails_and_says_so() {
     assert!(run("0%").is_identical(), "nothing is lost");
     let outcome = run("10%");
     assert_eq!(outcome.sender_closed, Some(ConnectionError::Undecodable));
-    let told = |closed: Option<ConnectionError>| matches!(closed, Some(ConnectionError::ClosedByPeer { code: 2, reason }) if reason.contains("not sent again"));
-    assert!(told(outcome.receiver_closed.clone()), "{:?}", outcome.receiver_closed);
+    let is_reported = |closed: Option<ConnectionError>| matches!(closed, Some(ConnectionError::ClosedByPeer { code: 2, reason }) if reason.contains("not sent again"));
+    assert!(is_reported(outcome.receiver_closed.clone()), "{:?}", outcome.receiver_closed);
 }

@@ -17,10 +17,10 @@ const ROUND_TRIPS: [u32; 3] = [10, 100, 500];
 /// Returns the profile as a user would configure it for this link.
 fn fitted(name: &str) -> Profile {
     let profile = Profile::named(name).expect("listed");
-    let told = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let fixed = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     match name {
         // rc-udp §IV-B: its rate is given.
-        "rc-udp" => told(profile),
+        "rc-udp" => fixed(profile),
         "ttp" => {
             // ttp §III-A: it starts at 80 % of the bottleneck rate, its maximum.
             let mut profile = profile;

@@ -26,14 +26,14 @@ fn dumbbell(bottleneck: &str) -> Topology {
     text.parse().expect("a good topology")
 }
 
-fn told(megabits: u64) -> Profile {
+fn fixed(megabits: u64) -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(megabits * 1_000_000))
 }
 
 #[test]
 fn every_pair_of_a_topology_gets_its_object_across() {
     let topology = dumbbell("rate=20M,delay=18ms,queue=100KB,loss=1%");
-    let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, told(20), 2_000_000)).collect();
+    let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, fixed(20), 2_000_000)).collect();
     let case = SharedCase { flows, ..SharedCase::new(topology.clone()) };
     let outcome = case.run(1).expect("runs");
     assert_eq!(outcome.ending, Ending::Closed);
@@ -179,7 +179,7 @@ fn coding_can_be_the_bottleneck() {
     // Everything is sent within a round trip, so repair is included and most of the 23 blocks need a decoder.
     let topology = short_slim(&["test"], "rate=50M,delay=300ms,loss=10% / rate=50M,delay=300ms");
     let pair = topology.pairs()[0];
-    let mut profile = told(9);
+    let mut profile = fixed(9);
     profile.set("blocks.k", "16").expect("blocks of one size");
     let run = |coding: &str| {
         let coding: Coding = coding.parse().expect("times");

@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_told_once_and_only_when_its_block_is_written() {
+    fn a_digest_is_reported_once_and_only_when_its_block_is_written() {
         let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
         let handle = endpoint.connect(Time::ZERO, [2; 32], options()).unwrap();
         let connection = endpoint.connection(handle).unwrap();

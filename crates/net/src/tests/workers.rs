@@ -12,7 +12,7 @@ impl Source for Faulty {
 }
 
 #[test]
-fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
+fn a_panic_is_reported_to_its_connection_and_the_workers_continue() {
     let (here, there) = pipes();
     let (connecting, listening) = (start(here), start(there));
     let arrivals = listen(&listening);

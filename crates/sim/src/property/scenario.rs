@@ -163,7 +163,7 @@ impl Scenario {
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let way = |link: &LinkConfig, objects: &[u64], streams: &[StreamScript], control: u64| {
             let rate = link.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
-            let rate = self.profile.fixed_rate().map_or(rate, |told| rate.min(told.bits_per_second() as f64));
+            let rate = self.profile.fixed_rate().map_or(rate, |fixed| rate.min(fixed.bits_per_second() as f64));
             // A write may cost a packet of its own.
             let stream = |stream: &StreamScript| stream.length + stream.length / stream.write * 1_408;
             let bytes = objects.iter().sum::<u64>() + streams.iter().map(stream).sum::<u64>() + control;
@@ -360,8 +360,8 @@ fn document(random: &mut Rng, link: &Duplex) -> Profile {
         // would take longer than the previous one.
         let is_bounded = link.forward.queue_bytes.and(link.backward.queue_bytes).is_some();
         let most = if is_bounded { 1.2 } else { 0.9 };
-        let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
-        profile = profile.with_fixed_rate(Rate::from_bits_per_second(told));
+        let fixed = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
+        profile = profile.with_fixed_rate(Rate::from_bits_per_second(fixed));
     }
     profile
 }

@@ -39,16 +39,16 @@ fn seeds_that_found_something() {
 /// is full. The sender's window is reset; CUBIC needs some ten round trips to recover.
 #[test]
 fn one_change_costs_a_few_round_trips() {
-    for (told, most) in [(true, 5), (false, 20)] {
-        let base = Scene::new(told).run();
+    for (fixed, most) in [(true, 5), (false, 20)] {
+        let base = Scene::new(fixed).run();
         for side in [0, 1] {
-            let mut scene = Scene::new(told);
+            let mut scene = Scene::new(fixed);
             scene.until(millis(400));
             scene.roaming.move_to(side, 1, false);
             let time = scene.run();
             let round_trips = time.saturating_sub(base).as_millis() / 50;
-            println!("told {told}, host {side} moves: {round_trips} round trips more than {base:?}");
-            assert!(round_trips <= most, "told {told}, host {side}: {time:?} against {base:?}");
+            println!("fixed {fixed}, host {side} moves: {round_trips} round trips more than {base:?}");
+            assert!(round_trips <= most, "fixed {fixed}, host {side}: {time:?} against {base:?}");
             let changes = [0, 1].map(|side| scene.tally(side).last_stats.path.changes);
             assert_eq!(changes, [side as u64, 1 - side as u64], "only the other host has a new address to prove");
         }
@@ -99,15 +99,15 @@ fn two_that_leave_at_once_for_good_find_the_connection_dead() {
 /// The other network may only carry smaller packets: two discoveries, one after the other.
 #[test]
 fn a_host_may_move_to_a_path_of_smaller_packets() {
-    for told in [true, false] {
+    for fixed in [true, false] {
         for side in [0, 1] {
-            let mut scene = Scene::new(told);
+            let mut scene = Scene::new(fixed);
             scene.until(millis(400));
             scene.roaming.move_to(side, 1, false);
             scene.roaming.change_links(|config| netsim::LinkConfig { mtu: Some(1_350), ..config }).expect("a link");
             let time = scene.run();
-            println!("told {told}, host {side}: {time:?}");
-            assert!(time < millis(if told { 2_000 } else { 4_000 }), "told {told}, host {side}: {time:?}");
+            println!("fixed {fixed}, host {side}: {time:?}");
+            assert!(time < millis(if fixed { 2_000 } else { 4_000 }), "fixed {fixed}, host {side}: {time:?}");
             assert_eq!(scene.tally(0).last_stats.path.symbol_size, 1_152);
         }
     }

@@ -16,10 +16,10 @@ const BRIEF: usize = 128;
 pub(super) struct SeenFeedback {
     /// The highest number processed.
     highest: u64,
-    untold: bool,
+    is_pending: bool,
     /// The newest is brief: it repeats little.
     is_brief: bool,
-    last_told: Option<Time>,
+    last_sent: Option<Time>,
 }
 
 impl SeenFeedback {
@@ -32,7 +32,7 @@ impl SeenFeedback {
     /// Reports the round-trip time of the handshake to the peer before it has sent any feedback: the credit that a path
     /// needs follows from it.
     pub(super) const fn on_handshake(&mut self) {
-        self.untold = true;
+        self.is_pending = true;
     }
 
     /// Notes that feedback of this number, with so many bytes, was processed.
@@ -40,20 +40,20 @@ impl SeenFeedback {
         if number > self.highest {
             self.highest = number;
             self.is_brief = bytes <= BRIEF;
-            self.untold = true;
+            self.is_pending = true;
         }
     }
 
     /// Returns when to send the acknowledgement.
     pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
         let spacing = if self.is_brief { rtt } else { rtt / PER_RTT };
-        self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + spacing))
+        self.is_pending.then(|| self.last_sent.map_or(Time::ZERO, |last| last + spacing))
     }
 
     /// Takes the number to acknowledge now, with any other content.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
-        std::mem::take(&mut self.untold).then(|| {
-            self.last_told = Some(now);
+        std::mem::take(&mut self.is_pending).then(|| {
+            self.last_sent = Some(now);
             self.highest as u32
         })
     }

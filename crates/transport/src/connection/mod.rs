@@ -385,9 +385,9 @@ impl Connection {
 
     /// Returns the round-trip time, measured here or reported by the peer.
     fn measured_rtt(&self) -> Option<Duration> {
-        let (own, told) = (self.recovery.rtt(), self.feedback.peer_rtt());
+        let (own, reported) = (self.recovery.rtt(), self.feedback.peer_rtt());
         let own = own.has_sample().then(|| own.smoothed());
-        own.or_else(|| Some(told).filter(|told| !told.is_zero()))
+        own.or_else(|| Some(reported).filter(|rtt| !rtt.is_zero()))
     }
 
     /// Drops all requests, and reports the reason in the last event.

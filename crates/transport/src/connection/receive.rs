@@ -175,9 +175,9 @@ impl Connection {
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) -> Result<(), Violation> {
         let number = self.seen.number_of(feedback.number);
-        let told = told(self.profile.feedback.packets, feedback);
+        let acked = ack_info(self.profile.feedback.packets, feedback);
         self.recovery
-            .on_feedback(now, told, feedback.ecn)
+            .on_feedback(now, acked, feedback.ecn)
             .map_err(|_| Violation("acknowledged a packet that was never sent"))?;
         self.liveness.on_feedback(now);
         self.spread_report();
@@ -301,7 +301,7 @@ impl Connection {
 
 /// Returns the packets of feedback. A receiver that does not support the requested form acknowledges each arrived
 /// packet.
-const fn told(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
+const fn ack_info(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
     match (asked, feedback.count, &feedback.packets) {
         (PacketFeedback::Count, Some(count), _) => {
             AckInfo::Count { largest: count.largest, delay_micros: count.delay_micros, arrived: count.arrived }

@@ -156,8 +156,8 @@ impl Pair {
     /// Runs turns until `side` has closed because of `what` and the peer has been notified.
     #[track_caller]
     fn run_to_exhaustion(&mut self, side: usize, what: &'static str) {
-        let told = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
-        self.run(2_000, |pair| pair.events.iter().all(told));
+        let is_notified = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
+        self.run(2_000, |pair| pair.events.iter().all(is_notified));
         assert_eq!(self.events[side].last(), Some(&Event::Closed(ConnectionError::Exhausted(what))));
         let heard = ConnectionError::ClosedByPeer { code: CloseCode::Exhausted as u32, reason: what.to_owned() };
         assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(heard)));

@@ -5,10 +5,10 @@ fn profiles_survive_being_written_down() {
     for name in Profile::NAMES {
         let profile = Profile::named(name).expect("listed");
         assert_eq!(profile.name, name);
-        let told = profile.with_fixed_rate(Rate::from_bits_per_second(90_000_000)).with_window_code(WindowCode::Rlc);
-        let text = serde_json::to_string(&told).expect("plain data");
+        let fixed = profile.with_fixed_rate(Rate::from_bits_per_second(90_000_000)).with_window_code(WindowCode::Rlc);
+        let text = serde_json::to_string(&fixed).expect("plain data");
         assert!(text.contains(r#""congestion":"told:90M"#), "{text}");
-        assert_eq!(serde_json::from_str::<Profile>(&text).expect("round trip"), told);
+        assert_eq!(serde_json::from_str::<Profile>(&text).expect("round trip"), fixed);
     }
     assert!(Profile::named("brutal").is_err_and(|e| e.to_string().contains("auto, arq")));
 }

@@ -187,8 +187,8 @@ impl Ecn {
         let Some(counts) = counts else {
             // Departs: RFC 9000 section 13.4.2.1 fails validation at the first feedback without counts. Downpour's may
             // omit them for lack of space.
-            let told_all = testing && self.held && self.delivered > 0 && self.delivered + self.lost >= self.awaited;
-            if self.state != EcnState::Failed && (self.uncounted >= UNCOUNTED || told_all) {
+            let settled_all = testing && self.held && self.delivered > 0 && self.delivered + self.lost >= self.awaited;
+            if self.state != EcnState::Failed && (self.uncounted >= UNCOUNTED || settled_all) {
                 self.fail();
             }
             return 0;

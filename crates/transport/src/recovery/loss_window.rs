@@ -101,9 +101,9 @@ mod tests {
         let (lost, delivered): (Vec<u64>, Vec<u64>) = (1..=500).partition(is_lost);
         let [delivered, lost] = [delivered, lost].map(|numbers| numbers.into_iter().map(sent).collect::<Vec<_>>());
         let mut window = LossWindow::new(100);
-        let mut told = Vec::new();
-        window.on_report(&delivered, &lost, |number| told.push(number));
-        assert_eq!(told, lost.iter().map(|sent| sent.number).collect::<Vec<_>>());
+        let mut reported = Vec::new();
+        window.on_report(&delivered, &lost, |number| reported.push(number));
+        assert_eq!(reported, lost.iter().map(|sent| sent.number).collect::<Vec<_>>());
         assert_eq!((window.perceived(), window.link()), (2.0 / 98.0, 0.02), "2 of the last 100, 10 of all 500");
     }
 }

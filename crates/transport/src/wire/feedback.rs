@@ -5,7 +5,7 @@ use super::codec::kind;
 use super::error::WireError;
 use super::frame::{BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, PacketCount, PacketRanges};
 use super::ids::FlowId;
-use super::limits::{MAX_BLOCK_STATUSES, MAX_COMPLETE_TOLD, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
+use super::limits::{MAX_BLOCK_STATUSES, MAX_COMPLETE_REPORTED, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
 use super::ranges::MIN_SECTION;
 use std::borrow::Cow;
 
@@ -102,7 +102,7 @@ impl Feedback {
 
     /// Returns the bytes of the flows section up to the first flow that reports blocks; complete flows report none.
     fn complete_len(&self) -> usize {
-        let complete = self.flows.iter().take(MAX_COMPLETE_TOLD).take_while(|flow| flow.blocks.is_empty()).count();
+        let complete = self.flows.iter().take(MAX_COMPLETE_REPORTED).take_while(|flow| flow.blocks.is_empty()).count();
         if complete == 0 { 0 } else { 1 + FLOW_HEAD * complete }
     }
 

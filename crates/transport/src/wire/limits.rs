@@ -51,7 +51,7 @@ pub const MAX_RANGES_BODY: usize = 4_096;
 pub const MAX_FLOW_STATUSES: usize = 255;
 
 /// Complete flows reported in one feedback: as the first flows, they all fit.
-pub const MAX_COMPLETE_TOLD: usize = 32;
+pub const MAX_COMPLETE_REPORTED: usize = 32;
 
 /// Blocks of one flow in one feedback.
 pub const MAX_BLOCK_STATUSES: usize = 65_535;

@@ -17,7 +17,7 @@ fn rogue(choice: FeedbackConfig) -> Rogue {
     Rogue::with(EndpointConfig::default(), offer)
 }
 
-fn told_of_blocks(blocks: BlockFeedback) -> Rogue {
+fn with_block_feedback(blocks: BlockFeedback) -> Rogue {
     rogue(FeedbackConfig { blocks: Some(blocks), ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) })
 }
 
@@ -75,8 +75,8 @@ fn packets_are_named_in_the_order_of_their_symbols() {
 }
 
 #[test]
-fn blocks_are_told_as_a_mask_where_it_holds_them() {
-    let mut rogue = told_of_blocks(BlockFeedback::Mask);
+fn blocks_are_reported_as_a_mask_if_it_holds_them() {
+    let mut rogue = with_block_feedback(BlockFeedback::Mask);
     rogue.send(&[Frame::Announce(announcement(1, 3_000)), Frame::Announce(announcement(2, 256_001))]);
     for flow in [FlowId(1), FlowId(2)] {
         for esi in 0..10 {
@@ -84,17 +84,17 @@ fn blocks_are_told_as_a_mask_where_it_holds_them() {
         }
         rogue.send_symbol(SymbolId { flow, block: 2, esi: 0 }, 0, &[7; 100]);
     }
-    let told = feedback(&mut rogue);
+    let decoded = feedback(&mut rogue);
     let mut done = [0; 32];
     done[0] = 0b0100_0000;
-    assert_eq!(told.masks, [BlockMask { flow: FLOW, done }]);
+    assert_eq!(decoded.masks, [BlockMask { flow: FLOW, done }]);
     let blocks = vec![BlockStatus { block: 1, need: 0 }];
-    assert_eq!(told.flows, [FlowStatus { flow: FlowId(2), done_below: 0, blocks }], "257 blocks, and no needs");
+    assert_eq!(decoded.flows, [FlowStatus { flow: FlowId(2), done_below: 0, blocks }], "257 blocks, and no needs");
     for (block, esi) in [0, 2].into_iter().flat_map(|block| (0..10).map(move |esi| (block, esi))) {
         rogue.send_symbol(symbol(block, esi), 0, &[7; 100]);
     }
-    let told = feedback(&mut rogue);
-    assert_eq!((told.masks, told.flows[0].done_below), (vec![], 3), "complete flows are reported until that is seen");
+    let decoded = feedback(&mut rogue);
+    assert_eq!((decoded.masks, decoded.flows[0].done_below), (vec![], 3), "complete flows are reported until that is seen");
 }
 
 /// Sends repair symbols of block 0 with arbitrary content.
@@ -118,7 +118,7 @@ fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
         } else {
             BlockFeedback::Done(DoneConfig { epsilon })
         };
-        let mut rogue = told_of_blocks(blocks);
+        let mut rogue = with_block_feedback(blocks);
         rogue.send(&[Frame::Announce(large_block(BlockCode::RaptorQ))]);
         send_repair(&mut rogue, 100..207);
         assert!(decode(&mut rogue).is_none(), "107 symbols are less than 1.070001 times 100");
@@ -146,7 +146,7 @@ fn assert_undecodable(rogue: &mut Rogue) {
 /// rc-udp as documented: an acknowledged block that cannot be decoded is lost, and reported as lost.
 #[test]
 fn what_was_called_done_too_early_ends_the_connection() {
-    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
+    let mut rogue = with_block_feedback(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
     rogue.send(&[Frame::Announce(large_block(BlockCode::Lt))]);
     send_repair(&mut rogue, 100..200);
     let reply = decode(&mut rogue).expect("as many as k");
@@ -158,7 +158,7 @@ fn what_was_called_done_too_early_ends_the_connection() {
 
 #[test]
 fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
-    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig::default()));
+    let mut rogue = with_block_feedback(BlockFeedback::Received(ReceivedConfig::default()));
     let object = large_block(BlockCode::RaptorQ);
     rogue.send(&[Frame::Announce(object)]);
     send_repair(&mut rogue, 100..201);

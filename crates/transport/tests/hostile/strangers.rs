@@ -173,7 +173,7 @@ fn garbage_of_every_length_is_counted_and_nothing_else() {
 /// One read may return a mixture of packets, messages and garbage that begins like a packet; each datagram is handled
 /// by its type.
 #[test]
-fn datagrams_of_one_read_are_told_apart() {
+fn datagrams_of_one_read_are_distinguished() {
     const LENGTH: usize = 60;
     for kind in [0x02, 0x03, 0x55] {
         for impostor_at in 0..3 {

@@ -161,8 +161,8 @@ fn a_chain_of_successors_is_one_stream() {
     assert_eq!(read(&mut rogue).len(), 2 * 995);
     rogue.listen();
     let frames = rogue.plaintexts.iter().flat_map(|plaintext| Frames::new(plaintext)).flatten();
-    let told: Vec<_> = frames.filter(|frame| matches!(frame, Frame::StreamRead { .. })).collect();
-    assert!(told.contains(&Frame::StreamRead { flow: FLOW, symbols: 20 }), "{told:?}");
+    let reported: Vec<_> = frames.filter(|frame| matches!(frame, Frame::StreamRead { .. })).collect();
+    assert!(reported.contains(&Frame::StreamRead { flow: FLOW, symbols: 20 }), "{reported:?}");
     rogue.send(&[successor(200, 80, stream(99))]);
     rogue.assert_violation("too many streams");
 }

@@ -21,7 +21,7 @@ pub(super) struct ReceivedRanges {
     /// Packets below were reported in a feedback that the sender has seen.
     floor: u64,
     /// Feedbacks sent: their number, and the floor once the feedback is known to be seen.
-    told: VecDeque<(u64, u64)>,
+    reported: VecDeque<(u64, u64)>,
     /// One above the largest packet number when the last feedback was made.
     before: u64,
     /// Packets that ask for feedback: their count, the highest number, and its arrival time.
@@ -52,7 +52,7 @@ impl ReceivedRanges {
             ranges: VecDeque::new(),
             largest_at: Time::ZERO,
             floor: 0,
-            told: VecDeque::new(),
+            reported: VecDeque::new(),
             before: 0,
             asking: None,
             marks: EcnCounts::default(),
@@ -90,7 +90,7 @@ impl ReceivedRanges {
     /// Names a packet that others have overtaken.
     fn name_late(&mut self, number: u64) {
         // No feedback so far named it. The floors rise with the feedback number, so the others are below it.
-        for (_, floor) in self.told.iter_mut().rev().take_while(|(_, floor)| *floor > number) {
+        for (_, floor) in self.reported.iter_mut().rev().take_while(|(_, floor)| *floor > number) {
             *floor = number;
         }
         self.floor = self.floor.min(number);
@@ -128,9 +128,9 @@ impl ReceivedRanges {
             }
             PacketFeedback::Ranges | PacketFeedback::InOrder => {
                 let since = self.ranges.iter().take_while(|(_, high)| *high >= self.floor).copied().collect::<Vec<_>>();
-                self.told.push_back((number, largest + 1));
-                if self.told.len() > MAX_HISTORY {
-                    self.told.pop_front();
+                self.reported.push_back((number, largest + 1));
+                if self.reported.len() > MAX_HISTORY {
+                    self.reported.pop_front();
                 }
                 // Reports are repeated until seen; the newest packet is always reported.
                 if since.is_empty() { vec![(largest, largest)] } else { since }
@@ -155,9 +155,9 @@ impl ReceivedRanges {
 
     /// Handles the sender's confirmation that it has seen feedback `number`.
     pub(super) fn on_seen(&mut self, number: u64) {
-        while let Some((told, floor)) = self.told.front().copied().filter(|(told, _)| *told <= number) {
-            self.told.pop_front();
-            if told == number {
+        while let Some((feedback, floor)) = self.reported.front().copied().filter(|(feedback, _)| *feedback <= number) {
+            self.reported.pop_front();
+            if feedback == number {
                 self.floor = self.floor.max(floor);
             }
         }

@@ -9,7 +9,7 @@ use crate::flow::{
     RecvCredit, RecvFlow, SymbolOutcome, WorkReply, WorkRequest,
 };
 use crate::time::Time;
-use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
+use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_REPORTED, MAX_OPEN_FLOWS};
 use crate::wire::{
     BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, RejectReason, StreamLimits, SymbolId, SymbolRun,
 };
@@ -62,7 +62,7 @@ pub(super) struct RecvFlows {
     limits: FlowLimits,
     streams: StreamLimits,
     /// How to report blocks to the sender; `None`: not at all.
-    told: Option<BlockFeedback>,
+    block_feedback: Option<BlockFeedback>,
     credit: RecvCredit,
     pool: Pool,
     events: VecDeque<Event>,
@@ -76,7 +76,7 @@ pub(super) struct RecvFlows {
 }
 
 impl RecvFlows {
-    pub(super) fn new(limits: &ConnectionConfig, told: Option<BlockFeedback>) -> Self {
+    pub(super) fn new(limits: &ConnectionConfig, block_feedback: Option<BlockFeedback>) -> Self {
         let ConnectionConfig { most_symbols, flows, streams, .. } = *limits;
         Self {
             flows: FlowMap::new(),
@@ -85,7 +85,7 @@ impl RecvFlows {
             early_plans: EarlyPlans::default(),
             limits: flows,
             streams,
-            told,
+            block_feedback,
             credit: RecvCredit {
                 objects: ReceiveCredit::new(limits.first_credit().symbols, most_symbols),
                 shared: streams.shared.into(),
@@ -101,8 +101,8 @@ impl RecvFlows {
     }
 
     /// Sets how to report blocks to the sender. No flow is announced before that.
-    pub(super) const fn set_block_feedback(&mut self, told: Option<BlockFeedback>) {
-        self.told = told;
+    pub(super) const fn set_block_feedback(&mut self, block_feedback: Option<BlockFeedback>) {
+        self.block_feedback = block_feedback;
     }
 
     /// Handles a flow's announcement.
@@ -125,7 +125,7 @@ impl RecvFlows {
         if self.of_kind(kind).count() - over >= most || over >= MAX_LINGERING {
             return Err(Violation(too_many));
         }
-        let flow = RecvFlow::new(announcement, self.limits, self.streams.window, self.told.unwrap_or_default());
+        let flow = RecvFlow::new(announcement, self.limits, self.streams.window, self.block_feedback.unwrap_or_default());
         self.flows.insert(id, flow.map_err(|_| Violation(impossible))?);
         self.events.push_back(match announcement {
             FlowAnnouncement::Object(object) => {
@@ -297,7 +297,7 @@ impl RecvFlows {
                 SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
                     let done = outcome == SymbolOutcome::CompletesBlock;
                     // A block reported done before it is decoded is urgent: the sender continues with the next one.
-                    let early = done && matches!(self.told, Some(BlockFeedback::Received(_)));
+                    let early = done && matches!(self.block_feedback, Some(BlockFeedback::Received(_)));
                     self.progress.block_done |= done;
                     self.progress.complete |= early || flow.is_complete();
                     // The sender of a stream's end waits for the feedback that all has arrived; if blocks are small and
@@ -475,15 +475,15 @@ impl RecvFlows {
     /// sender has seen this. The order of the others rotates, so that the lack of room does not always omit the same
     /// ones.
     pub(super) fn statuses(&mut self, number: u64) -> (Vec<FlowStatus>, Vec<BlockMask>) {
-        if self.told.is_none() {
+        if self.block_feedback.is_none() {
             return Default::default();
         }
         let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
         let mut statuses: Vec<FlowStatus> = self.closed.take_unreported().into_iter().map(over).collect();
         let of_kind = |kind| self.flows.iter().filter(move |(_, flow)| flow.kind() == kind);
         let ids = KINDS.into_iter().flat_map(of_kind).filter(|(_, flow)| flow.is_over()).map(|(id, _)| id).collect();
-        let told = self.closed.report_finished(number, ids, MAX_COMPLETE_TOLD - statuses.len());
-        statuses.extend(told.iter().filter_map(|id| self.flows.get(*id)?.status()));
+        let reported = self.closed.report_finished(number, ids, MAX_COMPLETE_REPORTED - statuses.len());
+        statuses.extend(reported.iter().filter_map(|id| self.flows.get(*id)?.status()));
         let (mut open, mut masks): (Vec<FlowStatus>, Vec<BlockMask>) = Default::default();
         for flow in KINDS.into_iter().flat_map(|kind| self.of_kind(kind)).filter(|flow| !flow.is_over()) {
             match flow.mask() {

@@ -191,15 +191,15 @@ fn each_kind_has_its_bound() {
 
 /// The sender's choice for blocks decides which events are urgent and which are reported.
 #[test]
-fn blocks_are_told_as_the_sender_asked() {
-    let told = [
+fn blocks_are_reported_as_the_sender_asked() {
+    let choices = [
         None,
         Some(BlockFeedback::Mask),
         Some(BlockFeedback::Done(DoneConfig { epsilon: 0 })),
         Some(BlockFeedback::Received(ReceivedConfig { epsilon: 0 })),
     ];
-    let found = told.map(|told| {
-        let mut flows = RecvFlows::new(&ConnectionConfig::default(), told);
+    let found = choices.map(|choice| {
+        let mut flows = RecvFlows::new(&ConnectionConfig::default(), choice);
         flows.on_announcement(object(1, 300)).expect("an object");
         flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("half a block");
         assert_eq!(flows.take_progress(), RecvProgress::default());

@@ -69,21 +69,21 @@ impl BufferedBytes {
 
 impl BlockState {
     /// Creates a block of which nothing has arrived.
-    fn filling(shape: BlockShape, symbol_size: usize, told: BlockFeedback, pool: &mut Pool) -> Self {
+    fn filling(shape: BlockShape, symbol_size: usize, block_feedback: BlockFeedback, pool: &mut Pool) -> Self {
         let block = Block::new_missing(shape.k, symbol_size, pool.take());
         Self::Filling(Box::new(IncompleteBlock {
             shape,
             block,
             decoder: None,
             repairs: 0,
-            wanted: first_try(&shape, told),
+            wanted: first_try(&shape, block_feedback),
         }))
     }
 }
 
 /// Returns how many symbols the first decoding attempt takes: (1 + epsilon) k, or all that exist; k, if any k decode.
-fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
-    let epsilon = match (told, shape.code) {
+fn first_try(shape: &BlockShape, block_feedback: BlockFeedback) -> u32 {
+    let epsilon = match (block_feedback, shape.code) {
         (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlockFeedback::Needs | BlockFeedback::Mask, _) => 0,
         (BlockFeedback::Done(DoneConfig { epsilon }) | BlockFeedback::Received(ReceivedConfig { epsilon }), _) => {
             epsilon
@@ -137,7 +137,7 @@ pub(in crate::flow) struct BlockReceiver {
     flow: FlowId,
     symbol_size: usize,
     /// The form in which feedback reports blocks to the sender.
-    told: BlockFeedback,
+    block_feedback: BlockFeedback,
     blocks: BTreeMap<u32, BlockState>,
     held: BufferedBytes,
     /// Every block below is done.
@@ -149,9 +149,9 @@ pub(in crate::flow) struct BlockReceiver {
 }
 
 impl BlockReceiver {
-    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlockFeedback) -> Self {
+    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, block_feedback: BlockFeedback) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
-        Self { flow, symbol_size, told, blocks, held: BufferedBytes::default(), done_below: 0, gap: (0, 0), done_above }
+        Self { flow, symbol_size, block_feedback, blocks, held: BufferedBytes::default(), done_below: 0, gap: (0, 0), done_above }
     }
 
     pub(in crate::flow) const fn flow(&self) -> FlowId {
@@ -227,7 +227,7 @@ impl BlockReceiver {
                 Ok(shape) => shape,
                 Err(taken) => return PlaceResult::Symbol(taken),
             };
-            self.blocks.insert(id.block, BlockState::filling(shape, self.symbol_size, self.told, pool));
+            self.blocks.insert(id.block, BlockState::filling(shape, self.symbol_size, self.block_feedback, pool));
         }
         let Some(BlockState::Filling(filling)) = self.blocks.get_mut(&id.block) else {
             return PlaceResult::Symbol(SymbolOutcome::Surplus);
@@ -273,7 +273,7 @@ impl BlockReceiver {
 
     /// Returns whether blocks are reported done before they are decoded.
     pub(in crate::flow) const fn is_early(&self) -> bool {
-        matches!(self.told, BlockFeedback::Received(_))
+        matches!(self.block_feedback, BlockFeedback::Received(_))
     }
 
     /// Returns whether a block reported done is still being decoded.
@@ -296,7 +296,7 @@ impl BlockReceiver {
                 BlockState::Filling(filling) => filling.shape,
                 BlockState::Decoding(shape, _) => *shape,
             };
-            *state = BlockState::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.told, pool);
+            *state = BlockState::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.block_feedback, pool);
         }
         (self.gap, self.held.now) = ((0, 0), 0);
     }
@@ -313,7 +313,7 @@ impl BlockReceiver {
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
         for (number, state) in &self.blocks {
             match state {
-                BlockState::Filling(filling) if self.told == BlockFeedback::Needs => {
+                BlockState::Filling(filling) if self.block_feedback == BlockFeedback::Needs => {
                     blocks.push(BlockStatus { block: *number, need: filling.need() });
                 }
                 BlockState::Decoding(..) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
@@ -327,7 +327,7 @@ impl BlockReceiver {
 
     /// Returns the same for a flow with at most 256 blocks, if the sender asked for that form.
     pub(in crate::flow) fn mask(&self) -> Option<BlockMask> {
-        if self.told != BlockFeedback::Mask {
+        if self.block_feedback != BlockFeedback::Mask {
             return None;
         }
         let mut done = [0; 32];

@@ -81,7 +81,7 @@ impl RecvFlow {
         announcement: FlowAnnouncement,
         limits: FlowLimits,
         window: u32,
-        told: BlockFeedback,
+        block_feedback: BlockFeedback,
     ) -> Result<Self, BadPlan> {
         let (sink, k, symbol_size) = match announcement {
             FlowAnnouncement::Object(object) => {
@@ -95,7 +95,7 @@ impl RecvFlow {
         if k > limits.largest_k || symbol_size > limits.largest_symbol || per_packet > limits.most_per_packet {
             return Err(BadPlan);
         }
-        let blocks = BlockReceiver::new(announcement.first(), usize::from(symbol_size), told);
+        let blocks = BlockReceiver::new(announcement.first(), usize::from(symbol_size), block_feedback);
         let window = sink.layout().window().map(WindowReceiver::new);
         Ok(Self { announcement, blocks, sink, window, requests: Vec::new() })
     }

@@ -135,9 +135,9 @@ mod tests {
             assert_eq!(json, format!("\"{text}\""));
             assert_eq!(serde_json::from_str::<CongestionConfig>(&json).unwrap(), config);
         }
-        let told: CongestionConfig = "fixed-rate:1.5G".parse().unwrap();
+        let fixed: CongestionConfig = "fixed-rate:1.5G".parse().unwrap();
         assert_eq!(
-            told,
+            fixed,
             CongestionConfig::FixedRate(FixedRateConfig {
                 rate: Rate::from_bits_per_second(1_500_000_000),
                 window: true,
@@ -145,7 +145,7 @@ mod tests {
                 train: 1,
             })
         );
-        assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);
+        assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), fixed);
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub enum WindowLimit {
     /// A number of packets: the receive window of NewReno in ttp §III-A has 20.
     Packets(u32),
     /// Dynamic right-sizing: the product of a given rate and the smallest round-trip time (ttp §III-A).
-    Told(Rate),
+    FixedRate(Rate),
 }
 
 impl fmt::Display for Signal {
@@ -96,7 +96,7 @@ impl fmt::Display for WindowLimit {
         match self {
             Self::None => f.write_str("none"),
             Self::Packets(packets) => packets.fmt(f),
-            Self::Told(rate) => write!(f, "told:{}", BitRate.print(rate)),
+            Self::FixedRate(rate) => write!(f, "told:{}", BitRate.print(rate)),
         }
     }
 }
@@ -109,7 +109,7 @@ impl FromStr for WindowLimit {
             return Ok(Self::None);
         }
         if let Some(rate) = text.strip_prefix("told:") {
-            return BitRate.parse(rate).map(Self::Told).ok_or(());
+            return BitRate.parse(rate).map(Self::FixedRate).ok_or(());
         }
         let packets = text.parse().ok().filter(|packets| *packets > 0);
         packets.map(Self::Packets).ok_or(())
@@ -123,7 +123,7 @@ impl WindowLimit {
         match self {
             Self::None => f64::INFINITY,
             Self::Packets(packets) => f64::from(packets) * packet,
-            Self::Told(rate) => (rate.bytes_per_second() * path.rtt.min().as_secs_f64()).max(packet),
+            Self::FixedRate(rate) => (rate.bytes_per_second() * path.rtt.min().as_secs_f64()).max(packet),
         }
     }
 }

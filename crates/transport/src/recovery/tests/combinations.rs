@@ -184,12 +184,12 @@ impl Transfer {
     fn hear(&mut self, says: &Says) {
         let packets = PacketRanges { delay_micros: 0, ranges: says.ranges.clone() };
         let named = (!says.ranges.is_empty()).then_some(&packets);
-        let told = match self.form {
+        let acked = match self.form {
             Form::Ranges => named.map_or(AckInfo::Nothing, AckInfo::Ranges),
             Form::InOrder => AckInfo::InOrder { packets: named, largest: says.largest, arrived: says.arrived },
             Form::Count => AckInfo::Count { largest: says.largest, delay_micros: 0, arrived: says.arrived },
         };
-        self.recovery.on_feedback(self.now, told, None).unwrap();
+        self.recovery.on_feedback(self.now, acked, None).unwrap();
         self.done |= says.done >= SYMBOLS;
         self.learn();
     }

@@ -55,8 +55,8 @@ impl Line {
         self.arrived += more;
         let packets = ranges(named);
         let packets = (!named.is_empty()).then_some(&packets);
-        let told = AckInfo::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
-        self.recovery.on_feedback(self.now, told, None).unwrap();
+        let acked = AckInfo::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
+        self.recovery.on_feedback(self.now, acked, None).unwrap();
         self.recovery.report().lost.iter().map(|sent| sent.number).collect()
     }
 
@@ -250,8 +250,8 @@ fn a_question_is_answered_however_many_are_asked_meanwhile() {
 fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
     for (detection, lost) in [("duplicates", vec![2]), ("duplicates:recovery=off", vec![])] {
         let mut line = Line::new(detection, 10);
-        let told = ranges(&[(3, 5), (0, 1)]);
-        line.recovery.on_feedback(line.now, AckInfo::Ranges(&told), None).unwrap();
+        let acked = ranges(&[(3, 5), (0, 1)]);
+        line.recovery.on_feedback(line.now, AckInfo::Ranges(&acked), None).unwrap();
         let found: Vec<u64> = line.recovery.report().lost.iter().map(|sent| sent.number).collect();
         assert_eq!(found, lost, "{detection}");
     }
@@ -261,8 +261,8 @@ fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
 fn duplicates_bring_news_of_marks() {
     let mut line = Line::new("duplicates", 10);
     let marks = |ce| Some(EcnCounts { ect0: 4, ect1: 0, ce });
-    let told = ranges(&[(0, 1)]);
-    let in_order = |arrived| AckInfo::InOrder { packets: Some(&told), largest: 0, arrived };
+    let acked = ranges(&[(0, 1)]);
+    let in_order = |arrived| AckInfo::InOrder { packets: Some(&acked), largest: 0, arrived };
     line.recovery.on_feedback(line.now, in_order(5), marks(1)).unwrap();
     assert_eq!(line.recovery.report().newly_marked, 1);
     line.recovery.on_feedback(line.now, in_order(6), marks(2)).unwrap();

@@ -175,7 +175,7 @@ fn passed_over_numbers_count_as_marked() {
 }
 
 #[test]
-fn an_application_that_sends_little_is_told_apart() {
+fn an_application_limited_sender_is_distinguished() {
     let mut recovery = recovery("cubic", millis(50));
     let window = recovery.window();
     for round in 0..20 {

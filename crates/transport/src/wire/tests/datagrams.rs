@@ -301,16 +301,16 @@ fn refusals_are_counted_by_reason() {
 
 #[test]
 fn feedback_choices_are_text() {
-    for (text, told) in [
+    for (text, parsed) in [
         ("ranges", PacketFeedback::Ranges),
         ("in-order", PacketFeedback::InOrder),
         ("count", PacketFeedback::Count),
         ("last", PacketFeedback::Last(LastPackets { packets: 1_024 })),
         ("last:64", PacketFeedback::Last(LastPackets { packets: 64 })),
     ] {
-        assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
+        assert_eq!((text.parse(), parsed.to_string()), (Ok(parsed), text.into()));
     }
-    for (text, told) in [
+    for (text, parsed) in [
         ("needs", BlockFeedback::Needs),
         ("done", BlockFeedback::Done(DoneConfig { epsilon: 0 })),
         ("done:1%", BlockFeedback::Done(DoneConfig { epsilon: 10_000 })),
@@ -318,7 +318,7 @@ fn feedback_choices_are_text() {
         ("received", BlockFeedback::Received(ReceivedConfig { epsilon: 10_000 })),
         ("received:0.5%", BlockFeedback::Received(ReceivedConfig { epsilon: 5_000 })),
     ] {
-        assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
+        assert_eq!((text.parse(), parsed.to_string()), (Ok(parsed), text.into()));
     }
     let counting = PacketCountTiming { packets: 100, threshold: 29_000, factor: 4 };
     for (text, timing) in [

@@ -79,11 +79,11 @@ fn counts_go_before_packets_and_masks_before_flows() {
     let masks = (1..=10).map(|flow| BlockMask { flow: FlowId(flow), done: MASK }).collect();
     let whole = Feedback { packets, masks, flows: feedback().flows, ..brief() };
     // 400 - 22 - 20 leaves 358: packets get half, 179, of which 164 bytes of bitmap, and 5 masks (171) fit in the rest.
-    let told = within(&whole, 400).unwrap();
-    assert_eq!(told.count, whole.count);
-    assert_eq!(told.packets.unwrap().ranges.len(), 164 * 4);
-    assert_eq!(told.masks, whole.masks[..5]);
-    assert_eq!(told.flows, []);
+    let decoded = within(&whole, 400).unwrap();
+    assert_eq!(decoded.count, whole.count);
+    assert_eq!(decoded.packets.unwrap().ranges.len(), 164 * 4);
+    assert_eq!(decoded.masks, whole.masks[..5]);
+    assert_eq!(decoded.flows, []);
     assert_eq!(within(&brief(), MIN_FEEDBACK + 19).unwrap().count, None);
     assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 34).unwrap().masks, []);
     assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 35), Some(brief()));
@@ -100,9 +100,9 @@ fn complete_flows_have_room_before_masks() {
     let whole = Feedback { packets: None, flows: flows.clone(), masks: masks.clone(), ..brief() };
     // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the remaining 18,
     // with a block.
-    let told = within(&whole, 1_100).unwrap();
-    assert_eq!((told.masks.len(), told.flows.len()), (23, 33));
-    assert_eq!(told.flows[..32], flows[..32]);
+    let decoded = within(&whole, 1_100).unwrap();
+    assert_eq!((decoded.masks.len(), decoded.flows.len()), (23, 33));
+    assert_eq!(decoded.flows[..32], flows[..32]);
     let crowd = Feedback { flows: (1..=90).map(complete).collect(), ..whole };
     assert_eq!(within(&crowd, 1_100).unwrap().masks.len(), 23, "nor do flows without end take that of masks");
 }
@@ -138,18 +138,18 @@ fn packets_get_at_least_half_and_blocks_what_is_left() {
     let packets = Some(PacketRanges { delay_micros: 0, ranges: every_other });
     let crowded = Feedback { packets, flows, ..feedback() };
     // 1000 - 22 - 24 leaves 954: 477 for packets, of which 462 bytes of bitmap, 477 for blocks.
-    let told = within(&crowded, 1_000).unwrap();
-    assert_eq!(told.packets.unwrap().ranges.len(), 462 * 4);
-    assert_eq!(told.flows[0].blocks.len(), (477 - 1 - 8) / 6);
+    let decoded = within(&crowded, 1_000).unwrap();
+    assert_eq!(decoded.packets.unwrap().ranges.len(), 462 * 4);
+    assert_eq!(decoded.flows[0].blocks.len(), (477 - 1 - 8) / 6);
     // Room that the blocks do not need goes to the packets.
     let calm =
         Feedback { flows: vec![FlowStatus { flow: FlowId(1), done_below: 3, blocks: vec![] }], ..crowded.clone() };
     assert_eq!(within(&calm, 1_000).unwrap().packets.unwrap().ranges.len(), (954 - 9 - 15) * 4);
     // And vice versa.
     let few = Some(PacketRanges { delay_micros: 0, ranges: vec![(0, 9)] });
-    let told = within(&Feedback { packets: few, ..crowded }, 1_000).unwrap();
-    assert_eq!(told.packets.unwrap().ranges, [(0, 9)]);
-    assert_eq!(told.flows[0].blocks.len(), (954 - 17 - 9) / 6);
+    let decoded = within(&Feedback { packets: few, ..crowded }, 1_000).unwrap();
+    assert_eq!(decoded.packets.unwrap().ranges, [(0, 9)]);
+    assert_eq!(decoded.flows[0].blocks.len(), (954 - 17 - 9) / 6);
 }
 
 #[test]

@@ -36,12 +36,12 @@ fn ranges_name_what_came() {
                     arrivals.record_received(number, Time::ZERO);
                 }
             }
-            let Some(told) = arrivals.report_ranges(feedback, Time::ZERO) else {
+            let Some(reported) = arrivals.report_ranges(feedback, Time::ZERO) else {
                 continue;
             };
-            let named: BTreeSet<u64> = told.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
+            let named: BTreeSet<u64> = reported.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
             assert!(named.is_subset(&came), "seed {seed}");
-            assert!(told.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
+            assert!(reported.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
             // The sender learns the packets of this feedback; with those known before, they are all that arrived.
             if draw(3) > 0 {
                 known.extend(named);
@@ -69,7 +69,7 @@ fn packets_that_ask_are_counted_whichever_are_named() {
 fn the_last_packets_are_named_whatever_was_seen() {
     let mut arrivals = arrivals(PacketFeedback::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
     (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.record_received(number, at(1)));
-    let ranges = |told: Option<PacketRanges>| told.expect("packets arrived").ranges;
+    let ranges = |reported: Option<PacketRanges>| reported.expect("packets arrived").ranges;
     // Nothing was reported before the first feedback.
     assert_eq!(ranges(arrivals.report_ranges(1, at(1))).last(), Some(&(1, 6)));
     arrivals.on_seen(1);
@@ -86,7 +86,7 @@ fn the_last_packets_are_named_whatever_was_seen() {
 }
 
 #[test]
-fn late_packets_are_told_again_however_many_feedbacks_went_before() {
+fn late_packets_are_reported_again_after_any_number_of_feedbacks() {
     let mut arrivals = arrivals(PacketFeedback::Ranges, FeedbackTiming::EveryPacket);
     for feedback in 1..=10 {
         arrivals.record_received(feedback * 10, at(1));
@@ -95,8 +95,8 @@ fn late_packets_are_told_again_however_many_feedbacks_went_before() {
     arrivals.record_received(25, at(2));
     arrivals.record_received(26, at(2));
     arrivals.on_seen(10);
-    let told = arrivals.report_ranges(11, at(3)).expect("packets arrived");
-    assert_eq!(told.ranges.last(), Some(&(25, 26)));
+    let reported = arrivals.report_ranges(11, at(3)).expect("packets arrived");
+    assert_eq!(reported.ranges.last(), Some(&(25, 26)));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn heartbeats_without_news_get_rarer_after_a_round_trip() {
 fn counted(timing: PacketCountTiming, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
     let timing = FeedbackTiming::Every(timing);
     let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketFeedback::Last(LastPackets::default()), timing));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (nth, number) in (0..).filter(|number| !lost(*number)).take(packets as usize).enumerate() {
         let now = at(nth as u64);
         arrivals.record_received(number, now);
@@ -198,10 +198,10 @@ fn counted(timing: PacketCountTiming, packets: u64, lost: impl Fn(u64) -> bool) 
         if clock.due(|| true).is_some_and(|due| due <= now) {
             arrivals.report_ranges(nth as u64, now);
             clock.on_sent(100, now);
-            told.push(nth as u64 + 1);
+            reported.push(nth as u64 + 1);
         }
     }
-    told
+    reported
 }
 
 #[test]
