@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_asks_the_system_is_found() {
+    fn calls_of_the_system_are_found() {
         let code = "// Instant::now()\nlet a = runtime::now();\nlet b = std::time::Instant::now();\nthread::sleep(c)\n";
         let found = ["3: let b = std::time::Instant::now();", "4: thread::sleep(c)"];
         assert_eq!(bypassing(code), found);

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_red_is_in_the_table_and_can_be_repeated() {
+    fn failures_are_in_the_table_with_their_command() {
         let mut report = Report { header: "today".to_owned(), ..Report::default() };
         report.miri(Ok(()));
         let reached = Reached { edges: 5, features: 6, inputs: 7 };

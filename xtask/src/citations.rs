@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resolves_passes() {
+    fn resolved_citations_pass() {
         for line in [
             "/// RFC 9002 section 6.2, and RFC 9002's own.",
             "\"ttp §II-B and §III-A\"",
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_resolve_is_found() {
+    fn unresolved_citations_are_found() {
         for (line, count) in [
             ("/// RFC 9000 section 6", 1),
             ("(Luby 1997)", 1),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_cite_what_exists_pass() {
+    fn rows_with_valid_citations_pass() {
         for row in [
             "| a | b | `xtask/src/threats.rs` | `xtask/src/threats.rs::tests_are_found_by_their_attribute` |",
             "| a | b | `erasure/src` | `erasure/tests/limits.rs::symbol_limits`, `::failure_falls` |",

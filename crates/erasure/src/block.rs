@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_come_in_once_and_only_where_they_fit() {
+    fn symbols_are_accepted_once_and_only_if_they_fit() {
         let mut block = Block::new_missing(3, 2, Vec::new());
         assert!(block.insert(1, &[7, 8]));
         assert!(!block.insert(1, &[9, 9]), "present already");

@@ -254,7 +254,7 @@ mod tests {
 
     /// Linearly dependent ids are accepted, reported as redundant, and not kept.
     #[test]
-    fn symbols_that_say_nothing_new_are_dropped() {
+    fn redundant_symbols_are_dropped() {
         let system = lt::LtSystem::new(LtCode::robust(), 2);
         let mut same = (2_u32..).filter(|&esi| terms_of(&system, esi) == [0]);
         let mut decoder = Decoder::new(lt::LtSystem::new(LtCode::robust(), 2), 1, lt::SYMBOL_LIMIT);

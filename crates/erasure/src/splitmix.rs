@@ -46,7 +46,7 @@ mod tests {
 
     /// The first numbers from state 1234567, as published with the generator's reference implementation.
     #[test]
-    fn it_is_splitmix64() {
+    fn splitmix64_matches_its_reference() {
         let mut random = SplitMix64::new(1_234_567);
         let numbers = [(); 5].map(|()| random.next());
         let expected = [

@@ -133,7 +133,7 @@ proptest! {
 
 /// With exactly `k` symbols a code either decodes or returns its need, and continues once they arrive.
 #[test]
-fn a_need_that_is_met_leads_on() {
+fn decoding_continues_once_the_need_is_met() {
     for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
         for seed in 0..150_u64 {
             let k = 1 + (seed as u32 * 7) % 120;
@@ -270,7 +270,7 @@ fn largest_blocks() {
 /// A decoder set to wait for more than k symbols keeps all of them and tries with all of them; a code that decodes from
 /// any k accepts no more.
 #[test]
-fn a_first_attempt_waits_for_the_symbols_it_is_told_of() {
+fn a_first_attempt_waits_for_the_set_number_of_symbols() {
     for code in CODED {
         let (k, wanted) = (200, 230);
         let mut ends = Ends::new(code, k, 16, 5);

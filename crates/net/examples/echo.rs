@@ -48,6 +48,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn what_is_sent_comes_back() {
+fn sent_bytes_are_echoed() {
     main().unwrap();
 }

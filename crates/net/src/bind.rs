@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_ours_is_named() {
+    fn a_foreign_address_is_reported() {
         let address = "192.0.2.1:0".parse().unwrap();
         let error = Bind::from(Some(address)).open().unwrap_err();
         assert!(error.to_string().starts_with("cannot listen on 192.0.2.1:0: "), "{error}");

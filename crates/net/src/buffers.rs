@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_gets_what_came_before_the_first_end_and_no_more_than_there_is_room_for() {
+    fn a_reader_gets_the_bytes_before_the_first_end_as_far_as_they_fit() {
         let half = ReadHalf::default();
         half.fill(|buffer, room| {
             assert_eq!(room, MAX_BUFFERED);

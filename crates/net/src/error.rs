@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_error_gives_back_what_it_carries() {
+    fn a_stream_error_returns_its_net_error() {
         let error = io::Error::from(NetError::StreamReset { code: 3 });
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
         assert!(matches!(error.downcast(), Ok(NetError::StreamReset { code: 3 })));

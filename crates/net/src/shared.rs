@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_who_waits_is_woken_once_and_only_the_first_end_counts() {
+    fn every_waiter_is_woken_once_and_only_the_first_end_counts() {
         let (shared, counts) = (Shared::default(), [Arc::<Count>::default(), Arc::default()]);
         let established = |count: &Arc<Count>| {
             let waker = Waker::from(Arc::clone(count));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_as_fast_as_can_be_lets_time_pass() {
+    fn a_source_of_the_maximum_rate_lets_time_pass() {
         let [own, peer] = [0, 1].map(NodeId::from_index);
         let rate = Rate::from_bits_per_second(u64::MAX);
         let traffic = ConstantRate { rate, packet: 0, start: Time::ZERO, stop: Time::from_nanos(1_000) };

@@ -118,7 +118,7 @@ fn arrivals(seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
+fn codel_drops_and_sends_as_the_pseudocode() {
     let mut total = 0;
     for seed in 0..20 {
         let arrivals = arrivals(seed);
@@ -141,7 +141,7 @@ fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
 }
 
 #[test]
-fn the_only_flow_of_a_fair_queue_is_dropped_and_sent_as_the_pseudocode_says() {
+fn fq_codel_one_flow_drops_and_sends_as_the_pseudocode() {
     for seed in 0..20 {
         let arrivals = arrivals(seed);
         let (dropped, sent) = reference(&arrivals, true);

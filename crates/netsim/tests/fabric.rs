@@ -79,7 +79,7 @@ fn offer_dropped_returns_item() {
 }
 
 #[test]
-fn what_a_later_link_drops_is_counted_there() {
+fn a_drop_of_a_later_link_is_counted_by_it() {
     let mut path = path("delay=1ms", "rate=8M,queue=2000B");
     for item in 0..5 {
         path.offer(0, item).unwrap();

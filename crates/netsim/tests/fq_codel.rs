@@ -146,7 +146,7 @@ fn the_longest_queue_makes_room() {
 }
 
 #[test]
-fn what_exceeds_the_bound_by_itself_is_dropped() {
+fn a_packet_above_the_bound_is_dropped() {
     let mut pair = Pair::new("rate=12M,queue=1000B,fq-codel=5ms:100ms");
     pair.offer(Time::ZERO, 0, 1_500, Ecn::NotEct, 0);
     assert_eq!((pair.fabric.next_event(), pair.fabric.under_way()), (None, 0));
@@ -155,7 +155,7 @@ fn what_exceeds_the_bound_by_itself_is_dropped() {
 }
 
 #[test]
-fn a_flow_that_comes_back_is_not_new_at_once() {
+fn fq_codel_returning_flow_is_not_new_at_once() {
     // Flow 1 sends its next packet when the last has left, with bytes of its turn to spare. Were it new each time, it
     // would have a turn after each one of the others.
     let mut pair = Pair::new("rate=12M,fq-codel=50ms:100ms");

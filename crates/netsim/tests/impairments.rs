@@ -285,7 +285,7 @@ fn flipped_bits_are_spread_evenly() {
 }
 
 #[test]
-fn impairments_pause_and_go_on_with_the_same_draws() {
+fn impairments_pause_and_continue_with_the_same_draws() {
     for loss in ["loss=20%", "loss=20%,burst=4"] {
         let text = format!(
             "rate=8M,queue=40KB,delay=3ms,jitter=50us,{loss},reorder=20%:900us,duplicate=20%,corrupt=20%,mark=20%,mark-above=100B,seed=17"

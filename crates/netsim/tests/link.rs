@@ -112,7 +112,7 @@ fn a_lost_packet_has_used_the_rate() {
 }
 
 #[test]
-fn marks_above_the_threshold_and_only_what_allows_it() {
+fn marks_above_the_threshold_and_only_ect_packets() {
     let mut link = link("rate=8M,mark-above=2000B");
     let mut offer = |ecn| delivery(link.offer(Time::ZERO, 1000, ecn)).ecn;
     assert_eq!(offer(Ecn::Ect0), Ecn::Ect0);
@@ -126,7 +126,7 @@ fn marks_above_the_threshold_and_only_what_allows_it() {
 }
 
 #[test]
-fn a_packet_held_back_comes_late_and_holds_up_nobody() {
+fn a_packet_held_back_is_late_and_delays_no_other() {
     let config = LinkConfig {
         delay: Duration::from_millis(1),
         reorder: Reorder { probability: 0.2, extra: Duration::from_millis(7) },

@@ -17,7 +17,7 @@ fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason>
 }
 
 #[test]
-fn an_outage_drops_what_is_offered_in_it() {
+fn an_outage_drops_packets_offered_in_it() {
     let mut link = link("rate=8M,delay=5ms,down=3ms..5ms+8ms..9ms");
     let down = Err(DropReason::Down);
     assert_eq!(offer(&mut link, 2_999, 1000), Ok(8_999.0), "waiting packets and those in flight continue");

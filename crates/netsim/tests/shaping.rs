@@ -32,7 +32,7 @@ fn a_full_bucket_passes_at_once_and_then_the_rate_holds() {
 }
 
 #[test]
-fn a_packet_larger_than_the_bucket_waits_for_what_is_missing() {
+fn a_packet_larger_than_the_bucket_waits_for_missing_tokens() {
     let mut link = link("rate=8M,bucket=100B");
     assert_eq!(offer(&mut link, 0, 1000), Ok(900.0));
     assert_eq!(offer(&mut link, 5_000, 1000), Ok(5_900.0));
@@ -65,7 +65,7 @@ fn a_bucket_changes_nothing_in_the_long_run() {
 }
 
 #[test]
-fn a_policer_drops_what_is_above_its_rate() {
+fn a_policer_drops_the_excess_over_its_rate() {
     let mut link = link("police=8M:2500B");
     assert_eq!(offer(&mut link, 0, 1500), Ok(0.0), "nothing waits");
     assert_eq!(offer(&mut link, 0, 1001), Err(DropReason::Policed));
@@ -81,7 +81,7 @@ fn a_policer_drops_what_is_above_its_rate() {
 }
 
 #[test]
-fn the_policer_comes_before_the_queue() {
+fn the_policer_is_before_the_queue() {
     let mut link = link("rate=8M,queue=1000B,police=16M:3000B,loss=100%");
     assert_eq!(offer(&mut link, 0, 1000), Err(DropReason::Random));
     assert_eq!(offer(&mut link, 0, 1000), Err(DropReason::QueueFull), "and this used up tokens");
@@ -91,7 +91,7 @@ fn the_policer_comes_before_the_queue() {
 }
 
 #[test]
-fn buckets_keep_what_is_in_them_when_they_change() {
+fn buckets_keep_their_tokens_when_they_change() {
     let mut link = link("rate=8M,bucket=3000B,police=8M:5000B");
     let change = |link: &mut Link, text: &str| link.set_config(text.parse().unwrap()).unwrap();
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));

@@ -181,7 +181,7 @@ links = [{ between = ["a", "b"], link = "trace=up / trace=down" }]
 }
 
 #[test]
-fn errors_are_one_line_and_say_what_to_write() {
+fn errors_are_one_line_with_advice() {
     let link = |ends: &str, text: &str| format!("[[links]]\nbetween = {ends}\nlink = \"{text}\"\n");
     let hosts = "hosts = [\"a\", \"b\", \"c\"]\nrouters = [\"r\"]\n";
     let star = ["a", "b", "c"].map(|host| link(&format!("[\"{host}\", \"r\"]"), "perfect")).concat();

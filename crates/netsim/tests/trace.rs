@@ -59,7 +59,7 @@ fn a_trace_has_its_rate_and_its_queue() {
 }
 
 #[test]
-fn another_trace_goes_on_behind_what_waits() {
+fn another_trace_continues_behind_waiting_packets() {
     let mut link = link("", "10\n");
     assert_eq!(offer(&mut link, 0, 100), Ok(10));
     let mut other: LinkConfig = "trace=y".parse().unwrap();

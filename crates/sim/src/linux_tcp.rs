@@ -140,7 +140,7 @@ mod tests {
 
     /// Its behaviour when all but three choices came from `arq`: recorded results have this one.
     #[test]
-    fn it_does_what_was_recorded() {
+    fn linux_tcp_matches_the_recorded_behaviour() {
         let mut recorded = Profile::arq();
         let changed = [
             ("feedback.packets", "ranges"),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_after_the_floor_does_not_move_it() {
+    fn changes_after_the_floor_do_not_move_it() {
         let fast = link("rate=8M,delay=50ms");
         let mut moving = MovingFloor::new(1_000_000, &fast);
         let floor = moving.time();

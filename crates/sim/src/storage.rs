@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_that_of_the_whole_and_nothing_else() {
+    fn a_range_has_the_bytes_of_the_whole() {
         let pattern = Pattern(7);
         let mut whole = vec![0; 3_000];
         pattern.fill(0, &mut whole);

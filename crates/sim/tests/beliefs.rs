@@ -145,7 +145,7 @@ fn baselines(link: &str, seed: u64) -> [f64; 3] {
 /// Any estimate would become true if it were measured at a rate that compensates it: the excess over the rate of a
 /// policer is lost, and a policer without other drops has no loss of its own.
 #[test]
-fn the_baseline_is_what_the_path_loses() {
+fn the_baseline_is_the_loss_of_the_path() {
     // The estimate beyond that, as a share of packets. Policers and queues of a few packets also drop some in rounds
     // sent below the rate: then it falls short, but on a path without loss it stays below 1 %.
     for (link, seed, beyond) in [

@@ -26,7 +26,7 @@ fn dropped(outcome: &SharedOutcome) -> f64 {
 }
 
 #[test]
-fn it_delivers_through_noise() {
+fn auto_delivers_through_noise() {
     const BACK: &str = "rate=20M,delay=25ms,queue=1bdp";
     let cases = [
         ("reorder=5%:50ms", BACK, 0.95),
@@ -52,7 +52,7 @@ fn it_delivers_through_noise() {
 }
 
 #[test]
-fn it_keeps_managed_queues_short() {
+fn auto_keeps_managed_queues_short() {
     let cases = [
         ("rate=20M,delay=25ms,queue=3bdp,codel=5ms:100ms", 0.95, 8),
         ("rate=100M,delay=25ms,queue=3bdp,codel=5ms:100ms", 0.95, 8),
@@ -74,7 +74,7 @@ fn it_keeps_managed_queues_short() {
 }
 
 #[test]
-fn it_holds_at_policers_and_at_queues_of_a_few_packets() {
+fn auto_holds_at_policers_and_short_queues() {
     let cases = [
         ("rate=100M,delay=25ms,queue=1bdp,police=20M:30KB", 0.85, 0.03),
         // Falls short of 0.03: of seven such paths with buckets of half a second 1.6 to 6.2 % are dropped.
@@ -93,7 +93,7 @@ fn it_holds_at_policers_and_at_queues_of_a_few_packets() {
 }
 
 #[test]
-fn it_follows_a_path_that_changes() {
+fn auto_follows_a_changing_path() {
     // Arrivals are counted each 100 ms.
     let arrives = |outcome: &SharedOutcome, from: usize, to: usize| {
         let bytes: u64 = outcome.flows[0].arrived[from..to].iter().sum();

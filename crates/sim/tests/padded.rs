@@ -53,7 +53,7 @@ fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
 /// The document's average padding, without our correction: half of the chunks fail, and the transfer reports it (ttp
 /// §I).
 #[test]
-fn ttp_as_the_document_has_it_fails_and_says_so() {
+fn ttp_of_the_document_fails_and_reports_it() {
     let mut profile = Profile::ttp();
     profile.set("schedule", "chunks:padding=document,mend=off").expect("a schedule");
     let run = |loss: &str| case(profile.clone(), &format!("rate=20M,delay=25ms,queue=1MB,loss={loss}")).run(1);

@@ -74,7 +74,7 @@ macro_rules! profiles {
         )+
 
         #[test]
-        fn none_is_left_out() {
+        fn no_profile_is_omitted() {
             assert_eq!(Profile::NAMES, [$($name),+]);
         }
     };
@@ -91,7 +91,7 @@ profiles! {
 
 /// IPv6's minimum MTU (RFC 8200 section 5) is the MTU of tunnels.
 #[test]
-fn every_profile_passes_the_smallest_path_there_may_be() {
+fn every_profile_passes_the_smallest_possible_path() {
     for name in Profile::NAMES {
         let link = "rate=20M,delay=20ms,queue=100KB,loss=1%,mtu=1280B".parse().expect("a link");
         let case = Case { profile: fitted(name), size: 300_000, limit: Duration::from_secs(60), ..Case::new(link) };

@@ -270,7 +270,7 @@ fn a_receiver_of_one_block_at_a_time_holds_one_block() {
 
 /// A block acknowledged before it is decoded arrives all the same if decoding takes longer than the reverse path.
 #[test]
-fn a_receiver_may_decode_what_it_has_acknowledged() {
+fn a_receiver_may_decode_an_acknowledged_block() {
     let mut profile = Profile::rc_udp();
     profile
         .set_all([("feedback.blocks", "received:0.05"), ("congestion.rate", "50M")])
@@ -367,7 +367,7 @@ fn flows_without_end_stop_or_share_to_the_limit() {
 
 /// Packets sent as acknowledgements arrive meet a full queue more often than paced ones.
 #[test]
-fn a_neighbour_that_is_not_paced_keeps_its_share_of_a_short_queue() {
+fn an_unpaced_neighbour_keeps_its_share_of_a_short_queue() {
     let link = "rate=20M,delay=10ms,queue=25KB".parse().expect("a link");
     let sides = Side::alike(2, &"rate=10G".parse().expect("a link"));
     let topology = Topology::dumbbell(&link, &sides).expect("names");

@@ -98,7 +98,7 @@ impl Traced {
 }
 
 #[test]
-fn nobody_answers() {
+fn handshake_without_answer_times_out() {
     let mut traced = Traced::new(Profile::auto());
     traced.pass(Duration::from_secs(31));
     assert_eq!(traced.closed(), Some(ConnectionError::HandshakeTimeout));

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_what_to_write() {
+    fn rejected_rates_have_advice() {
         for (text, hint) in [
             ("", "such as 100M"),
             ("fast", "such as 100M"),

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_a_program_needs() {
+    fn elf_needs_of_a_program_are_found() {
         let (none, library) = ([6, 1, 0, 0, DT_NEEDED.0, 9], [6, 1, DT_NEEDED.0, 9, 0, 0]);
         assert_eq!(needs(&file(&[])), Ok(Needs::Nothing));
         assert_eq!(needs(&file(&[(PT_LOAD, &[]), (PT_DYNAMIC, &none)])), Ok(Needs::Nothing));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_linked_is_listed() {
+    fn only_linked_crates_are_listed() {
         let package = |name: &str, source: Value| json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT", "manifest_path": format!("/x/{name}/Cargo.toml"), "source": source});
         let needs = |name: &str, kind: Value| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
         let graph = json!({

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_or_is_missing_is_named() {
+    fn different_and_missing_files_are_reported() {
         let directories = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
         let [first, second] = directories.each_ref().map(|directory| directory.path());
         for (directory, name, text) in [

@@ -69,7 +69,7 @@ fn both_solvers_recover_the_same() {
 
 /// A failed attempt is continued: with more repair symbols, and with source symbols that arrive late.
 #[test]
-fn elimination_goes_on_after_a_failure() {
+fn elimination_continues_after_a_failure() {
     let (k, size) = (30, 9);
     let source = Block::new_complete(k, size, octets(7, k as usize * size));
     let mut failed = 0;
@@ -121,7 +121,7 @@ fn plans_are_short() {
 
 /// A peer that sends linearly dependent symbols does not make a decoder hold more of them.
 #[test]
-fn symbols_that_say_nothing_new_are_dropped() {
+fn redundant_symbols_are_dropped() {
     let unit = Block::new_complete(1, 1, vec![1]);
     let mut encoder = encoder(1, 1);
     let mut symbol = [1];

@@ -304,7 +304,7 @@ fn the_corpus_passes() {
 
 /// Ids end with 64 bits: a window up to the last is accepted, one beyond it is refused.
 #[test]
-fn the_last_ids_there_are() {
+fn the_last_possible_ids() {
     let mut decoder = WindowDecoder::new(Field::Gf256, 4, 3);
     let last = RepairId { key: 1, density: Density::FULL, first: u64::MAX - 3, symbols: 3 };
     assert_ne!(decoder.repair(last, &[0; 4]), Progress::Redundant);

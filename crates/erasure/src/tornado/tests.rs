@@ -173,7 +173,7 @@ fn check_symbols_come_in_any_order() {
 /// Blocks of several levels, losses around the code's limit, `recover` whenever it may: the right bytes as soon as
 /// peeling completes.
 #[test]
-fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
+fn decodes_when_peeling_completes_and_to_the_right_bytes() {
     let mut dice = Dice(SplitMix64::new(0x5eed_0001));
     for (k, of_128) in [(130, 64), (400, 16), (1000, 32), (2500, 64), (60, 32)] {
         let design = TornadoCode::new(rate(of_128));
@@ -263,7 +263,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
 /// Reception overhead in random order: the computed probability of failure is not below the observed one, nor far above
 /// it.
 #[test]
-fn failure_is_as_seldom_as_told() {
+fn failure_is_as_seldom_as_predicted() {
     for (k, of_128, trials) in [(100, 32, 50), (200, 64, 400), (1000, 8, 400), (1000, 32, 400), (5000, 32, 100)] {
         let design = TornadoCode::new(rate(of_128));
         let mut dice = Dice(SplitMix64::new(u64::from(k) << 8 | u64::from(of_128)));

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_for_a_peer_that_does_not_read_is_kept_once_and_goes_on_from_the_same_byte() {
+    fn a_batch_for_a_blocked_peer_is_kept_once_and_continued_from_the_same_byte() {
         for sockets in [false, true] {
             let (mut pipe, _to, mut from) = joined(sockets);
             let batches: Vec<Vec<u8>> = (0..200u32)
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_datagram_ends_the_pipe_after_what_came_before() {
+    fn an_invalid_datagram_ends_the_pipe_after_earlier_ones() {
         let (mut pipe, mut to, from) = joined(true);
         to.write_all(&[0, 1, 5, 0, 1, 6, 0, 0, 0, 1, 7]).unwrap();
         let (calls, result) = received(&mut pipe);

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_lost_and_remembered() {
+    fn a_datagram_rejected_by_the_kernel_is_lost_and_recorded() {
         let mut sender = bound(Some("0.0.0.0:0"));
         let bytes = vec![0; 70_000];
         // Larger than any datagram: no error. To the broadcast address: not allowed.

@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_has_dropped_counts_from_the_beginning_of_the_connection() {
+    fn socket_drops_count_from_the_beginning_of_the_connection() {
         let Joined { mut b, there, link, .. } = joined();
         let connection = b.connection(there).unwrap();
         let counts = [overflowed(3), overflowed(10), EndpointCounters::default()];
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_nobody_accepts_are_bounded_though_they_are_empty() {
+    fn unaccepted_streams_are_bounded_though_empty() {
         let mut joined = joined();
         for nth in 0..MAX_WAITING_STREAMS as u64 + 10 {
             let now = Time::ZERO + Duration::from_millis(100 * nth);
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_dropped_holds_up_nothing_and_is_heard_of_no_more() {
+    fn a_dropped_object_blocks_nothing_and_has_no_more_events() {
         let mut joined = joined();
         for tag in 1..3 {
             let options = ObjectOptions { length: 10, tag, digest: false };
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_that_came_before_the_end_of_the_pipe_is_what_counts() {
+    fn a_close_before_the_end_of_the_pipe_counts() {
         for closes in [true, false] {
             let Joined { mut a, here, mut b, there, mut link, events } = joined();
             let now = Time::ZERO;

@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_before_this_side_stopped_listening_hears_so() {
+    fn an_answered_peer_is_closed_when_listening_stops() {
         let mut running = running();
         let acceptor = listen(&mut running, [7; 32], LATER);
         let mut guest = Guest::answered(2, &mut running);

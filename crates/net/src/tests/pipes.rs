@@ -13,7 +13,7 @@ use super::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]
-fn an_object_arrives_and_the_close_is_heard_though_the_end_of_file_follows() {
+fn an_object_and_the_close_arrive_before_the_end_of_file() {
     const LENGTH: u64 = 5_000_001;
     for ways in [pipes(), sockets()] {
         let (connecting, sending, _listening, receiving) = joined(ways);
@@ -108,7 +108,7 @@ fn a_limit_holds_from_now_on_until_it_is_taken_away() {
 }
 
 #[test]
-fn a_peer_that_is_killed_is_missed_at_once() {
+fn a_killed_peer_is_detected_at_once() {
     for killed in [0, 1] {
         let (here, there, mut cats) = through_cats();
         let (_connecting, sending, _listening, receiving) = joined((here, there));
@@ -129,7 +129,7 @@ fn a_peer_that_is_killed_is_missed_at_once() {
 }
 
 #[test]
-fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too() {
+fn a_pipe_closed_before_an_answer_is_reported_to_later_callers_too() {
     // The peer has exited, or only stopped reading.
     for ended in [true, false] {
         let (here, (read, write)) = pipes();

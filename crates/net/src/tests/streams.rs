@@ -66,7 +66,7 @@ fn broken(result: io::Result<()>) -> NetError {
 }
 
 #[test]
-fn what_is_written_and_finished_is_read_to_its_end_both_ways() {
+fn written_bytes_are_read_to_the_end_in_both_directions() {
     let (_here, a, _there, b) = connections();
     for (from, to) in [(&a, &b), (&b, &a)] {
         let bytes = pattern(12_000_001);
@@ -143,7 +143,7 @@ fn a_stream_that_breaks_does_not_end() {
 /// The writer knows that everything has arrived, so the connection is no longer needed; a slow reader still gets
 /// everything.
 #[test]
-fn what_has_arrived_is_read_to_its_end_after_the_connection() {
+fn received_bytes_are_readable_after_the_close() {
     let (_here, a, _there, b) = connections();
     let bytes = pattern(3_000_000);
     let (mut whole, mut whole_read) = open(&a, &b, 1);
@@ -160,7 +160,7 @@ fn what_has_arrived_is_read_to_its_end_after_the_connection() {
 }
 
 #[test]
-fn neither_side_buffers_what_the_other_does_not_take() {
+fn neither_side_buffers_without_bound() {
     let (_here, a, _there, b) = connections();
     let (mut send, mut receive) = open(&a, &b, 1);
     let chunk = pattern(1 << 16);
@@ -212,7 +212,7 @@ fn reads_that_are_cancelled_lose_nothing() {
 }
 
 #[test]
-fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
+fn an_endpoint_serves_many_connections_through_its_queue() {
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
     let server = Endpoint::bind(&bind, &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
     let client = Endpoint::bind(&bind, &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
@@ -247,7 +247,7 @@ fn settings_change_while_a_connection_runs() {
 }
 
 #[test]
-fn peers_are_turned_away_when_nobody_accepts_them() {
+fn unaccepted_peers_are_rejected() {
     let (a, b) = sockets();
     let (client, server) = (start(a), start(b));
     let incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
@@ -284,7 +284,7 @@ fn a_stream_whose_opening_is_cancelled_takes_no_place() {
 }
 
 #[test]
-fn a_task_that_has_its_answer_is_kept_by_nobody() {
+fn a_task_with_its_answer_is_released() {
     let (_here, a, _there, _b) = connections();
     let (task, started) = (Arc::new(Unpark(thread::current())), Instant::now());
     for _ in 0..10 {
@@ -302,7 +302,7 @@ fn a_task_that_has_its_answer_is_kept_by_nobody() {
 }
 
 #[test]
-fn a_peer_that_has_gone_is_given_out_only_for_what_it_brought() {
+fn a_closed_peer_is_accepted_only_with_streams() {
     let (a, b) = sockets();
     let (client, server) = (start(a), start(b));
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
@@ -354,7 +354,7 @@ fn both_directions_carry_bytes_and_end_by_themselves() {
 }
 
 #[test]
-fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
+fn a_rejected_or_aborted_stream_is_reported_in_both_directions() {
     let (_here, a, _there, b) = connections();
     let (opened, accepted) = open_both(&a, &b, 1);
     accepted.abort(9);

@@ -50,7 +50,7 @@ fn reported(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn a_port_that_nobody_listens_at_is_named_by_its_address() {
+fn a_closed_port_is_reported_by_its_address() {
     for (from, there) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")] {
         if there == "[::1]:0" && !has_ipv6() {
             continue;
@@ -70,7 +70,7 @@ fn a_port_that_nobody_listens_at_is_named_by_its_address() {
 
 /// An error of an earlier datagram is returned by the next call, which then has done nothing.
 #[test]
-fn what_is_sent_and_received_next_is_not_lost() {
+fn datagrams_after_an_error_are_not_lost() {
     for here in ["127.0.0.1:0", "[::]:0"] {
         let (mut socket, mut other) = (bound(here), bound("127.0.0.1:0"));
         let port = socket.local_address().unwrap().port();
@@ -128,7 +128,7 @@ fn no_number_of_errors_breaks_a_socket() {
 /// The kernel also queues its own refusals of datagrams that the interface cannot carry: 65,536 bytes of IP on
 /// loopback.
 #[test]
-fn a_datagram_too_large_says_nothing_of_anybody() {
+fn a_too_large_datagram_reports_no_peer() {
     for (here, there, length) in [("0.0.0.0:0", "127.0.0.1:9", 70_000), ("[::]:0", "[::1]:9", 65_500)] {
         if there == "[::1]:9" && !has_ipv6() {
             continue;

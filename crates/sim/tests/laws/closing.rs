@@ -34,7 +34,7 @@ fn when_bytes_wait_the_last_block_is_marked() {
 }
 
 #[test]
-fn when_nothing_is_outstanding_an_empty_block_ends_it() {
+fn an_idle_stream_ends_with_an_empty_block() {
     check(0, 1, Duration::ZERO);
 }
 

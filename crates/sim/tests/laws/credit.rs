@@ -194,7 +194,7 @@ fn a_bound_on_memory_is_kept_and_named_by_the_side_that_has_it() {
 
 /// Blocks of 8,192 symbols on a path that only needs 6,000: credit for the next block must be granted nevertheless.
 #[test]
-fn blocks_larger_than_what_the_path_needs_go_on() {
+fn blocks_larger_than_the_need_of_the_path_continue() {
     let run = run("rate=1G,delay=100us,queue=2MB,loss=1%", 1_000, 200_000_000, |plan| {
         plan.profile.set("blocks.k", "8192").expect("blocks of one size");
         plan.storage_delay = Duration::from_millis(10);

@@ -37,7 +37,7 @@ fn a_block_whose_repair_symbols_are_spent() {
 
 /// The block statuses of the first flows fill the feedback while the last, tiny flows are complete.
 #[test]
-fn more_to_say_than_fits_one_feedback() {
+fn more_statuses_than_fit_one_feedback() {
     let mut profile = fixed();
     profile.set("blocks.k", "10").expect("blocks of one size");
     let objects = [vec![100_000; 54], vec![100; 9]].concat();

@@ -116,7 +116,7 @@ fn small_writes_arrive_in_little_more_than_the_way_takes() {
 }
 
 #[test]
-fn streams_that_are_not_read_hold_up_nobody() {
+fn unread_streams_block_no_other() {
     let mut plan = Plan::new(path(25, 1, 1), fixed(100), vec![20_000_000]);
     // More than their buffers hold, read at 11 Mbit/s each.
     plan.streams = vec![StreamScript::bulk(40_000_000); 2];

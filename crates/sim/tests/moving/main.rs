@@ -142,7 +142,7 @@ fn a_receiver_that_moves_in_an_outage_is_found() {
 }
 
 #[test]
-fn a_stranger_who_copies_packets_leads_nobody_astray() {
+fn an_attacker_that_copies_packets_moves_no_path() {
     for (of, passes_on) in [(0, false), (1, false), (0, true), (1, true)] {
         let mut scene = Scene::new(true);
         scene.until(millis(300));

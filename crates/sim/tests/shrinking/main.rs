@@ -174,7 +174,7 @@ fn feedback_in_order_hides_no_shrinking_path() {
 /// A retransmission timeout without a minimum declares late packets lost (arq 2.1.1), including the probes of a search
 /// for the MTU. That must not cause all data in flight to be sent again in smaller symbols.
 #[test]
-fn a_timeout_that_is_too_short_makes_no_path_small() {
+fn a_too_short_timeout_shrinks_no_path() {
     for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
         let mut profile = Profile::arq();
         for (key, value) in [("congestion", "fixed-window:segments=5"), ("timeout", "rto"), ("detection", detection)] {

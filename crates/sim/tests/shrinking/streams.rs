@@ -110,7 +110,7 @@ fn a_path_that_shrinks_in_the_midst_of_a_stream_costs_it_little() {
 
 /// The decrease is not noticed until something is written.
 #[test]
-fn a_stream_that_was_idle_while_the_path_shrank_goes_on() {
+fn a_stream_idle_while_the_path_shrank_continues() {
     let every = |secs| Duration::from_secs(secs);
     let mut worst = Duration::ZERO;
     for (length, write) in [(80, 20), (40_000, 10_000)] {

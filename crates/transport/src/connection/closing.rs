@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_at_another_address_hears_as_much_of_the_reason_as_its_packets_allow() {
+    fn an_unvalidated_address_gets_as_much_of_the_reason_as_allowed() {
         let reason = "x".repeat(MAX_REASON);
         let mut closing = Closing::ours(Time::ZERO, RTT, 0.05, 0x103, &reason);
         closing.follow();

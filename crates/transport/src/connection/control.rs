@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_waits_in_order() {
+    fn frames_that_do_not_fit_wait_in_order() {
         let mut control = control();
         control.push(ReliableFrame::Reset(FlowId(1)));
         control.push(ReliableFrame::Stop(FlowId(3), 9));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_repeats_what_is_in_flight_once() {
+    fn a_probe_repeats_frames_in_flight_once() {
         let mut control = control();
         control.push(ReliableFrame::Ping);
         control.push(ReliableFrame::Reset(FlowId(1)));
@@ -322,7 +322,7 @@ mod tests {
 
     /// In an outage of a day: 100,000 probes, each a PING and the frames in flight when it began.
     #[test]
-    fn what_probes_keep_and_look_at_is_bounded() {
+    fn probe_copies_and_searches_are_bounded() {
         let mut control = control();
         for _ in 0..100_000 {
             control.push(ReliableFrame::Ping);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_beyond_what_the_wire_carries() {
+    fn numbers_continue_beyond_those_of_the_wire() {
         let mut seen = SeenFeedback::default();
         for number in (1 << 32) - 3..(1 << 32) + 3 {
             assert_eq!(seen.number_of(number as u32), number);

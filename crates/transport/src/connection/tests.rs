@@ -183,7 +183,7 @@ fn parameters() -> Parameters {
 
 /// Blocks are acknowledged by feedback on a lossy path, before and after the feedback number exceeds 32 bits.
 #[test]
-fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
+fn a_transfer_continues_across_two_to_the_32_feedbacks() {
     let mut pair = Pair::new(|_| ());
     pair.lose_every = 20;
     // It takes all loss for congestion, so that there are many feedbacks.
@@ -370,7 +370,7 @@ fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
 
 /// Packets prove a size until the peer has received one. The path may have shrunk since the handshake.
 #[test]
-fn a_close_that_comes_first_is_small() {
+fn an_early_close_is_small() {
     let mut pair = Pair::new(|_| ());
     pair.ends[0].liveness.on_handshake(pair.now);
     pair.largest = 1_200;

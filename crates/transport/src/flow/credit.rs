@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn room_follows_what_arrives() {
+    fn credit_follows_arrivals() {
         assert_eq!(room_after(3, 1_000, 0, 0), 24_000, "too early to know");
         assert_eq!(room_after(100, 3_000, 1_000, 0), 6_000 + 4_000, "four round trips of arrivals");
         assert_eq!(room_after(100, 24_000, 1_000, 24_000), 6_000 + 1_000, "the disk is the limit");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn room_grows_to_what_a_long_fat_path_needs() {
+    fn credit_grows_to_the_need_of_a_long_fat_path() {
         assert_eq!(long_path(48_000, 1 << 20, 80_000, 80_000, 10), 6_000 + 4 * 48_000, "1 Gbit/s");
         assert_eq!(long_path(48_000, 100_000, 80_000, 80_000, 10), 100_000, "the limit");
     }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_room_for_what_it_is_to_carry() {
+    fn a_block_has_room_for_its_bytes() {
         for full in [1, 2, 10, 127, 128, 129, 130, 200, 256, 300, 1_024, 8_192, 56_403] {
             let layout = layout(full);
             for symbols in (1..300).chain([1_000, 5_000, 60_000]) {

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_one_algorithm() {
+    fn a_name_means_one_algorithm() {
         assert_eq!(names().with_controller::<Mine<0>>(), Err(NameError::Taken("mine")));
         assert_eq!(names().with_schedule::<Mine<0>>(), Err(NameError::Taken("mine")));
         assert_eq!(names().with_controller::<Mine<1>>(), Err(NameError::Taken("cubic")));

@@ -14,7 +14,7 @@ fn profiles_survive_being_written_down() {
 }
 
 #[test]
-fn only_what_differs_is_sent() {
+fn only_differences_are_sent() {
     let mut profile = Profile::auto();
     assert_eq!(serde_json::to_value(&profile).expect("plain data"), serde_json::json!({ "name": "auto" }));
     profile.set("timeout.steady", "3").expect("a number");
@@ -54,7 +54,7 @@ fn symbols_fit_the_path() {
 }
 
 #[test]
-fn symbols_per_packet_are_a_number_or_what_fits() {
+fn symbols_per_packet_are_a_number_or_fit() {
     let rc_udp = Profile::rc_udp();
     assert_eq!(rc_udp.symbols.to_string(), "1024:per-packet=fit");
     // 9000-byte frames: 8 x 1024 + 43 + 48 bytes.
@@ -75,7 +75,7 @@ fn symbols_per_packet_are_a_number_or_what_fits() {
 }
 
 #[test]
-fn every_number_says_where_it_comes_from() {
+fn every_number_has_a_citation() {
     for name in Profile::NAMES {
         let profile = Profile::named(name).expect("listed");
         let lines = profile.lines();
@@ -154,7 +154,7 @@ fn a_choice_starts_from_the_profiles_own() {
 
 /// The previous release starts from the standard numbers, so those that the profile has otherwise are written.
 #[test]
-fn what_is_sent_means_the_same_to_both_releases() {
+fn a_sent_profile_means_the_same_to_both_releases() {
     let rfc = "cubic:initial=10,threshold=none,beta=0.7,hystart=on,form=rfc9438";
     let mut profile = Profile::arq();
     profile.set("congestion", rfc).expect("a choice");
@@ -187,7 +187,7 @@ fn what_is_sent_means_the_same_to_both_releases() {
 }
 
 #[test]
-fn a_file_says_what_differs() {
+fn a_profile_file_lists_differences() {
     let text = r#"{"name": "mine", "based-on": "arq", "congestion": "cubic:form=document", "congestion.beta": 0.6, "congestion.fast-convergence": true}"#;
     let mine: Profile = serde_json::from_str(text).expect("a profile");
     assert_eq!(mine.name, "mine");
@@ -201,7 +201,7 @@ fn a_file_says_what_differs() {
 }
 
 #[test]
-fn only_what_differs_loses_its_source() {
+fn only_differences_lose_their_citation() {
     let sources = |profile: &Profile, key: &str| {
         profile.lines().into_iter().find(|line| line.key == key).map_or("", |line| line.source)
     };

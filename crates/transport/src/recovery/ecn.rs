@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_what_was_newly_marked() {
+    fn reports_newly_marked_packets() {
         let mut ecn = sent_and_delivered(20, 10);
         assert_eq!(ecn.on_counts(counts(8, 0, 2), true), 2);
         assert_eq!(ecn.state(), EcnState::Capable);
@@ -313,7 +313,7 @@ mod tests {
 
     /// A failed test is repeated with ten packets, at growing intervals (RFC 9000 section 13.4.2.2).
     #[test]
-    fn a_failed_test_comes_again_and_ever_later() {
+    fn a_failed_ecn_test_is_repeated_with_backoff() {
         let mut ecn = sent_and_delivered(2, 0);
         assert!(ecn.on_sent(false) && ecn.is_usable(), "one more without an outcome; nothing is known yet");
         ecn.on_silence();

@@ -377,7 +377,7 @@ mod tests {
 
     /// A change on a live path keeps the measurements, and the memory follows the choice.
     #[test]
-    fn another_choice_keeps_what_is_known() {
+    fn another_rtt_estimator_keeps_the_estimate() {
         let mut rtt = RttEstimator::new(&"median:samples=9".parse().unwrap());
         (0..20).for_each(|_| rtt.sample(NOW, millis(80), Duration::ZERO));
         let known = (rtt.smoothed(), rtt.variance(), rtt.min());

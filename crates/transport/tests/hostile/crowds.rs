@@ -89,12 +89,12 @@ fn assert_open(key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr
 const CROWD: u64 = 6_000;
 
 #[test]
-fn first_messages_from_one_address_keep_nobody_out() {
+fn first_messages_from_one_address_exclude_no_guest() {
     assert_open(KEY, CROWD, |_| from("192.0.2.1"));
 }
 
 #[test]
-fn first_messages_from_many_ports_and_addresses_of_one_network_keep_nobody_out() {
+fn first_messages_from_one_network_exclude_no_guest() {
     let host = |nth: u64| {
         SocketAddr::new((0x2001_0db8_0000_0001_u128 << 64 | u128::from(nth)).to_be_bytes().into(), nth as u16)
     };
@@ -103,20 +103,20 @@ fn first_messages_from_many_ports_and_addresses_of_one_network_keep_nobody_out()
 
 /// With at least as many addresses as entries, every address has one. Each is two messages here.
 #[test]
-fn first_messages_from_many_networks_keep_nobody_out_who_has_fewer() {
+fn first_messages_from_many_networks_exclude_no_smaller_holder() {
     assert_open(KEY, CROWD, |nth| {
         SocketAddr::from((((198 << 24 | 18 << 16) + (nth % 3_000) as u32).to_be_bytes(), 4_000))
     });
 }
 
 #[test]
-fn first_messages_with_another_key_from_anywhere_keep_nobody_out() {
+fn first_messages_with_another_key_exclude_no_guest() {
     assert_open([3; 32], CROWD, |nth| SocketAddr::from((((198 << 24 | 18 << 16) + nth as u32).to_be_bytes(), 4_000)));
 }
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_hundred_thousand_first_messages_from_one_address_keep_nobody_out() {
+fn first_messages_100_000_from_one_address_exclude_no_guest() {
     assert_open(KEY, 100_000, |_| from("192.0.2.1"));
 }
 
@@ -212,7 +212,7 @@ fn a_proof_that_finds_no_room_may_be_repeated() {
 
 /// A guest that the program rejects again and again leaves closed connections that wait for its answer.
 #[test]
-fn closed_connections_keep_nobody_out() {
+fn closed_connections_exclude_no_guest() {
     let mut endpoint = victim(EndpointConfig { max_connections: 2, ..EndpointConfig::default() });
     let connect = |endpoint: &mut Endpoint, number| {
         let mut guest = Guest::new(KEY, "192.0.2.1", number);
@@ -236,7 +236,7 @@ fn closed_connections_keep_nobody_out() {
 }
 
 #[test]
-fn a_removed_key_is_awaited_as_long_as_somebody_who_was_answered_may_come() {
+fn a_removed_key_is_awaited_while_an_answered_guest_may_connect() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     let first = endpoint.add_key(KEY, None, AcceptOptions::default());
     assert!(!endpoint.awaits(first));

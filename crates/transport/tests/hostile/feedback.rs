@@ -110,7 +110,7 @@ fn decode(rogue: &mut Rogue) -> Option<WorkReply> {
 }
 
 #[test]
-fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
+fn received_feedback_reports_a_block_at_its_threshold() {
     for early in [true, false] {
         let epsilon = 70_001;
         let blocks = if early {
@@ -145,7 +145,7 @@ fn assert_undecodable(rogue: &mut Rogue) {
 
 /// rc-udp as documented: an acknowledged block that cannot be decoded is lost, and reported as lost.
 #[test]
-fn what_was_called_done_too_early_ends_the_connection() {
+fn received_feedback_undecodable_closes() {
     let mut rogue = with_block_feedback(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
     rogue.send(&[Frame::Announce(large_block(BlockCode::Lt))]);
     send_repair(&mut rogue, 100..200);
@@ -157,7 +157,7 @@ fn what_was_called_done_too_early_ends_the_connection() {
 }
 
 #[test]
-fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
+fn acknowledged_blocks_do_not_continue_in_smaller_symbols() {
     let mut rogue = with_block_feedback(BlockFeedback::Received(ReceivedConfig::default()));
     let object = large_block(BlockCode::RaptorQ);
     rogue.send(&[Frame::Announce(object)]);
@@ -180,7 +180,7 @@ fn wait(rogue: &mut Rogue, span: Duration) -> usize {
 }
 
 #[test]
-fn a_heartbeat_says_again_what_may_have_been_lost() {
+fn a_heartbeat_repeats_feedback_that_may_be_lost() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
     let mut rogue = rogue(FeedbackConfig::everything(timing));
     let second = Duration::from_secs(1);

@@ -80,7 +80,7 @@ fn symbols_out_of_range_are_refused_and_not_acknowledged() {
 }
 
 #[test]
-fn symbols_of_flows_and_plans_that_never_come_are_bounded() {
+fn symbols_without_a_flow_or_plan_are_bounded() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
     for block in 0..2_000 {
@@ -318,7 +318,7 @@ fn frames_against_the_layout_are_refused_as_a_whole_packet() {
 }
 
 #[test]
-fn a_close_that_is_no_text_is_shown_as_text() {
+fn a_close_with_invalid_text_is_shown_as_text() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Close { code: 5, reason: &[0xff, 0xfe, b'a'] }]);
     let events = rogue.events();
@@ -340,7 +340,7 @@ fn a_close_that_crosses_one_not_yet_sent_is_answered() {
 }
 
 #[test]
-fn a_close_that_crosses_ours_ends_both() {
+fn a_crossing_close_ends_both() {
     let mut rogue = Rogue::new();
     let now = rogue.now;
     rogue.connection().close(now, 7, "done");

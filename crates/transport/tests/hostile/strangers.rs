@@ -88,7 +88,7 @@ fn an_expired_or_removed_key_gets_silence() {
 }
 
 #[test]
-fn another_version_is_answered_only_to_who_names_a_known_key() {
+fn another_version_is_answered_only_with_a_known_key() {
     let (_, mut datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
     datagram[1..5].copy_from_slice(&77u32.to_be_bytes());
     let mut stranger = Endpoint::new(EndpointConfig::default(), [1; 32]);
@@ -120,7 +120,7 @@ fn another_version_with_an_expired_key_gets_silence() {
 }
 
 #[test]
-fn no_answer_is_larger_than_what_was_received() {
+fn no_answer_is_larger_than_the_received_datagram() {
     for size in [MIN_MESSAGE1, 1_300, 1_451, 9_000] {
         let mut endpoint = victim(EndpointConfig::default());
         let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, size);

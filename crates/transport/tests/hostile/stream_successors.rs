@@ -68,7 +68,7 @@ fn a_stream_is_announced_once() {
 }
 
 #[test]
-fn what_was_read_of_a_block_is_not_read_again() {
+fn read_bytes_of_a_block_are_not_read_again() {
     let mut rogue = rogue();
     rogue.send(&[Frame::AnnounceStream(stream(1))]);
     // 1000 bytes, 995 of them of the stream. Two of the ten symbols are read; then the block begins anew, with

@@ -156,7 +156,7 @@ fn impossible_announcements_end_the_connection() {
 }
 
 #[test]
-fn endings_of_what_is_no_stream_end_the_connection() {
+fn a_reset_or_stop_of_no_stream_ends_the_connection() {
     let (flow, code, symbols) = (FLOW, 0, 1);
     for frame in [Frame::Stop { flow, code }, Frame::StreamRead { flow, symbols }] {
         let mut never = rogue();
@@ -188,7 +188,7 @@ fn a_reset_before_its_announcement_is_the_end_of_the_stream() {
 }
 
 #[test]
-fn claims_of_what_was_read_let_us_start_no_more_than_that() {
+fn claims_of_read_symbols_grant_no_more_than_the_started_ones() {
     let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
     let now = rogue.now;
     let flow = rogue.connection().open_stream(now, 0).expect("it takes four");
@@ -245,7 +245,7 @@ fn is_given_up(rogue: &mut Rogue) -> bool {
 
 /// A peer that answers but accepts no data is given up; a peer that has received everything need not report packets.
 #[test]
-fn a_peer_that_answers_and_takes_nothing_is_given_up() {
+fn a_peer_that_answers_but_accepts_no_symbol_is_given_up() {
     for (done, given_up) in [(false, true), (true, false)] {
         let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
         assert!(!is_given_up(&mut rogue), "nothing is sent");
@@ -263,7 +263,7 @@ fn a_peer_that_answers_and_takes_nothing_is_given_up() {
 }
 
 #[test]
-fn what_is_acknowledged_with_the_close_has_arrived() {
+fn data_acknowledged_with_the_close_has_arrived() {
     let mut rogue = rogue();
     let now = rogue.now;
     let connection = rogue.connection();

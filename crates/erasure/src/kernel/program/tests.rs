@@ -229,7 +229,7 @@ fn a_panic_among_the_sources_leaves_whole_sums() {
 
 #[test]
 #[should_panic(expected = "before the last ones")]
-fn first_sources_come_first() {
+fn first_sources_are_first() {
     let mut program = Program::default();
     program.push_parts(0, 0, [], [1]);
     program.add_first([2]);

@@ -92,7 +92,7 @@ fn a_peer_that_should_listen_and_does_at_no_address_is_given_up_at_once() {
 }
 
 #[test]
-fn an_answer_tells_address_size_and_the_round_trip_of_its_copy() {
+fn an_answer_gives_address_size_and_round_trip_of_its_copy() {
     let mut handshake = initiator(&[1]);
     let noise = answer(&mut handshake);
     assert_eq!(sent(&mut handshake, at(20)).len(), 1);
@@ -103,7 +103,7 @@ fn an_answer_tells_address_size_and_the_round_trip_of_its_copy() {
 }
 
 #[test]
-fn an_answer_from_an_address_that_was_not_asked_or_that_is_not_authentic_changes_nothing() {
+fn a_forged_answer_or_one_from_another_address_changes_nothing() {
     let mut handshake = initiator(&[1]);
     let noise = answer(&mut handshake);
     let mut on_answer = |host, noise: &[u8]| handshake.on_answer(at(50), address(host), &message(noise, 0), FULL).err();

@@ -47,7 +47,7 @@ fn a_path_that_carries_small_packets_and_no_symbols_is_given_up_too() {
 }
 
 #[test]
-fn a_hint_that_nobody_is_there_is_probed_twice_and_ends_the_wait_after_three_seconds() {
+fn port_unreachable_is_probed_twice_and_ends_the_wait_after_3_s() {
     let mut liveness = liveness();
     liveness.on_packet(at(1_000));
     assert!(!liveness.on_unreachable(at(1_199), RTT), "heard within four round trips");
@@ -64,7 +64,7 @@ fn a_hint_that_nobody_is_there_is_probed_twice_and_ends_the_wait_after_three_sec
 }
 
 #[test]
-fn who_only_waits_for_a_close_asks_and_believes_the_hint_after_two_round_trips() {
+fn waiting_for_a_close_pings_and_believes_a_hint_after_two_round_trips() {
     let mut liveness = liveness();
     liveness.on_packet(at(1_000));
     assert_eq!(liveness.send_ping_deadline(&IDLE), None);
@@ -104,7 +104,7 @@ fn an_unfinished_sender_with_nothing_in_flight_pings_after_two_round_trips_and_b
 }
 
 #[test]
-fn an_unfinished_receiver_pings_after_four_round_trips_until_something_comes() {
+fn an_unfinished_receiver_pings_after_four_round_trips_until_a_packet_arrives() {
     let mut liveness = liveness();
     assert_eq!(liveness.receive_ping_deadline(&IDLE), None);
     assert_eq!(liveness.receive_ping_deadline(&RECEIVING), Some(at(300)));
@@ -159,7 +159,7 @@ fn a_retransmission_timeout_of_a_minute_is_preceded_by_probes() {
 }
 
 #[test]
-fn until_the_peer_has_heard_us_a_second_is_long() {
+fn pings_are_frequent_until_the_peer_answers() {
     let mut liveness = liveness();
     liveness.on_handshake(at(1_000));
     let waiting =

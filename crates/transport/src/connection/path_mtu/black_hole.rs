@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_before_and_what_is_small_count_for_nothing() {
+    fn earlier_and_small_packets_do_not_count() {
         let mut hole = watch();
         let lost: Vec<SentPacket> = (1..8).map(|nth| sent(nth * 50, 1_479)).collect();
         report(&mut hole, &[sent(10, 61), sent(20, 61)], &lost);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_packet_that_comes_after_it_was_called_lost_has_got_through() {
+    fn a_late_small_packet_declared_lost_has_passed() {
         let mut hole = watch();
         let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
         let late = [sent(60, 61), sent(260, 61)];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_middle_size_that_pass_say_nothing_of_larger_ones() {
+    fn middle_sized_packets_prove_nothing_about_larger_ones() {
         let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 8_519)).collect();
         let mut hole = watch();
         report(&mut hole, &[], &lost);

@@ -122,7 +122,7 @@ fn a_probe_of_the_search_waits_two_round_trips_and_25_ms_for_its_response() {
 }
 
 #[test]
-fn a_response_from_elsewhere_raises_nothing() {
+fn a_response_from_another_address_raises_nothing() {
     let mut mtu = mtu("1408:per-packet=2", 1_451);
     mtu.begin_search(counting());
     assert!(mtu.poll_probe(at(0), TIMES, counting()).is_some());

@@ -58,7 +58,7 @@ fn a_response_counts_only_from_the_address_that_was_challenged() {
 }
 
 #[test]
-fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_elsewhere() {
+fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_another_address() {
     let mut paths = validator();
     hear(&mut paths, 100, 2, 1);
     assert!(paths.poll_probe(at(100)).is_some());
@@ -70,7 +70,7 @@ fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_elsewhere() {
 }
 
 #[test]
-fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_received() {
+fn challenges_back_off_within_three_times_the_received_bytes() {
     let mut paths = validator();
     hear(&mut paths, 0, 2, 1);
     let mut sent = Vec::new();
@@ -99,7 +99,7 @@ fn challenges_keep_no_time_with_anything_else() {
 
 /// On a path that loses half of the packets in each direction, one challenge in four is answered.
 #[test]
-fn an_address_from_which_alone_the_peer_is_heard_is_challenged_for_as_long_as_that() {
+fn the_only_address_of_the_peer_is_challenged_until_it_answers() {
     let mut paths = validator();
     let mut sent = 0;
     for second in 0..30 {
@@ -169,7 +169,7 @@ fn a_challenge_of_the_peer_is_answered_and_restarts_the_path_less_and_less_often
 }
 
 #[test]
-fn a_challenge_from_elsewhere_is_answered_there_and_restarts_nothing() {
+fn a_challenge_from_another_address_is_answered_to_it_and_restarts_nothing() {
     let mut paths = validator();
     assert!(!paths.on_challenge(at(10), path(3), [2; 8], true), "anybody may have relayed it");
     let probe = PathProbe { to: path(3), frame: PathFrame::Response([2; 8]), ip_bytes: PROBE as u32 };
@@ -196,7 +196,7 @@ fn a_packet_validates_the_address_of_the_first_message_unless_copies_came_from_o
 }
 
 #[test]
-fn the_path_in_use_is_in_doubt_when_it_is_silent_and_the_peer_speaks_from_elsewhere() {
+fn a_silent_path_is_in_doubt_when_the_peer_sends_from_another_address() {
     let mut paths = validator();
     assert!(!paths.is_in_doubt(at(10_000), RTT), "silence alone is no evidence about the path");
     hear(&mut paths, 100, 2, 1);

@@ -122,7 +122,7 @@ fn flows_are_succeeded_alike() {
 
 /// A successor of a flow that was never announced announces it.
 #[test]
-fn a_successor_stands_for_what_it_succeeds() {
+fn a_successor_announces_its_predecessor() {
     let mut flows = flows();
     flows.on_successor(FlowId(2), 80, object(1, 300)).expect("an object");
     assert_eq!(events(&mut flows), [Event::ObjectAnnounced { flow: FlowId(1), length: 300, tag: 7 }]);
@@ -148,7 +148,7 @@ fn an_id_is_of_one_kind() {
 }
 
 #[test]
-fn a_stream_that_is_given_up_leaves_its_credit() {
+fn a_reset_stream_returns_its_credit() {
     let mut flows = flows();
     let shared = flows.credit.shared;
     flows.on_announcement(stream(1)).expect("a stream");

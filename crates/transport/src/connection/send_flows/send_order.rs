@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_than_all_equals_together() {
+    fn no_stream_waits_longer_than_all_equals_together() {
         let mut turns = turns(5, Priority::Bulk);
         let mut since = [0; 6];
         for _ in 0..1_000 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn interactive_streams_come_before_all_others() {
+    fn interactive_streams_go_before_all_others() {
         let mut turns = turns(3, Priority::Bulk);
         turns.add(FlowId(9), Priority::Interactive);
         turns.wake(FlowId(9));

@@ -130,7 +130,7 @@ fn interactive_streams_go_first_and_those_at_rest_have_no_turn() {
 /// A receiver that has granted credit and reports no block as done stops such a sender; while its own bytes are not
 /// read, it stops itself.
 #[test]
-fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
+fn open_blocks_limit_as_the_receivers_only_once_read() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 9), &mut control);
     frames(&flows, &mut control);
@@ -165,7 +165,7 @@ fn flows_wait_until_the_peer_takes_them() {
 
 /// A reset before the announcement would mean nothing to a peer that waits for the stream.
 #[test]
-fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
+fn an_awaited_stream_is_announced_before_its_reset() {
     let (mut flows, mut control) = flows();
     for number in 1..=3 {
         let mut awaited = stream(number);
@@ -186,7 +186,7 @@ fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
 }
 
 #[test]
-fn a_flow_is_given_up_once_and_an_object_never() {
+fn a_stream_is_reset_once_and_an_object_never() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
     (2..=4).for_each(|flow| flows.open_stream(stream(flow), Priority::Bulk, &mut control));
@@ -219,7 +219,7 @@ fn all_flows_are_succeeded_at_once() {
 }
 
 #[test]
-fn what_has_arrived_is_reported_and_forgotten() {
+fn delivered_streams_are_reported_and_forgotten() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
     flows.open_stream(stream(2), Priority::Bulk, &mut control);

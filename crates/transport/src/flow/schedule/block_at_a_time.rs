@@ -250,7 +250,7 @@ mod tests {
 
     /// §IV-B b: Ps counts packets, of which (1 + epsilon) K / r are enough with r symbols in each.
     #[test]
-    fn what_was_dropped_counts_in_packets() {
+    fn dropped_symbols_count_in_packets() {
         let mut line = line("", 3, 100).announced();
         for nth in 0..20 {
             assert_eq!(line.packet(8), (0..8).map(|esi| (0, 100 + 8 * nth + esi)).collect::<Vec<_>>());
@@ -289,7 +289,7 @@ mod tests {
 
     /// §IV-B b: a block not yet encoded is sent as soon as it is.
     #[test]
-    fn a_block_that_is_not_encoded_goes_out_once_it_is() {
+    fn an_unencoded_block_is_sent_once_encoded() {
         let mut line = line("ahead=0", 2, 100).announced();
         line.send(161);
         line.acknowledge(0);

@@ -223,7 +223,7 @@ mod tests {
 
     /// Blocks held back without credit do not delay the repair of lost ones.
     #[test]
-    fn without_source_to_send_repair_goes_on() {
+    fn repair_continues_without_source() {
         let mut line = line("repair-every=1000", 1, 4);
         line.flow.add_source(100);
         assert_eq!(line.send(6), [s(0, 0), s(0, 1), s(0, 2), s(0, 3), s(0, 4), s(0, 5)]);

@@ -30,7 +30,7 @@ mod proactive {
     }
 
     #[test]
-    fn source_goes_on_while_repair_is_made() {
+    fn source_continues_while_repair_is_encoded() {
         let mut line = line(0.1, &[2, 2]);
         line.holds_replies = true;
         assert_eq!(line.log(99), "0?1 0:0 0:1 1?1 1:0 1:1");
@@ -39,7 +39,7 @@ mod proactive {
     }
 
     #[test]
-    fn reactive_repair_comes_when_more_is_lost_than_was_added() {
+    fn reactive_repair_follows_more_loss_than_repair() {
         let mut line = line(0.1, &[4]);
         assert_eq!(line.log(99), "0?2 0:0 0:1 0:2 0:3 0:+4 0:+5");
         line.hear(&[(0, 0), (0, 5)], &[(0, 1)]);
@@ -91,7 +91,7 @@ mod proactive {
     }
 
     #[test]
-    fn what_comes_after_a_timeout_counts_for_the_block() {
+    fn acknowledgements_after_a_timeout_count_for_the_block() {
         let mut line = line(0.0, &[2]);
         assert_eq!(line.log(99), "0:0 0:1");
         line.hear(&[(0, 0), (0, 1)], &[]);
@@ -147,7 +147,7 @@ mod chunks {
     }
 
     #[test]
-    fn encoded_first_a_chunk_has_a_check_symbol_where_nothing_is_lost() {
+    fn an_encoded_first_chunk_has_a_check_symbol_without_loss() {
         assert_eq!(line("chunks", 0.0, &[2, 2]).log(99), "0:0 0:1 1:0 1:1");
         let sent = line("chunks:encode=first", 0.0, &[2, 2]).log(99);
         assert_eq!(sent, "0?1 0:0 1?1 0:1 0:+2 1:0 1:1 1:+2");
@@ -174,7 +174,7 @@ mod chunks {
     }
 
     #[test]
-    fn a_chunk_that_fails_is_given_up_where_nothing_is_mended() {
+    fn a_failed_chunk_without_retransmission_is_abandoned() {
         let mut line = line("chunks:padding=document,mend=off", 0.5, &[4]);
         // n (1 - p) = k.
         assert_eq!(line.log(99), "0?4 0:0 0:1 0:2 0:3 0:+4 0:+5 0:+6 0:+7");

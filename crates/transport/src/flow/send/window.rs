@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_begin_with_what_may_be_missing() {
+    fn windows_begin_with_the_first_missing_symbol() {
         let mut sender = sender(64);
         send(&mut sender, 0..100, 0.05);
         let id = sender.make(FLOW, 0).expect("a window");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_stream_sends_repair_until_it_will_do() {
+    fn an_idle_stream_sends_repair_until_it_suffices() {
         let count = |sender: &mut WindowSender, now, lacking, loss| {
             std::iter::from_fn(|| sender.idle(now, FLOW, 0, lacking, &path(loss))).take(100).count() as u32
         };

@@ -101,7 +101,7 @@ mod tests {
 
     /// A window that varies around a power of two needs no plan.
     #[test]
-    fn a_size_stands_while_the_window_is_about_it() {
+    fn a_size_is_kept_while_the_window_is_near_it() {
         let mut calculator = Calculator::new(LtTcpBlocks::default());
         let windows = [40, 63, 65, 79, 80, 63, 50, 47, 23, 25, 40, 200, 96, 95];
         let sizes =

@@ -245,7 +245,7 @@ mod tests {
     const PLACES: [u64; 9] = [19, 2, 18, 19, 0, 17, 19, 5, 19];
 
     #[test]
-    fn trains_tell_the_rate_whatever_the_base() {
+    fn trains_show_the_rate_whatever_the_base() {
         let none = |_| Duration::ZERO;
         assert_eq!(measured(&trains(&PLACES, GAP, none)), Some(10_000_000.0));
         assert_eq!(measured(&trains(&PLACES[..5], GAP, none)), None, "two earlier places");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_end_when_they_would_meet_and_later_packets_say_nothing() {
+    fn trains_end_when_they_would_meet_and_later_packets_do_not_count() {
         let mut found = trains(&PLACES[..3], GAP, |_| Duration::ZERO);
         assert!(found.wants_trains() && found.places.len() == 3);
         let rate = found.idea().or(found.rate()).expect("an idea");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn spurious_losses_raise_what_was_too_low_and_quiet_lowers_it() {
+    fn spurious_losses_raise_the_threshold_and_quiet_lowers_it() {
         let (mut detector, rtt) = detector(millis(64));
         detector.on_spurious(at(100), 9, millis(66), &rtt);
         assert_eq!(detector.rule(&rtt), LossRule { packets: 10, age: millis(74) });

@@ -237,7 +237,7 @@ impl Transfer {
 }
 
 #[test]
-fn every_combination_tells_each_fate_once_and_ends() {
+fn every_combination_reports_each_outcome_once_and_ends() {
     let detections = [
         "threshold",
         "threshold:packets=1,adapt=off",

@@ -64,7 +64,7 @@ impl Rounds {
 }
 
 #[test]
-fn the_counter_keeps_what_is_lost_until_a_timeout() {
+fn the_counter_keeps_lost_packets_until_a_timeout() {
     let mut rounds = Rounds::new("counter");
     for round in 0..4 {
         assert_eq!(rounds.round(true), 5 - round, "each loss leaves a packet less");

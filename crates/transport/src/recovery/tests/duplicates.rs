@@ -150,7 +150,7 @@ fn a_partial_arrival_calls_the_next_one_lost_and_reno_forgets() {
 }
 
 #[test]
-fn a_repair_that_is_lost_is_asked_about_although_new_packets_go_out() {
+fn a_lost_retransmission_is_probed_although_new_packets_are_sent() {
     let mut line = Line::with_timeout("duplicates", "probe", 10);
     assert_eq!(line.hear(&[(0, 1)], 5), [2]);
     // 10, the repair of 2, is lost; 11 to 20 are withheld like 3 to 9, and each lets the next one out.
@@ -183,7 +183,7 @@ fn without_recovery_only_silence_finds_losses() {
 }
 
 #[test]
-fn what_is_named_at_once_is_not_held_for_a_duplicate() {
+fn an_immediate_acknowledgement_is_no_duplicate() {
     let mut line = Line::new("duplicates", 2);
     line.send(Content::Control(7));
     (0..2).for_each(|_| line.symbol());
@@ -274,7 +274,7 @@ fn duplicates_bring_news_of_marks() {
 
 /// A receiver that claims more than was sent would otherwise empty the flight, and receive data without a window.
 #[test]
-fn what_was_never_sent_cannot_have_arrived() {
+fn counts_above_the_sent_packets_are_rejected() {
     let mut line = Line::new("duplicates", 10);
     let claim = |line: &mut Line, largest, arrived| {
         line.recovery.on_feedback(line.now, AckInfo::InOrder { packets: None, largest, arrived }, None)
@@ -289,7 +289,7 @@ fn what_was_never_sent_cannot_have_arrived() {
 
 /// Packets without symbols are named as soon as they arrive, so another arrival is that of a symbol behind a gap.
 #[test]
-fn an_arrival_that_is_not_named_is_withheld() {
+fn an_unacknowledged_arrival_is_withheld() {
     for detection in ["threshold", "duplicates", "duplicates:recovery=off"] {
         let mut line = Line::new(detection, 3);
         line.send(Content::Nothing);

@@ -13,7 +13,7 @@ fn numbers(packets: &[SentPacket]) -> Vec<u64> {
 }
 
 #[test]
-fn a_report_says_what_became_of_each_packet() {
+fn a_report_has_the_outcome_of_each_packet() {
     let mut recovery = recovery("cubic", millis(100));
     (0..10).for_each(|number| send(&mut recovery, number, at(number)));
     recovery.on_feedback(at(110), AckInfo::Ranges(&ranges(&[(8, 9), (4, 6), (0, 1)])), None).unwrap();
@@ -79,7 +79,7 @@ fn lies_are_refused_whole() {
 }
 
 #[test]
-fn closing_empties_the_flight_and_blames_nobody() {
+fn closing_empties_the_flight_without_a_loss() {
     let mut recovery = recovery("cubic", millis(50));
     (0..8).for_each(|number| send(&mut recovery, number, at(number)));
     let window = recovery.window();

@@ -56,7 +56,7 @@ fn silence_stops_fixed_rate_after_two_round_trips() {
 /// RFC 9438 section 5.1: with one loss every 1/p packets the window averages (C (3 + b) / (4 (1 - b)))^(1/4) x
 /// (RTT / p)^(3/4) = 1.054 x (RTT / p)^(3/4) packets.
 #[test]
-fn cubic_averages_what_its_response_function_says() {
+fn cubic_averages_match_its_response_function() {
     let conditions = Conditions { periodic_loss: 10_000, ..Conditions::clean(millis(100)) };
     let mut path = Path::new("cubic", conditions, 1);
     path.run_until(at(200_000));
@@ -141,7 +141,7 @@ fn the_same_seed_gives_the_same_run() {
 
 /// Any mixture of loss, jitter, a small queue and an outage, with either controller.
 #[test]
-fn whatever_the_path_does_nothing_stays_in_flight() {
+fn no_packet_stays_in_flight_on_any_path() {
     for seed in 0..60 {
         let mut random = Random::new(seed);
         let mut draw = |bound: u64| random.below(bound);

@@ -70,7 +70,7 @@ fn a_jump_forgets_neither_too_much_nor_too_little() {
 
 proptest! {
     #[test]
-    fn it_agrees_with_the_model(
+    fn replay_window_agrees_with_the_model(
         start in prop_oneof![Just(0), 0..1_u64 << 50],
         steps in proptest::collection::vec((prop_oneof![
             6 => -200..300_i64,

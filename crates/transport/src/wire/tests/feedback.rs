@@ -131,7 +131,7 @@ fn number_and_credit_always_fit() {
 }
 
 #[test]
-fn packets_get_at_least_half_and_blocks_what_is_left() {
+fn packets_get_at_least_half_and_blocks_the_rest() {
     let every_other = (0..10_000).rev().map(|n| (2 * n, 2 * n)).collect();
     let blocks = (0..1_000).map(|block| BlockStatus { block, need: block + 1 }).collect();
     let flows = vec![FlowStatus { flow: FlowId(1), done_below: 0, blocks }];
@@ -160,7 +160,7 @@ fn a_need_beyond_16_bits_saturates() {
 }
 
 #[test]
-fn empty_sections_are_left_out() {
+fn empty_sections_are_omitted() {
     let empty = Feedback { packets: Some(PacketRanges::default()), ..feedback() };
     assert_eq!(within(&empty, 200).unwrap().packets, None);
 }

@@ -170,7 +170,7 @@ fn padding_is_skipped_and_unknown_frames_are_not() {
 
 /// The limits of what frames contain are in `docs/vectors/limits.json`.
 #[test]
-fn limits_of_packets_and_of_what_is_written() {
+fn limits_of_packets_and_of_encoding() {
     assert_eq!(Frames::check_all(&[1; MAX_FRAMES]), Ok(()));
     assert_eq!(Frames::check_all(&[1; MAX_FRAMES + 1]), Err(WireError::Limit("frames")));
     let reason = [b'y'; MAX_REASON + 50];

@@ -71,7 +71,7 @@ fn long_runs_are_continued() {
 }
 
 #[test]
-fn everything_from_zero_up_to_the_highest_number_can_be_said() {
+fn ranges_reach_from_zero_to_the_highest_number() {
     assert_eq!(runs(0, &[1]), Ok(vec![(0, 0)]));
     assert_eq!(bitmap(0, &[0x80]), Ok(vec![(0, 0)]));
     assert_eq!(bitmap(8, &[0xff, 0x80]), Ok(vec![(0, 8)]));

@@ -17,7 +17,7 @@ fn at(millis: u64) -> Time {
 
 /// In whatever order packets arrive, the ranges name exactly those that arrived and are not known to be reported.
 #[test]
-fn ranges_name_what_came() {
+fn ranges_list_the_arrived_packets() {
     for seed in 1..200u64 {
         let mut random = seed;
         let mut draw = move |below: u64| {
@@ -217,7 +217,7 @@ fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
 }
 
 #[test]
-fn a_pause_ends_the_waiting_and_what_comes_after_it_is_answered_at_once() {
+fn a_pause_ends_the_wait_and_the_next_packet_is_answered_at_once() {
     let timing = FeedbackTiming::Every(PacketCountTiming::default());
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
     clock.on_packet(at(1), 1_500, true, &arrivals);

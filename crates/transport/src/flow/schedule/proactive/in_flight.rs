@@ -133,7 +133,7 @@ impl Rig {
 
 /// §3.5 sentence by sentence.
 #[test]
-fn a_block_counts_what_was_sent_less_what_has_left() {
+fn a_block_counts_sent_symbols_less_those_that_left() {
     let mut rig = Rig::new();
     let mut symbols = 0;
     while rig.sent.last().is_none_or(|id| id.block < 3) {

@@ -200,7 +200,7 @@ mod tests {
 
     /// Repair helps whatever is missing, and the receiver's reported need counts.
     #[test]
-    fn repair_goes_where_there_is_any() {
+    fn repair_is_sent_while_available() {
         let mut flow = arrived("proactive", "raptorq");
         assert_eq!(rounds(&mut flow, 2), [vec![10], vec![11, 12, 13, 14]]);
         let mut flow = arrived("arq", "raptorq");

@@ -143,7 +143,7 @@ fn other_codes_keep_their_source() {
 
 /// The number of symbols made ahead follows the number left, and those sent are dropped.
 #[test]
-fn repair_made_ahead_follows_what_is_left() {
+fn repair_made_ahead_follows_the_rest() {
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
     let block =
         |flow: &BlockSender| (0..40).map(|n| flow.blocks.block(0).expect("open").symbol(4 + n).to_vec()).collect();

@@ -43,7 +43,7 @@ fn open_all(object: &mut SendFlow) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn each_block_is_cut_as_its_sizer_says() {
+fn each_block_has_the_size_of_its_sizer() {
     use BlockCode::{RaptorQ, ReedSolomon};
     let mut object = object(20, vec![(4, RaptorQ), (6, RaptorQ), (6, ReedSolomon), (1_000_000, ReedSolomon)]);
     assert_eq!(open_all(&mut object), [(0, 40), (40, 40), (80, 60), (140, 60)], "the last has the rest");
@@ -76,7 +76,7 @@ fn there_are_255_plans_at_most() {
 
 /// After symbols shrink, the source left to send is counted by the plans in force.
 #[test]
-fn a_plan_after_a_shrink_keeps_count_of_what_is_left() {
+fn a_plan_after_a_shrink_counts_the_rest() {
     let mut object = object(50, vec![(7, BlockCode::RaptorQ), (3, BlockCode::RaptorQ)]);
     object.succeed(FlowId(2), 6).expect("more than half");
     open_all(&mut object);

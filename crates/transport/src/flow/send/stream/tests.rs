@@ -32,7 +32,7 @@ fn the_last_block_that_waits_is_the_one_that_ends_it() {
 }
 
 #[test]
-fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
+fn an_empty_block_ends_a_stream_without_outstanding_bytes() {
     let mut fresh = stream();
     fresh.finish();
     assert_eq!(open(&mut fresh, 0), [(0, true)], "nothing was ever written");
@@ -48,7 +48,7 @@ fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
 
 /// Whether or not the symbols sent suffice to decode a block, its first symbol states its content.
 #[test]
-fn an_empty_block_follows_one_that_is_on_its_way() {
+fn an_empty_block_follows_one_in_flight() {
     for sent in [1, 8] {
         let mut stream = stream();
         stream.write(&[7; 700], 4 << 20);
@@ -85,7 +85,7 @@ fn other_sizes_hold_from_the_next_block_on() {
 
 /// Block numbers are never reused, and the largest is reserved. A stream that has used all others reports it.
 #[test]
-fn a_stream_without_block_numbers_says_so() {
+fn a_stream_without_block_numbers_reports_it() {
     let mut stream = stream();
     stream.blocks_mut().begin_at(u32::MAX - 3);
     stream.write(&[7; 795 * 3], 4 << 20);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn excess_is_believed_soon_where_it_is_large_and_never_where_there_is_none() {
+    fn a_large_excess_is_believed_soon_and_none_never() {
         for usual in [0.0, 0.01, 0.05, 0.1, 0.2] {
             let (mut baseline, mut now) = (Baseline::default(), Time::ZERO);
             taught(&mut baseline, &mut now, 20, usual);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recalled_baseline_counts_at_once_and_yields_to_what_is_found() {
+    fn a_recalled_baseline_counts_at_once_and_yields_to_measurements() {
         let (mut baseline, mut now) = (Baseline::default(), Time::ZERO);
         baseline.recall(0.05, 2.0);
         assert_eq!((baseline.share(), baseline.burst()), (0.05, 2.0));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_come_in_bursts_are_less_evidence() {
+    fn losses_in_bursts_are_less_evidence() {
         let packet = |number| SentPacket {
             number,
             time: Time::ZERO,

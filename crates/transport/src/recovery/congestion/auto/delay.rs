@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_what_is_above_the_base() {
+    fn a_queue_is_the_delay_above_the_base() {
         let mut delay = Delay::new(Policy::Fair);
         assert!(!delay.is_known() && delay.end_round(true).is_none());
         let first = round(&mut delay, at(0), &[50, 70, 60]);

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_differ_in_when_they_go_down() {
+    fn flows_differ_in_the_times_of_down() {
         let next = |salt| {
             let mut dips = Dips { rounds: ROUNDS, ..Dips::default() };
             dips.seed(salt);

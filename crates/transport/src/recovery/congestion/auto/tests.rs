@@ -64,7 +64,7 @@ fn an_outage_halves_the_window_once_and_its_losses_count_nowhere() {
 }
 
 #[test]
-fn a_small_queue_reduces_to_what_the_path_holds() {
+fn a_small_queue_reduces_to_the_path_content() {
     let mut bench = cruising();
     let queued = Some(Duration::from_micros(62_500));
     bench.later(51);

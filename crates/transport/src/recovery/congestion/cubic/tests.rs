@@ -108,7 +108,7 @@ fn the_document_starts_with_one_packet_and_leaves_slow_start_at_64() {
 }
 
 #[test]
-fn hystart_is_left_out_or_ends_slow_start_below_a_threshold() {
+fn hystart_is_off_or_ends_slow_start_below_a_threshold() {
     let last_packets = |hystart: bool, threshold: Option<u32>| {
         let mut bench = bench(CubicConfig { hystart, threshold, ..CubicConfig::default() }, 100);
         for rtt in [100, 140, 140, 140, 140, 140] {

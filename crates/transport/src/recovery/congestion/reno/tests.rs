@@ -30,7 +30,7 @@ const fn acked(packets: u64) -> ReportSpec {
 
 /// arq §3.1: from one segment to 64 by one for each acknowledgement, then by MSS^2 / cwnd.
 #[test]
-fn grows_as_the_document_says() {
+fn grows_as_the_document() {
     let mut bench = bench("", 100);
     assert_eq!(bench.controller.window(), 1000);
     for segments in 1..=63 {
@@ -116,7 +116,7 @@ fn the_window_can_be_driven_by_marks_alone() {
 /// RFC 9000 section 13.4.2.2: a path that fails validation is treated as one without ECN, where losses are the only
 /// sign of congestion.
 #[test]
-fn losses_stand_in_for_marks_where_there_are_none() {
+fn losses_replace_marks_without_ecn() {
     let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
     bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!(bench.packets(), 40.0);
