@@ -8,7 +8,7 @@ use crate::sources;
 
 const CRATES: [&str; 2] = ["store", "downpour"];
 
-/// What bypasses the runtime. Asynchronous code is on tokio's clock, which tests can pause.
+/// Calls that bypass the runtime. Asynchronous code uses tokio's clock, which tests can pause.
 const BYPASSES: [&str; 9] = [
     "Instant::now",
     "SystemTime::now",

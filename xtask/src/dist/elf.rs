@@ -35,7 +35,7 @@ fn needs(file: &[u8]) -> object::read::Result<Needs> {
             return Ok(Needs::Interpreter);
         }
         let entries = segment.dynamic(endian, file)?.unwrap_or_default();
-        // What stands behind the end of the list is no entry.
+        // Bytes behind the end of the list are no entry.
         let mut tags = entries.iter().map(|entry| entry.d_tag(endian)).take_while(|tag| *tag != DT_NULL);
         if tags.any(|tag| tag == DT_NEEDED) {
             found = Needs::Library;
