@@ -239,7 +239,7 @@ def wrong_digest(session: Session) -> str:
 
 @by_sender
 def wrong_root(session: Session) -> str:
-    """An end whose root is of something else."""
+    """An end with the root of another transfer."""
     items = [file("photo.jpg", PHOTO)]
     session.begin()
     session.scanned()
@@ -321,7 +321,7 @@ def set_id(session: Session) -> str:
 
 @by_receiver
 def feedback_forever(session: Session) -> str:
-    """Feedback whose numbers begin shortly below 2^32 and wrap: a sender that heeds only higher numbers learns nothing
+    """Feedback whose numbers begin shortly below 2^32 and wrap: a sender that accepts only higher numbers learns nothing
     further, and repeats the same feedback while the connection lasts."""
     connection = session.connection
     connection.feedback_number = 2**32 - 8

@@ -95,7 +95,7 @@ class Session:
         self.arrived.remove(message)
         return message[1]
 
-    # --- What is said -----------------------------------------------------------------------------------------------
+    # --- Messages ---------------------------------------------------------------------------------------------------
 
     def say(self, name: str, **fields: Any) -> None:
         self.raw_message(write_message(name, **fields))

@@ -60,7 +60,7 @@ NUMBER = r"0x[0-9a-f]+|\d+(?:\^\d+)?"
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Every number and text in a record, and what can be derived from it."""
+    """Every number and text in a record, and the values derived from it."""
     if isinstance(value, dict):
         yield from wire.derived(value)
         for inner in value.values():

@@ -1,5 +1,5 @@
-//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` whose way to the host is a link of netsim, in user
-//! space and without privileges. The host is this machine.
+//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` with a link of netsim as the path to the host, in
+//! user space and without privileges. The host is this machine.
 //!
 //! The bytes that ssh carries are late by the link's delay. The ticket in the remote line (`DOWNPOUR1 TICKET`) is
 //! changed to name a relay, so that UDP crosses the link as well; the program does not know of it. A line on stderr

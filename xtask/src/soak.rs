@@ -37,9 +37,9 @@ pub(crate) enum Property {
     Choices,
     /// A transfer between hosts that change their addresses does
     Moving,
-    /// A transfer over paths whose MTU shrinks does
+    /// A transfer over paths with a shrinking MTU does
     Shrinking,
-    /// A transfer of streams over paths whose MTU shrinks does
+    /// A transfer of streams over paths with a shrinking MTU does
     ShrinkingStreams,
     /// A decoder recovers the right bytes or returns its need
     Codes,

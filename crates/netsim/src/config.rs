@@ -225,7 +225,7 @@ pub enum LinkError {
     /// A bucket that holds nothing.
     #[error("bucket is 0: write a size such as 10KB, or omit it for packets that keep their distance")]
     ZeroBucket,
-    /// A rate, or a setting that requires one, beside a trace.
+    /// A rate, or a setting that requires one, together with a trace.
     #[error("{name} has no effect on a link with a trace: omit one of them")]
     BesideTrace {
         /// The key of the text form.

@@ -98,8 +98,8 @@ impl<T> FairQueue<T> {
         Some(ip_bytes)
     }
 
-    /// Takes the packet whose turn it is, with its ECN field from now on, and lets CoDel drop those before it (RFC 8290
-    /// section 4.2). `None` if no packet is left.
+    /// Takes the next packet, with its ECN field from now on, and lets CoDel drop those before it (RFC 8290 section
+    /// 4.2). `None` if no packet is left.
     pub(crate) fn take(&mut self, codel: Codel, link: &mut Link) -> Option<(Waiting<T>, Ecn)> {
         loop {
             let is_new = !self.new.is_empty();

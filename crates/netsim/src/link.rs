@@ -273,7 +273,7 @@ impl Link {
         self.shaper.free_at()
     }
 
-    /// Returns whether a queue of so many packets and bytes is within its bounds, beside those being sent at `now`.
+    /// Returns whether a queue of so many packets and bytes is within its bounds, without those being sent at `now`.
     pub(crate) fn has_room(&mut self, now: Time, packets: usize, bytes: u64) -> bool {
         let sending = self.queued_bytes(now);
         self.is_within_bounds(self.queue.len() + packets, sending + bytes)

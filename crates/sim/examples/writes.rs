@@ -1,10 +1,10 @@
 //! The delay and the cost of small writes to a stream: `cargo run --release -p sim --example writes LINK BYTES EVERY_MS
 //! SECONDS SEEDS [beside=MB] KEY=VALUE...`
 //!
-//! A write of so many bytes each so many milliseconds, beside another stream that pours so many megabytes. Of all seeds
-//! together: the milliseconds from each write to the read
-//! that completes it, without those of the first two seconds, and the IP bytes of the sender, and of both, for each byte
-//! written. The settings are those of a profile: `streams=window`, `congestion=fixed-rate:15M`.
+//! A write of so many bytes each so many milliseconds, with another stream of so many megabytes. Of all seeds together:
+//! the milliseconds from each write to the read that completes it, without those of the first two seconds, and the IP
+//! bytes of the sender, and of both, for each byte written. The settings are those of a profile: `streams=window`,
+//! `congestion=fixed-rate:15M`.
 
 use netsim::{Duplex, NodeId, topology};
 use sim::{Host, HostConfig, StreamScript};

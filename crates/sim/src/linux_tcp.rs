@@ -44,9 +44,9 @@ const CUBIC: CubicConfig = CubicConfig {
 /// second packet and of each one beyond a gap (RFC 5681 section 4.2), and packets that go out as soon as the window has
 /// room for them. Linux paces TCP only below the queue discipline fq or with BBR.
 ///
-/// Its slow start ends by HyStart++ (RFC 9406), where Linux has the HyStart of which that is a revision. A timeout
-/// sends probes, as Linux's does first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's continues to
-/// 120 s: it is no slower than TCP.
+/// Its slow start ends by HyStart++ (RFC 9406), Linux has the HyStart before that revision. A timeout sends probes, as
+/// Linux's does first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's continues to 120 s: it is no
+/// slower than TCP.
 pub fn linux_tcp() -> Profile {
     as_linux(Profile::arq())
 }
@@ -58,7 +58,7 @@ fn as_linux(mut profile: Profile) -> Profile {
     profile
 }
 
-/// CUBIC (RFC 9438) whose packets are not paced.
+/// CUBIC (RFC 9438) with unpaced packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Unpaced;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use netsim::Duplex;
 use transport::{ConnectingSide, Rate};
 
-/// The least time that a transfer over a link can take whose rate, delay and loss change: see [`transport::transfer_floor`].
+/// The least time of a transfer over a link with changing rate, delay and loss: see [`transport::transfer_floor`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MovingFloor {
     size: u64,

@@ -167,7 +167,7 @@ impl<E: TransferPair> ObservedTransfer<E> {
         &mut self.ends
     }
 
-    /// Returns whether the receiver has everything, or a side has given up.
+    /// Returns whether the receiver has all bytes, or a connection is lost.
     pub fn is_over(&self) -> bool {
         is_over(self.ends.hosts())
     }
@@ -240,7 +240,7 @@ struct Painter {
     sent: BTreeMap<u64, SymbolRun>,
     /// The first packet with each symbol, by flow, block and esi.
     firsts: BTreeMap<(FlowId, u32, u32), u64>,
-    /// The flow whose symbols arrive: its successor has blocks cut anew.
+    /// The flow of the arriving symbols: its successor has new blocks.
     flow: FlowId,
     /// The symbols that arrived, by block and esi.
     arrived: BTreeMap<(u32, u32), DeliveredBy>,

@@ -16,8 +16,7 @@ use netsim::{Loss, Network, NodeId, topology};
 use std::time::Duration;
 use transport::{ConnectionConfig, ConnectionError};
 
-/// A dead path is noticed within twice the time that a connection waits for a sign of life: one side stops sending only
-/// when it has itself given up.
+/// A dead path is noticed within twice the idle timeout: one side stops sending only after its own timeout.
 const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(250);
 
 /// Bytes of the largest symbol accepted, in which credit counts.

@@ -1,4 +1,4 @@
-//! Several flows at once over one topology, beside traffic that only loads it, and the outcome of each.
+//! Several flows at once over one topology, with traffic that only loads it, and the outcome of each.
 
 mod counts;
 mod machine;

@@ -64,7 +64,7 @@ impl Watched {
     }
 }
 
-/// The believed queue less the wait of the packet that the newest acknowledgement can be about, in milliseconds, over time.
+/// The estimated queue less the wait of the newest packet that can be acknowledged, in milliseconds, over time.
 #[derive(Debug)]
 struct Errors {
     mean: f64,
@@ -129,7 +129,7 @@ fn auto_queue_matches_waiting_time() {
     }
 }
 
-/// Returns the least, the mean and the largest share of packets that it believes that the path loses, from 30 s to 60 s.
+/// Returns the least, the mean and the largest estimate of the path's loss, from 30 s to 60 s.
 fn baselines(link: &str, seed: u64) -> [f64; 3] {
     let topology = shared(link, 1);
     let flows = vec![Flow::endless(topology.pairs()[0], Profile::auto())];

@@ -59,6 +59,6 @@ fn auto_fq_codel_fair_share() {
         stop: netsim::Time::MAX,
     };
     let (beside, _) = shares(&run(&[Profile::auto()], Some(constant)));
-    println!("{beside:.3?} beside 40 Mbit/s");
+    println!("{beside:.3?} with 40 Mbit/s");
     assert!(beside[0] >= 0.46, "{beside:?}");
 }

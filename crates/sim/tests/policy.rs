@@ -71,7 +71,7 @@ fn a_rate_far_above_the_path_is_named_in_two_seconds_and_given_up_unless_it_insi
     assert!(named.is_some_and(|at| at <= 20) && given_up.is_none(), "{named:?} {given_up:?}");
     assert!(after[1] < 0.05, "{after:?}");
     let (named, given_up, _) = states("fixed-rate:19M");
-    assert_eq!((named, given_up), (None, None), "a CUBIC beside it is no overload");
+    assert_eq!((named, given_up), (None, None), "another CUBIC flow is no overload");
 }
 
 #[test]

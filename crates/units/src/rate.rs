@@ -85,7 +85,7 @@ fn fraction(text: &str) -> Result<(u128, u128), RateError> {
     }
     let bits = bits_per_unit(text, digits, unit)?;
     let too_large = || RateError::TooLarge(text.to_owned());
-    // More decimals than that are below a bit per second with any unit.
+    // More decimals are below a bit per second with any unit.
     let decimals = &decimals[..decimals.len().min(18)];
     let divisor = 10_u128.pow(u32::try_from(decimals.len()).unwrap_or_default());
     let number = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse::<u64>().ok().map(u128::from) };

@@ -1,4 +1,4 @@
-//! This build beside another one of downpour: the same transfers over loopback, in alternating runs.
+//! This build compared with another one of downpour: the same transfers over loopback, in alternating runs.
 
 use std::fmt;
 use std::fs;

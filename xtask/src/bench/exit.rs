@@ -175,7 +175,7 @@ fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) -> Result<(), Fail
     let started = Instant::now();
     while !is_there() {
         if started.elapsed() > PATIENCE {
-            return Err(Failure::new(format_args!("timeout: no {what}")));
+            return Err(Failure::new(format_args!("timeout waiting for {what}")));
         }
         thread::sleep(PERIOD);
     }

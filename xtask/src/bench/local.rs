@@ -1,4 +1,5 @@
-//! Copies within this machine, beside `cp -r` and a sync of the file system: downpour returns when all is on the disk.
+//! Copies within this machine, compared with `cp -r` and a sync of the file system: downpour returns when all is on the
+//! disk.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A large file over loopback, program to program, beside scp and quinn.
+//! A large file over loopback, program to program, compared with scp and quinn.
 
 use std::fs;
 use std::path::Path;

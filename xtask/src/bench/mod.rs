@@ -49,7 +49,7 @@ pub(crate) struct Options {
 /// The parts, in the order they run.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 enum Part {
-    /// A file over loopback, beside scp and quinn
+    /// A file over loopback, compared with scp and quinn
     Loopback,
     /// Peak memory of both sides
     Memory,
@@ -65,9 +65,9 @@ enum Part {
     Exit,
     /// Many small files against one of the same size, scp and rsync
     Files,
-    /// Copies within this machine beside cp and a sync
+    /// Copies within this machine, compared with cp and a sync
     Local,
-    /// A changed file beside rsync
+    /// A changed file, compared with rsync
     Differences,
     /// The cost of a killed side
     Survive,

@@ -115,7 +115,7 @@ fn write_config(directory: &Path, port: u16) -> Result<(), Failure> {
         format!("AuthorizedKeysFile {}", path("user.pub")),
         "AuthenticationMethods publickey".into(),
         "PermitRootLogin prohibit-password".into(),
-        // The keys lie in a temporary directory, whose parent everybody may write to.
+        // The keys are in a temporary directory with a world-writable parent.
         "StrictModes no".into(),
         "UsePAM no".into(),
         "PidFile none".into(),

@@ -39,7 +39,7 @@ pub(super) fn time() -> Result<u64, Failure> {
     text.trim().parse().map_err(refused)
 }
 
-/// Writes the archive's sums beside it, in the formats of sha256sum and b3sum.
+/// Writes the archive's sums next to it, in the formats of sha256sum and b3sum.
 pub(super) fn write_sums(directory: &Path, archive: &Path) -> Result<(), Failure> {
     let bytes = fs::read(archive).map_err(Failure::at(archive.display()))?;
     let name = archive.file_name().unwrap_or_default().display();

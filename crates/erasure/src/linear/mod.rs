@@ -3,10 +3,10 @@
 //! The unknowns are intermediate symbols; each equation lists those that add up to a known symbol. An [`Elimination`]
 //! uses the structure only and results in a [`Plan`]: the additions of symbols and their order. The plan then runs on
 //! the bytes, strip by strip ([`run`]), and may be kept and run on other bytes. That is inactivation decoding (RFC
-//! 6330, section 5.4.2) with two differences in how it is carried out: the peeled unknowns are never expressed in the
-//! rows of the matrix but in the contributions of the inactive unknowns (`Reach`), and the data of peeled unknowns is
-//! computed from the sparse equations themselves, once with the inactive unknowns assumed to be zero, and again when
-//! these are known, if enough of them are requested.
+//! 6330, section 5.4.2) with two differences: the peeled unknowns are never expressed in the rows of the matrix but in
+//! the contributions of the inactive unknowns (`Reach`), and the data of peeled unknowns is computed from the sparse
+//! equations themselves, once with the inactive unknowns assumed to be zero, and again when these are known, if enough
+//! of them are requested.
 
 mod bits;
 mod cache;

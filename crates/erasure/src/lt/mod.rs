@@ -35,7 +35,7 @@ const SEED: u64 = 0x646f_776e_706f_7572;
 /// of 1000 with 20 of degree 40, not once in 30,000 with 40).
 const PRECODED_DEGREES: [(u32, u32); 7] = [(1, 10), (2, 340), (3, 330), (4, 140), (10, 85), (11, 55), (40, 40)];
 
-/// A code: everything both ends have to know besides k and the symbol size.
+/// A code: the parameters that both ends need in addition to k and the symbol size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LtCode {
     /// The number of symbols that an encoding symbol adds up.

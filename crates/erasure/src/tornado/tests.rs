@@ -152,7 +152,7 @@ fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
     }
 }
 
-/// RequestedItems from the last to the first, and so for levels whose lefts have not been requested yet.
+/// Requested from the last to the first, also of levels with unrequested lefts.
 #[test]
 fn check_symbols_come_in_any_order() {
     for (k, of_128) in [(50, 20), (1500, 40)] {

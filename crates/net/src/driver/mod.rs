@@ -362,7 +362,7 @@ impl Driver {
         self.carrier.unreachable(|remote| endpoint.hint_unreachable(clock.now(), remote))
     }
 
-    /// Passes new connections, whose peers have proved that they have the key, to the program.
+    /// Passes new connections with proved peers to the program.
     fn accept(&mut self) {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
             let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());

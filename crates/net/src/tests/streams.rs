@@ -185,7 +185,7 @@ fn neither_side_buffers_without_bound() {
     assert_eq!(read.len(), written);
 }
 
-/// A read or a write that is dropped while it waits loses and repeats nothing.
+/// A read or a write dropped while it waits loses and repeats nothing.
 #[test]
 fn reads_that_are_cancelled_lose_nothing() {
     let (_here, a, _there, b) = connections();
@@ -396,7 +396,7 @@ fn a_rejected_or_aborted_stream_is_reported_in_both_directions() {
     assert!(matches!(block_on(late.sent()), Err(NetError::ClosedByPeer { code: 5, .. })));
 }
 
-/// A future that is dropped at any point loses no stream of the peer, and leaves none of its own behind.
+/// A future dropped at any point loses no stream of the peer, and leaves none of its own behind.
 #[test]
 fn opening_and_accepting_can_be_cancelled() {
     let (_here, a, _there, b) = connections();

@@ -57,10 +57,10 @@ fn a_closed_port_is_reported_by_its_address() {
         }
         let (mut socket, closed) = (bound(from), deserted(there));
         send(&mut socket, closed, 100, &[1; 100]);
-        assert!(is_in_error(&socket, 10), "{from} hears of {there}");
+        assert!(is_in_error(&socket, 10), "{from} gets the report of {there}");
         assert_eq!(reported(&mut socket, true), [closed], "from {from}");
         assert_eq!(socket.refused().icmp, 0);
-        assert!(!is_in_error(&socket, 0), "nothing is left that would wake anybody");
+        assert!(!is_in_error(&socket, 0), "no event is left that would wake a reader");
         send(&mut socket, closed, 100, &[1; 100]);
         assert!(is_in_error(&socket, 10));
         assert_eq!(reported(&mut socket, false), [closed]);
@@ -102,7 +102,7 @@ fn datagrams_after_an_error_are_not_lost() {
     }
 }
 
-/// Without that, it would be given up after ten minutes.
+/// Without that, the timeout would be ten minutes.
 #[test]
 fn a_peer_that_should_be_listening_and_is_not_is_given_up_at_once() {
     let here: SocketAddr = "127.0.0.1:0".parse().unwrap();

@@ -13,7 +13,7 @@ use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, Nod
 ///
 /// Read from TOML by `FromStr`. Names are letters, digits, `-` and `_`. A link has the text form of a [`Duplex`], whose
 /// forward direction is from the first of its two ends to the second. Packets take the path of the fewest links; of
-/// equal ones, the one whose links come first. Only routers forward them.
+/// equal ones, the one with the first links. Only routers forward them.
 ///
 /// ```
 /// let topology: netsim::topology::Topology = r#"

@@ -18,7 +18,7 @@ pub enum Attacker {
     /// It copies one packet in `every` of one host, and its copy arrives first. An attacker first with every packet,
     /// and drops the replies, cannot be distinguished from a dead path.
     Copies {
-        /// The host whose packets are copied.
+        /// The host of the copied packets.
         of: usize,
         /// One packet in this many is copied.
         every: u64,
@@ -41,7 +41,7 @@ pub struct Move {
     pub keep: bool,
 }
 
-/// A scenario whose hosts move.
+/// A scenario with moving hosts.
 #[derive(Clone, Debug)]
 pub struct MigrationScenario {
     /// Everything else.

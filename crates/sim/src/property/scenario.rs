@@ -176,8 +176,8 @@ impl Scenario {
         rtt * 2 + forward.max(backward)
     }
 
-    /// Returns the time after which a run is given up. A given rate does not react to loss, so even the worst path
-    /// delays it by minutes at most; a window that does react sends a packet or two per round trip on the worst paths.
+    /// Returns the time limit of a run. A fixed rate does not react to loss, so even the worst path delays it by
+    /// minutes at most; a window that does react sends a packet or two per round trip on the worst paths.
     pub fn patience(&self) -> Duration {
         match self.profile.fixed_rate() {
             Some(_) => self.expected() * 100 + self.turns() * 10 + Duration::from_secs(300),

@@ -104,7 +104,7 @@ fn small_writes_arrive_in_little_more_than_the_way_takes() {
         let at = |share: f64| times[(times.len() as f64 * share) as usize] * 1e3;
         let stats = network.nodes()[0].host.tallies().next().expect("they met").last_stats;
         println!(
-            "{loss} % loss, every {every} ms, {beside} bytes beside: median {:.2} ms, 95 % {:.2}, 99 % {:.2}, worst {:.2}; {stats:?}",
+            "{loss} % loss, every {every} ms, {beside} other bytes: median {:.2} ms, 95 % {:.2}, 99 % {:.2}, worst {:.2}; {stats:?}",
             at(0.5),
             at(0.95),
             at(0.99),

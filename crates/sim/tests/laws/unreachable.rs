@@ -92,7 +92,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
             }
             network.run_until(at_seconds(4)).expect("time passes");
             let sent = network.nodes()[0].sent - before;
-            // A peer taken for vanished would have been given up by now.
+            // The timeout of a vanished peer would have expired by now.
             network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
             assert_eq!(closed(&network, 0), Some(ConnectionError::LocallyClosed), "{name}");
             let read: Vec<_> =

@@ -25,9 +25,9 @@ fn seeds() {
     assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
 }
 
-/// A closing connection that answered late packets at a stranger's address; challenges that ended while the peer was
-/// heard from the challenged address alone, on paths that lose half of the packets (four); copies made by the network
-/// (two); challenges in step with probes, which filled a queue of two packets just before each response.
+/// A closing connection that answered late packets at a stranger's address; challenges that ended while packets of the
+/// peer arrived from the challenged address alone, on paths that lose half of the packets (four); copies made by the
+/// network (two); challenges in step with probes, which filled a queue of two packets just before each response.
 #[test]
 fn seeds_that_found_something() {
     for seed in [418_211, 49_284, 173_609, 222_078, 485_449, 344_233, 464_079, 624_375] {

@@ -187,7 +187,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(60);
 
-    /// Returns when the close is sent until it is given up, in milliseconds.
+    /// Returns the times of the close's copies until the last, in milliseconds.
     fn times(closing: &mut Closing, from: Time) -> Vec<u128> {
         let mut times = Vec::new();
         let mut now = from;

@@ -22,7 +22,7 @@ pub(super) enum ReliableFrame {
     Announce(FlowId),
     /// A further plan of that flow.
     Plan(FlowId, u8),
-    /// Resets a flow of ours.
+    /// Resets a local flow.
     Reset(FlowId),
     /// Stops a stream of the peer, for this reason.
     Stop(FlowId, u32),
@@ -145,8 +145,8 @@ impl ControlStream {
     }
 
     /// Fills a packet's plaintext with pending frames, at most `most` bytes in all. `flow_frame` makes the frames about
-    /// flows of ours; obsolete ones are dropped. Returns the key of the packet's content; `None` if nothing of it has
-    /// to be resent.
+    /// local flows; obsolete ones are dropped. Returns the key of the packet's content; `None` if nothing of it has to
+    /// be resent.
     pub(super) fn take_frames(
         &mut self,
         most: usize,
@@ -219,7 +219,7 @@ impl ControlStream {
         }
     }
 
-    /// Removes and returns the content of a packet whose fate is known.
+    /// Removes and returns the content of a packet with a known outcome.
     fn settle(&mut self, key: u32) -> Vec<ReliableFrame> {
         self.in_flight.remove(&key).unwrap_or_default()
     }

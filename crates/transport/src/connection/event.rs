@@ -52,18 +52,17 @@ pub enum Event {
         /// The peer's code.
         code: u32,
     },
-    /// A stream of ours has room again, after a partial write.
+    /// A local stream has room again, after a partial write.
     StreamWritable {
         /// The flow.
         flow: FlowId,
     },
-    /// Every byte of a finished stream of ours has arrived; the peer's program may not have read it yet. Its last
-    /// event.
+    /// Every byte of a finished local stream has arrived; the peer's program may not have read it yet. Its last event.
     StreamDelivered {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer has stopped a stream of ours, which is then over: its last event.
+    /// The peer has stopped a local stream, which is then over: its last event.
     StreamStopped {
         /// The flow.
         flow: FlowId,

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing beside a transfer, and at
-/// 10 % loss each way they limit waits of half a second to one connection in a million.
+/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing compared with a transfer,
+/// and at 10 % loss each way they limit waits of half a second to one connection in a million.
 const EARLY_ROUNDS: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_millis(20),

@@ -19,11 +19,11 @@ const MAX_BACKOFF: u32 = 10;
 /// A peer heard within this time, or within four round trips, is alive whatever the network reports.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
-/// A silent peer is probed after this part of the time after which it is given up, whatever the retransmission timeout.
+/// A silent peer is probed after this part of its timeout, whatever the retransmission timeout.
 const PROBED_BEFORE_DEATH: u32 = 8;
 
-/// Round trips for which a peer that is heard may leave symbols unanswered: behind a queue of seconds it takes as many
-/// to find the sizes that pass after the path has become too small for them.
+/// Round trips for which a peer that sends packets may leave symbols unanswered: behind a queue of seconds it takes as
+/// many to find the sizes that pass after the path has become too small for them.
 const ROUNDS_WITHOUT_SYMBOLS: u32 = 16;
 
 /// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with frames that have to arrive, and a symbol.
@@ -42,7 +42,7 @@ pub(super) struct Activity {
     pub(super) oldest_since: Time,
     /// When the first unanswered symbol was sent, if any: no symbol has been acknowledged since.
     pub(super) unanswered: Option<Time>,
-    /// Something of ours is unfinished.
+    /// A local flow is unfinished.
     pub(super) sending: bool,
     /// Something of the peer's is unfinished.
     pub(super) receiving: bool,
@@ -204,10 +204,11 @@ impl Liveness {
         outlasts.then(|| first.max(self.last_early_probe + MAX_SPACING))
     }
 
-    /// Returns when to send a PING while something of ours is unfinished and nothing is in flight whose feedback would
+    /// Returns when to send a PING while a local flow is unfinished and nothing is in flight whose feedback would
     /// report its state: a grant of credit, or the completion of a block, may have been in lost feedback. A peer
-    /// without a packet under the new keys waits for that, and forgets us otherwise: a retransmission timeout does not
-    /// repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced like probes.
+    /// without a packet under the new keys waits for that, and forgets the connection otherwise: a retransmission
+    /// timeout does not repeat a PING. If only the peer's close is missing, a PING shows whether it has left. Spaced
+    /// like probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let waits = self.expects_close || ((activity.sending || self.unconfirmed) && !activity.in_flight);
         // A program waits for the close, for a few seconds at most: PINGs are not spaced out.

@@ -227,7 +227,7 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Returns the next piece of work for the caller, who answers with [`Connection::handle_reply`], in any order.
+    /// Returns the next piece of work for the caller, which answers with [`Connection::handle_reply`], in any order.
     pub fn poll_request(&mut self) -> Option<WorkRequest> {
         self.requests.pop_front()
     }

@@ -26,7 +26,7 @@ const SLACK: Duration = Duration::from_millis(25);
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
 /// Shortest and longest time between two restarts of our congestion control caused by challenges. The interval doubles
-/// while challenges continue, since an attacker who replays packets from other addresses can make the peer send
+/// while challenges continue, since an attacker that replays packets from other addresses can make the peer send
 /// challenges indefinitely.
 const RESTART_SPACING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 
@@ -290,7 +290,7 @@ impl PathValidator {
         highest.is_none_or(|highest| number > highest)
     }
 
-    /// Handles a challenge, which is answered on its own path. `alone`: its packet has no other content, so it asks for
+    /// Handles a challenge, which is answered on its own path. `alone`: its packet has no other content, so it checks
     /// our address and does not test packet sizes. Returns true if it shows that the peer sees us at another address
     /// than before, so that our packets take another path too. A challenge from an address other than the peer's does
     /// not show that: either the peer itself moved, or an attacker whose address the peer challenges relayed it (RFC

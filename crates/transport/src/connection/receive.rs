@@ -193,7 +193,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Passes recovery's report to the components whose packets it concerns.
+    /// Passes recovery's report to the components that sent its packets.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
         let limited_by = self.pause.limited_by().name(self.recovery.constraint());

@@ -121,7 +121,7 @@ pub struct ObjectStats {
     pub arriving: u64,
     /// Bytes of symbols that the receiver has of blocks of our objects which it does not have yet, as far as is known.
     pub delivered: u64,
-    /// Blocks of our objects whose bytes are requested from the program and not delivered.
+    /// Blocks of local objects with bytes requested from the program and not delivered.
     pub reading: usize,
 }
 

@@ -10,8 +10,8 @@ use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
-/// Most packet numbers remembered, besides several round trips of packets in flight, before closing a connection whose
-/// peer provokes feedback but never acknowledges other packets.
+/// Most packet numbers remembered, in addition to several round trips of packets in flight, before closing a connection
+/// whose peer provokes feedback but never acknowledges other packets.
 const MAX_REMEMBERED: u64 = 1 << 18;
 
 /// Round trips for which packets in flight are remembered: lost ones are, for a while.

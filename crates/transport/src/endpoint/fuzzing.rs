@@ -35,7 +35,7 @@ pub fn fuzz_strangers(data: &[u8]) {
     let key = Psk::new(KEY).id();
     let peer = SocketAddr::from(([192, 0, 2, 1], 4_000));
     endpoint.connect(NOW, KEY, ConnectOptions::new(vec![peer])).expect("one connection");
-    let own = *endpoint.by_id.keys().next().expect("the one that is being opened");
+    let own = *endpoint.by_id.keys().next().expect("the one being opened");
     let from = [peer, SocketAddr::from(([192, 0, 2, 2], 4_000))];
 
     let (mut rest, mut sent, mut lists) = (data, 0, 0);
@@ -62,7 +62,7 @@ pub fn fuzz_strangers(data: &[u8]) {
     }
     assert_eq!((endpoint.poll_event(), endpoint.half_open()), (None, 0), "a stranger was accepted");
     let handles: Vec<_> = endpoint.handles().collect();
-    let connection = endpoint.connection(handles[0]).expect("the one that is being opened");
+    let connection = endpoint.connection(handles[0]).expect("the one being opened");
     assert_eq!(connection.poll_event(), None, "a stranger has completed or ended a handshake");
     let refused = connection.refused().total() + endpoint.refused().total();
     let sent = sent as u64;

@@ -14,9 +14,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an initiator may take, from its first message on, to send a packet under the keys that were agreed on.
-/// Chosen: as long as a connection outlasts silence by default. An answered initiator sends up to 30 packets in that
-/// time; with 80 % loss, one of them arrives in 999 of 1,000 cases.
+/// How long an initiator may take, from its first message on, to send a packet under the agreed keys. Chosen: as long
+/// as a connection outlasts silence by default. An answered initiator sends up to 30 packets in that time; with 80 %
+/// loss, one of them arrives in 999 of 1,000 cases.
 const PROOF_TIME: Duration = Duration::from_secs(30);
 
 /// Answers to copies of one first message: more than an initiator sends in [`PROOF_TIME`].
@@ -60,7 +60,7 @@ struct Place {
     alternative: Option<SocketAddr>,
 }
 
-/// A handshake whose initiator has taken part.
+/// A handshake with a proved initiator.
 #[derive(Debug)]
 pub(super) struct Proved {
     handshake: HalfOpen,
@@ -157,7 +157,7 @@ impl HalfOpens {
         self.places.get(id).map(|place| place.handshake.since + PROOF_TIME)
     }
 
-    /// Forgets those whose time is over.
+    /// Forgets the expired ones.
     pub(super) fn on_timer(&mut self, now: Time) {
         while self.deadline().is_some_and(|at| at <= now)
             && let Some((_, id)) = self.by_age.first_key_value()
@@ -186,7 +186,7 @@ impl Proved {
         self.handshake.name
     }
 
-    /// Opens the connection, whose first packet has this many bytes of payload.
+    /// Opens the connection; its first packet has this many bytes of payload.
     pub(super) fn open(self, payload: usize) -> Connection {
         let Self { handshake, alternative } = self;
         let HalfOpen { since, options, limits, path, peer, secrets, seed, .. } = handshake;

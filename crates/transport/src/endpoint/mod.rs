@@ -40,9 +40,9 @@ pub struct EndpointConfig {
     pub limits: ConnectionConfig,
     /// The most connections at once. A closed one makes room for one of a peer once its events have been polled.
     pub max_connections: usize,
-    /// The most first messages whose senders, having been answered, have not proved yet that these are no replays. Where
-    /// more arrive, keys and then addresses (of IPv6, networks of 64 bits) share the places: the oldest message of the
-    /// one with the most is forgotten.
+    /// The most answered first messages whose senders have not proved yet that these are no replays. If more arrive,
+    /// keys and then addresses (of IPv6, networks of 64 bits) share the entries: the oldest message of the largest
+    /// holder is forgotten.
     pub max_half_open: usize,
     /// The cipher to use if the peer supports it too.
     pub cipher: Cipher,

@@ -22,8 +22,7 @@ pub(crate) struct ControlSender {
 }
 
 impl ControlSender {
-    /// Bytes at the end of the stream that are worth sending twice: a loss further ahead is revealed by the bytes
-    /// behind it.
+    /// Bytes at the end of the stream worth sending twice: a loss further ahead is revealed by the bytes behind it.
     const DOUBLED_AT_MOST: u64 = 16_384;
 
     /// Appends bytes to the stream.

@@ -30,7 +30,7 @@ pub enum BlockSizing {
     SubFiles(SubFiles),
     /// About a window's worth of symbols.
     LtTcp(LtTcpBlocks),
-    /// Chunks of a number of bits, whose code follows the loss.
+    /// Chunks of a number of bits, with a code that follows the loss.
     Ttp(TtpBlocks),
 }
 
@@ -96,8 +96,7 @@ impl BlockSizing {
         }
     }
 
-    /// Returns the sizer for an object under way whose first blocks were cut otherwise; `None` where only a whole
-    /// object can be cut so.
+    /// Returns the sizer for an object in progress with other first blocks; `None` if it divides only whole objects.
     pub(crate) fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) => Some(Box::new(self.of_streams(symbol_size))),
@@ -125,7 +124,7 @@ impl BlockSizing {
         }
     }
 
-    /// Returns how the blocks of a stream are cut, whose length is unknown.
+    /// Returns the division of a stream into blocks, as its length is unknown.
     pub(crate) fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
         let alike = |k, code| FixedBlocks { k, code, small_code: code, small_k: 0 };
         match self {

@@ -90,7 +90,7 @@ impl StreamLayout {
         (k < full).then_some(k)
     }
 
-    /// Returns the shape of a block with this plan, all of whose bytes count.
+    /// Returns the shape of a block with this plan and no padding.
     pub(crate) fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
         let cost = self.cost(plan)?;
         let announcement = &self.announcement;

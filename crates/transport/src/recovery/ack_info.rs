@@ -40,7 +40,7 @@ impl<'a> AckInfo<'a> {
         }
     }
 
-    /// Returns the largest packet number received, if feedback reports it beside the names.
+    /// Returns the largest packet number received, if feedback reports it in addition to the acknowledged ones.
     pub(super) const fn largest(&self) -> Option<u64> {
         match self {
             Self::InOrder { largest, .. } | Self::Count { largest, .. } => Some(*largest),

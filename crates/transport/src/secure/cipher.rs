@@ -48,7 +48,7 @@ impl Cipher {
         if has_aes() { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
     }
 
-    /// Returns the offer of an initiator that is faster with this cipher: all ciphers, this one first.
+    /// Returns the offer of an initiator with this faster cipher: all ciphers, this one first.
     pub fn offer(self) -> Vec<u8> {
         let others = Self::ALL.into_iter().filter(|&cipher| cipher != self);
         [self].into_iter().chain(others).map(Self::wire).collect()

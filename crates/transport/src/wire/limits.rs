@@ -59,7 +59,7 @@ pub const MAX_BLOCK_STATUSES: usize = 65_535;
 /// Announced and incomplete flows of one direction. A sender holds further ones back.
 pub const MAX_OPEN_FLOWS: usize = 64;
 
-/// Largest short block of a stream whose plan number is its `k`, and the last that has the code of short blocks.
+/// Largest short block of a stream with its `k` as plan number, and the last with the code of short blocks.
 pub const SHORT_K: u32 = 128;
 
 /// Bytes at the beginning of a stream's block that give the number of its stream bytes: length 4, flags 1.

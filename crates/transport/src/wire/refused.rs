@@ -45,7 +45,7 @@ refused! {
     HandshakeReplayed = "handshake_replayed",
     /// A packet number seen before, or too old to know.
     Replayed = "replayed",
-    /// A packet number whose key epoch is neither the current one nor next to it.
+    /// A packet number of a key epoch neither current nor next to it.
     WrongEpoch = "wrong_epoch",
     /// The packet is not authentic.
     AuthenticationFailed = "authentication_failed",

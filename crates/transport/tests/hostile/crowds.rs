@@ -63,7 +63,7 @@ fn flood(endpoint: &mut Endpoint, key: [u8; 32], messages: u64, address: impl Fn
         .count() as u64
 }
 
-/// Checks that a guest is accepted whose proof arrives behind this many first messages, and another one after them.
+/// Checks that a guest with a proof behind this many first messages is accepted, and another one after them.
 #[track_caller]
 fn assert_open(key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr) {
     let config = EndpointConfig::default();
@@ -172,7 +172,7 @@ fn a_first_message_is_forgotten_in_half_a_minute_however_often_it_is_copied() {
     }
     endpoint.handle_timeout(NOW + PATIENCE - Duration::from_nanos(1));
     assert_eq!((endpoint.half_open(), endpoint.poll_timeout()), (1, Some(NOW + PATIENCE)));
-    // Whether or not anybody looks at the timer.
+    // Whether or not the timer is checked.
     let (late, opened) = guest.prove(&mut endpoint, NOW + PATIENCE, &answer);
     assert_eq!((opened, endpoint.half_open(), endpoint.poll_timeout()), (false, 0, None));
     assert_eq!(endpoint.refused().get(RejectReason::UnknownConnection), 1);

@@ -168,15 +168,15 @@ fn acknowledged_blocks_do_not_continue_in_smaller_symbols() {
 
 /// Lets time pass for this long, serving the victim's timers. Returns the number of feedback frames that it sends.
 fn wait(rogue: &mut Rogue, span: Duration) -> usize {
-    let (end, mut heard) = (rogue.now + span, 0);
+    let (end, mut received) = (rogue.now + span, 0);
     while let Some(next) = rogue.connection().poll_timeout().filter(|next| *next <= end) {
         rogue.now = rogue.now.max(next);
         let now = rogue.now;
         rogue.connection().handle_timeout(now);
-        heard += feedbacks(rogue).len();
+        received += feedbacks(rogue).len();
     }
     rogue.now = end;
-    heard
+    received
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn a_heart_stops() {
     let mut rogue = rogue(FeedbackConfig::everything(timing));
     rogue.send(&[Frame::Announce(announcement(1, 2_000))]);
     rogue.send_symbol(symbol(0, 0), 0, &[7; 100]);
-    let heard = wait(&mut rogue, Duration::from_secs(100));
+    let received = wait(&mut rogue, Duration::from_secs(100));
     // One each millisecond for a round trip, then one in eight.
-    assert!((3_500..=3_800).contains(&heard), "{heard} heartbeats");
+    assert!((3_500..=3_800).contains(&received), "{received} heartbeats");
     assert!(rogue.events().contains(&Event::Closed(ConnectionError::TimedOut)));
 }

@@ -202,7 +202,7 @@ fn claims_of_read_symbols_grant_no_more_than_the_started_ones() {
     rogue.connection().reset_stream(now, flow, 9);
     assert_eq!(rogue.connection().write_stream(now, flow, b"more"), Err(FlowError::UnknownStream));
     rogue.send(&[Frame::Stop { flow, code: 1 }]);
-    assert_eq!(rogue.events(), [], "given up before it was stopped");
+    assert_eq!(rogue.events(), [], "reset before it was stopped");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use clock::FeedbackClock;
 use deferred_acks::DeferredAcks;
 use std::time::Duration;
 
-/// A packet whose content was accepted.
+/// A packet with accepted content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcceptedPacket {
     pub(super) number: u64,
@@ -54,7 +54,7 @@ impl Feedback {
         }
     }
 
-    /// Returns whether packets are named in order: one whose symbol lies behind a gap of its flow is withheld.
+    /// Returns whether packets are acknowledged in order: one whose symbol lies behind a gap of its flow is withheld.
     pub(super) const fn is_in_order(&self) -> bool {
         self.withheld.is_some()
     }

@@ -126,8 +126,8 @@ fn silence_ends_the_handshake_after_its_timeout_and_other_versions_explain_it() 
     assert_eq!(handshake.failure(at(30_000)), Some(ConnectionError::HandshakeTimeout));
 }
 
-/// A ticket may name addresses of hosts that never asked for anything: they get few bytes, whatever the source of the
-/// addresses (docs/THREATS.md).
+/// A ticket may name addresses of hosts that do not expect it: they get few bytes, whatever the source of the addresses
+/// (docs/THREATS.md).
 #[test]
 fn an_address_that_does_not_answer_gets_little() {
     let started = Initiator::new(&psk(), PROLOGUE, b"hello", [3; 32]).expect("a short payload");

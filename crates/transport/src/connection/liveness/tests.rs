@@ -41,7 +41,7 @@ fn a_path_that_carries_small_packets_and_no_symbols_is_given_up_too() {
     let unanswered = Activity { unanswered: Some(at(1_000)), ..IDLE };
     assert_eq!(liveness.idle_deadline(&unanswered), at(31_000));
     let slow = Activity { rtt: Duration::from_secs(4), ..unanswered };
-    assert_eq!(liveness.idle_deadline(&slow), at(35_000), "it has not been heard");
+    assert_eq!(liveness.idle_deadline(&slow), at(35_000), "no packet of it has arrived");
     liveness.on_packet(at(40_000));
     assert_eq!(liveness.idle_deadline(&slow), at(65_000), "sixteen round trips");
 }

@@ -82,7 +82,7 @@ fn challenges_back_off_within_three_times_the_received_bytes() {
     // first.
     assert_eq!(sent, [0, 125, 375, 875]);
     assert!((60..75).contains(&PROBE), "{PROBE}");
-    assert_eq!(paths.deadline(), Some(at(3_000)), "it is given up");
+    assert_eq!(paths.deadline(), Some(at(3_000)), "the candidate is given up");
     paths.on_timer(at(3_000));
     assert!(!paths.is_validating());
 }
@@ -171,7 +171,7 @@ fn a_challenge_of_the_peer_is_answered_and_restarts_the_path_less_and_less_often
 #[test]
 fn a_challenge_from_another_address_is_answered_to_it_and_restarts_nothing() {
     let mut paths = validator();
-    assert!(!paths.on_challenge(at(10), path(3), [2; 8], true), "anybody may have relayed it");
+    assert!(!paths.on_challenge(at(10), path(3), [2; 8], true), "any host may have relayed it");
     let probe = PathProbe { to: path(3), frame: PathFrame::Response([2; 8]), ip_bytes: PROBE as u32 };
     assert_eq!(paths.poll_probe(at(10)), Some(probe));
     assert!(paths.on_challenge(at(20), path(1), [3; 8], true));
@@ -188,7 +188,7 @@ fn a_packet_validates_the_address_of_the_first_message_unless_copies_came_from_o
     let mut paths = PathValidator::new(Time::ZERO, path(1));
     paths.on_first_message(path(2).remote);
     hear(&mut paths, 0, 1, 0);
-    assert!(!paths.is_validated(), "anybody may have sent the copies, and the packet");
+    assert!(!paths.is_validated(), "any host may have sent the copies, and the packet");
     assert_eq!(paths.poll_probe(at(0)), challenge(1, 0));
     let rtt = Some(RTT);
     assert_eq!(paths.on_response(at(50), path(1), 0u64.to_be_bytes()), Validation::Migrated { rtt });

@@ -1,4 +1,4 @@
-//! The flows that the peer sends: announced, filled, given up, and reported to the peer.
+//! The flows that the peer sends: announced, filled, reset, and reported to the peer.
 
 mod closed;
 mod early;

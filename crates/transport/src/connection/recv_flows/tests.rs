@@ -120,7 +120,7 @@ fn flows_are_succeeded_alike() {
     }
 }
 
-/// A successor of a flow that was never announced announces it.
+/// A successor of an unannounced flow announces it.
 #[test]
 fn a_successor_announces_its_predecessor() {
     let mut flows = flows();

@@ -67,7 +67,7 @@ pub(super) struct SendFlows {
     announced_resets: Vec<FlowId>,
     credit: SendCredit,
     pool: Pool,
-    /// A schedule has given up on a block.
+    /// A schedule has abandoned a block.
     failed: bool,
     /// A stream has no number left for its next block.
     exhausted: bool,
@@ -291,7 +291,7 @@ impl SendFlows {
         }
     }
 
-    /// Passes the fate of packets first to the blocks whose symbols they carried, then to the schedules.
+    /// Passes the outcomes of packets first to the blocks of their symbols, then to the schedules.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             if let Content::Symbols(run) = sent.content {
@@ -489,7 +489,7 @@ impl SendFlows {
         self.unanswered = None;
     }
 
-    /// Returns whether a schedule has given up on a block: the transfer cannot be completed.
+    /// Returns whether a schedule has abandoned a block: the transfer cannot be completed.
     pub(super) const fn has_failed(&self) -> bool {
         self.failed
     }

@@ -1,4 +1,4 @@
-//! The order of service: whose blocks are opened, and whose symbol is sent next.
+//! The order of service: the flow that opens the next block, and the flow that sends the next symbol.
 
 use super::SendFlows;
 use super::budget::LARGEST_REPAIR;

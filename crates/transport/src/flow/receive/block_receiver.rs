@@ -325,7 +325,7 @@ impl BlockReceiver {
         FlowStatus { flow: self.flow, done_below: self.done_below, blocks }
     }
 
-    /// Returns the same for a flow with at most 256 blocks, if the sender asked for that form.
+    /// Returns the same for a flow with at most 256 blocks, if the sender requested that form.
     pub(in crate::flow) fn mask(&self) -> Option<BlockMask> {
         if self.block_feedback != BlockFeedback::Mask {
             return None;

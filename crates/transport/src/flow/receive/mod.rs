@@ -447,7 +447,7 @@ impl RecvFlow {
         }
     }
 
-    /// Returns the flow's status as a mask, if the sender asked for masks and the flow is short enough for one.
+    /// Returns the flow's status as a mask, if the sender requested masks and the flow is short enough for one.
     pub(crate) fn mask(&self) -> Option<BlockMask> {
         let Sink::Object(object) = &self.sink else { return None };
         self.blocks.mask().filter(|_| object.layout.block(256).is_none())

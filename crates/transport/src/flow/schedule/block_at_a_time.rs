@@ -331,7 +331,7 @@ mod tests {
         line.send(1);
         line.holds_replies = true;
         let before = line.send(10_000).len();
-        assert_eq!(before, 807, "all that were made");
+        assert_eq!(before, 807, "all encoded ones");
         assert_eq!(line.encodes, [(0, 808), (0, 200)]);
         line.reply();
         assert_eq!(line.send(1), [(0, 1_608)]);

@@ -31,7 +31,7 @@ pub struct ChunksConfig {
 /// When a chunk is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodeOrder {
-    /// Beside the transmission of its own source, if it needs padding.
+    /// During the transmission of its own source, if it needs padding.
     Beside,
     /// Before any of it is sent, and while the chunk before it is sent (ttp §II-C, figure 2). Every chunk is encoded,
     /// with one check symbol at least.

@@ -75,7 +75,7 @@ impl Rounds {
     }
 }
 
-/// Blocks whose coding has begun and whose repair is not all sent.
+/// Blocks with begun coding and unsent repair.
 #[derive(Debug, Default)]
 struct FirstRound {
     /// The flow for which this was computed: a successor with smaller symbols starts its blocks over.

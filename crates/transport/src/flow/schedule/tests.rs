@@ -166,7 +166,7 @@ mod chunks {
         line.hear(&[(0, 0), (0, 1), (0, 5)], &[]);
         assert_eq!(line.log(1), "1:0", "the padding bears three");
         line.hear(&[(0, 4)], &[(0, 2), (0, 3)]);
-        assert_eq!(line.log(2), "0:0 again 1:1", "the fourth, before the next chunk goes on");
+        assert_eq!(line.log(2), "0:0 again 1:1", "the fourth, before the next chunk continues");
         line.hear(&[(0, 6)], &[(0, 0)]);
         assert_eq!(line.log(2), "0:1 again 1:2");
         line.acknowledge(0);

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Parameters of the windowed schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowedConfig {
-    /// Accepted probability that some block is undecodable from what is in flight (docs/design/tail-rule.md: 1e-3).
+    /// Accepted probability that some block is undecodable from the symbols in flight (docs/design/tail-rule.md: 1e-3).
     pub tail_failure: f64,
     /// On paths with shorter round trips, waiting for feedback costs less than coding.
     pub repair_from_rtt: Duration,

@@ -156,7 +156,7 @@ impl SendBlock {
         self.coded
     }
 
-    /// Returns the number of symbols sent whose fate is not known.
+    /// Returns the number of sent symbols without a known outcome.
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -356,7 +356,7 @@ impl SendBlock {
             repairs.symbols = job.symbols;
             repairs.first = job.first;
         } else {
-            // Those sent meanwhile are dropped: a block whose repair never runs out holds only unsent symbols.
+            // Those sent meanwhile are dropped: a block with endless repair keeps only unsent symbols.
             let next = self.shape.k + repairs.sent;
             repairs.symbols.drain(..(next - repairs.first) as usize * self.symbol_size);
             repairs.first = next;

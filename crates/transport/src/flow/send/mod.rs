@@ -137,7 +137,7 @@ impl SendFlow {
         &mut self.blocks
     }
 
-    /// Returns the frame that announces the flow; `None` once it is given up, unless the peer waits for it.
+    /// Returns the frame that announces the flow; `None` once it is reset, unless the peer waits for it.
     pub(crate) fn announcement_frame(&self) -> Option<Frame<'static>> {
         let symbol_size = self.source.layout().symbol_size() as u16;
         (self.is_awaited || !self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
@@ -244,7 +244,7 @@ impl SendFlow {
     }
 
     /// Accepts as many of `bytes` as a stream has room for, if `room` of them may wait for a block; `None` when it is
-    /// finished or given up, and for an object.
+    /// finished or reset, and for an object.
     pub(crate) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
         match &mut self.source {
             FlowSource::Object(_) => None,
@@ -272,12 +272,12 @@ impl SendFlow {
         reset
     }
 
-    /// Returns whether the flow is given up.
+    /// Returns whether the flow is reset.
     const fn is_given_up(&self) -> bool {
         matches!(&self.source, FlowSource::Stream(stream) if stream.is_given_up())
     }
 
-    /// Returns the code with which the flow was given up, until the receiver knows it.
+    /// Returns the code with which the flow was reset, until the receiver knows it.
     pub(crate) const fn reset_code(&self) -> Option<u32> {
         match &self.source {
             FlowSource::Object(_) => None,
@@ -285,7 +285,7 @@ impl SendFlow {
         }
     }
 
-    /// Handles the receiver's confirmation that the flow is given up.
+    /// Handles the receiver's confirmation of the reset.
     pub(crate) const fn on_reset_delivered(&mut self) {
         if let FlowSource::Stream(stream) = &mut self.source {
             stream.on_reset_delivered();
@@ -312,8 +312,7 @@ impl SendFlow {
         matches!(&self.source, FlowSource::Stream(stream) if stream.is_held_back())
     }
 
-    /// Returns the cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being
-    /// made.
+    /// Returns the cost of buffered blocks: the receiver lacks them, or their digest is being made.
     pub(crate) const fn held_symbols(&self) -> u64 {
         let digesting = match &self.source {
             FlowSource::Object(object) => object.done_digesting(),

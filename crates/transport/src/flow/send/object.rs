@@ -27,7 +27,7 @@ pub(super) struct ObjectSource {
     digest: bool,
     /// Blocks whose digest is requested and not made yet, with their cost.
     digesting: BTreeMap<u32, u32>,
-    /// The cost of blocks that the receiver has and whose digest is still being made: their memory is held.
+    /// The cost of received blocks whose digest is still being made: they stay buffered.
     done_digesting: u64,
     /// Sets the size of each block as it is opened; without it the plans apply.
     sizer: Option<Sizer>,

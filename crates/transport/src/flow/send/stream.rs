@@ -41,9 +41,9 @@ enum SendStreamState {
     Ended,
     /// Every byte has arrived, and the program knows it; the receiver's program may not have read it.
     Sent,
-    /// Given up with this code; the receiver does not know yet.
+    /// Reset with this code; the receiver does not know yet.
     Reset(u32),
-    /// The receiver knows that it is given up.
+    /// The receiver knows of the reset.
     Over,
 }
 
@@ -142,12 +142,12 @@ impl StreamSource {
         matches!(self.phase, SendStreamState::Reset(_) | SendStreamState::Over)
     }
 
-    /// Returns the code with which it was given up, until the receiver knows it.
+    /// Returns the code with which it was reset, until the receiver knows it.
     pub(super) const fn reset_code(&self) -> Option<u32> {
         if let SendStreamState::Reset(code) = self.phase { Some(code) } else { None }
     }
 
-    /// Handles the receiver's confirmation that the stream is given up.
+    /// Handles the receiver's confirmation of the reset.
     pub(super) const fn on_reset_delivered(&mut self) {
         if matches!(self.phase, SendStreamState::Reset(_)) {
             self.phase = SendStreamState::Over;

@@ -1,4 +1,4 @@
-//! Chunks of ttp: a number of bits each, and a Tornado code whose rate follows the loss estimate (ttp §II-A).
+//! Chunks of ttp: a number of bits each, with a Tornado code of a rate that follows the loss estimate (ttp §II-A).
 
 use super::BlockSizer;
 use crate::flow::schedule::PathEstimate;

@@ -127,8 +127,8 @@ impl Dispersion {
             return;
         }
         // One report may be the first to acknowledge all packets sent together, as a program takes a while between its
-        // first message and its data. Behind an earlier queue, the link seems slower than it is; with a base that is
-        // still too long, faster. So this is for a first estimate only.
+        // first message and its data. Behind an earlier queue, the link seems slower than it is; with a still too long
+        // base, faster. So this is for a first estimate only.
         let lead = PacketTiming::after(lead, base);
         let newest = PacketTiming::after(newest, rtt.as_secs_f64());
         let first = self.first.filter(|first| newest.number > first.number);
@@ -237,7 +237,7 @@ mod tests {
     fn measured(found: &Dispersion) -> Option<f64> {
         let rate = found.rate().filter(|_| found.is_measured()).map(f64::round);
         let link = found.link().map(|link| (link.rate.bits_per_second() as f64 / 8.0).round());
-        assert_eq!(rate, link, "what people and programs see");
+        assert_eq!(rate, link, "as people and programs see it");
         rate
     }
 
@@ -282,7 +282,7 @@ mod tests {
         assert!(!many.wants_trains(), "enough are known");
     }
 
-    /// A packet that is reported late is not the end of a later train.
+    /// A packet reported late is not the end of a later train.
     #[test]
     fn an_older_packet_begins_a_train_of_its_own() {
         let mut found = Dispersion::default();

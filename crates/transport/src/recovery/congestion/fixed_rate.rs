@@ -79,7 +79,7 @@ impl FixedRate {
 const OVERLOAD: f64 = 0.3;
 /// Loss and queue are judged over spans of this time, or two round trips.
 const SPAN: Duration = Duration::from_millis(500);
-/// After this time of overload the rate is given up.
+/// After this time of overload the rate is abandoned.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A queue is full if packets are lost and it is longer than this for so many of them: not all, since a sender may run
 /// out of blocks that it may open.
@@ -227,7 +227,7 @@ mod tests {
         let seconds =
             (1..20).take_while(|_| second(&mut bench, 6, 20).is_some() && bench.controller.successor.is_none());
         assert!((5..8).contains(&(seconds.count() + 2)));
-        let successor = bench.controller.successor().expect("given up");
+        let successor = bench.controller.successor().expect("abandoned");
         assert_eq!(successor.name(), "auto");
         // 6 packets of 1000 bytes each 20 ms are 300 kB/s: 15 packets in 50 ms, and the queue persists.
         assert!((4_000..=15_000).contains(&successor.window()), "{}", successor.window());

@@ -225,8 +225,8 @@ impl Reno {
     }
 
     /// In fast recovery a duplicate acknowledgement adds a packet (RFC 5681 section 3.2 step 4), a partial
-    /// acknowledgement deducts what it acknowledges less one packet (RFC 6582 section 3.2 step 5), and the first
-    /// acknowledgement of a packet sent since ends it (step 6).
+    /// acknowledgement deducts its packets less one (RFC 6582 section 3.2 step 5), and the first acknowledgement of a
+    /// packet sent since ends it (step 6).
     fn recover(&mut self, report: &Report<'_>, acked: u64) {
         if self.inflation == 0.0 {
             return;

@@ -74,7 +74,7 @@ impl Receiver {
     }
 }
 
-/// The sender's belief about a packet.
+/// The sender's view of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Open,

@@ -99,7 +99,7 @@ fn counts_settle_everything_up_to_the_largest() {
     recovery.on_feedback(at(76), count(9, 3), None).unwrap();
 }
 
-/// It is unknown which packet is missing: those whose content must arrive are sent again.
+/// It is unknown which packet is missing: content that must arrive is sent again.
 #[test]
 fn counts_take_no_control_packet_for_granted() {
     let mut recovery = recovery_with("probe", "threshold");

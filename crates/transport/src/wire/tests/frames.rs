@@ -168,7 +168,7 @@ fn padding_is_skipped_and_unknown_frames_are_not() {
     }
 }
 
-/// The limits of what frames contain are in `docs/vectors/limits.json`.
+/// The limits of the contents of frames are in `docs/vectors/limits.json`.
 #[test]
 fn limits_of_packets_and_of_encoding() {
     assert_eq!(Frames::check_all(&[1; MAX_FRAMES]), Ok(()));

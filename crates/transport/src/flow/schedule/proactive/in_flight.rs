@@ -17,7 +17,7 @@ const RTT: Duration = Duration::from_millis(50);
 struct Rig {
     line: TestFlow,
     recovery: Recovery,
-    /// The block of each packet whose fate is not known.
+    /// The block of each packet without a known outcome.
     open: BTreeMap<u64, u32>,
     sent: Vec<SymbolId>,
     arrived: BTreeSet<u64>,

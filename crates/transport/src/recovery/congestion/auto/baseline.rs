@@ -15,7 +15,7 @@ const HALF_PACKETS: f64 = 3000.0;
 const HALF_SECONDS: f64 = 60.0;
 /// The share of the quick baseline that remains after a quiet round.
 const QUICK: f64 = 0.8;
-/// Log likelihood ratio at which excess is believed.
+/// Log likelihood ratio at which excess counts as proved.
 const BELIEVED: f64 = 6.0;
 
 /// Packets, and how many of them were lost.
@@ -125,7 +125,7 @@ impl Baseline {
         lost + 2.0 * (lost * self.burst()).sqrt()
     }
 
-    /// Tests a round for more loss than that (Page 1954); true once more is believed.
+    /// Tests a round for more loss than that (Page 1954); true once more is proved.
     pub(super) fn is_exceeded(&mut self, sent: f64, lost: f64) -> bool {
         let usual = self.credible();
         let more = usual + (0.5 * usual).max(0.01);
@@ -184,7 +184,7 @@ mod tests {
         assert!((baseline.share() - 0.01).abs() < 1e-9, "{}", baseline.share());
     }
 
-    /// Rounds until more loss than usual is believed, at this share of a hundred packets a round.
+    /// Rounds until more loss than usual counts, at this share of a hundred packets a round.
     fn until_believed(baseline: &mut Baseline, share: f64, most: u32) -> Option<u32> {
         (1..=most).find(|_| baseline.is_exceeded(100.0, 100.0 * share))
     }

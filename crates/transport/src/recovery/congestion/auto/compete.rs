@@ -15,9 +15,9 @@ const ROUNDS_AFTER: u32 = 3;
 const ROUNDS_FULL: u32 = 6;
 /// The share of the queue's top above which losses are its overflow.
 const OVERFLOW: f64 = 0.7;
-/// On a clean path, where losses say when to reduce: after others have so many times without one. Once is enough if the
-/// reduced flow was small: a flow with half of the link takes this part of a round trip from the queue (1 - beta of RFC
-/// 9438).
+/// On a clean path, where losses are the signal to reduce: after others have so many times without one. Once is enough
+/// if the reduced flow was small: a flow with half of the link takes this part of a round trip from the queue (1 - beta
+/// of RFC 9438).
 const FALLS: u32 = 2;
 const OF_HALF: f64 = 0.3 / 2.0;
 /// With less loss of its own than this, and fewer packets lost in a round, a loss at a full queue is an overflow.
@@ -33,8 +33,8 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Notes a round whose queue was above the target, with the window that it had. Returns the window to return to if
-    /// the queue has not yielded to six reductions.
+    /// Notes a round with a queue above the target, and its window. Returns the window to return to if the queue has
+    /// not yielded to six reductions.
     pub(super) fn on_round(&mut self, window: f64, round: &RoundDelay, delay: &Delay) -> Option<f64> {
         if self.rounds == 0 {
             self.window = window;
@@ -111,8 +111,8 @@ impl Compete {
 
     /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: on a clean path at a loss at a
     /// full queue, or when others have reduced meanwhile, twice or with a smaller window than ours, since their bursts
-    /// meet a full queue more often than packets that are paced; where loss is no signal, when another flow has
-    /// reduced, or none does.
+    /// meet a full queue more often than paced packets; where loss is no signal, when another flow has reduced, or none
+    /// does.
     pub(super) fn end_round(&mut self, since: u32, is_clean: bool, round: &RoundDelay, delay: &Delay) -> bool {
         let overflowed = std::mem::take(&mut self.overflowed) && is_clean;
         self.watch_others(since, round, delay);
@@ -193,7 +193,7 @@ mod tests {
     use super::super::Policy;
     use super::*;
 
-    /// A delay with a base of 50 ms whose queue has been up to 100 ms, and a round of this queue, in milliseconds.
+    /// A delay with a base of 50 ms and a queue of up to 100 ms, and a round of this queue, in milliseconds.
     fn seen(min: f64, mean: f64, max: f64) -> (Delay, RoundDelay) {
         let mut delay = Delay::new(Policy::Fair);
         delay.sample(Time::ZERO, Duration::from_millis(50), true);

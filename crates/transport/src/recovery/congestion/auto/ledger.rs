@@ -68,7 +68,7 @@ impl<P> Round<P> {
     }
 }
 
-/// The rounds with packets whose fate is unknown.
+/// The rounds with packets without an outcome.
 #[derive(Debug)]
 pub(super) struct Ledger<P> {
     rounds: VecDeque<Round<P>>,
@@ -87,7 +87,7 @@ impl<P: Copy> Ledger<P> {
         }
     }
 
-    /// Notes the fate of packets, whose newest found a queue of this many seconds.
+    /// Notes the outcomes of packets, of which the newest found a queue of this many seconds.
     pub(super) fn on_report(&mut self, report: &Report<'_>, queue: f64) {
         for sent in report.lost {
             if let Some(round) = self.round_of(sent) {
@@ -135,7 +135,7 @@ impl<P: Copy> Ledger<P> {
         if is_due { self.rounds.pop_front() } else { None }
     }
 
-    /// Forgets the packets whose fate is unknown, after an outage.
+    /// Forgets the packets without an outcome, after an outage.
     pub(super) fn forget(&mut self, now: Time, phase: P) {
         let number = self.current() + 1;
         self.rounds.clear();

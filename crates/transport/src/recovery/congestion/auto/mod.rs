@@ -59,7 +59,7 @@ const UNPRESSED: f64 = 0.92;
 const FLOODING: f64 = 0.65;
 /// A round with fewer bursts of losses than this does not show it.
 const BURSTS: f64 = 8.0;
-/// Loss in one round beyond what is credible that counts even if the path was not pressed.
+/// Loss in one round beyond the credible one that counts even if the path was not pressed.
 const STARTLING: f64 = 0.2;
 /// The most that the window of a hold grows by in a round, while less than the held rate is delivered.
 const HELD_GROWTH: f64 = 1.01;
@@ -183,7 +183,7 @@ impl Auto {
         }
     }
 
-    /// A controller whose search is over: on a path of this base delay it has found this rate, in bytes per second.
+    /// A controller after its search: on a path of this base delay it has found this rate, in bytes per second.
     pub(super) fn at_rate(now: Time, rate: f64, base: Duration, path: &PathView<'_>) -> Self {
         let mut auto = Self::new(AutoConfig::default(), path.max_packet);
         auto.on_path(path);
@@ -255,7 +255,7 @@ impl Auto {
         self.reduced = now;
     }
 
-    /// Learns from a round whose packets' fates are known, and answers loss beyond the path's own.
+    /// Learns from a round with known outcomes, and answers loss beyond the path's own.
     fn judge(&mut self, round: &Round<AutoPhase>, report: &Report<'_>) {
         if round.sent < 1.0 {
             return;
@@ -291,7 +291,7 @@ impl Auto {
         }
     }
 
-    /// Keeps the rate of a hold rather than its window: feedback that is withheld and batches of the pacer make a round trip
+    /// Keeps the rate of a hold rather than its window: withheld feedback and batches of the pacer make a round trip
     /// longer than the base.
     fn keep_held(&mut self, round: &Round<AutoPhase>, report: &Report<'_>) {
         let Some(rate) = self.hold.rate(report.now) else { return };
@@ -318,7 +318,7 @@ impl Auto {
     }
 
     /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
-    /// small buffer, whose rate is held.
+    /// small buffer, and its rate is held.
     fn on_excess(&mut self, round: &Round<AutoPhase>, is_flooded: bool, now: Time) {
         if is_flooded {
             // More than twice the capacity: down to it, before the reduction.
@@ -350,7 +350,7 @@ impl Auto {
         self.dips.put_off_down(now, self.delay.base());
     }
 
-    /// Begins a little below what the path holds at `rate`, which is the plateau.
+    /// Begins a little below the path's content at `rate`, which is the plateau.
     fn begin_cruise(&mut self, now: Time, rate: f64) {
         let product = rate * self.delay.base();
         self.growth.window = (FOUND * product).max(self.smallest());
@@ -603,7 +603,7 @@ impl CongestionControl for Auto {
                     }
                     self.end_start(now, rate);
                 } else {
-                    // A window that is not used need not grow, but the spread at a link shows its rate all the same.
+                    // An unused window need not grow, but the spread at a link shows its rate all the same.
                     let delivered = if report.app_limited { 0.0 } else { report.delivered_bytes as f64 };
                     self.growth.window = self.start.grown(self.growth.window, delivered, &self.delay);
                     self.start.on_window(now, self.growth.window, &self.delay);

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Packets that go out first, together, to be spread.
 ///
-/// Departs: RFC 9002 section 7.2 begins with ten. Those of a file transfer that are not data, with the repair for a
-/// small file, would leave the last of them for another round trip, and the spread of ten cannot be distinguished from
+/// Departs: RFC 9002 section 7.2 begins with ten. The packets of a file transfer without data, with the repair for a
+/// small file, would leave the last of ten for another round trip, and the spread of ten cannot be distinguished from
 /// the jitter of hosts.
 pub(super) const FIRST_PACKETS: f64 = 20.0;
 /// The rate at which the first do, in bytes per second: faster than nearly all paths.
@@ -26,8 +26,8 @@ const EVEN: f64 = 1.15;
 const HARDLY_FAST: f64 = 1.05;
 /// After the first packets the window is at most so many times theirs, and half of the path's content.
 const FIRST_JUMP: f64 = 16.0;
-/// A memory is believed of a path whose base delay is between these multiples of the remembered one, once so many packets
-/// have arrived (RFC 9959).
+/// A saved path is used if the base delay is between these multiples of the saved one, once so many packets have
+/// arrived (RFC 9959).
 const SAME_PATH: RangeInclusive<f64> = 0.5..=10.0;
 const FIRST_DELIVERED: f64 = 8.0;
 /// Up to this share of the path's content the window grows fast, then slowly.
@@ -35,7 +35,7 @@ const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
 /// With a first estimate only, it doubles from the same share on.
 const DOUBTFUL_GROWTH: f64 = 1.0;
-/// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
+/// It grows beyond the slowest link until a queue of this part of the base shows, and of so many seconds.
 const BEYOND: f64 = 0.05;
 const LEAST_BEYOND: f64 = 0.003;
 /// The most added for losses.
@@ -45,7 +45,7 @@ const USED: f64 = 0.7;
 /// Loss that a start takes for the path's own if nothing is known, and how much more ends it.
 const UNKNOWN_LOSS: f64 = 0.1;
 const MORE_LOSS: f64 = 0.15;
-/// Packets whose fate decides that.
+/// Packets whose outcomes decide that.
 const JUDGED: f64 = 24.0;
 /// Samples of the delay that have to agree on a queue.
 const AGREEING: usize = 6;
@@ -240,7 +240,7 @@ impl RateSearch {
         } else {
             self.flat += 1;
         }
-        // A window that is not used fills nothing.
+        // An unused window fills nothing.
         let fills = |link: f64| window >= 0.99 * self.filling(link, delay) && rate > USED * link;
         let fills = self.dispersion.rate().is_some_and(fills);
         self.filled = if fills { self.filled + 1 } else { 0 };
@@ -277,7 +277,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(50);
 
-    /// A path of 50 ms whose slowest link takes `gap` for each packet.
+    /// A path of 50 ms with a slowest link that takes `gap` for each packet.
     struct Path {
         start: RateSearch,
         delay: Delay,

@@ -96,8 +96,8 @@ fn fates() -> impl Strategy<Value = Fates> {
 }
 
 proptest! {
-    /// Whatever packets meet: each reduction has a reason that was sent after the one before, and but for reductions and for
-    /// measurements the window never shrinks.
+    /// On any path each reduction has a reason sent after the one before, and apart from reductions and measurements
+    /// the window never shrinks.
     #[test]
     fn nothing_sent_before_a_reduction_makes_another(all in vec(fates(), 50..400), competes in any::<bool>()) {
         let mut bench = cruising();
