@@ -18,7 +18,7 @@ use crate::carrier::{Carrier, PIPE_PEER, Pipe, Socket};
 use crate::connection::Connection;
 use crate::driver::{self, EngineClock};
 use crate::error::NetError;
-use crate::messages::{Event, EventHandler, Message, NOT_ACCEPTED, PunchTarget};
+use crate::messages::{Event, EventHandler, Message, MessageSender, NOT_ACCEPTED};
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
 use crate::socket_info::{SocketInfo, ThreadClock};
@@ -32,7 +32,7 @@ pub struct Endpoint {
 }
 
 struct Handle {
-    door: PunchTarget,
+    sender: MessageSender,
     local_address: SocketAddr,
     facts: Option<SocketInfo>,
     clock: EngineClock,
@@ -41,7 +41,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.door.push(Message::Stop);
+        self.sender.push(Message::Stop);
     }
 }
 
@@ -89,8 +89,8 @@ impl Endpoint {
     ) -> Result<Self, NetError> {
         let clock = EngineClock::start();
         let thread = ThreadClock::default();
-        let door = driver::start(carrier, clock, options, thread.clone(), until_end)?;
-        Ok(Self { handle: Arc::new(Handle { door, local_address, facts, clock, thread }) })
+        let sender = driver::start(carrier, clock, options, thread.clone(), until_end)?;
+        Ok(Self { handle: Arc::new(Handle { sender, local_address, facts, clock, thread }) })
     }
 
     /// Returns the address of the socket; [`PIPE_PEER`] over pipes.
@@ -118,7 +118,7 @@ impl Endpoint {
     /// [`NetError::ConnectionLost`] if the network thread has ended.
     pub async fn refused(&self) -> Result<RejectedDatagrams, NetError> {
         let (sender, receiver) = oneshot::channel();
-        self.handle.door.push(Message::Refused(sender));
+        self.handle.sender.push(Message::Refused(sender));
         receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
@@ -129,7 +129,7 @@ impl Endpoint {
     /// [`NetError::ConnectionLost`] if the network thread has ended.
     pub async fn half_open(&self) -> Result<usize, NetError> {
         let (sender, receiver) = oneshot::channel();
-        self.handle.door.push(Message::HalfOpen(sender));
+        self.handle.sender.push(Message::HalfOpen(sender));
         receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
@@ -138,9 +138,9 @@ impl Endpoint {
     /// `Box::new(|_| ())`.
     #[must_use]
     pub fn connect(&self, key: [u8; 32], options: ConnectOptions, events: EventHandler) -> Connection {
-        let (controls, shared) = (self.handle.door.new_controls(), Arc::<Shared>::default());
+        let (controls, shared) = (self.handle.sender.new_controls(), Arc::<Shared>::default());
         let connection = Connection::new(controls.clone(), Arc::clone(&shared));
-        self.handle.door.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
+        self.handle.sender.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
         connection
     }
 
@@ -151,7 +151,7 @@ impl Endpoint {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
         let expires = self.handle.clock.now() + left;
         let acceptor = move |controls, shared| acceptor(Connection::new(controls, shared));
-        self.handle.door.push(Message::Listen {
+        self.handle.sender.push(Message::Listen {
             key,
             expires,
             options: Box::new(options),
@@ -180,7 +180,7 @@ impl Endpoint {
 
     /// Stops answering new peers, and drops the acceptor. Existing connections stay.
     pub fn stop_listening(&self) {
-        self.handle.door.push(Message::StopListening);
+        self.handle.sender.push(Message::StopListening);
     }
 }
 

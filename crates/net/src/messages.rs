@@ -247,12 +247,12 @@ pub(crate) type Accept = Box<dyn FnMut(CommandSender, Arc<Shared>) -> EventHandl
 
 /// The sending end for messages to a network thread.
 #[derive(Clone)]
-pub(crate) struct PunchTarget {
+pub(crate) struct MessageSender {
     pub(crate) inbox: Arc<Inbox<Message>>,
     next_connection: Arc<AtomicU64>,
 }
 
-impl PunchTarget {
+impl MessageSender {
     pub(crate) fn new(inbox: Inbox<Message>) -> Self {
         Self { inbox: Arc::new(inbox), next_connection: Arc::default() }
     }

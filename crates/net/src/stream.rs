@@ -150,10 +150,10 @@ impl RecvStream {
 
     /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`].
     pub fn stop(mut self, code: u32) {
-        self.give_up(code);
+        self.abort_with(code);
     }
 
-    fn give_up(&mut self, code: u32) {
+    fn abort_with(&mut self, code: u32) {
         if !std::mem::replace(&mut self.over, true) {
             self.controls.command(Command::Stop { stream: self.name, code });
         }
@@ -204,7 +204,7 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        self.give_up(DROPPED);
+        self.abort_with(DROPPED);
     }
 }
 

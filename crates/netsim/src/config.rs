@@ -202,9 +202,7 @@ pub enum LinkError {
         value: f64,
     },
     /// Bursts shorter than independent loss gives, or of unknown length.
-    #[error(
-        "burst is {mean_burst}: with {loss} loss write at least {least:.3}, or omit burst for independent loss"
-    )]
+    #[error("burst is {mean_burst}: with {loss} loss write at least {least:.3}, or omit burst for independent loss")]
     BurstTooShort {
         /// The requested loss.
         loss: f64,

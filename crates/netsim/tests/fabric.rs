@@ -206,11 +206,11 @@ fn a_seed_loses_the_same_packets_as_in_a_network() {
 fn links_need_their_ends_and_changes_their_links() {
     let mut fabric = Fabric::<u32>::new();
     let a = fabric.add_host();
-    let nowhere = NodeId::from_index(7);
-    let refused = fabric.add_link(a, nowhere, "perfect".parse().unwrap()).unwrap_err();
+    let unknown = NodeId::from_index(7);
+    let refused = fabric.add_link(a, unknown, "perfect".parse().unwrap()).unwrap_err();
     assert_eq!(
         (refused, refused.to_string().as_str()),
-        (NetworkError::UnknownNode(nowhere), "unknown node 7: add nodes before their links")
+        (NetworkError::UnknownNode(unknown), "unknown node 7: add nodes before their links")
     );
     let link = path("perfect", "perfect").links[1];
     assert_eq!(fabric.set_link(link, "perfect".parse().unwrap()), Err(NetworkError::UnknownLink(link)));

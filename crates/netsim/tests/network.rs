@@ -175,9 +175,9 @@ fn a_packet_without_a_path_is_counted_and_recycled() {
     network.run_until(millis(1)).unwrap();
     assert_eq!(network.stats().unroutable, 3, "only routers forward, no node sends to itself, and node 99 is unknown");
     assert_eq!(network.nodes()[0].recycled.len(), 3);
-    let nowhere = NodeId::from_index(7);
-    assert_eq!(network.add_link(a, nowhere, LinkConfig::default()), Err(NetworkError::UnknownNode(nowhere)));
-    assert!(network.node(nowhere).is_none());
+    let unknown = NodeId::from_index(7);
+    assert_eq!(network.add_link(a, unknown, LinkConfig::default()), Err(NetworkError::UnknownNode(unknown)));
+    assert!(network.node(unknown).is_none());
 }
 
 #[test]

@@ -78,9 +78,9 @@ impl Node for Counter {
     }
 }
 
-type Came = BTreeMap<NodeId, Vec<(Time, u32)>>;
+type Arrivals = BTreeMap<NodeId, Vec<(Time, u32)>>;
 
-fn in_a_network(topology: &Topology) -> (Came, Vec<LinkStats>) {
+fn in_a_network(topology: &Topology) -> (Arrivals, Vec<LinkStats>) {
     let peer = |own: NodeId| topology.pairs().iter().find(|pair| pair.from == own).map(|pair| pair.to);
     let make_node = |own, _: &str| Counter { own, peer: peer(own), sent: 0, came: Vec::new() };
     let (mut network, links) = topology.build_network(make_node).expect("no traces");
@@ -90,9 +90,10 @@ fn in_a_network(topology: &Topology) -> (Came, Vec<LinkStats>) {
     (network.nodes().iter().map(|node| (node.own, node.came.clone())).collect(), stats)
 }
 
-fn in_a_fabric(topology: &Topology) -> (Came, Vec<LinkStats>) {
+fn in_a_fabric(topology: &Topology) -> (Arrivals, Vec<LinkStats>) {
     let (mut fabric, links) = topology.build_fabric().expect("no traces");
-    let mut came: Came = (0..topology.hosts().len() as u32).map(|index| (NodeId::from_index(index), vec![])).collect();
+    let mut came: Arrivals =
+        (0..topology.hosts().len() as u32).map(|index| (NodeId::from_index(index), vec![])).collect();
     let mut pop = |fabric: &mut Fabric<u32>, now| {
         while let Some(arrival) = fabric.pop(now) {
             came.entry(arrival.host).or_default().push((arrival.at, arrival.item));
@@ -200,14 +201,8 @@ fn errors_are_one_line_with_advice() {
         ("routers = [\"r\"]".to_owned(), "needs at least two hosts, such as hosts = [\"a\", \"b\"]"),
         ("hosts = [\"a\", \"\"]".to_owned(), "invalid name \"\": write letters, digits, - and _"),
         ("hosts = [\"a\", \"b c\"]".to_owned(), "invalid name \"b c\": write letters, digits, - and _"),
-        (
-            "hosts = [\"a\", \"b\"]\nrouters = [\"a\"]".to_owned(),
-            "duplicate name a: give each host and router its own",
-        ),
-        (
-            "hosts = [\"a\"]\nrouters = [\"r\"]".to_owned(),
-            "needs at least two hosts, such as hosts = [\"a\", \"b\"]",
-        ),
+        ("hosts = [\"a\", \"b\"]\nrouters = [\"a\"]".to_owned(), "duplicate name a: give each host and router its own"),
+        ("hosts = [\"a\"]\nrouters = [\"r\"]".to_owned(), "needs at least two hosts, such as hosts = [\"a\", \"b\"]"),
         (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "x is unknown: add it to hosts or routers"),
         (format!("{hosts}{}", link("[\"a\", \"a\"]", "perfect")), "a link joins a to itself: name two nodes"),
         (

@@ -65,11 +65,11 @@ fn run(
     let (mut network, _) = topology::pair(Host::new(first, sender), Host::new(second, receiver), link)?;
     let limit = netsim::Time::ZERO + script.every * (script.length / script.write) as u32 + Duration::from_secs(120);
     network.run_while(|hosts| !hosts.iter().all(Host::is_over), limit)?;
-    let [here, there] = [0, 1].map(|side| network.nodes()[side].tallies().next());
-    let (here, there) = here.zip(there).ok_or("they have not met")?;
-    sent[0] += here.last_stats.packets.bytes_sent;
-    sent[1] += there.last_stats.packets.bytes_sent;
-    let (writing, reading) = (here.streams.writing.values().next(), there.streams.reading.values().next());
+    let [sender, receiver] = [0, 1].map(|side| network.nodes()[side].tallies().next());
+    let (sender, receiver) = sender.zip(receiver).ok_or("they have not met")?;
+    sent[0] += sender.last_stats.packets.bytes_sent;
+    sent[1] += receiver.last_stats.packets.bytes_sent;
+    let (writing, reading) = (sender.streams.writing.values().next(), receiver.streams.reading.values().next());
     let (writing, reading) = writing.zip(reading).ok_or("no stream")?;
     if (reading.read, reading.wrong) != (script.length, 0) {
         return Err(format!("{} of {} bytes arrived, {} wrong", reading.read, script.length, reading.wrong).into());

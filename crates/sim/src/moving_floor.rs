@@ -44,8 +44,8 @@ impl MovingFloor {
     /// Begins with this link at time zero.
     pub fn new(size: u64, link: &Duplex) -> Self {
         let link = Conditions::of(link);
-        let [there, back] = link.delays;
-        Self { size, link, now: Duration::ZERO, sent: 0.0, handshake: [there, there + back], settled: None }
+        let [forward, back] = link.delays;
+        Self { size, link, now: Duration::ZERO, sent: 0.0, handshake: [forward, forward + back], settled: None }
     }
 
     /// Notes that the link is another one from `now` on. Packets in flight arrive as before.
@@ -59,9 +59,9 @@ impl MovingFloor {
         (self.now, self.link) = (now, Conditions::of(link));
         // A packet sent again may overtake the one in flight.
         let [arrives, is_back] = &mut self.handshake;
-        let [there, back] = self.link.delays;
+        let [forward, back] = self.link.delays;
         if now < *arrives {
-            *arrives = (*arrives).min(now + there);
+            *arrives = (*arrives).min(now + forward);
             *is_back = *arrives + back;
         } else {
             *is_back = (*is_back).min(now + back);

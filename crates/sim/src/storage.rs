@@ -60,8 +60,8 @@ impl Content {
             Self::Pattern(pattern) => pattern.fill(offset, out),
             Self::Given(bytes) => {
                 let bytes = bytes.get(offset as usize..).unwrap_or_default();
-                let (here, beyond) = out.split_at_mut(bytes.len().min(out.len()));
-                here.copy_from_slice(&bytes[..here.len()]);
+                let (within, beyond) = out.split_at_mut(bytes.len().min(out.len()));
+                within.copy_from_slice(&bytes[..within.len()]);
                 beyond.fill(0);
             }
         }

@@ -46,9 +46,9 @@ fn every_pair_of_a_topology_gets_its_object_across() {
         let took = flow.completed.expect("complete");
         assert!(flow.is_identical && took >= floor && took < floor.mul_f64(1.3), "{took:?} of {floor:?}");
     }
-    let [there, back] = outcome.links[0];
-    assert!(there.delivered.bytes > 2_000_000 && back.delivered.bytes > 2_000_000, "{there:?} {back:?}");
-    assert!(there.dropped_random.packets > 5 && back.dropped_random.packets > 5, "{there:?} {back:?}");
+    let [forward, back] = outcome.links[0];
+    assert!(forward.delivered.bytes > 2_000_000 && back.delivered.bytes > 2_000_000, "{forward:?} {back:?}");
+    assert!(forward.dropped_random.packets > 5 && back.dropped_random.packets > 5, "{forward:?} {back:?}");
     assert_eq!(outcome.links[1][0].offered, outcome.links[1][0].delivered, "access links lose nothing");
     let [data, feedback] = outcome.links[1].map(|stats| stats.delivered.bytes);
     assert!(data > 2_000_000 && feedback < 200_000, "{data} and {feedback} bytes at a1");

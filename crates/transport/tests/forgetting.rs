@@ -229,8 +229,8 @@ fn holds(memory: &[u8], needle: &Needle) -> bool {
     let first = masked[0] ^ MASK;
     let mut rest = memory;
     while let Some(at) = rest.iter().position(|byte| *byte == first) {
-        let Some(here) = rest[at..].get(..masked.len()) else { return false };
-        if here.iter().zip(masked).all(|(byte, masked)| byte ^ MASK == *masked) {
+        let Some(window) = rest[at..].get(..masked.len()) else { return false };
+        if window.iter().zip(masked).all(|(byte, masked)| byte ^ MASK == *masked) {
             return true;
         }
         rest = &rest[at + 1..];

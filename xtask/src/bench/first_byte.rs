@@ -39,7 +39,9 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let runs = if quick { 3 } else { 11 };
     let stage = Stage::on_disk(100_000_000)?;
     heading(format_args!("first byte: over {LINK}, to {}, {runs} alternating runs", stage.place));
-    println!("  round trips of 120 ms from the start of the remote command, and s from the start of the local downpour");
+    println!(
+        "  round trips of 120 ms from the start of the remote command, and s from the start of the local downpour"
+    );
     let bench = Bench::new(program, &stage)?;
     let mut rows = Vec::new();
     for (size, bytes) in SIZES {

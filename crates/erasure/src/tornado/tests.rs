@@ -275,7 +275,10 @@ fn failure_is_as_seldom_as_predicted() {
             let extra = extras[trials * percent / 100 - 1];
             let (predicted, seen) = (rate(of_128).failure(k, extra), 1.0 - percent as f64 / 100.0);
             let error = 3.0 * (seen * (1.0 - seen) / trials as f64).sqrt();
-            assert!(predicted >= seen - error || k == 100, "k {k}, {of_128}: {predicted} predicted, {seen} seen at {extra}");
+            assert!(
+                predicted >= seen - error || k == 100,
+                "k {k}, {of_128}: {predicted} predicted, {seen} seen at {extra}"
+            );
             assert!(k <= 120 || extra as f64 > 0.2 * (0.1 * f64::from(limit - k)), "k {k}: {extra} is no overhead");
             assert!(k > 120 || extra == 0, "the end alone decodes from any k");
         }

@@ -84,7 +84,7 @@ impl Carrier {
     pub(crate) const fn is_peer_gone(&self) -> bool {
         match self {
             Self::Socket(_) => false,
-            Self::Pipe(pipe) => pipe.is_unheard(),
+            Self::Pipe(pipe) => pipe.is_peer_gone(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Carrier {
     }
 
     /// Reads the kernel's counter of dropped datagrams, unless that was done just before.
-    pub(crate) fn look_for_overflow(&mut self) {
+    pub(crate) fn update_socket_drops(&mut self) {
         match self {
             Self::Socket(socket) => socket.update_socket_drops(),
             // A full pipe blocks its writer.

@@ -42,7 +42,7 @@ pub(crate) struct Pipe {
     /// The batch being sent, including lengths; `written` bytes have been written.
     framed: Vec<u8>,
     written: usize,
-    unheard: bool,
+    peer_gone: bool,
     refused: u64,
 }
 
@@ -55,7 +55,7 @@ impl Pipe {
             filled: 0,
             framed: Vec::new(),
             written: 0,
-            unheard: false,
+            peer_gone: false,
             refused: 0,
         }
     }
@@ -71,8 +71,8 @@ impl Pipe {
     }
 
     /// Returns whether the peer has closed its end.
-    pub(crate) const fn is_unheard(&self) -> bool {
-        self.unheard
+    pub(crate) const fn is_peer_gone(&self) -> bool {
+        self.peer_gone
     }
 
     /// Returns the number of invalid lengths.
@@ -161,7 +161,7 @@ impl Pipe {
     }
 
     fn flush(&mut self) -> Sent {
-        while !self.unheard && self.written < self.framed.len() {
+        while !self.peer_gone && self.written < self.framed.len() {
             let state = ready(self.write.as_fd(), PollFlags::OUT).unwrap_or(PollFlags::ERR);
             if state.is_empty() {
                 return Sent::Blocked;
@@ -173,7 +173,7 @@ impl Pipe {
                 Err(Errno::AGAIN) => return Sent::Blocked,
                 Err(error) => {
                     tracing::debug!(%error, "the reader of the pipe has closed it");
-                    self.unheard = true;
+                    self.peer_gone = true;
                 }
             }
         }
@@ -343,9 +343,9 @@ mod tests {
         drop((to, from));
         let (calls, result) = received(&mut pipe);
         assert!(calls.is_empty() && matches!(result, Err(CarrierError::Gone)), "{result:?}");
-        assert!(!pipe.is_unheard());
+        assert!(!pipe.is_peer_gone());
         let mut sent = 0;
         assert_eq!((pipe.send(outgoing(&[1, 2, 3], 3), &mut sent), sent), (Sent::All, 3), "lost");
-        assert!(pipe.is_unheard());
+        assert!(pipe.is_peer_gone());
     }
 }

@@ -60,7 +60,7 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
-        if let Err(error) = error_queue::ask(&socket) {
+        if let Err(error) = error_queue::enable(&socket) {
             tracing::debug!(%error, "no error queue: an absent peer is detected by timeout only");
         }
         Ok(Self {
@@ -322,11 +322,11 @@ mod tests {
 
     #[test]
     fn dual_stack_socket_names_an_ipv4_peer_by_its_ipv4_address() {
-        let mut here = bound(None);
-        let there = UdpSocket::bind("127.0.0.1:0").unwrap();
-        there.send_to(b"hello", ("127.0.0.1", here.local_address().unwrap().port())).unwrap();
-        let all = received(&mut here);
-        assert_eq!(all[0].0, there.local_addr().unwrap());
+        let mut local = bound(None);
+        let remote = UdpSocket::bind("127.0.0.1:0").unwrap();
+        remote.send_to(b"hello", ("127.0.0.1", local.local_address().unwrap().port())).unwrap();
+        let all = received(&mut local);
+        assert_eq!(all[0].0, remote.local_addr().unwrap());
         assert_eq!(all[0].1, Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), "the receiving address");
         assert_eq!(all[0].3, b"hello");
     }

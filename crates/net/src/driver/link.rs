@@ -101,7 +101,7 @@ impl Drop for ConnectionDriver {
             let error = NetError::Panicked("the network thread");
             self.streams.abandon(&error);
             self.shared.end(error.clone(), Stats::default());
-            self.tell(Event::Closed(error));
+            self.emit(Event::Closed(error));
         }
     }
 }
@@ -140,7 +140,7 @@ impl ConnectionDriver {
     }
 
     /// Passes an event to the program, unless [`Event::Closed`] was passed before.
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         if !self.closed {
             self.closed = matches!(event, Event::Closed(_));
             self.faulty |= !call(&mut self.events, event);
@@ -182,7 +182,7 @@ impl ConnectionDriver {
         self.streams.end(connection, now, &why);
         self.objects.clear();
         self.shared.end(why.clone(), self.stats(connection, counters));
-        self.tell(Event::Closed(why));
+        self.emit(Event::Closed(why));
     }
 
     pub(super) fn command(
@@ -208,7 +208,7 @@ impl ConnectionDriver {
                         self.objects
                             .insert(sending(flow), Object { tag, data: Some(Data::Source(source)), unwanted: false });
                     }
-                    Err(error) => self.tell(Event::ObjectFailed(NetError::Flow(error))),
+                    Err(error) => self.emit(Event::ObjectFailed(NetError::Flow(error))),
                 }
             }
             Command::AcceptObject { flow, sink } => {
@@ -267,7 +267,7 @@ impl ConnectionDriver {
                 // The digest is reported before the completion of the object.
                 match (finished.digest, &reply) {
                     (Some((FlowKey { direction: Direction::Sending, .. }, digest)), _) => {
-                        self.tell(Event::Digest(digest))
+                        self.emit(Event::Digest(digest))
                     }
                     (Some((FlowKey { direction: Direction::Receiving, flow }, digest)), _) => {
                         self.half((flow, digest.block), Half::Digested(digest));
@@ -281,7 +281,7 @@ impl ConnectionDriver {
                 }
                 connection.handle_reply(now, reply);
             }
-            Err(error) => self.tell(Event::ObjectFailed(error)),
+            Err(error) => self.emit(Event::ObjectFailed(error)),
         }
     }
 
@@ -289,7 +289,7 @@ impl ConnectionDriver {
     fn half(&mut self, block: (FlowId, u32), done: Half) {
         match (self.halves.remove(&block), done) {
             (Some(Half::Digested(digest)), Half::Written) | (Some(Half::Written), Half::Digested(digest)) => {
-                self.tell(Event::Digest(digest));
+                self.emit(Event::Digest(digest));
             }
             (_, done) => {
                 self.halves.insert(block, done);
@@ -328,7 +328,7 @@ impl ConnectionDriver {
                 Ok(None) => {}
                 Ok(Some(IncomingStream { flow, tag, half })) => {
                     if self.shared.add_stream(flow, tag, half) {
-                        self.tell(Event::StreamOpened);
+                        self.emit(Event::StreamOpened);
                     } else {
                         self.streams.refuse(connection, now, flow);
                     }
@@ -354,7 +354,7 @@ impl ConnectionDriver {
         if trace.len() >= enough {
             let chunk = std::mem::take(trace);
             self.traced = now;
-            self.tell(Event::Trace(chunk));
+            self.emit(Event::Trace(chunk));
         }
     }
 
@@ -364,22 +364,22 @@ impl ConnectionDriver {
                 self.connected = true;
                 self.shared.establish();
                 let application = connection.peer_application().to_vec();
-                self.tell(Event::Connected { remote: connection.remote(), application });
+                self.emit(Event::Connected { remote: connection.remote(), application });
             }
             EngineEvent::ControlReadable => self.read_control(connection),
             EngineEvent::ObjectAnnounced { flow, length, tag } => {
                 self.objects.insert(receiving(flow), Object { tag, data: None, unwanted: false });
                 let controls = self.controls.clone();
-                self.tell(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length, accepted: false }));
+                self.emit(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length, accepted: false }));
             }
             EngineEvent::ObjectReceived { flow } => {
                 if let Some(Object { tag, unwanted: false, .. }) = self.objects.remove(&receiving(flow)) {
-                    self.tell(Event::ObjectReceived { tag });
+                    self.emit(Event::ObjectReceived { tag });
                 }
             }
             EngineEvent::ObjectDelivered { flow } => {
                 if let Some(Object { tag, .. }) = self.objects.remove(&sending(flow)) {
-                    self.tell(Event::ObjectSent { tag });
+                    self.emit(Event::ObjectSent { tag });
                 }
             }
             // Handled above.
@@ -409,7 +409,7 @@ impl ConnectionDriver {
         let count = connection.read_control(&mut bytes);
         if count > 0 {
             self.control_unread += count;
-            self.tell(Event::Control(bytes));
+            self.emit(Event::Control(bytes));
         }
     }
 
@@ -418,7 +418,7 @@ impl ConnectionDriver {
         if backlog < self.control_backlog {
             let arrived = self.control_backlog - backlog;
             self.control_backlog = backlog;
-            self.tell(Event::ControlAcknowledged(arrived));
+            self.emit(Event::ControlAcknowledged(arrived));
         }
     }
 }
@@ -441,7 +441,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::Inbox;
-    use crate::messages::PunchTarget;
+    use crate::messages::MessageSender;
     use crate::shared::MAX_WAITING_STREAMS;
     use crate::{PIPE_PEER, Source};
 
@@ -473,7 +473,7 @@ mod tests {
         let (sender, events) = channel();
         // Fails if the test has ended.
         let on_event = Box::new(move |event| sender.send(event).unwrap_or_default());
-        let controls = PunchTarget::new(Inbox::new().unwrap()).new_controls();
+        let controls = MessageSender::new(Inbox::new().unwrap()).new_controls();
         (ConnectionDriver::new(handle, controls, Arc::default(), on_event, false, overflowed(3)), events)
     }
 
@@ -497,9 +497,9 @@ mod tests {
     /// Two connected endpoints, and the link of the second.
     struct Joined {
         a: Endpoint,
-        here: ConnectionHandle,
+        local: ConnectionHandle,
         b: Endpoint,
-        there: ConnectionHandle,
+        remote: ConnectionHandle,
         link: ConnectionDriver,
         events: Receiver<Event>,
     }
@@ -509,14 +509,14 @@ mod tests {
         let mut b = Endpoint::new(EndpointConfig::default(), [2; 32]);
         let accept = AcceptOptions { profile: Profile::auto(), application: Vec::new(), qlog: false };
         b.add_key([3; 32], None, accept);
-        let here = a.connect(Time::ZERO, [3; 32], options()).unwrap();
+        let local = a.connect(Time::ZERO, [3; 32], options()).unwrap();
         for _ in 0..3 {
             carry(&mut a, &mut b, Time::ZERO);
             carry(&mut b, &mut a, Time::ZERO);
         }
-        let there = b.handles().next().unwrap();
-        let (link, events) = link(there);
-        let mut joined = Joined { a, here, b, there, link, events };
+        let remote = b.handles().next().unwrap();
+        let (link, events) = link(remote);
+        let mut joined = Joined { a, local, b, remote, link, events };
         joined.exchange(Time::ZERO);
         assert!(matches!(joined.events.try_recv(), Ok(Event::Connected { .. })));
         joined
@@ -526,20 +526,25 @@ mod tests {
         /// Lets each endpoint send once, and passes events to the program of the second.
         fn exchange(&mut self, now: Time) {
             carry(&mut self.a, &mut self.b, now);
-            self.link.events(self.b.connection(self.there).unwrap(), EndpointCounters::default(), now, &mut None);
+            self.link.events(self.b.connection(self.remote).unwrap(), EndpointCounters::default(), now, &mut None);
             carry(&mut self.b, &mut self.a, now);
         }
 
         /// Gives the link a command of its program.
         fn command(&mut self, command: Command) {
-            self.link.command(self.b.connection(self.there).unwrap(), command, EndpointCounters::default(), Time::ZERO);
+            self.link.command(
+                self.b.connection(self.remote).unwrap(),
+                command,
+                EndpointCounters::default(),
+                Time::ZERO,
+            );
         }
     }
 
     #[test]
     fn socket_drops_count_from_the_beginning_of_the_connection() {
-        let Joined { mut b, there, link, .. } = joined();
-        let connection = b.connection(there).unwrap();
+        let Joined { mut b, remote, link, .. } = joined();
+        let connection = b.connection(remote).unwrap();
         let counts = [overflowed(3), overflowed(10), EndpointCounters::default()];
         assert_eq!(counts.map(|count| link.stats(connection, count).socket_drops), [Some(0), Some(7), None]);
     }
@@ -547,7 +552,7 @@ mod tests {
     #[test]
     fn bytes_of_a_stream_stay_in_the_engine_until_it_is_accepted() {
         let mut joined = joined();
-        let connection = joined.a.connection(joined.here).unwrap();
+        let connection = joined.a.connection(joined.local).unwrap();
         let flow = connection.open_stream(Time::ZERO, 1).unwrap();
         assert_eq!(connection.write_stream(Time::ZERO, flow, b"some bytes").unwrap(), 10);
         joined.exchange(Time::ZERO);
@@ -564,10 +569,10 @@ mod tests {
         let mut joined = joined();
         for nth in 0..MAX_WAITING_STREAMS as u64 + 10 {
             let now = Time::ZERO + Duration::from_millis(100 * nth);
-            let connection = joined.a.connection(joined.here).unwrap();
+            let connection = joined.a.connection(joined.local).unwrap();
             let flow = connection.open_stream(now, nth).unwrap();
             joined.exchange(now);
-            joined.a.connection(joined.here).unwrap().reset_stream(now, flow, 0);
+            joined.a.connection(joined.local).unwrap().reset_stream(now, flow, 0);
             joined.exchange(now);
         }
         let opened = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
@@ -579,7 +584,7 @@ mod tests {
         let mut joined = joined();
         for tag in 1..3 {
             let options = ObjectOptions { length: 10, tag, digest: false };
-            joined.a.connection(joined.here).unwrap().send_object(Time::ZERO, options).unwrap();
+            joined.a.connection(joined.local).unwrap().send_object(Time::ZERO, options).unwrap();
         }
         joined.exchange(Time::ZERO);
         let flows: Vec<FlowId> = joined.events.try_iter().map(|event| announced(&event)).collect();
@@ -588,9 +593,9 @@ mod tests {
         assert!(joined.link.objects[&receiving(flows[0])].data.is_some());
         assert!(joined.link.objects[&receiving(flows[1])].data.is_none(), "the program may still accept it");
         let written = WorkReply::Written { flow: flows[0], block: 0 };
-        let finished = Finished { connection: joined.there, result: Ok(written), digest: None };
-        joined.link.finished(joined.b.connection(joined.there).unwrap(), finished, Time::ZERO);
-        joined.link.event(joined.b.connection(joined.there).unwrap(), EngineEvent::ObjectReceived { flow: flows[0] });
+        let finished = Finished { connection: joined.remote, result: Ok(written), digest: None };
+        joined.link.finished(joined.b.connection(joined.remote).unwrap(), finished, Time::ZERO);
+        joined.link.event(joined.b.connection(joined.remote).unwrap(), EngineEvent::ObjectReceived { flow: flows[0] });
         assert_eq!((joined.link.halves.len(), joined.events.try_iter().count()), (0, 0));
     }
 
@@ -603,7 +608,7 @@ mod tests {
     fn closed_connection_emits_no_event() {
         let mut joined = joined();
         joined.command(Command::SendObject { tag: 1, length: 10, source: Arc::new(Nothing) });
-        joined.a.connection(joined.here).unwrap().close(Time::ZERO, 7, "enough");
+        joined.a.connection(joined.local).unwrap().close(Time::ZERO, 7, "enough");
         joined.exchange(Time::ZERO);
         joined.command(Command::SendObject { tag: 2, length: 10, source: Arc::new(Nothing) });
         let events: Vec<Event> = joined.events.try_iter().collect();
@@ -614,14 +619,20 @@ mod tests {
     #[test]
     fn a_close_before_the_end_of_the_pipe_counts() {
         for closes in [true, false] {
-            let Joined { mut a, here, mut b, there, mut link, events } = joined();
+            let Joined { mut a, local, mut b, remote, mut link, events } = joined();
             let now = Time::ZERO;
             if closes {
-                a.connection(here).unwrap().close(now, 7, "enough");
+                a.connection(local).unwrap().close(now, 7, "enough");
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, EndpointCounters::default(), now, &mut None);
+                link.end(
+                    b.connection(remote).unwrap(),
+                    &NetError::PipeEnded,
+                    EndpointCounters::default(),
+                    now,
+                    &mut None,
+                );
             }
             let ends: Vec<Event> = events.try_iter().collect();
             match &ends[..] {

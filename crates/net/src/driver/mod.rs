@@ -26,12 +26,12 @@ use crate::carrier::{Carrier, CarrierError, Outgoing, Sent};
 use crate::error::NetError;
 use crate::inbox::Inbox;
 use crate::messages::{
-    Accept, Command, CommandSender, ConnectionId, Event, EventHandler, Message, NOT_ACCEPTED, PunchTarget,
+    Accept, Command, CommandSender, ConnectionId, Event, EventHandler, Message, MessageSender, NOT_ACCEPTED,
 };
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
 use crate::socket_info::ThreadClock;
-use crate::stats::{RejectedDatagrams, EndpointCounters, Stats};
+use crate::stats::{EndpointCounters, RejectedDatagrams, Stats};
 use crate::workers::{Job, Workers};
 use link::{ConnectionDriver, call};
 pub(crate) use streams::ANSWERS;
@@ -81,18 +81,18 @@ pub(crate) fn start(
     options: &EndpointOptions,
     own: ThreadClock,
     until_end: impl Any + Send,
-) -> Result<PunchTarget, NetError> {
-    let door = PunchTarget::new(Inbox::new().map_err(NetError::system)?);
+) -> Result<MessageSender, NetError> {
+    let sender = MessageSender::new(Inbox::new().map_err(NetError::system)?);
     let workers = Workers::start({
-        let door = door.clone();
-        move |finished| door.push(Message::Finished(finished))
+        let sender = sender.clone();
+        move |finished| sender.push(Message::Finished(finished))
     })
     .map_err(NetError::system)?;
     let config = EndpointConfig { limits: options.limits(), ..EndpointConfig::default() };
     // Every key is derived from the seed, so no copy of it may remain on the stack.
     let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
-    let running = Driver::new(endpoint, carrier, clock, door.clone(), workers);
-    let inbox = Arc::clone(&door.inbox);
+    let running = Driver::new(endpoint, carrier, clock, sender.clone(), workers);
+    let inbox = Arc::clone(&sender.inbox);
     let run = move || {
         own.begin();
         // Unwinding closes existing connections; new ones are rejected.
@@ -103,7 +103,7 @@ pub(crate) fn start(
         drop(until_end);
     };
     thread::Builder::new().name("downpour-net".into()).spawn(run).map_err(NetError::system)?;
-    Ok(door)
+    Ok(sender)
 }
 
 /// Returns the seed of the engine's randomness.
@@ -134,7 +134,7 @@ struct Driver {
     endpoint: Endpoint,
     carrier: Carrier,
     clock: EngineClock,
-    door: PunchTarget,
+    sender: MessageSender,
     messages: Vec<Message>,
     workers: Workers,
     jobs: Vec<Job>,
@@ -155,12 +155,12 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(endpoint: Endpoint, carrier: Carrier, clock: EngineClock, door: PunchTarget, workers: Workers) -> Self {
+    fn new(endpoint: Endpoint, carrier: Carrier, clock: EngineClock, sender: MessageSender, workers: Workers) -> Self {
         Self {
             endpoint,
             carrier,
             clock,
-            door,
+            sender,
             messages: Vec::new(),
             workers,
             jobs: Vec::new(),
@@ -195,7 +195,7 @@ impl Driver {
                         self.sleep(now);
                     }
                 }
-                Err(broken) => return self.give_up(broken),
+                Err(broken) => return self.close_all(broken),
             }
         }
     }
@@ -230,7 +230,7 @@ impl Driver {
 
     fn read_messages(&mut self) {
         let mut messages = mem::take(&mut self.messages);
-        self.door.inbox.take(&mut messages);
+        self.sender.inbox.take(&mut messages);
         for message in messages.drain(..) {
             self.take(message);
         }
@@ -249,7 +249,7 @@ impl Driver {
             }
             Message::Connection(id, command) => {
                 if matches!(command, Command::Stats(_)) {
-                    self.carrier.look_for_overflow();
+                    self.carrier.update_socket_drops();
                 }
                 let counters = self.endpoint_counters();
                 if let Some(link) = self.links.get_mut(&id)
@@ -325,7 +325,7 @@ impl Driver {
         events: EventHandler,
         trace: bool,
     ) {
-        self.carrier.look_for_overflow();
+        self.carrier.update_socket_drops();
         let id = controls.id;
         self.by_handle.insert(handle, id);
         self.links.insert(id, ConnectionDriver::new(handle, controls, shared, events, trace, self.endpoint_counters()));
@@ -365,7 +365,7 @@ impl Driver {
     /// Passes new connections with proved peers to the program.
     fn accept(&mut self) {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
-            let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());
+            let (controls, shared) = (self.sender.new_controls(), Arc::<Shared>::default());
             let mut listening = self.listening.iter_mut().chain(&mut self.retired);
             match listening.find(|listening| listening.key == key) {
                 Some(Listening { acceptor, traces, .. }) => {
@@ -485,11 +485,11 @@ impl Driver {
             Some(at) => Timespec::try_from(at.since(now)).ok(),
             None => None,
         };
-        if !self.door.inbox.begin_wait() {
+        if !self.sender.inbox.begin_wait() {
             return;
         }
         let mut waiting = [
-            PollFd::new(self.door.inbox.descriptor(), PollFlags::IN),
+            PollFd::new(self.sender.inbox.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.carrier.reader(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.carrier.writer(), PollFlags::OUT),
         ];
@@ -497,7 +497,7 @@ impl Driver {
         // Interrupted by a signal: treat as a spurious wake-up.
         let result = poll(&mut waiting[..watched], timeout.as_ref());
         let [inbox, reader, _] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
-        self.door.inbox.awake(!inbox.is_empty());
+        self.sender.inbox.awake(!inbox.is_empty());
         self.readable = !reader.is_empty();
         if reader.contains(PollFlags::ERR) {
             self.carrier.note_error();
@@ -505,14 +505,14 @@ impl Driver {
     }
 
     /// Ends every connection because the carrier is broken.
-    fn give_up(mut self, broken: CarrierError) {
+    fn close_all(mut self, broken: CarrierError) {
         let (counters, error) = (self.endpoint_counters(), NetError::from(broken));
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
                 link.end(connection, &error, counters, self.clock.now(), &mut self.send_error);
             }
         }
-        let (inbox, stopping) = (Arc::clone(&self.door.inbox), self.stop_at.is_some());
+        let (inbox, stopping) = (Arc::clone(&self.sender.inbox), self.stop_at.is_some());
         // Closes our side towards the peer, and drops the acceptor.
         drop(self);
         if !stopping {
@@ -568,7 +568,7 @@ mod tests {
         let carrier = Carrier::Pipe(Pipe::new(socket.try_clone().unwrap().into(), socket.into()));
         let workers = Workers::start(|_| ()).unwrap();
         let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-        Driver::new(endpoint, carrier, EngineClock::start(), PunchTarget::new(Inbox::new().unwrap()), workers)
+        Driver::new(endpoint, carrier, EngineClock::start(), MessageSender::new(Inbox::new().unwrap()), workers)
     }
 
     /// Listens with `key`. The channel is closed when the acceptor is dropped.

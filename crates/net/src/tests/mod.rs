@@ -161,26 +161,26 @@ fn listen(endpoint: &Endpoint) -> Receiver<End> {
 }
 
 /// Descriptors of an endpoint over pipes.
-type Way = (OwnedFd, OwnedFd);
+type PipePair = (OwnedFd, OwnedFd);
 
 /// Returns both ends of a connection over two pipes.
-fn pipes() -> (Way, Way) {
+fn pipes() -> (PipePair, PipePair) {
     let ((read_a, write_b), (read_b, write_a)) = (pipe().unwrap(), pipe().unwrap());
     ((read_a.into(), write_a.into()), (read_b.into(), write_b.into()))
 }
 
 /// Returns both ends of a connection over one socket pair.
-fn sockets() -> (Way, Way) {
+fn sockets() -> (PipePair, PipePair) {
     let (a, b) = UnixStream::pair().unwrap();
     ((a.try_clone().unwrap().into(), a.into()), (b.try_clone().unwrap().into(), b.into()))
 }
 
-fn start(way: Way) -> Endpoint {
+fn start(way: PipePair) -> Endpoint {
     Endpoint::over_pipes(way.0, way.1, &EndpointOptions::new(DEAD_AFTER), ()).unwrap()
 }
 
 /// Returns two endpoints and a connection between them.
-fn joined((here, there): (Way, Way)) -> (Endpoint, End, Endpoint, End) {
+fn joined((here, there): (PipePair, PipePair)) -> (Endpoint, End, Endpoint, End) {
     let (connecting, listening) = (start(here), start(there));
     let arrivals = listen(&listening);
     let sending = connect(&connecting);

@@ -34,8 +34,8 @@ pub(super) fn through_cats() -> (Way, Way, [Child; 2]) {
         let (write, read) = (cat.stdin.take().unwrap(), cat.stdout.take().unwrap());
         (cat, OwnedFd::from(read), OwnedFd::from(write))
     };
-    let ((there, read_b, write_a), (back, read_a, write_b)) = (cat(), cat());
-    ((read_a, write_a), (read_b, write_b), [there, back])
+    let ((remote, read_b, write_a), (back, read_a, write_b)) = (cat(), cat());
+    ((read_a, write_a), (read_b, write_b), [remote, back])
 }
 
 /// Returns when a pipe is full.
@@ -51,11 +51,11 @@ fn wait_until_full(write: &OwnedFd) {
 #[test]
 fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
     const LENGTH: u64 = 3_000_000;
-    let ((read_a, write_a), there) = pipes();
+    let ((read_a, write_a), remote) = pipes();
     // A's output goes through this pipe.
     let (tap_read, tap_write) = pipe().unwrap();
     let mut full = Some(OwnedFd::from(tap_write.try_clone().unwrap()));
-    let (connecting, listening) = (start((read_a, tap_write.into())), start(there));
+    let (connecting, listening) = (start((read_a, tap_write.into())), start(remote));
     let arrivals = listen(&listening);
     let sending = connect(&connecting);
     let (mut tap, mut out) = (File::from(OwnedFd::from(tap_read)), File::from(write_a));
@@ -110,8 +110,8 @@ fn a_limit_holds_from_now_on_until_it_is_taken_away() {
 #[test]
 fn a_killed_peer_is_detected_at_once() {
     for killed in [0, 1] {
-        let (here, there, mut cats) = through_cats();
-        let (_connecting, sending, _listening, receiving) = joined((here, there));
+        let (local, remote, mut cats) = through_cats();
+        let (_connecting, sending, _listening, receiving) = joined((local, remote));
         sending.connected();
         sending.connection.send_object(1, 1 << 40, Arc::<Memory>::default());
         receiving.announced().accept(Arc::<Memory>::default());
@@ -132,8 +132,8 @@ fn a_killed_peer_is_detected_at_once() {
 fn a_pipe_closed_before_an_answer_is_reported_to_later_callers_too() {
     // The peer has exited, or only stopped reading.
     for ended in [true, false] {
-        let (here, (read, write)) = pipes();
-        let endpoint = start(here);
+        let (local, (read, write)) = pipes();
+        let endpoint = start(local);
         assert_eq!((endpoint.local_address(), endpoint.facts()), (PIPE_PEER, None));
         let arrivals = listen(&endpoint);
         drop(read);
@@ -151,8 +151,8 @@ fn a_pipe_closed_before_an_answer_is_reported_to_later_callers_too() {
 
 #[test]
 fn a_datagram_of_no_bytes_is_counted_and_ends_the_connection() {
-    let (here, (_read, write)) = pipes();
-    let endpoint = start(here);
+    let (local, (_read, write)) = pipes();
+    let endpoint = start(local);
     let end = connect(&endpoint);
     // The connection has begun when this is answered.
     end.stats();

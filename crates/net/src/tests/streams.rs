@@ -67,7 +67,7 @@ fn broken(result: io::Result<()>) -> NetError {
 
 #[test]
 fn written_bytes_are_read_to_the_end_in_both_directions() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for (from, to) in [(&a, &b), (&b, &a)] {
         let bytes = pattern(12_000_001);
         let (mut send, mut receive) = open(from, to, 1);
@@ -84,7 +84,7 @@ fn written_bytes_are_read_to_the_end_in_both_directions() {
 
 #[test]
 fn a_repeated_tag_is_another_stream() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (mut first, mut first_read) = open(&a, &b, 7);
     write(&mut first, b"one, ").unwrap();
     assert_eq!(read(&mut first_read, 100).unwrap(), b"one, ");
@@ -99,7 +99,7 @@ fn a_repeated_tag_is_another_stream() {
 
 #[test]
 fn a_stream_that_breaks_does_not_end() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     // Reset by its writer, on purpose or by dropping it.
     for code in [Some(9), None] {
         let (mut send, mut receive) = open(&a, &b, 1);
@@ -144,7 +144,7 @@ fn a_stream_that_breaks_does_not_end() {
 /// everything.
 #[test]
 fn received_bytes_are_readable_after_the_close() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let bytes = pattern(3_000_000);
     let (mut whole, mut whole_read) = open(&a, &b, 1);
     let (mut part, mut part_read) = open(&a, &b, 2);
@@ -161,7 +161,7 @@ fn received_bytes_are_readable_after_the_close() {
 
 #[test]
 fn neither_side_buffers_without_bound() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (mut send, mut receive) = open(&a, &b, 1);
     let chunk = pattern(1 << 16);
     let (mut written, mut idle) = (0, Instant::now());
@@ -188,7 +188,7 @@ fn neither_side_buffers_without_bound() {
 /// A read or a write dropped while it waits loses and repeats nothing.
 #[test]
 fn reads_that_are_cancelled_lose_nothing() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (mut send, mut receive) = open(&a, &b, 1);
     let bytes = pattern(3_000_000);
     let expected = bytes.clone();
@@ -219,13 +219,13 @@ fn an_endpoint_serves_many_connections_through_its_queue() {
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
     let mut streams = Vec::new();
     for tag in 0..3 {
-        let here = connect_to(&client, server.local_address());
-        block_on(here.connection.established()).unwrap();
-        let there = block_on(incoming.accept()).unwrap();
-        let mut send = block_on(here.connection.open_stream(tag)).unwrap();
+        let local = connect_to(&client, server.local_address());
+        block_on(local.connection.established()).unwrap();
+        let remote = block_on(incoming.accept()).unwrap();
+        let mut send = block_on(local.connection.open_stream(tag)).unwrap();
         write(&mut send, &tag.to_be_bytes()).unwrap();
         send.finish();
-        streams.push((here, send, block_on(there.accept_stream()).unwrap(), there));
+        streams.push((local, send, block_on(remote.accept_stream()).unwrap(), remote));
     }
     for (tag, (_, _, stream, _)) in (0_u64..).zip(&mut streams) {
         assert_eq!((stream.tag(), read_all(stream).0), (tag, tag.to_be_bytes().to_vec()));
@@ -234,14 +234,14 @@ fn an_endpoint_serves_many_connections_through_its_queue() {
     server.stop_listening();
     assert!(block_on(incoming.accept()).is_none());
     drop(server);
-    let (here, ..) = streams.remove(0);
-    let end = block_on(here.connection.closed());
+    let (local, ..) = streams.remove(0);
+    let end = block_on(local.connection.closed());
     assert!(matches!(end, NetError::ClosedByPeer { .. }), "{end}");
 }
 
 #[test]
 fn settings_change_while_a_connection_runs() {
-    let (_here, a, _there, _b) = connections();
+    let (_local, a, _remote, _b) = connections();
     block_on(a.connection.set_profile_key("congestion", "reno")).unwrap();
     assert!(matches!(block_on(a.connection.set_profile_key("congestion", "none-such")), Err(NetError::Set(_))));
 }
@@ -264,7 +264,7 @@ fn unaccepted_peers_are_rejected() {
 /// Like a timeout that expires at once.
 #[test]
 fn a_stream_whose_opening_is_cancelled_takes_no_place() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for tag in 0..200 {
         drop(pin!(a.connection.open_stream(tag)).poll(&mut Context::from_waker(Waker::noop())));
     }
@@ -285,7 +285,7 @@ fn a_stream_whose_opening_is_cancelled_takes_no_place() {
 
 #[test]
 fn a_task_with_its_answer_is_released() {
-    let (_here, a, _there, _b) = connections();
+    let (_local, a, _remote, _b) = connections();
     let (task, started) = (Arc::new(Unpark(thread::current())), Instant::now());
     for _ in 0..10 {
         let waker = Waker::from(Arc::clone(&task));
@@ -335,15 +335,15 @@ fn open_both(opening: &End, accepting: &End, tag: u64) -> (Stream, Stream) {
 
 #[test]
 fn both_directions_carry_bytes_and_end_by_themselves() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for (from, to) in [(&a, &b), (&b, &a)] {
         // Bytes written before it is accepted arrive, and tags may be the same.
         for text in [&b"first"[..], b"second"] {
             let (mut recv, mut send) = block_on(from.connection.open(7)).unwrap().into_split();
             write(&mut send, text).unwrap();
             send.finish();
-            let (mut there, mut back) = block_on(to.connection.accept()).unwrap().into_split();
-            assert_eq!(read_all(&mut there).0, text);
+            let (mut remote, mut back) = block_on(to.connection.accept()).unwrap().into_split();
+            assert_eq!(read_all(&mut remote).0, text);
             write(&mut back, &pattern(300_000)).unwrap();
             back.finish();
             let (bytes, end) = read_all(&mut recv);
@@ -355,7 +355,7 @@ fn both_directions_carry_bytes_and_end_by_themselves() {
 
 #[test]
 fn a_rejected_or_aborted_stream_is_reported_in_both_directions() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (opened, accepted) = open_both(&a, &b, 1);
     accepted.abort(9);
     let (mut recv, mut send) = opened.into_split();
@@ -399,7 +399,7 @@ fn a_rejected_or_aborted_stream_is_reported_in_both_directions() {
 /// A future dropped at any point loses no stream of the peer, and leaves none of its own behind.
 #[test]
 fn opening_and_accepting_can_be_cancelled() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for tag in 0..200 {
         drop(pin!(b.connection.accept()).poll(&mut Context::from_waker(Waker::noop())));
         drop(pin!(a.connection.open(1_000 + tag)).poll(&mut Context::from_waker(Waker::noop())));
@@ -419,7 +419,7 @@ fn opening_and_accepting_can_be_cancelled() {
 /// Whatever part of the request has arrived and been read, its answer is reset for the opener.
 #[test]
 fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for (tag, is_read, is_dropped) in [(1, false, false), (2, true, false), (3, false, true), (4, true, true)] {
         let (mut recv, mut send) = block_on(a.connection.open(tag)).unwrap().into_split();
         write(&mut send, b"a question").unwrap();
@@ -446,7 +446,7 @@ fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
 fn a_descriptor_is_a_socket() {
     use std::io::{Read as _, Write as _};
     use std::net::Shutdown;
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (opened, accepted) = open_both(&a, &b, 1);
     let [(mut near, near_end), (mut far, far_end)] = [opened, accepted].map(|stream| {
         let (fd, ended) = stream.into_fd().unwrap();

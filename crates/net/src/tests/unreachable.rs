@@ -51,13 +51,13 @@ fn reported(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
 
 #[test]
 fn a_closed_port_is_reported_by_its_address() {
-    for (from, there) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")] {
-        if there == "[::1]:0" && !has_ipv6() {
+    for (from, remote) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")] {
+        if remote == "[::1]:0" && !has_ipv6() {
             continue;
         }
-        let (mut socket, closed) = (bound(from), deserted(there));
+        let (mut socket, closed) = (bound(from), deserted(remote));
         send(&mut socket, closed, 100, &[1; 100]);
-        assert!(is_in_error(&socket, 10), "{from} gets the report of {there}");
+        assert!(is_in_error(&socket, 10), "{from} gets the report of {remote}");
         assert_eq!(reported(&mut socket, true), [closed], "from {from}");
         assert_eq!(socket.refused().icmp, 0);
         assert!(!is_in_error(&socket, 0), "no event is left that would wake a reader");
@@ -71,8 +71,8 @@ fn a_closed_port_is_reported_by_its_address() {
 /// An error of an earlier datagram is returned by the next call, which then has done nothing.
 #[test]
 fn datagrams_after_an_error_are_not_lost() {
-    for here in ["127.0.0.1:0", "[::]:0"] {
-        let (mut socket, mut other) = (bound(here), bound("127.0.0.1:0"));
+    for local in ["127.0.0.1:0", "[::]:0"] {
+        let (mut socket, mut other) = (bound(local), bound("127.0.0.1:0"));
         let port = socket.local_address().unwrap().port();
         let bytes: Vec<u8> = (0..10_500).map(|i| (i / 1000) as u8).collect();
         for round in 0..100 {
@@ -105,8 +105,8 @@ fn datagrams_after_an_error_are_not_lost() {
 /// Without that, the timeout would be ten minutes.
 #[test]
 fn a_peer_that_should_be_listening_and_is_not_is_given_up_at_once() {
-    let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::bind(&Some(here).into(), &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
+    let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let endpoint = Endpoint::bind(&Some(local).into(), &EndpointOptions::new(DEAD_AFTER), ()).unwrap();
     let (sender, events) = channel();
     let mut options = ConnectOptions::new(vec![deserted("127.0.0.1:0")]);
     (options.handshake_timeout, options.peer_listens) = (Duration::from_secs(600), true);
@@ -129,12 +129,12 @@ fn no_number_of_errors_breaks_a_socket() {
 /// loopback.
 #[test]
 fn a_too_large_datagram_reports_no_peer() {
-    for (here, there, length) in [("0.0.0.0:0", "127.0.0.1:9", 70_000), ("[::]:0", "[::1]:9", 65_500)] {
-        if there == "[::1]:9" && !has_ipv6() {
+    for (local, remote, length) in [("0.0.0.0:0", "127.0.0.1:9", 70_000), ("[::]:0", "[::1]:9", 65_500)] {
+        if remote == "[::1]:9" && !has_ipv6() {
             continue;
         }
-        let mut socket = bound(here);
-        send(&mut socket, there.parse().unwrap(), length, &vec![0; length]);
+        let mut socket = bound(local);
+        send(&mut socket, remote.parse().unwrap(), length, &vec![0; length]);
         assert!(socket.take_send_error().is_none());
         assert_eq!(reported(&mut socket, true), []);
         assert_eq!(socket.refused().icmp, 0);

@@ -279,6 +279,8 @@ mod tests {
         }
         let graph = Graph::read(RING, str::to_owned).expect("a ring");
         let sides = Side::alike(1, &"perfect".parse().expect("a link"));
-        assert!(graph.join(&sides, &[[0, 5]]).expect_err("no sixth one").to_string().starts_with("router 5 is unknown"));
+        assert!(
+            graph.join(&sides, &[[0, 5]]).expect_err("no sixth one").to_string().starts_with("router 5 is unknown")
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! most three times the bytes received from it.
 
 use super::{RunFigures, Scenario, Watch, judge};
-use crate::addresses::{DOORS, Roaming};
+use crate::addresses::{ADDRESSES_PER_HOST, Roaming};
 use crate::host::Host;
 use fastrand::Rng;
 use netsim::Loss;
@@ -69,7 +69,7 @@ impl MigrationScenario {
         let moves = at.into_iter().enumerate().map(|(nth, at)| Move {
             at,
             side: if both { random.usize(..2) } else { one },
-            to: if flaps { (nth + 1) % 2 } else { random.usize(..DOORS) },
+            to: if flaps { (nth + 1) % 2 } else { random.usize(..ADDRESSES_PER_HOST) },
             keep: random.u8(..3) == 0,
         });
         let moves = moves.collect();
@@ -101,10 +101,10 @@ pub fn check(seed: u64) -> Result<RunFigures, String> {
 /// The problem.
 pub fn run(moving: &MigrationScenario) -> Result<RunFigures, String> {
     let scenario = &moving.scenario;
-    let configs = [0, 1].map(|side| scenario.host_config(side, Roaming::door(1 - side, 0)));
+    let configs = [0, 1].map(|side| scenario.host_config(side, Roaming::address(1 - side, 0)));
     let mut roaming = Roaming::new(configs, &scenario.link).map_err(|error| error.to_string())?;
     if let Attacker::Copies { of, every, passes_on } = moving.stranger {
-        roaming.host(of).copy_packets(Roaming::STRANGER, every);
+        roaming.host(of).copy_packets(Roaming::ATTACKER, every);
         roaming.pass_on(passes_on.then_some(of), true).map_err(|error| error.to_string())?;
     }
     let mut watch = Watch { completed: None, connects: scenario.connects, closes: scenario.closes };

@@ -146,7 +146,7 @@ fn an_attacker_that_copies_packets_moves_no_path() {
     for (of, passes_on) in [(0, false), (1, false), (0, true), (1, true)] {
         let mut scene = Scene::new(true);
         scene.until(millis(300));
-        scene.roaming.host(of).copy_packets(Roaming::STRANGER, 4);
+        scene.roaming.host(of).copy_packets(Roaming::ATTACKER, 4);
         // The attacker relays received packets to the host that it copies, with the peer's source address.
         scene.roaming.pass_on(passes_on.then_some(of), true).expect("a link");
         let time = scene.run();
@@ -170,7 +170,7 @@ fn a_relayed_challenge_does_not_restart_the_sender() {
     let [base, time] = [None, Some(0)].map(|relays_to| {
         let mut scene = Scene::long();
         scene.until(millis(300));
-        scene.roaming.host(0).copy_packets(Roaming::STRANGER, 4);
+        scene.roaming.host(0).copy_packets(Roaming::ATTACKER, 4);
         scene.roaming.pass_on(relays_to, false).expect("a link");
         scene.run()
     });

@@ -35,7 +35,7 @@ impl Scene {
         let profile = Profile::auto();
         let profile = if fixed { profile.with_fixed_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
         let config = |side: usize| HostConfig {
-            connect_to: if side == 0 { vec![Roaming::door(1, 0)] } else { Vec::new() },
+            connect_to: if side == 0 { vec![Roaming::address(1, 0)] } else { Vec::new() },
             objects: if side == 0 { objects.clone() } else { Vec::new() },
             expects: if side == 0 { 0 } else { objects.len() },
             closes: side == 0 && !objects.is_empty(),

@@ -133,7 +133,9 @@ fn a_path_that_shrinks_is_found_out_and_the_object_arrives_once() {
         let link = format!("rate=100M,delay=25ms,queue=1MB{loss}");
         for (mtu, size) in [(1_479, 1_408), (1_478, 1_344), (1_400, 1_280), (1_300, 1_152), (1_223, 1_152)] {
             let Shrunk { found, sizes, completed, symbols } = run(&link, fixed, &[10_000_000], &[(400, mtu)]);
-            println!("{link} fixed {fixed} mtu {mtu}: {found:?}, T {sizes:?}, complete {completed:?}, {symbols} symbols");
+            println!(
+                "{link} fixed {fixed} mtu {mtu}: {found:?}, T {sizes:?}, complete {completed:?}, {symbols} symbols"
+            );
             assert_eq!(sizes, [size], "mtu {mtu}");
             // At 5 % loss, all probes of a size may occasionally be lost.
             assert!(found[0] <= FOUND_WITHIN, "{link} fixed {fixed} mtu {mtu}: {found:?}");

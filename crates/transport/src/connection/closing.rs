@@ -53,7 +53,7 @@ struct Repetition {
 impl Closing {
     /// Closes from this side, on a path that loses the fraction `loss` of packets: sends several copies of the frame
     /// within half a round trip, then fewer, until the peer's own close arrives.
-    pub(super) fn ours(now: Time, rtt: Duration, loss: f64, code: u32, reason: &str) -> Self {
+    pub(super) fn local(now: Time, rtt: Duration, loss: f64, code: u32, reason: &str) -> Self {
         let copies = copies(loss);
         let spread = (rtt / 2).max(MIN_SPREAD);
         Self {
@@ -68,10 +68,10 @@ impl Closing {
         }
     }
 
-    /// Closes as [`Closing::ours`] does, but for a peer that learns by other means, too, that this side has left: the
+    /// Closes as [`Closing::local`] does, but for a peer that learns by other means, too, that this side has left: the
     /// program may leave after the first copy.
     pub(super) fn brief(now: Time, rtt: Duration) -> Self {
-        let mut closing = Self::ours(now, rtt, 0.0, CloseCode::Done as u32, "");
+        let mut closing = Self::local(now, rtt, 0.0, CloseCode::Done as u32, "");
         closing.repetition.iter_mut().for_each(|repetition| repetition.copies = 1);
         closing
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn an_unanswered_close_goes_out_in_copies_and_then_less_and_less_often() {
         let now = Time::ZERO + Duration::from_secs(7);
-        let mut closing = Closing::ours(now, RTT, 0.05, 0, "");
+        let mut closing = Closing::local(now, RTT, 0.05, 0, "");
         assert_eq!(times(&mut closing, now), [0, 10, 20, 30, 60, 120, 240, 480, 960, 1920]);
     }
 
@@ -225,7 +225,7 @@ mod tests {
     fn close_error_discards_only_if_answered() {
         for (code, leaves) in [(0, true), (1, false), (0x105, false)] {
             let now = Time::ZERO;
-            let mut closing = Closing::ours(now, RTT, 0.05, code, "");
+            let mut closing = Closing::local(now, RTT, 0.05, code, "");
             for at in [0, 10, 20] {
                 assert!(closing.poll(now + Duration::from_millis(at)).is_some());
                 assert!(!closing.may_leave(), "{code:#x} after {at} ms");
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn closes_that_cross_are_both_answered() {
-        let mut closing = Closing::ours(Time::ZERO, RTT, 0.05, 0, "");
+        let mut closing = Closing::local(Time::ZERO, RTT, 0.05, 0, "");
         assert!(!closing.on_packet(Time::ZERO, 80, true));
         assert!(!closing.may_leave());
         assert!(closing.poll(Time::ZERO).is_some());
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn an_unvalidated_address_gets_as_much_of_the_reason_as_allowed() {
         let reason = "x".repeat(MAX_REASON);
-        let mut closing = Closing::ours(Time::ZERO, RTT, 0.05, 0x103, &reason);
+        let mut closing = Closing::local(Time::ZERO, RTT, 0.05, 0x103, &reason);
         closing.follow();
         for (ip_bytes, wanted) in [(60, 113), (1472, MAX_REASON), (60, 113), (1, 0)] {
             closing.on_packet(Time::ZERO, ip_bytes, false);

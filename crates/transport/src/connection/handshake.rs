@@ -104,11 +104,11 @@ impl Initiation {
     /// Handles the network's report that nothing listens at `remote`; returns whether messages went to it. If the peer
     /// should be listening, and is at none of its addresses, the wait ends.
     pub(super) fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
-        let here: Vec<SocketAddr> = self.remotes.iter().copied().filter(|asked| is_same(*asked, remote)).collect();
-        if here.is_empty() {
+        let closed: Vec<SocketAddr> = self.remotes.iter().copied().filter(|asked| is_same(*asked, remote)).collect();
+        if closed.is_empty() {
             return false;
         }
-        for asked in here {
+        for asked in closed {
             if !self.closed.contains(&asked) {
                 self.closed.push(asked);
             }

@@ -58,7 +58,7 @@ pub(super) fn max_spacing(longest_timeout: Duration) -> Duration {
 pub(super) struct Liveness {
     dead_after: Duration,
     keep_alive: Duration,
-    last_heard: Time,
+    last_received: Time,
     /// When the last packet that asks for feedback was sent or queued, and when the last feedback arrived.
     last_asked: Time,
     last_feedback: Time,
@@ -84,7 +84,7 @@ impl Liveness {
         Self {
             dead_after: limits.dead_after,
             keep_alive: limits.keep_alive,
-            last_heard: now,
+            last_received: now,
             last_asked: now,
             last_feedback: now,
             last_early_probe: now,
@@ -100,7 +100,7 @@ impl Liveness {
 
     /// Handles the answer to the handshake. The peer sends nothing until it receives a packet under the new keys.
     pub(super) const fn on_handshake(&mut self, now: Time) {
-        self.last_heard = now;
+        self.last_received = now;
         self.last_feedback = now;
         self.unconfirmed = true;
     }
@@ -117,7 +117,7 @@ impl Liveness {
 
     /// Handles an authentic, new packet.
     pub(super) const fn on_packet(&mut self, now: Time) {
-        self.last_heard = now;
+        self.last_received = now;
         self.receive_pings = 0;
     }
 
@@ -128,8 +128,8 @@ impl Liveness {
     }
 
     /// Returns when the last authentic, new packet arrived.
-    pub(super) const fn last_heard(&self) -> Time {
-        self.last_heard
+    pub(super) const fn last_received(&self) -> Time {
+        self.last_received
     }
 
     /// Notes that a packet was sent that asks for feedback.
@@ -158,7 +158,7 @@ impl Liveness {
     /// whether it is plausible: not if the peer was heard lately or an earlier hint is being checked.
     pub(super) fn on_unreachable(&mut self, now: Time, rtt: Duration) -> bool {
         let surely_there = if self.expects_close { rtt } else { (rtt * 4).max(SURELY_THERE) };
-        if now < self.last_heard + surely_there || self.unreachable_since().is_some() {
+        if now < self.last_received + surely_there || self.unreachable_since().is_some() {
             return false;
         }
         self.unreachable = Some(now);
@@ -168,7 +168,7 @@ impl Liveness {
 
     /// Returns when the network reported the peer unreachable, if no packet has arrived since.
     fn unreachable_since(&self) -> Option<Time> {
-        self.unreachable.filter(|at| self.last_heard < *at)
+        self.unreachable.filter(|at| self.last_received < *at)
     }
 
     /// Takes the next probe to send regardless of the window, and counts it as sent; true for the first of two.
@@ -182,7 +182,7 @@ impl Liveness {
 
     /// Returns when to give up the peer, reported gone or not, or a path that carries small packets and no symbols.
     pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
-        let heard = self.last_heard + self.dead_after;
+        let heard = self.last_received + self.dead_after;
         let patience_with_symbols = self.dead_after.max(activity.rtt * ROUNDS_WITHOUT_SYMBOLS);
         let dead = activity.unanswered.map_or(heard, |unanswered| heard.min(unanswered + patience_with_symbols));
         let patience = if self.expects_close { answer_time(activity.rtt) } else { patience(activity.rtt) };
@@ -232,7 +232,7 @@ impl Liveness {
     }
 
     fn last_exchange(&self) -> Time {
-        self.last_asked.max(self.last_heard)
+        self.last_asked.max(self.last_received)
     }
 
     /// Handles expired timers, which may not be liveness's own. Returns whether to send a PING.

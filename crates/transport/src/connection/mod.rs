@@ -271,9 +271,7 @@ impl Connection {
         self.move_recv_events(now);
         match self.recv_flows.take_broken() {
             Some(RecvError::Violation(Violation(what))) => self.violation(now, what),
-            Some(RecvError::Undecodable) => {
-                self.close_undecodable(now, "an acknowledged block cannot be decoded")
-            }
+            Some(RecvError::Undecodable) => self.close_undecodable(now, "an acknowledged block cannot be decoded"),
             None => {}
         }
     }
@@ -362,7 +360,7 @@ impl Connection {
     }
 
     fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: ConnectionError) {
-        let closing = Closing::ours(now, self.known_rtt(), self.recovery.loss().loss(), code, reason);
+        let closing = Closing::local(now, self.known_rtt(), self.recovery.loss().loss(), code, reason);
         self.end_with(now, closed, closing);
     }
 
@@ -392,7 +390,7 @@ impl Connection {
 
     /// Drops all requests, and reports the reason in the last event.
     fn end(&mut self, closed: ConnectionError) {
-        self.trace.record(self.liveness.last_heard(), TraceEvent::Closed);
+        self.trace.record(self.liveness.last_received(), TraceEvent::Closed);
         self.phase = ConnectionState::Drained;
         self.requests.clear();
         self.pause.stop();

@@ -147,7 +147,7 @@ pub(super) struct PathValidator {
     /// Highest packet number received over the path in use.
     highest: Option<u64>,
     /// When the last packet arrived over it.
-    last_heard: Time,
+    last_received: Time,
     /// The peer's address is validated. Before that, only path probes are sent.
     validated: bool,
     /// The first message arrived from several addresses, so a packet from one of them does not validate it.
@@ -170,7 +170,7 @@ impl PathValidator {
         Self {
             active: path,
             highest: None,
-            last_heard: now,
+            last_received: now,
             validated: false,
             contested: false,
             candidates: Vec::new(),
@@ -280,7 +280,7 @@ impl PathValidator {
     fn on_active_packet(&mut self, now: Time, packet: ReceivedPacket) {
         self.active.local = packet.path.local;
         self.highest = self.highest.max(Some(packet.number));
-        self.last_heard = now;
+        self.last_received = now;
         self.validated = true;
     }
 
@@ -336,7 +336,7 @@ impl PathValidator {
         }
         self.active = candidate.path;
         self.highest = Some(candidate.highest);
-        self.last_heard = now;
+        self.last_received = now;
         self.validated = true;
         self.answered = Some(data);
         self.migrations += 1;
@@ -394,7 +394,7 @@ impl PathValidator {
     /// round trips: only probes are worth sending over it.
     pub(super) fn is_in_doubt(&self, now: Time, rtt: Duration) -> bool {
         let newer = |candidate: &Candidate| Some(candidate.highest) > self.highest;
-        now.since(self.last_heard) > rtt * 3 + QUIET && self.candidates.iter().any(newer)
+        now.since(self.last_received) > rtt * 3 + QUIET && self.candidates.iter().any(newer)
     }
 }
 

@@ -107,8 +107,8 @@ impl Connection {
                 for frame in Frames::new(packet.plaintext) {
                     let frame = frame?;
                     asks |= asks_for_feedback(&frame);
-                    if let Err(Violation(what)) = self.handle_frame(now, (path, packet.plaintext.len()), frame) {
-                        self.violation(now, what);
+                    if let Err(Violation(reason)) = self.handle_frame(now, (path, packet.plaintext.len()), frame) {
+                        self.violation(now, reason);
                     }
                     if !matches!(self.phase, ConnectionState::Open) {
                         return Ok(());
@@ -251,14 +251,14 @@ impl Connection {
         self.close_as(now, CloseCode::Undecodable as u32, why, ConnectionError::Undecodable);
     }
 
-    pub(super) fn violation(&mut self, now: Time, what: &'static str) {
-        self.close_as(now, CloseCode::Violation as u32, what, ConnectionError::Violation(what));
+    pub(super) fn violation(&mut self, now: Time, reason: &'static str) {
+        self.close_as(now, CloseCode::Violation as u32, reason, ConnectionError::Violation(reason));
     }
 
     /// Closes the connection because a sequence number or key is exhausted. A new connection can continue
     /// (docs/design/counters.md).
-    pub(super) fn close_exhausted(&mut self, now: Time, what: &'static str) {
-        self.close_as(now, CloseCode::Exhausted as u32, what, ConnectionError::Exhausted(what));
+    pub(super) fn close_exhausted(&mut self, now: Time, reason: &'static str) {
+        self.close_as(now, CloseCode::Exhausted as u32, reason, ConnectionError::Exhausted(reason));
     }
 
     /// Handles the second message of the handshake, in a datagram of `size` bytes.

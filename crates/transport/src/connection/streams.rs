@@ -34,7 +34,7 @@ pub enum Priority {
     Interactive,
     /// After all interactive ones: only the time of the last byte counts.
     Bulk,
-    /// Interactive as long as its program writes little, 16 kB at once or per second, and bulk when it pours.
+    /// Interactive as long as its program writes little, 16 kB at once or per second, and bulk when it writes more.
     #[default]
     Auto,
 }

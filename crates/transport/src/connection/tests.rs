@@ -153,14 +153,14 @@ impl Pair {
         assert!(self.written.iter().enumerate().all(|(at, written)| *written == byte(at as u64)));
     }
 
-    /// Runs turns until `side` has closed because of `what` and the peer has been notified.
+    /// Runs turns until `side` has closed because of `reason` and the peer has been notified.
     #[track_caller]
-    fn run_to_exhaustion(&mut self, side: usize, what: &'static str) {
+    fn run_to_exhaustion(&mut self, side: usize, reason: &'static str) {
         let is_notified = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
         self.run(2_000, |pair| pair.events.iter().all(is_notified));
-        assert_eq!(self.events[side].last(), Some(&Event::Closed(ConnectionError::Exhausted(what))));
-        let heard = ConnectionError::ClosedByPeer { code: CloseCode::Exhausted as u32, reason: what.to_owned() };
-        assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(heard)));
+        assert_eq!(self.events[side].last(), Some(&Event::Closed(ConnectionError::Exhausted(reason))));
+        let received = ConnectionError::ClosedByPeer { code: CloseCode::Exhausted as u32, reason: reason.to_owned() };
+        assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(received)));
         self.run(2_000, |pair| pair.ends.iter().all(Connection::is_drained));
     }
 }

@@ -181,13 +181,13 @@ impl Connection {
         if let ConnectionState::Handshake(handshake) = &mut self.phase {
             return handshake.on_unreachable(now, remote);
         }
-        let is_there = self.remote() == remote;
-        if is_there
+        let is_remote = self.remote() == remote;
+        if is_remote
             && matches!(self.phase, ConnectionState::Open)
             && self.liveness.on_unreachable(now, self.known_rtt())
         {
             self.trace.record(now, TraceEvent::UnreachableHint);
         }
-        is_there
+        is_remote
     }
 }

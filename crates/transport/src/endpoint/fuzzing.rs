@@ -56,7 +56,10 @@ pub fn fuzz_strangers(data: &[u8]) {
         endpoint.handle_datagrams(NOW, source, None, ReceivedEcn::NotEct, &mut datagram, stride);
         sent += 1;
         while let Some(answer) = endpoint.poll_answer() {
-            assert!(answer.bytes.len() <= stride && answer.destination == source, "amplified, or sent to another address");
+            assert!(
+                answer.bytes.len() <= stride && answer.destination == source,
+                "amplified, or sent to another address"
+            );
             assert!(matches!(Datagram::classify(&answer.bytes), Ok(Datagram::Versions(_))), "a stranger was answered");
         }
     }

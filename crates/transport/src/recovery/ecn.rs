@@ -146,7 +146,7 @@ impl Ecn {
         self.delivered += u64::from(marked);
         self.uncounted += u64::from(marked);
         self.unmarked += u64::from(!marked);
-        self.give_up_where_marks_vanish();
+        self.fail_where_marks_vanish();
         let doublings = self.failures.saturating_sub(1).min(MOST_DOUBLINGS);
         if self.state == EcnState::Failed && self.unmarked >= TRIAL << doublings {
             self.test_again(self.failures);
@@ -156,12 +156,12 @@ impl Ecn {
     /// Counts a marked packet declared lost.
     pub(super) fn on_marked_lost(&mut self) {
         self.lost += 1;
-        self.give_up_where_marks_vanish();
+        self.fail_where_marks_vanish();
     }
 
     /// Fails the test if all its marked packets are lost and others are delivered: the path drops marked packets (RFC
     /// 9000 section 13.4.2).
-    fn give_up_where_marks_vanish(&mut self) {
+    fn fail_where_marks_vanish(&mut self) {
         let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.awaited;
         if self.state == EcnState::Testing && self.held && self.unmarked > 0 && all_lost {
             self.fail();

@@ -94,7 +94,11 @@ fn blocks_are_reported_as_a_mask_if_it_holds_them() {
         rogue.send_symbol(symbol(block, esi), 0, &[7; 100]);
     }
     let decoded = feedback(&mut rogue);
-    assert_eq!((decoded.masks, decoded.flows[0].done_below), (vec![], 3), "complete flows are reported until that is seen");
+    assert_eq!(
+        (decoded.masks, decoded.flows[0].done_below),
+        (vec![], 3),
+        "complete flows are reported until that is seen"
+    );
 }
 
 /// Sends repair symbols of block 0 with arbitrary content.

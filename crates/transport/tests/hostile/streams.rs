@@ -122,11 +122,7 @@ fn symbols_beyond_the_credit_and_the_end_are_refused() {
     send_short(&mut ended, 1, 5, 1);
     send_short(&mut ended, 2, 5, 0);
     ended.send_symbol(symbol(0, 0), 200, &beginning(5, 0));
-    assert_eq!(
-        ended.connection().refused().get(RejectReason::Unacceptable),
-        2,
-        "behind the end, and an unknown plan"
-    );
+    assert_eq!(ended.connection().refused().get(RejectReason::Unacceptable), 2, "behind the end, and an unknown plan");
 }
 
 #[test]

@@ -94,12 +94,7 @@ fn windows_that_cannot_be_are_refused_and_counted() {
     rogue.send_symbol(id(0, 0), 0, &beginning(1, 0));
     for (at, (id, plan)) in [(id(0, 1), 0), (id(0, 0xfff), 0), (id(0, 0), 1)].into_iter().enumerate() {
         rogue.send_symbol(id, plan, &beginning(1, 0));
-        assert_eq!(
-            refused(&mut rogue),
-            before + 3 + at as u64,
-            "symbol {} of plan {plan} of a done block",
-            id.esi
-        );
+        assert_eq!(refused(&mut rogue), before + 3 + at as u64, "symbol {} of plan {plan} of a done block", id.esi);
     }
     // Behind the end.
     rogue.send_symbol(id(1, 0), 0, &beginning(1, 1));

@@ -140,7 +140,7 @@ impl ReceivedRanges {
     }
 
     /// Returns how many packets arrived, if the sender wants counts.
-    pub(super) fn tell_count(&self, now: Time) -> Option<PacketCount> {
+    pub(super) fn report_count(&self, now: Time) -> Option<PacketCount> {
         let (count, largest_at) = self.asking?;
         let wanted = matches!(self.packets, PacketFeedback::Count | PacketFeedback::InOrder);
         wanted.then_some(PacketCount { delay_micros: micros(now.since(largest_at)), ..count })

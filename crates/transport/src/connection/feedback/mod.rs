@@ -134,7 +134,7 @@ impl Feedback {
             number: number as u32,
             packets: self.arrivals.report_ranges(number, now),
             ecn: self.choice.ecn.then(|| self.arrivals.marks()),
-            count: self.arrivals.tell_count(now),
+            count: self.arrivals.report_count(now),
             ..wire::Feedback::default()
         };
         (number, feedback)

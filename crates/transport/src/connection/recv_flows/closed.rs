@@ -14,7 +14,7 @@ pub(super) struct ClosedFlows {
     /// Whether each was complete.
     flows: BTreeMap<FlowId, bool>,
     /// Complete flows of which the sender still sends symbols: they are reported again (law 7).
-    unheard: BTreeSet<FlowId>,
+    unreported: BTreeSet<FlowId>,
     /// The flows that each of the last feedbacks reported as over. Only the feedback that the sender names as seen
     /// counts: those before it may be lost, and not every feedback has room for all flows.
     reported: VecDeque<(u64, Vec<FlowId>)>,
@@ -33,15 +33,15 @@ impl ClosedFlows {
     /// that it is complete.
     pub(super) fn on_symbols(&mut self, flow: FlowId) -> bool {
         let Some(complete) = self.flows.get(&flow) else { return false };
-        if *complete && self.unheard.len() < MAX_COMPLETE_REPORTED {
-            self.unheard.insert(flow);
+        if *complete && self.unreported.len() < MAX_COMPLETE_REPORTED {
+            self.unreported.insert(flow);
         }
         true
     }
 
     /// Takes the flows that feedback should report as complete once more.
     pub(super) fn take_unreported(&mut self) -> BTreeSet<FlowId> {
-        std::mem::take(&mut self.unheard)
+        std::mem::take(&mut self.unreported)
     }
 
     /// Returns those of `over`, at most `most`, that feedback `number` reports as over. Without room for all, those not

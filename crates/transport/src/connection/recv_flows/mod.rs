@@ -125,7 +125,8 @@ impl RecvFlows {
         if self.of_kind(kind).count() - over >= most || over >= MAX_LINGERING {
             return Err(Violation(too_many));
         }
-        let flow = RecvFlow::new(announcement, self.limits, self.streams.window, self.block_feedback.unwrap_or_default());
+        let flow =
+            RecvFlow::new(announcement, self.limits, self.streams.window, self.block_feedback.unwrap_or_default());
         self.flows.insert(id, flow.map_err(|_| Violation(impossible))?);
         self.events.push_back(match announcement {
             FlowAnnouncement::Object(object) => {

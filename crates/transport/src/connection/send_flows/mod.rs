@@ -420,7 +420,7 @@ impl SendFlows {
                 self.flows.remove(first);
                 self.turns.remove(first);
                 self.line(kind).served.retain(|other| *other != first);
-            } else if flow.is_at_rest() {
+            } else if flow.is_idle() {
                 self.turns.sleep(first);
             }
         }

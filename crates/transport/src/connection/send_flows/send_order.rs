@@ -266,7 +266,7 @@ mod tests {
         assert!(!order.contains(&stream(9)) && order.len() == 4);
     }
 
-    /// A stream that pours has its first 16 kB before others, and nothing more until it pauses.
+    /// A backlogged stream has its first 16 kB before others, and nothing more until it pauses.
     #[test]
     fn a_stream_is_interactive_while_it_is_sparse() {
         let mut turns = turns(1, Priority::Bulk);

@@ -151,7 +151,16 @@ pub(in crate::flow) struct BlockReceiver {
 impl BlockReceiver {
     pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, block_feedback: BlockFeedback) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
-        Self { flow, symbol_size, block_feedback, blocks, held: BufferedBytes::default(), done_below: 0, gap: (0, 0), done_above }
+        Self {
+            flow,
+            symbol_size,
+            block_feedback,
+            blocks,
+            held: BufferedBytes::default(),
+            done_below: 0,
+            gap: (0, 0),
+            done_above,
+        }
     }
 
     pub(in crate::flow) const fn flow(&self) -> FlowId {

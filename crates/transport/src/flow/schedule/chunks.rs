@@ -116,7 +116,7 @@ fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
 }
 
 /// ttp §I: "the potential cost of failed transfers".
-fn give_up(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
+fn abandon(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
     ScheduleAction::GiveUp(flow.id_of(block))
 }
 
@@ -124,7 +124,7 @@ impl Schedule for Chunks {
     fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         let Self { config, rounds } = self;
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
-        let supply = if config.mend { mend } else { give_up };
+        let supply = if config.mend { mend } else { abandon };
         match config.encode {
             EncodeOrder::Beside => rounds.next(flow, 1, padding, lacking, supply),
             EncodeOrder::First => rounds.next_encoded(flow, padding, supply),

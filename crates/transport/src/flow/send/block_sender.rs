@@ -213,7 +213,7 @@ impl BlockSender {
     }
 
     /// Abandons the flow: nothing more of it is sent.
-    pub(in crate::flow) fn give_up(&mut self) {
+    pub(in crate::flow) fn abandon(&mut self) {
         let blocks = &mut self.blocks;
         blocks.base += blocks.queue.len() as u32;
         blocks.cursor = blocks.base;
@@ -232,9 +232,9 @@ impl BlockSender {
     }
 
     /// Notes whether the program writes faster than the path takes.
-    pub(in crate::flow) fn set_pours(&mut self, pours: bool) {
+    pub(in crate::flow) fn set_backlogged(&mut self, backlogged: bool) {
         if let Some(window) = &mut self.window {
-            window.set_backlogged(pours);
+            window.set_backlogged(backlogged);
         }
     }
 

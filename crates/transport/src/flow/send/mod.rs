@@ -140,7 +140,7 @@ impl SendFlow {
     /// Returns the frame that announces the flow; `None` once it is reset, unless the peer waits for it.
     pub(crate) fn announcement_frame(&self) -> Option<Frame<'static>> {
         let symbol_size = self.source.layout().symbol_size() as u16;
-        (self.is_awaited || !self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
+        (self.is_awaited || !self.is_reset()).then(|| self.announcement.frame(self.id(), symbol_size))
     }
 
     /// Returns a plan of the flow.
@@ -267,14 +267,14 @@ impl SendFlow {
             FlowSource::Stream(stream) => stream.reset(code),
         };
         if reset {
-            self.blocks.give_up();
+            self.blocks.abandon();
         }
         reset
     }
 
     /// Returns whether the flow is reset.
-    const fn is_given_up(&self) -> bool {
-        matches!(&self.source, FlowSource::Stream(stream) if stream.is_given_up())
+    const fn is_reset(&self) -> bool {
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_reset())
     }
 
     /// Returns the code with which the flow was reset, until the receiver knows it.
@@ -348,7 +348,7 @@ impl SendFlow {
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool, ahead: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
         if let FlowSource::Stream(stream) = &self.source {
-            self.blocks.set_pours(stream.pours());
+            self.blocks.set_backlogged(stream.is_backlogged());
         }
         self.blocks.next(now, path, others_waiting, ahead)
     }
@@ -385,7 +385,7 @@ impl SendFlow {
     }
 
     /// Returns whether a stream has nothing to send, and holds no credit that all share, until something happens to it.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         !self.is_unfinished() && self.shared_credit() == 0
     }
 

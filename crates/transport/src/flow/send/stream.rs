@@ -65,7 +65,7 @@ pub(super) struct StreamSource {
     /// A write was partial, and the program waits for the event that there is room again.
     wants_room: bool,
     /// A write was partial, and since then bytes have waited all the time: the program writes faster than the path takes.
-    pours: bool,
+    backlogged: bool,
     opened_at: Option<Time>,
     held_back: bool,
     /// When a partly filled block may be opened.
@@ -86,7 +86,7 @@ impl StreamSource {
             offset: 0,
             read: false,
             wants_room: false,
-            pours: false,
+            backlogged: false,
             opened_at: None,
             held_back: false,
             short_block_at: None,
@@ -113,7 +113,7 @@ impl StreamSource {
         let taken = bytes.len().min(room.saturating_sub(self.waiting.len()));
         self.waiting.extend(&bytes[..taken]);
         self.wants_room |= taken < bytes.len();
-        self.pours |= taken < bytes.len();
+        self.backlogged |= taken < bytes.len();
         Some(taken)
     }
 
@@ -129,7 +129,7 @@ impl StreamSource {
 
     /// Resets the stream; returns false when it already was, or when all of it has arrived.
     pub(super) fn reset(&mut self, code: u32) -> bool {
-        if self.is_given_up() {
+        if self.is_reset() {
             return false;
         }
         self.phase = SendStreamState::Reset(code);
@@ -138,7 +138,7 @@ impl StreamSource {
         true
     }
 
-    pub(super) const fn is_given_up(&self) -> bool {
+    pub(super) const fn is_reset(&self) -> bool {
         matches!(self.phase, SendStreamState::Reset(_) | SendStreamState::Over)
     }
 
@@ -174,8 +174,8 @@ impl StreamSource {
     }
 
     /// Returns whether the program writes faster than the path takes.
-    pub(super) const fn pours(&self) -> bool {
-        self.pours
+    pub(super) const fn is_backlogged(&self) -> bool {
+        self.backlogged
     }
 
     /// Returns whether bytes wait for credit.
@@ -276,7 +276,7 @@ impl StreamSource {
         buffer.extend_from_slice(&StreamHeader { length: length as u32, end }.encode());
         append_range(&self.waiting, 0..length, &mut buffer);
         self.waiting.drain(..length);
-        self.pours &= !self.waiting.is_empty();
+        self.backlogged &= !self.waiting.is_empty();
         (shape.offset, shape.length) = (self.offset, buffer.len());
         self.offset += length as u64;
         self.credit.start(shape.cost.into());

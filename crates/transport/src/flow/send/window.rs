@@ -58,7 +58,7 @@ pub(in crate::flow) struct WindowSender {
     /// When an idle stream wants repair.
     idle_at: Option<Time>,
     /// The program writes faster than the path takes.
-    pours: bool,
+    backlogged: bool,
 }
 
 impl WindowSender {
@@ -77,15 +77,15 @@ impl WindowSender {
             sent_at: Time::ZERO,
             content: true,
             idle_at: None,
-            pours: false,
+            backlogged: false,
         }
     }
 
     /// Notes whether the program writes faster than the path takes. The window that follows then begins with its last
     /// symbols.
-    pub(in crate::flow) fn set_backlogged(&mut self, pours: bool) {
-        self.pours = pours;
-        if pours {
+    pub(in crate::flow) fn set_backlogged(&mut self, backlogged: bool) {
+        self.backlogged = backlogged;
+        if backlogged {
             self.stop();
         }
     }
@@ -110,7 +110,7 @@ impl WindowSender {
         (symbol, unpadded): (&[u8], usize),
         path: &PathEstimate,
     ) {
-        if self.pours || path.loss < LEAST_LOSS {
+        if self.backlogged || path.loss < LEAST_LOSS {
             return self.stop();
         }
         let number = self.first_of(id.block) + u64::from(id.esi);

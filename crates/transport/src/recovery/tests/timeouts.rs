@@ -136,11 +136,7 @@ fn counts_take_no_control_packet_for_granted_after_a_loss() {
     recovery.on_feedback(at(70), count(2, 1), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [0, 1]);
     recovery.on_feedback(at(71), count(2, 2), None).unwrap();
-    assert_eq!(
-        numbers(recovery.report().spurious),
-        [0],
-        "not the control packet, which may be the missing one"
-    );
+    assert_eq!(numbers(recovery.report().spurious), [0], "not the control packet, which may be the missing one");
     recovery.on_feedback(at(72), count(5, 5), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [4], "one of the three that arrived may be packet 1");
     assert_eq!(numbers(recovery.report().delivered), [3, 5]);

@@ -55,13 +55,13 @@ fn ranges_list_the_arrived_packets() {
 #[test]
 fn packets_that_ask_are_counted_whichever_are_named() {
     let mut arrivals = arrivals(PacketFeedback::Count, FeedbackTiming::EveryPacket);
-    assert_eq!(arrivals.tell_count(at(0)), None);
+    assert_eq!(arrivals.report_count(at(0)), None);
     for (number, asks, millis) in [(3, true, 1), (1, true, 2), (9, false, 3)] {
         arrivals.count(number, ReceivedEcn::Ce, asks, at(millis));
         arrivals.record_received(number, at(millis));
     }
     let count = PacketCount { largest: 3, delay_micros: 4_000, arrived: 2 };
-    assert_eq!((arrivals.report_ranges(1, at(5)), arrivals.tell_count(at(5))), (None, Some(count)));
+    assert_eq!((arrivals.report_ranges(1, at(5)), arrivals.report_count(at(5))), (None, Some(count)));
     assert_eq!(arrivals.marks().ce, 3);
 }
 

@@ -44,7 +44,7 @@ fn blocks_that_the_receiver_needs_something_of_are_counted() {
     assert_eq!(lacking(&flow), 2, "2 and 4");
     flow.succeed(FlowId(1), 4, 0, |_| 4);
     assert_eq!(lacking(&flow), 3, "5 begins anew");
-    flow.give_up();
+    flow.abandon();
     assert_eq!(lacking(&flow), 0);
 }
 
