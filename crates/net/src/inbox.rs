@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// A queue with many writers and one reader that sleeps in `ppoll`.
 pub(crate) struct Inbox<T> {
-    /// `None` once the reader is gone.
+    /// `None` once the reader is dropped.
     messages: Mutex<Option<Vec<T>>>,
     /// Whether the reader sleeps, or is about to and will check the queue once more.
     sleeping: AtomicBool,
@@ -27,7 +27,7 @@ impl<T> Inbox<T> {
         Ok(Self { messages: Mutex::new(Some(Vec::new())), sleeping: AtomicBool::new(false), event })
     }
 
-    /// Adds a message, and wakes the reader if it sleeps. Drops the message if the reader is gone.
+    /// Adds a message, and wakes the reader if it sleeps. Drops the message if the reader is dropped.
     pub(crate) fn push(&self, message: T) {
         match &mut *self.lock() {
             Some(messages) => messages.push(message),

@@ -94,7 +94,7 @@ pub(crate) enum Command {
     DropObject(FlowId),
     OpenStream {
         options: StreamOptions,
-        /// If the receiver is gone the stream is dropped, which resets it.
+        /// If the receiver is dropped the stream is dropped, which resets it.
         opened: oneshot::Sender<Result<SendStream, NetError>>,
     },
     /// The same, and waits for the peer's answer.

@@ -89,7 +89,7 @@ impl AsyncWrite for SendStream {
         Poll::Ready(Ok(count))
     }
 
-    /// Returns at once: nothing is held back to be sent later.
+    /// Returns at once: no byte is held back.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

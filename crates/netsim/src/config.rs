@@ -43,8 +43,8 @@ pub struct LinkConfig {
     pub fq_codel: Option<Codel>,
     /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
-    /// Larger packets pass as fragments of IPv4 instead (RFC 791 section 2.3), each with a header of 20 bytes and a fate
-    /// of its own; the packet arrives when all of them have. All counts are then of fragments.
+    /// Larger packets pass as fragments of IPv4 instead (RFC 791 section 2.3), each with a header of 20 bytes and an
+    /// outcome of its own; the packet arrives when all of them have. All counts are then of fragments.
     pub fragment: bool,
     /// One-way propagation delay.
     pub delay: Duration,
@@ -463,7 +463,7 @@ impl Duplex {
     /// [`LinkConfig::sibling`].
     #[must_use]
     pub fn sibling(&self, number: u64) -> Self {
-        // Even numbers: odd ones could coincide with the way back of a neighbour.
+        // Even numbers: odd ones could coincide with the reverse direction of a neighbour.
         let number = number.wrapping_mul(2);
         Self { forward: self.forward.sibling(number), backward: self.backward.sibling(number) }
     }

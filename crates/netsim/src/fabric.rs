@@ -238,7 +238,7 @@ impl<T: Clone> Fabric<T> {
     /// has seen later items already, an item offered late is queued behind them.
     ///
     /// # Errors
-    /// The item again, if the first link drops it or no path leads to `to`. An item dropped by a later link, or by
+    /// The item again, if the first link drops it or `to` has no path. An item dropped by a later link, or by
     /// `fq-codel` once it waits, is gone; the link's statistics count it.
     pub fn offer(
         &mut self,

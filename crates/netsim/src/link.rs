@@ -1,4 +1,4 @@
-//! The link: a calculator that determines the fate of a packet and when it leaves.
+//! The link: a calculator that determines the outcome of a packet and when it leaves.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Ecn {
     Ce,
 }
 
-/// The fate of an offered packet.
+/// The outcome of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferOutcome {
     /// It is dropped.
@@ -218,8 +218,8 @@ impl Link {
     /// Lets a packet in that finds `found` bytes in the queue, unless an outage, the MTU or the policer stops it.
     #[inline(always)]
     pub(crate) fn admit(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Admitted, DropReason> {
-        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
-        // ones.
+        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the outcome of the
+        // earlier ones.
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
         if self.is_down(now) {

@@ -8,7 +8,7 @@ use crate::{Ecn, Node, NodeId, Packet, Rate, Time};
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u32 = 28;
 
-/// Packets of one size at a constant bit rate, sent whatever their fate.
+/// Packets of one size at a constant bit rate, sent whatever their outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantRate {
     /// IP bits per second, headers included; not zero.

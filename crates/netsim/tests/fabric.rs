@@ -1,4 +1,4 @@
-//! The network between hosts: paths, times, and the fate of each item.
+//! The network between hosts: paths, times, and the outcome of each item.
 
 use std::time::Duration;
 

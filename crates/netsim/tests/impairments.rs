@@ -15,7 +15,7 @@ fn delivery(fate: OfferOutcome) -> Delivery {
     }
 }
 
-/// Returns the fates of `count` packets of 1000 bytes, `GAP` apart.
+/// Returns the outcomes of `count` packets of 1000 bytes, `GAP` apart.
 fn fates(config: &LinkConfig, count: u64) -> Vec<OfferOutcome> {
     let mut link = Link::new(config.clone()).expect("a good link");
     let mut now = Time::ZERO;

@@ -124,7 +124,7 @@ impl Side {
         let deadline = self.endpoint.poll_timeout();
         let wait = deadline.map_or(Duration::from_secs(1), |at| at.since(self.now()));
         self.socket.set_nonblocking(busy || wait.is_zero())?;
-        // Zero would mean for ever.
+        // Zero would mean forever.
         self.socket.set_read_timeout(Some(wait.max(Duration::from_micros(1))))?;
         let mut buffer = [0; 65_536];
         loop {

@@ -1,8 +1,8 @@
 //! Choices as text: a name, and the numbers that differ from the standard ones: `cubic:beta=0.5,fast-convergence=off`.
 //!
 //! The numbers of an algorithm are a struct with a table of [`Setting`]s. The algorithms of a family are an enum that
-//! `choices!` makes a [`Algorithm`]: it parses, prints and serialises as text, and its numbers can be listed and changed
-//! one by one.
+//! `choices!` makes an [`Algorithm`]: it parses, prints and serialises as text, and its numbers can be listed and
+//! changed one by one.
 
 mod custom;
 mod forms;
@@ -13,7 +13,7 @@ pub use forms::{BitRate, IntegerRange, Itself, Number, Or, Share, Span, Switch, 
 
 use std::fmt::Debug;
 
-/// Text that does not name a choice, or a number that a choice does not have or accept.
+/// Text other than a choice, or a number that a choice does not have or accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No choice of the family has this name.
@@ -230,7 +230,7 @@ impl Settings for NoNumbers {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
 }
 
-/// Makes an enum a [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig),
+/// Makes an enum an [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig),
 /// "arq" => Arq } }`. Each variant has no field or one struct that is [`Settings`]. `else Custom` at the end adds a
 /// variant for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which
 /// knows the names of its program.

@@ -251,7 +251,7 @@ fn nothing_of_an_earlier_connection_is_left_in_memory() {
         let mut expected = [names(&packets), names(&needles[..1])].concat();
         expected.sort();
         assert_eq!(found(&in_use), expected, "{cipher}");
-        // The secrets from which they were derived must be gone already.
+        // The secrets from which they were derived must be erased already.
         let passed: Vec<&Needle> = needles[1..].iter().collect();
         assert_eq!(found(&passed), [""; 0], "{cipher}, while the connection is open");
 

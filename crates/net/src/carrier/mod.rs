@@ -80,7 +80,7 @@ impl Carrier {
         }
     }
 
-    /// Whether the peer has stopped reading for good.
+    /// Whether the peer has stopped reading permanently.
     pub(crate) const fn is_peer_gone(&self) -> bool {
         match self {
             Self::Socket(_) => false,

@@ -95,7 +95,7 @@ pub(super) struct ConnectionDriver {
 }
 
 impl Drop for ConnectionDriver {
-    /// Reports the end of the connection if the network thread panics, so that no task waits for ever.
+    /// Reports the end of the connection if the network thread panics, so that no task waits forever.
     fn drop(&mut self) {
         if !self.closed {
             let error = NetError::Panicked("the network thread");
@@ -217,7 +217,7 @@ impl ConnectionDriver {
                     connection.accept_flow(now, flow, true);
                 }
             }
-            // Otherwise the peer would wait for ever with this object, and with every object after it.
+            // Otherwise the peer would wait forever with this object, and with every object after it.
             Command::DropObject(flow) => {
                 if let Some(object) = self.objects.get_mut(&receiving(flow)) {
                     object.data = Some(Data::Sink(Arc::new(NullSink)));
@@ -613,7 +613,7 @@ mod tests {
         joined.command(Command::SendObject { tag: 2, length: 10, source: Arc::new(Nothing) });
         let events: Vec<Event> = joined.events.try_iter().collect();
         assert!(matches!(events[..], [Event::Closed(NetError::ClosedByPeer { code: 7, .. })]), "{events:?}");
-        assert!(joined.link.objects.is_empty(), "their sources are let go");
+        assert!(joined.link.objects.is_empty(), "their sources are released");
     }
 
     #[test]

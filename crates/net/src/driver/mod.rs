@@ -616,7 +616,7 @@ mod tests {
             true
         }
 
-        /// Shakes hands with a side that listens, but for the first packet under the agreed keys.
+        /// Completes the handshake with a listening side, except for the first packet under the agreed keys.
         fn answered(seed: u8, running: &mut Driver) -> Self {
             let mut guest = Self::new(seed, [7; 32]);
             guest.send(running);

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Shortest time for which an unanswered close is repeated.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Shortest time over which the first copies of a close are spread: on a short path, loss comes in bursts longer than a
+/// Shortest time over which the first copies of a close are spread: on a short path, bursts of loss are longer than a
 /// round trip.
 const MIN_SPREAD: Duration = Duration::from_millis(10);
 
@@ -165,8 +165,8 @@ fn copies(loss: f64) -> u32 {
     (ALL_LOST.ln() / loss.ln()).ceil() as u32
 }
 
-/// Returns how long to wait for a peer that may be gone: for this long, an unanswered close is repeated, and a hint
-/// that the peer is gone is doubted.
+/// Returns how long to wait for a peer that may have exited: for this long, an unanswered close is repeated, and a hint
+/// that the peer has exited is checked.
 pub(super) fn patience(rtt: Duration) -> Duration {
     PATIENCE.max(rtt * 6)
 }

@@ -13,7 +13,7 @@ const REPEATED_AT_MOST: usize = 32;
 /// probe, so that no more copies of them are kept.
 const PACKETS_REPEATED: usize = 64;
 
-/// A frame that has to arrive. It is encoded anew each time it is sent.
+/// A frame that has to arrive. It is encoded each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReliableFrame {
     /// Only asks for feedback; not resent.
@@ -183,7 +183,7 @@ impl ControlStream {
         self.dispatch(taken)
     }
 
-    /// Keeps a packet's content until its fate is known.
+    /// Keeps a packet's content until its outcome is known.
     fn dispatch(&mut self, frames: Vec<ReliableFrame>) -> Option<u32> {
         if frames.is_empty() {
             return None;
@@ -194,7 +194,7 @@ impl ControlStream {
         Some(key)
     }
 
-    /// Handles the fate of packets. Passes frames that have arrived to `on_delivered`.
+    /// Handles the outcome of packets. Passes frames that have arrived to `on_delivered`.
     pub(super) fn on_report(&mut self, report: &Report<'_>, mut on_delivered: impl FnMut(&ReliableFrame)) {
         for sent in report.delivered {
             let Content::Control(key) = sent.content else { continue };

@@ -28,7 +28,7 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer opens a stream, which the program is to read or to stop.
+    /// The peer opens a stream, which the program must read or stop.
     StreamAnnounced {
         /// The flow.
         flow: FlowId,

@@ -44,7 +44,7 @@ pub(super) struct Activity {
     pub(super) unanswered: Option<Time>,
     /// A local flow is unfinished.
     pub(super) sending: bool,
-    /// Something of the peer's is unfinished.
+    /// A flow of the peer is unfinished.
     pub(super) receiving: bool,
 }
 
@@ -69,9 +69,9 @@ pub(super) struct Liveness {
     unconfirmed: bool,
     /// Nothing is outstanding but the peer's close.
     expects_close: bool,
-    /// PINGs sent in a row without a report while something of ours was unfinished.
+    /// PINGs sent in a row without a report while a local flow was unfinished.
     send_pings: u32,
-    /// PINGs sent in a row without a packet from the peer while something of the peer's was unfinished.
+    /// PINGs sent in a row without a packet from the peer while a flow of the peer was unfinished.
     receive_pings: u32,
     /// Probes to send regardless of the window.
     probes: u8,
@@ -137,7 +137,7 @@ impl Liveness {
         self.last_asked = now;
     }
 
-    /// Notes that recovery has learned the fate of packets.
+    /// Notes that recovery has learned the outcome of packets.
     pub(super) const fn on_report(&mut self) {
         self.probes = 0;
         self.send_pings = 0;
@@ -219,8 +219,8 @@ impl Liveness {
         waits.then(|| last + spacing.min(max_spacing(activity.longest_timeout)))
     }
 
-    /// Returns when to send a PING while something of the peer's is unfinished and nothing arrives: it may be sending
-    /// to an address that we have left, and a PING shows it the new one. Spaced like probes.
+    /// Returns when to send a PING while a flow of the peer is unfinished and nothing arrives: it may be sending to an
+    /// address that we have left, and a PING shows it the new one. Spaced like probes.
     pub(super) fn receive_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let spacing = backed_off(activity.rtt * 4 + QUIET, self.receive_pings);
         activity.receiving.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout).max(QUIET)))

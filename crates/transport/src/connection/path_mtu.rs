@@ -130,7 +130,7 @@ impl PathMtu {
         self.set_payload(payload);
     }
 
-    /// Starts over on another path to the peer, which has `overhead` bytes of headers and is searched anew.
+    /// Starts over on another path to the peer, which has `overhead` bytes of headers and is searched again.
     pub(super) fn on_migration(&mut self, overhead: u32) {
         self.overhead = overhead;
         self.set_payload(self.payload);

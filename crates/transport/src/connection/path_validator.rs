@@ -101,8 +101,9 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the time until the next challenge, up to a quarter longer than the spacing: the peer's probes of a second
-    /// could otherwise fill a short queue just before each response, for good. The challenge's bytes are random.
+    /// Returns the time until the next challenge, up to a quarter longer than the spacing: the peer's probes of a
+    /// second could otherwise fill a short queue just before each response, permanently. The challenge's bytes are
+    /// random.
     fn uneven_spacing(&self) -> Duration {
         let nth = self.copies as usize % self.data.len();
         self.spacing + self.spacing * u32::from(self.data[nth]) / 1024

@@ -14,7 +14,7 @@ pub(super) struct SendWait {
 }
 
 impl SendWait {
-    /// Begins an attempt to send, which determines anew when to make the next.
+    /// Begins an attempt to send, which determines the time of the next.
     pub(super) const fn on_attempt(&mut self) {
         self.stop();
     }

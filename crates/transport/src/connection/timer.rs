@@ -19,7 +19,7 @@ pub(super) enum Timer {
     EarlyProbe,
     /// Liveness: a local flow is unfinished, and nothing is in flight.
     SendPing,
-    /// Liveness: something of the peer's is unfinished, and nothing arrives.
+    /// Liveness: a flow of the peer is unfinished, and nothing arrives.
     ReceivePing,
     /// Liveness: the connection is idle.
     KeepAlive,

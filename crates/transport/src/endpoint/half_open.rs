@@ -43,7 +43,7 @@ pub(super) struct HalfOpen {
 impl HalfOpen {
     /// Returns the opener of the initiator's packets.
     fn opener(&self) -> Opener {
-        // The answer names the only one.
+        // The answer has the only one.
         let cipher = self.peer.ciphers.first().and_then(|number| Cipher::from_wire(*number));
         Opener::new(PacketKeys::new(&self.secrets.receive, cipher.unwrap_or_else(Cipher::preferred)))
     }

@@ -160,7 +160,7 @@ struct Key {
 }
 
 impl Key {
-    /// Returns whether the key is valid at this time. To a stranger, an expired key looks like an unknown one.
+    /// Returns whether the key is valid at this time. A stranger cannot distinguish an expired key from an unknown one.
     fn is_live(&self, now: Time) -> bool {
         self.expires.is_none_or(|at| now < at)
     }

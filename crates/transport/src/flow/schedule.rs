@@ -83,7 +83,7 @@ pub trait Schedule: Debug + Send {
     /// Returns the next thing to send.
     fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction;
 
-    /// Handles a report on the fate of packets, of this flow or of others.
+    /// Handles a report on the outcome of packets, of this flow or of others.
     fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks);
 
     /// Returns whether lost source symbols are sent again. If not, a probe carries repair rather than source.

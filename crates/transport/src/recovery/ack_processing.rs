@@ -104,7 +104,7 @@ impl Recovery {
             let delay = Duration::from_micros(u64::from(delay_micros));
             self.rtt.sample(now, sample, delay);
             self.report.rtt = Some(sample);
-            // A delay longer than the sample is a lie.
+            // A delay longer than the sample is false.
             self.report.path_rtt = Some(sample.checked_sub(delay).unwrap_or(sample));
         }
         self.report.rate_sample = self.delivery_rate.take_sample(self.rtt.min());

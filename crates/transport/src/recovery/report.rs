@@ -37,8 +37,8 @@ pub struct Report<'a> {
     pub spurious: &'a [SentPacket],
     /// Acknowledged packets of an earlier path that were abandoned with it: they are no sample of this path.
     pub outlived: &'a [SentPacket],
-    /// Packets that have newly arrived and are not known by number: their symbols lie behind a gap of their flow
-    /// (feedback in order), or arrivals are only counted.
+    /// Newly arrived packets without a known number: their symbols are behind a gap of their flow (feedback in order),
+    /// or arrivals are only counted.
     pub withheld: u64,
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,

@@ -1,10 +1,10 @@
 //! Sent packets (RFC 9002 appendix A.1): a ring of slots indexed by packet number.
 //!
-//! Feedback is repetitive (about forty frames name the same packet), so its cost must not depend on packets already
-//! known. Every settled slot holds a distance to the next slot that may be unsettled, and walks shorten these distances
-//! as in a disjoint-set forest: feedback costs the packets that it newly acknowledges, plus a near-constant per range.
-//! Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so that lost
-//! packets are nearly always a prefix of the outstanding ones, and a cursor marks its end.
+//! Feedback is repetitive (about forty frames acknowledge the same packet), so its cost must not depend on packets
+//! already known. Every settled slot holds a distance to the next slot that may be unsettled, and walks shorten these
+//! distances as in a disjoint-set forest: feedback costs the packets that it newly acknowledges, plus a near-constant
+//! per range. Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so
+//! that lost packets are nearly always a prefix of the outstanding ones, and a cursor marks its end.
 
 use super::UnsentAcknowledged;
 use super::delivery_rate::Snapshot;
@@ -83,7 +83,7 @@ pub(super) enum AckedPacket<'a> {
     Late(&'a TrackedPacket),
 }
 
-/// The fate of a packet, if feedback only counts arrivals.
+/// The outcome of a packet, if feedback only counts arrivals.
 #[derive(Debug)]
 pub(super) enum PacketOutcome<'a> {
     /// It arrived.

@@ -110,7 +110,7 @@ pub struct PacketKeys {
     previous: Option<EpochKey>,
     current: EpochKey,
     next: EpochKey,
-    /// The secret of the epoch after `next`. Earlier ones are gone.
+    /// The secret of the epoch after `next`. Earlier ones are erased.
     after_next: Secret,
 }
 

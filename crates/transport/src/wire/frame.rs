@@ -10,7 +10,8 @@ pub enum Frame<'a> {
     Ping,
     /// Which packets arrived and which symbols are still needed.
     Feedback(Feedback),
-    /// The sender of data names the highest feedback it has seen, so that the receiver need not repeat its content.
+    /// The sender of data acknowledges the highest feedback it has seen, so that the receiver need not repeat its
+    /// content.
     FeedbackSeen {
         /// Highest feedback number seen.
         number: u32,

@@ -177,7 +177,7 @@ fn a_first_message_is_forgotten_in_half_a_minute_however_often_it_is_copied() {
     assert_eq!((opened, endpoint.half_open(), endpoint.poll_timeout()), (false, 0, None));
     assert_eq!(endpoint.refused().get(RejectReason::UnknownConnection), 1);
 
-    // An initiator that still tries is answered anew.
+    // An initiator that still tries is answered again.
     let mut guest = Guest::new(KEY, "192.0.2.1", 1);
     let other = guest.ask(&mut endpoint, NOW + PATIENCE).expect("it is accepted");
     assert_ne!(other, answer);
@@ -228,7 +228,7 @@ fn closed_connections_exclude_no_guest() {
         let connection = endpoint.connection(closed).expect("not removed");
         connection.close(NOW, 1, "another one");
         assert!(matches!(connection.poll_event(), Some(Event::Closed(_))) && !connection.is_drained());
-        let handle = connect(&mut endpoint, number).expect("the closed one makes way");
+        let handle = connect(&mut endpoint, number).expect("the closed one is replaced");
         assert!(endpoint.connection(closed).is_none() && endpoint.handles().count() == 2);
         last = handle;
     }
@@ -242,7 +242,7 @@ fn a_removed_key_is_awaited_while_an_answered_guest_may_connect() {
     assert!(!endpoint.awaits(first));
     let mut early = Guest::new(KEY, "192.0.2.1", 1);
     let answer = early.ask(&mut endpoint, NOW).expect("it is accepted");
-    // The same key anew, with other options.
+    // The same key again, with other options.
     let second = endpoint.add_key(KEY, None, AcceptOptions::default());
     endpoint.remove_key(first);
     let late = Guest::new(KEY, "192.0.2.1", 2);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Most ranges kept: on a path that loses every other packet, the newest 4096 packets are still reported.
 const MAX_RANGES: usize = 2048;
 
-/// Feedbacks remembered until the sender names one of them as seen.
+/// Feedbacks remembered until the sender acknowledges one of them.
 const MAX_HISTORY: usize = 4_096;
 
 /// The packets that arrived, as ranges, newest first.
@@ -76,7 +76,7 @@ impl ReceivedRanges {
         }
     }
 
-    /// Makes feedback name a packet that arrived at `at` from now on.
+    /// Makes feedback report a packet that arrived at `at` from now on.
     pub(super) fn record_received(&mut self, number: u64, at: Time) {
         match self.ranges.front_mut() {
             Some((_, high)) if number == *high + 1 => *high = number,
@@ -87,9 +87,9 @@ impl ReceivedRanges {
         self.ranges.truncate(MAX_RANGES);
     }
 
-    /// Names a packet that others have overtaken.
+    /// Reports a packet that others have overtaken.
     fn name_late(&mut self, number: u64) {
-        // No feedback so far named it. The floors rise with the feedback number, so the others are below it.
+        // No feedback so far has reported it. The floors rise with the feedback number, so the others are below it.
         for (_, floor) in self.reported.iter_mut().rev().take_while(|(_, floor)| *floor > number) {
             *floor = number;
         }
@@ -109,8 +109,8 @@ impl ReceivedRanges {
         self.ranges.truncate(MAX_RANGES);
     }
 
-    /// Returns the packets that feedback `number` names: those since the last feedback that the sender is known to have
-    /// seen, or among the last packets.
+    /// Returns the packets that feedback `number` reports: those since the last feedback known to be seen, or among the
+    /// last packets.
     pub(super) fn report_ranges(&mut self, number: u64, now: Time) -> Option<PacketRanges> {
         let (_, largest) = *self.ranges.front()?;
         let delay_micros = micros(now.since(self.largest_at));
@@ -120,7 +120,7 @@ impl ReceivedRanges {
                 return None;
             }
             PacketFeedback::Last(LastPackets { packets }) => {
-                // Feedback sent less often than every `packets` would leave some out, and so report them lost.
+                // Feedback sent less often than every `packets` would omit some, and so report them lost.
                 let lowest = (largest + 1).saturating_sub(packets.into()).min(self.before);
                 self.pass(largest);
                 let of_these = self.ranges.iter().take_while(|(_, high)| *high >= lowest);

@@ -134,7 +134,7 @@ impl FeedbackClock {
         self.pending = true;
     }
 
-    /// Returns when the next feedback is due. `unfinished`: something of which data has arrived is incomplete.
+    /// Returns when the next feedback is due. `unfinished`: a flow with received data is incomplete.
     pub(super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {

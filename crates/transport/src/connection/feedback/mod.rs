@@ -54,7 +54,7 @@ impl Feedback {
         }
     }
 
-    /// Returns whether packets are acknowledged in order: one whose symbol lies behind a gap of its flow is withheld.
+    /// Returns whether packets are acknowledged in order: one with a symbol behind a gap of its flow is withheld.
     pub(super) const fn is_in_order(&self) -> bool {
         self.withheld.is_some()
     }
@@ -112,7 +112,7 @@ impl Feedback {
         self.last
     }
 
-    /// Returns when feedback is due. `awaited`: something of which data has arrived is incomplete.
+    /// Returns when feedback is due. `awaited`: a flow with received data is incomplete.
     pub(super) fn deadline(&self, awaited: impl FnOnce() -> bool) -> Option<Time> {
         self.clock.due(awaited)
     }
@@ -179,7 +179,7 @@ mod tests {
         AcceptedPacket { number, ecn: ReceivedEcn::Ect0, ip_bytes: 1_500, asks: true, behind_gap: None }
     }
 
-    /// Where packets are named in order, a packet behind a gap is named once the gap is closed.
+    /// With packets in order, a packet behind a gap is acknowledged once the gap is closed.
     #[test]
     fn a_packet_behind_a_gap_waits_for_it() {
         let choice = FeedbackConfig { packets: PacketFeedback::InOrder, ..everything() };

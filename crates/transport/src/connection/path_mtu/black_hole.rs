@@ -30,7 +30,7 @@ struct LossRun {
     arrived: u32,
 }
 
-/// Watches the fate of packets by their size.
+/// Watches the outcome of packets by their size.
 #[derive(Debug, Default)]
 pub(super) struct BlackHole {
     /// IP bytes that any path carries.
@@ -60,7 +60,7 @@ impl BlackHole {
         }
     }
 
-    /// Handles a report on the fate of packets.
+    /// Handles a report on the outcome of packets.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for lost in report.lost.iter().filter(|sent| sent.bytes > self.small) {
             let (first, least) = (lost.time, lost.bytes);

@@ -161,7 +161,7 @@ fn losses_that_were_chance_change_nothing() {
     assert_eq!(report(&mut mtu, &probes, 1_451, Cause::Feedback), None);
     assert!(!mtu.holds_data());
     assert_eq!(mtu.on_report(&Report::empty(at(3_000)), TIMES.pto), None);
-    assert!(!mtu.holds_data(), "detection has begun anew");
+    assert!(!mtu.holds_data(), "detection has restarted");
 }
 
 #[test]

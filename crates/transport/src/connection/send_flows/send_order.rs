@@ -280,7 +280,7 @@ mod tests {
         assert!(row(at) <= QUANTUM as usize, "it has never paused");
         turns.on_source(at, FlowId(2), PACKET, false);
         let mut row = |at| (0..100).take_while(|_| send(&mut turns, at, &[]) == stream(2)).count();
-        assert!(row(at + Duration::from_millis(1_500)) >= 5, "half of it is back, once the rest is made up for");
+        assert!(row(at + Duration::from_millis(1_500)) >= 5, "half of it is back, once the excess is compensated");
     }
 
     /// 1 MB a second, each packet by itself.

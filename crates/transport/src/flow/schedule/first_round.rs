@@ -34,8 +34,8 @@ impl Rounds {
         self.wanted(flow, wanted, supply).unwrap_or_else(|| self.first_or(flow, source(flow)))
     }
 
-    /// Like [`Rounds::next`], but nothing of a block is sent before its repair is made, which begins when the block
-    /// before it begins to be sent.
+    /// Like [`Rounds::next`], but no symbol of a block is sent before its repair is encoded, which begins with the
+    /// sending of the block before it.
     pub(super) fn next_encoded(
         &mut self,
         flow: &SendBlocks,

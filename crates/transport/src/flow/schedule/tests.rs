@@ -75,7 +75,7 @@ mod proactive {
         late.hear(&[], &[(1, 1)]);
         assert_eq!(late.log(99), "0?1 0:+6");
         late.hear(&[(0, 6)], &[(1, 2)]);
-        assert_eq!(late.log(99), "", "it counts anew");
+        assert_eq!(late.log(99), "", "it counts again from 0");
         late.hear(&[], &[(1, 3)]);
         assert_eq!(late.log(99), "0?1 0:+7");
         // No acknowledgements are left to count.

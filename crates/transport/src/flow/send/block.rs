@@ -167,7 +167,7 @@ impl SendBlock {
         self.reported_need.unwrap_or_else(|| self.shape.k.saturating_sub(arrived))
     }
 
-    /// Returns whether the receiver needs something of it, as far as is known.
+    /// Returns whether the receiver needs symbols of it, as far as known.
     pub(in crate::flow) fn is_lacking(&self) -> bool {
         !self.done && self.need() > 0
     }

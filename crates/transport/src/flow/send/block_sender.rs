@@ -421,7 +421,7 @@ impl BlockSender {
         }
     }
 
-    /// Reports the fate of packets to the schedule, once all flows know it.
+    /// Reports the outcome of packets to the schedule, once all flows know it.
     pub(crate) fn on_report(&mut self, report: &Report<'_>) {
         self.schedule.on_report(report, &self.blocks);
         if let Some(window) = &mut self.window {
@@ -537,7 +537,7 @@ impl BlockSender {
     }
 
     fn resend(&mut self, id: SymbolId) -> Option<PickedSymbol> {
-        // A custom schedule may name a symbol that does not exist.
+        // A custom schedule may return a symbol that does not exist.
         let block = self.blocks.block_mut(id.block).filter(|block| block.is_filled() && id.esi < block.k())?;
         block.take_resend(id.esi);
         let plan = block.shape().plan;

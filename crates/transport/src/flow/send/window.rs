@@ -25,7 +25,7 @@ const FAILURE: f64 = 1e-3;
 /// repair over the whole window.
 const IDLE_PER_RTT: u32 = 32;
 
-/// Most repair symbols for each source symbol. If more would be needed, feedback comes first.
+/// Most repair symbols for each source symbol. If more are needed, the sender waits for feedback.
 const MOST_SHARE: f64 = 2.0;
 
 /// An upper bound on how often random combinations fail: a code over GF(256) with all coefficients drawn needs one

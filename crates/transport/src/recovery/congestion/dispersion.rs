@@ -100,7 +100,7 @@ impl Dispersion {
         self.is_disproved
     }
 
-    /// Returns whether packets are to leave in trains.
+    /// Returns whether packets leave in trains.
     pub(super) const fn wants_trains(&self) -> bool {
         self.crowded.is_none()
     }

@@ -49,7 +49,7 @@ pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 /// [`INITIAL_RTT`] until it is measured.
 ///
 /// A rate far above the path's sends many bytes for each that arrives and leaves nothing to others. Unless the
-/// configuration insists on it, `auto` replaces it then, for good.
+/// configuration insists on it, `auto` replaces it then, permanently.
 #[derive(Debug)]
 pub(super) struct FixedRate {
     config: FixedRateConfig,

@@ -116,7 +116,7 @@ pub trait CongestionControl: Debug + Send {
         CATCH_UP
     }
 
-    /// Returns how many packets are to leave together at least, so that the path's slowest link spreads them.
+    /// Returns how many packets leave together at least, so that the path's slowest link spreads them.
     fn min_train_packets(&self) -> u32 {
         1
     }

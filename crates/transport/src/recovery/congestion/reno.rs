@@ -20,7 +20,7 @@ pub struct RenoConfig {
     /// The factor by which a congestion event reduces the window: 0.5 (arq §3.1, RFC 5681 section 3.1).
     pub beta: f64,
     /// Packets by which the window is inflated at the start of fast recovery: 3, for three duplicate acknowledgements
-    /// (arq §3.1, RFC 5681 section 3.2). 0 if feedback names packets beyond a gap, which are then not in flight. CE
+    /// (arq §3.1, RFC 5681 section 3.2). 0 if feedback reports packets beyond a gap, which are then not in flight. CE
     /// marks do not inflate the window.
     pub inflation: u32,
     /// The signal that reduces the window.

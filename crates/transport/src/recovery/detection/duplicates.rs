@@ -1,8 +1,8 @@
 //! Losses by duplicate acknowledgements (arq §2.1, RFC 5681 section 3.2, RFC 6582).
 //!
-//! The peer names a packet only once no symbol before its own is missing from the flow, and reports how many packets it
-//! has received in total. An arrival without a newly named packet is a duplicate acknowledgement; since arrivals are
-//! counted, lost feedback hides none.
+//! The peer acknowledges a packet only once no symbol before its own is missing from the flow, and reports how many
+//! packets it has received in total. An arrival without a newly acknowledged packet is a duplicate acknowledgement;
+//! since arrivals are counted, lost feedback hides none.
 
 use super::NewAcks;
 use crate::recovery::ack_info::AckInfo;

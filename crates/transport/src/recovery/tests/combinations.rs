@@ -1,5 +1,5 @@
 //! Every form of loss detection, with every timeout and every form of feedback, over paths that lose, reorder and
-//! duplicate: the fate of each packet is reported once, nothing stays in flight, and a transfer never stalls.
+//! duplicate: the outcome of each packet is reported once, nothing stays in flight, and a transfer never stalls.
 
 use super::*;
 use crate::wire::{FlowId, SymbolId, SymbolRun};

@@ -96,9 +96,9 @@ fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
 }
 
 /// RFC 5681 section 3.2, arq §3.1: ten in flight and the first of them lost leave a window of 5 + 3, which each further
-/// duplicate enlarges by one. It is counted against everything unacknowledged, including the two that RFC 3042 has let
-/// out before: the next four duplicates let nothing out, and each after these lets out one. If the flight excludes
-/// packets that have arrived instead (inflation=0), the result is the same.
+/// duplicate enlarges by one. It is counted against everything unacknowledged, including the two that RFC 3042 has sent
+/// before: the next four duplicates send nothing, and each after these sends one. If the flight excludes packets that
+/// have arrived instead (inflation=0), the result is the same.
 #[test]
 fn a_duplicate_makes_room_for_one_packet_and_not_for_two() {
     for inflation in [3, 0] {
@@ -153,7 +153,7 @@ fn a_partial_arrival_calls_the_next_one_lost_and_reno_forgets() {
 fn a_lost_retransmission_is_probed_although_new_packets_are_sent() {
     let mut line = Line::with_timeout("duplicates", "probe", 10);
     assert_eq!(line.hear(&[(0, 1)], 5), [2]);
-    // 10, the repair of 2, is lost; 11 to 20 are withheld like 3 to 9, and each lets the next one out.
+    // 10, the repair of 2, is lost; 11 to 20 are withheld like 3 to 9, and each sends the next one.
     line.symbol();
     let due = line.recovery.next_timeout().unwrap();
     for _ in 0..10 {

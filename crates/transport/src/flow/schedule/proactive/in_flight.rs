@@ -1,6 +1,6 @@
 //! lt-tcp §3.5 wants packets in flight counted block by block, as a single count would drift. Blocks have these counts,
-//! and the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its fate is
-//! known.
+//! and the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its outcome
+//! is known.
 
 use crate::flow::SendBlock;
 use crate::flow::schedule::harness::TestFlow;
@@ -151,8 +151,8 @@ fn a_block_counts_sent_symbols_less_those_that_left() {
     rig.hear(whole..whole + 3);
     assert_eq!(rig.counts().0[..2], [0, whole as u32 - 3]);
 
-    // A block retired with packets in flight: they are in no block's count any more, but in the flight until their fate
-    // is known, which it will be.
+    // A block retired with packets in flight: they are in no block's count any more, but in the flight until their
+    // outcome is known.
     rig.line.acknowledge(0);
     rig.line.acknowledge(1);
     let (blocks, retired) = rig.counts();

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(rounds(&mut flow, 1), [vec![10, 11, 12]]);
     }
 
-    /// ttp §I: a chunk that cannot be completed fails the transfer rather than leaving it to wait for ever.
+    /// ttp §I: a chunk that cannot be completed fails the transfer rather than leaving it to wait forever.
     #[test]
     fn without_mending_a_block_fails() {
         let mut flow = arrived("chunks:mend=off", "uncoded");

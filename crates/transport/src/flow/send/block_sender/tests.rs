@@ -43,7 +43,7 @@ fn blocks_that_the_receiver_needs_something_of_are_counted() {
     hear(&mut flow, status(2, &[]));
     assert_eq!(lacking(&flow), 2, "2 and 4");
     flow.succeed(FlowId(1), 4, 0, |_| 4);
-    assert_eq!(lacking(&flow), 3, "5 begins anew");
+    assert_eq!(lacking(&flow), 3, "5 starts over");
     flow.abandon();
     assert_eq!(lacking(&flow), 0);
 }
@@ -107,7 +107,7 @@ fn next_esi(flow: &mut BlockSender) -> Option<u32> {
 #[test]
 fn a_block_of_repair_alone_sends_no_source() {
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
-    assert_eq!(flow.source_left(), 4, "as many symbols are to go out at least");
+    assert_eq!(flow.source_left(), 4, "at least as many symbols must be sent");
     let sent: Vec<_> = (0..25).map_while(|_| next_esi(&mut flow)).collect();
     assert_eq!(sent, (4..29).collect::<Vec<_>>());
     assert_eq!((flow.source_left(), flow.blocks.more_to_come(), flow.blocks.source_ready()), (0, false, false));

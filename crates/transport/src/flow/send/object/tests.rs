@@ -5,7 +5,7 @@ use erasure::BlockCode;
 
 const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
-/// Sizes in turn, then the last one for ever.
+/// These sizes one after the other, then the last one forever.
 #[derive(Debug)]
 struct ByTurns(Vec<(u32, BlockCode)>);
 

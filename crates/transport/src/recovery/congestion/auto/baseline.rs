@@ -138,7 +138,7 @@ impl Baseline {
         believed
     }
 
-    /// Begins the test anew, after a reduction.
+    /// Restarts the test, after a reduction.
     pub(super) const fn restart_test(&mut self) {
         self.excess = 0.0;
     }

@@ -5,7 +5,7 @@ use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 use std::collections::VecDeque;
 
-/// Rounds after which one is judged although the fate of some of its packets is unknown.
+/// Rounds after which one is judged although the outcome of some of its packets is unknown.
 const MOST_OPEN: usize = 8;
 
 /// The packets sent during a round.
@@ -129,7 +129,7 @@ impl<P: Copy> Ledger<P> {
         self.rounds.push_back(Round::new(number, phase, now));
     }
 
-    /// Takes the oldest round, if the fate of its packets is known.
+    /// Takes the oldest round, if the outcome of its packets is known.
     pub(super) fn settled(&mut self) -> Option<Round<P>> {
         let is_due = self.rounds.front().is_some_and(Round::is_settled) || self.rounds.len() > MOST_OPEN;
         if is_due { self.rounds.pop_front() } else { None }
@@ -171,11 +171,11 @@ mod tests {
         ledger.on_report(&Report { delivered: &packets(&[10, 20]), ..report }, 0.002);
         ledger.on_report(&Report { lost: &packets(&[30, 40, 110]), delivered: &packets(&[120]), ..report }, 0.004);
         ledger.on_report(&Report { spurious: &packets(&[30]), ..report }, 0.0);
-        let first = ledger.settled().expect("all of its packets have a fate");
+        let first = ledger.settled().expect("all of its packets have an outcome");
         assert_eq!((first.number, first.phase, first.sent, first.lost), (0, 'a', 4.0, 1.0));
         assert_eq!([first.sending_rate(), first.delivered_rate()].map(f64::round), [40_000.0, 30_000.0]);
         assert_eq!((first.queue() * 1e3).round(), 2.0);
-        let second = ledger.settled().expect("all of its packets have a fate");
+        let second = ledger.settled().expect("all of its packets have an outcome");
         assert_eq!((second.number, second.phase, second.sent, second.lost), (1, 'b', 2.0, 1.0));
         assert!(ledger.settled().is_none(), "not over yet");
     }

@@ -1,9 +1,9 @@
 //! The controller of the default profile: searches the rate of an unknown path, takes only loss beyond the path's own
 //! for congestion, and keeps the queue short unless others fill it (docs/design/auto.md).
 //!
-//! It grows like CUBIC (RFC 9438), so that it shares like CUBIC. The congestion signals are new, in two modes: DEFAULT
-//! yields to a small queue, COMPETE fills the queue with flows that do not yield. All is decided at the end of a round,
-//! except the end of the start.
+//! It grows like CUBIC (RFC 9438), so that it takes CUBIC's share. The congestion signals are new, in two modes:
+//! DEFAULT yields to a small queue, COMPETE fills the queue with flows that do not yield. All is decided at the end of
+//! a round, except the end of the start.
 
 mod aggregation;
 mod baseline;

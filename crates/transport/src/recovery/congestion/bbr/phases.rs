@@ -25,7 +25,7 @@ pub(super) enum Phase {
     Startup,
     /// Empties the queue that Startup has built.
     Drain,
-    /// ProbeBW: below the bandwidth, until the queue is gone.
+    /// ProbeBW: below the bandwidth, until the queue is empty.
     Down,
     /// ProbeBW: at the bandwidth.
     Cruise,
