@@ -28,7 +28,7 @@ fn an_object_and_the_close_arrive_before_the_end_of_file() {
 }
 
 /// Returns both ends of a connection through two processes, and these: one for each direction.
-pub(super) fn through_cats() -> (Way, Way, [Child; 2]) {
+pub(super) fn through_cats() -> (PipePair, PipePair, [Child; 2]) {
     let cat = || {
         let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (write, read) = (cat.stdin.take().unwrap(), cat.stdout.take().unwrap());
