@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Sends the object `tag` of `length` bytes from `source`, after the objects passed before it.
-    /// [`Event::Digest`](crate::Event::Digest) follows for each block that is read, and
+    /// [`Event::Digest`](crate::Event::Digest) follows for each block read, and
     /// [`Event::ObjectSent`](crate::Event::ObjectSent) when the peer has the whole object.
     pub fn send_object(&self, tag: u64, length: u64, source: Arc<dyn Source>) {
         self.controls.command(Command::SendObject { tag, length, source });

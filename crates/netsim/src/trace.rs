@@ -22,7 +22,7 @@ pub struct Trace {
     millis: Vec<u64>,
 }
 
-/// A text that is not a trace.
+/// An invalid trace text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A line other than a number.

@@ -63,8 +63,8 @@ fn offer_dropped_returns_item() {
     path.offer(0, 1).unwrap();
     let full = Refusal::Dropped(DropReason::QueueFull);
     assert_eq!(path.offer(0, 2), Err(Undelivered { item: 2, reason: full }));
-    let nobody = NodeId::from_index(9);
-    for to in [path.a, nobody] {
+    let absent = NodeId::from_index(9);
+    for to in [path.a, absent] {
         let refused = path.fabric.offer(Time::ZERO, path.a, to, Header::new(1000, Ecn::NotEct), 3).unwrap_err();
         assert_eq!(refused, Undelivered { item: 3, reason: Refusal::Unroutable }, "{to}");
     }

@@ -107,7 +107,7 @@ mod without_queue {
     use std::io;
     use std::net::UdpSocket;
 
-    use super::Told;
+    use super::SocketError;
 
     /// Does nothing: this system has no queue.
     pub(crate) const fn enable(_: &UdpSocket) -> io::Result<()> {

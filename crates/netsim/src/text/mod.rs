@@ -12,7 +12,7 @@ use crate::{
 };
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
-/// A text that is not a link, with advice.
+/// An invalid link text, with advice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TextError {
     /// A part without `=`.

@@ -64,7 +64,7 @@ pub struct HostPair {
     pub to: NodeId,
 }
 
-/// A text that is not a topology, with advice.
+/// An invalid topology text, with advice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TopologyError {
     /// Not TOML, or not of this form.

@@ -25,7 +25,7 @@ const ALL_LOST: f64 = 1e-4;
 /// and the number of copies should stay small.
 const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
-/// A connection that is closed for its program.
+/// The state of a connection after its close.
 #[derive(Debug)]
 pub(super) struct Closing {
     code: u32,

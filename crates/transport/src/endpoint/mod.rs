@@ -481,7 +481,7 @@ impl Endpoint {
         self.answers.pop_front()
     }
 
-    /// Returns the connection with this handle, until it is removed or has made way ([`EndpointConfig::max_connections`]).
+    /// Returns the connection with this handle, until it is removed or replaced ([`EndpointConfig::max_connections`]).
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
@@ -530,8 +530,8 @@ impl Endpoint {
             .map(|(handle, _)| *handle)
     }
 
-    /// Makes room for another connection of a peer, if necessary in place of the oldest that is over: guests that are
-    /// rejected again and again must not keep others out.
+    /// Makes room for another connection of a peer, if necessary in place of the oldest that is over: repeatedly
+    /// rejected guests must not keep others out.
     fn make_room(&mut self) -> bool {
         if self.connections.len() < self.config.max_connections {
             return true;

@@ -28,8 +28,8 @@ impl<H: Copy + Ord> Shares<H> {
         self.change(holder, |places| places.remove(&place));
     }
 
-    /// Returns the holder with the most places, and the oldest of them. Of several holders, it is the one with the oldest
-    /// place of all.
+    /// Returns the holder with the most entries, and the oldest of them. Of several holders, it is the one with the
+    /// oldest entry of all.
     pub(super) fn largest(&self) -> Option<(H, u64)> {
         self.order.last().map(|(_, Reverse(oldest), holder)| (*holder, *oldest))
     }

@@ -321,7 +321,7 @@ mod tests {
         assert!(!capped(24_000, 1_000, 24_000), "the disk is the limit");
         assert!(capped(20_000, 20_000, 10_000), "some blocks are being written at any time");
         assert!(!capped(20_000, 9_000, 0), "the sender has credit");
-        assert!(!capped(3_000, 1_000, 0), "there is enough");
+        assert!(!capped(3_000, 1_000, 0), "it is enough");
         assert!(capped(20_000, 20_000, 0), "granted symbols arrive and are written at once");
 
         let mut credit = ReceiveCredit::new(24_000, 24_000);

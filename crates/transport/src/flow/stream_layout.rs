@@ -219,7 +219,7 @@ mod tests {
             for size in [98, 76, 50] {
                 after.shrink(size).expect("smaller");
                 for plan in (0..=u8::MAX).filter(|plan| layout(full).cost(*plan).is_some()) {
-                    let (old, new) = (layout(full).shape(7, plan), after.shape(7, plan).expect("there is one"));
+                    let (old, new) = (layout(full).shape(7, plan), after.shape(7, plan).expect("one exists"));
                     assert_eq!(old, Some(BlockShape { k: new.cost, ..new }));
                     let bytes = new.k as usize * usize::from(size);
                     assert!((new.length..new.length + usize::from(size)).contains(&bytes), "{new:?}");
@@ -255,7 +255,7 @@ mod tests {
     fn headers_that_make_no_sense() {
         let header = StreamHeader { length: 95, end: false };
         assert_eq!(StreamHeader::decode(&header.encode(), 100), Some(header));
-        assert_eq!(StreamHeader::decode(&header.encode(), 99), None, "more than there is");
+        assert_eq!(StreamHeader::decode(&header.encode(), 99), None, "more than present");
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 0], 100), None, "none, and more to follow");
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 1], 100), Some(StreamHeader { length: 0, end: true }));
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 1, 2], 100), None, "a flag of no meaning");

@@ -41,7 +41,7 @@ refused! {
     HandshakeFailed = "handshake_failed",
     /// A handshake message where none is expected: the connection exists already.
     HandshakeLate = "handshake_late",
-    /// An answered first message that is too old to be answered again.
+    /// An answered first message, too old to be answered again.
     HandshakeReplayed = "handshake_replayed",
     /// A packet number seen before, or too old to know.
     Replayed = "replayed",

@@ -1,4 +1,4 @@
-//! Feedback: which packets arrived, and when that is reported.
+//! Feedback: arrived packets, and the time of their report.
 
 mod arrivals;
 mod clock;

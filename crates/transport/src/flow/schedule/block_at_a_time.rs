@@ -94,8 +94,8 @@ impl BlockAtATime {
         }
     }
 
-    /// Orders missing symbols: of a block that has its turn before they run out, of the following blocks all that they
-    /// will need.
+    /// Requests missing symbols: of a current block before they run out, of the following blocks all that they will
+    /// need.
     fn prepare(&self, flow: &SendBlocks, path: &PathEstimate) -> Option<ScheduleAction> {
         let at_once = (self.config.blocks + self.config.ahead) as usize;
         flow.open_blocks().take(at_once).find_map(|block| {

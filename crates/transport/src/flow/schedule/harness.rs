@@ -99,7 +99,7 @@ impl TestFlow {
     pub(super) fn send_until(&mut self, last: (u32, u32)) -> Vec<(u32, u32)> {
         let mut sent = Vec::new();
         while sent.last() != Some(&last) {
-            sent.push(self.next().expect("it comes"));
+            sent.push(self.next().expect("it arrives"));
         }
         sent
     }

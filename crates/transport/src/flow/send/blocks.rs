@@ -21,7 +21,7 @@ pub struct SendBlocks {
     pub(in crate::flow) lacking: usize,
     /// Source symbols of the flow that have not been sent yet.
     pub(in crate::flow) source_left: u64,
-    /// More source follows that is not yet a symbol of this flow.
+    /// More source follows, not yet a symbol of this flow.
     pub(in crate::flow) others_waiting: bool,
     /// The receiver knows of the flow.
     pub(in crate::flow) announced: bool,

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(queueing(&bench), 30);
         bench.later(61_000);
         bench.report(ReportSpec { rtt: millis(90), ..ReportSpec::default() });
-        assert_eq!(queueing(&bench), 10, "the minute of 50 ms is gone");
+        assert_eq!(queueing(&bench), 10, "the minute of 50 ms is over");
     }
 
     #[test]

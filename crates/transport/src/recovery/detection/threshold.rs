@@ -171,7 +171,7 @@ mod tests {
             detector.on_feedback(at(101 + 64 * round), &rtt);
         }
         let rule = detector.rule(&rtt);
-        assert!((500..515).contains(&rule.packets), "half is gone after 11 round trips: {rule:?}");
+        assert!((500..515).contains(&rule.packets), "half remains after 11 round trips: {rule:?}");
         assert!((millis(100)..millis(103)).contains(&rule.age), "{rule:?}");
     }
 }

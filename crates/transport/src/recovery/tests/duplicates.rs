@@ -280,7 +280,7 @@ fn counts_above_the_sent_packets_are_rejected() {
         line.recovery.on_feedback(line.now, AckInfo::InOrder { packets: None, largest, arrived }, None)
     };
     assert_eq!(claim(&mut line, 10, 1), Err(UnsentAcknowledged { number: 10 }));
-    assert_eq!(line.in_flight(), 10, "it is refused whole");
+    assert_eq!(line.in_flight(), 10, "it is rejected as a whole");
     claim(&mut line, 9, u64::MAX).unwrap();
     (0..5).for_each(|_| line.symbol());
     // Ten of fifteen may have arrived, and one is declared lost because of the claim.
