@@ -468,7 +468,7 @@ def read_parameters(data: bytes) -> List[Tuple[int, Record]]:
         found.append((entry["type"], record))
     kinds = [kind for kind, _ in found]
     require(len(kinds) <= MAX_PARAMETERS, "too many parameters")
-    require(len(kinds) == len(set(kinds)), "a parameter that stands twice")
+    require(len(kinds) == len(set(kinds)), "a duplicate parameter")
     missing = [row.name for kind, row in PARAMETERS.items() if row.must and kind not in kinds]
     require(not missing, f"no {', '.join(missing)}")
     return found
