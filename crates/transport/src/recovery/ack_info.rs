@@ -9,7 +9,7 @@ pub enum AckInfo<'a> {
     Nothing,
     /// The packets that have arrived.
     Ranges(&'a PacketRanges),
-    /// Cumulative acknowledgement: packets with symbols are named only once nothing before them in their flow is
+    /// Cumulative acknowledgement: packets with symbols are acknowledged only once nothing before them in their flow is
     /// missing (arq §2.1).
     InOrder {
         /// The packets named.

@@ -2,8 +2,8 @@
 
 use crate::settings::choices;
 
-/// How packets in flight are counted against the window. Detection, timers and statistics know each packet's outcome
-/// either way.
+/// The way packets in flight are counted against the window. Detection, timers and statistics know each packet's
+/// outcome either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InFlightConfig {
     /// One by one: a packet leaves when it is acknowledged or lost.

@@ -166,7 +166,7 @@ pub(super) struct Slack {
     pub(super) granularity: Duration,
     /// The longest delay of feedback (max_ack_delay).
     pub(super) feedback_delay: Duration,
-    /// How long feedback is held where little is sent (docs/design/feedback.md).
+    /// How long feedback is delayed if little is sent (docs/design/feedback.md).
     pub(super) hold: Duration,
 }
 

@@ -7,12 +7,12 @@ use crate::time::{Rate, Time};
 use std::time::Duration;
 
 /// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link. A
-/// smaller one gives a first idea: programs take a millisecond until they have sent their first packets.
+/// smaller one gives a first estimate: programs take a millisecond until they have sent their first packets.
 const SPREAD: f64 = 2.0;
 const HARDLY_SPREAD: f64 = 1.25;
 /// A shorter time is no evidence, since hosts read and send in bursts.
 const SHORTEST: f64 = 200e-6;
-/// After a shorter time than this, a rate is only a first idea.
+/// After a shorter time than this, a rate is only a first estimate.
 const SOLID: f64 = 400e-6;
 const FEWEST: u64 = 4;
 /// Packets sent within this time were sent together.
@@ -43,7 +43,7 @@ impl PacketTiming {
     }
 }
 
-/// A packet's place in its train: the bytes between the first packet and this one, and its delay in seconds.
+/// A packet's position in its train: the bytes between the first packet and this one, and its delay in seconds.
 #[derive(Clone, Copy, Debug)]
 struct TrainOffset {
     bytes: f64,
@@ -61,8 +61,8 @@ pub(super) struct Dispersion {
     /// Trains have shown it.
     is_measured: bool,
     /// A first estimate of it: from one report, or from two hardly far enough apart.
-    idea: Option<f64>,
-    /// The link takes more than was seen, so that nothing is taken from later reports.
+    first_estimate: Option<f64>,
+    /// The link is faster than measured: later reports are ignored.
     is_disproved: bool,
     /// The first packet of the last train.
     lead: Option<SentPacket>,
@@ -73,14 +73,14 @@ pub(super) struct Dispersion {
 }
 
 impl Dispersion {
-    /// Returns the rate, in bytes per second, if it is more than an idea.
+    /// Returns the rate, in bytes per second, if it is more than a first estimate.
     pub(super) const fn rate(&self) -> Option<f64> {
         self.rate
     }
 
-    /// Returns a first idea of it.
-    pub(super) const fn idea(&self) -> Option<f64> {
-        self.idea
+    /// Returns a first estimate of it.
+    pub(super) const fn first_estimate(&self) -> Option<f64> {
+        self.first_estimate
     }
 
     /// Returns whether many trains agree on the rate.
@@ -108,7 +108,7 @@ impl Dispersion {
     /// Ends the trains once the pace, in bytes per second, is so high that they would meet each other in a queue, or once
     /// enough of them are known.
     pub(super) fn on_pace(&mut self, now: Time, pace: f64) {
-        let is_sparse = self.rate.or(self.idea).is_none_or(|rate| pace < SPARSE * rate);
+        let is_sparse = self.rate.or(self.first_estimate).is_none_or(|rate| pace < SPARSE * rate);
         if self.crowded.is_none() && (!is_sparse || self.places.len() >= MOST_PLACES) {
             self.crowded = Some(now);
         }
@@ -134,7 +134,10 @@ impl Dispersion {
         let first = self.first.filter(|first| newest.number > first.number);
         match first.and_then(|first| rate_between(first, newest, mean)) {
             Some((rate, true)) => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
-            found => self.idea = self.idea.or(rate_between(lead, newest, mean).or(found).map(|(rate, _)| rate)),
+            found => {
+                self.first_estimate =
+                    self.first_estimate.or(rate_between(lead, newest, mean).or(found).map(|(rate, _)| rate))
+            }
         }
         if first.is_none_or(|first| !is_spread(first, newest, SPREAD)) {
             self.first = Some(newest);
@@ -191,8 +194,8 @@ fn is_spread(first: PacketTiming, last: PacketTiming, factor: f64) -> bool {
     last.at - first.at > factor * last.sent.since(first.sent).as_secs_f64()
 }
 
-/// Returns the rate of the link that spread these packets of `mean` bytes, if one has, in bytes per second, and whether it is
-/// more than an idea.
+/// Returns the rate of the link that spread these packets of `mean` bytes, if one has, in bytes per second, and whether
+/// it is more than a first estimate.
 fn rate_between(first: PacketTiming, last: PacketTiming, mean: f64) -> Option<(f64, bool)> {
     let (apart, packets) = (last.at - first.at, last.number - first.number);
     let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
@@ -268,7 +271,7 @@ mod tests {
     fn trains_end_when_they_would_meet_and_later_packets_do_not_count() {
         let mut found = trains(&PLACES[..3], GAP, |_| Duration::ZERO);
         assert!(found.wants_trains() && found.places.len() == 3);
-        let rate = found.idea().or(found.rate()).expect("an idea");
+        let rate = found.first_estimate().or(found.rate()).expect("a first estimate");
         found.on_pace(Time::ZERO, 0.4 * rate);
         assert!(found.wants_trains());
         found.on_pace(Time::ZERO, 0.6 * rate);

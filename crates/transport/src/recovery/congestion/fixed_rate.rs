@@ -17,8 +17,8 @@ pub struct FixedRateConfig {
     /// Whether sending stops after about two round trips without feedback: on. If off, it stops after two seconds,
     /// since packets in flight take memory.
     pub window: bool,
-    /// Whether the rate is kept even if the path carries far less: off. If off, `auto` takes over after five seconds in
-    /// which more than 30 % were lost at a full queue.
+    /// Whether the rate is kept even if the path carries far less: off. If off, `auto` replaces it after five seconds
+    /// with more than 30 % of loss at a full queue.
     pub insist: bool,
     /// Packets that leave together: 1. Trains at a low rate show the rate of the path's slowest link
     /// ([`ControllerState::link`]).

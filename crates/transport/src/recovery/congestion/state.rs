@@ -81,8 +81,8 @@ pub struct PathLoss {
 
 /// The measurements of a connection, for the next one to the same address (careful resume, RFC 9959).
 ///
-/// The engine keeps nothing itself. A program that does gives a memory to one connection at a time, and to none after a
-/// day.
+/// The engine keeps nothing itself. A program that does passes a saved path to one connection at a time, and to none
+/// after a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedPath {
     /// The rate that the path delivered, in IP bits per second.

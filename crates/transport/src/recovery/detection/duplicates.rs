@@ -46,8 +46,8 @@ enum FastRecoveryState {
     Open,
     /// In fast recovery, until all packets below this number are acknowledged or lost.
     Recovery(u64),
-    /// All packets below this number were declared lost. Until one from it on is named, late arrivals must not count as
-    /// duplicates (RFC 6582 section 3.2 step 1 and section 4.1).
+    /// All packets below this number were declared lost. Until one from it on is acknowledged, late arrivals must not
+    /// count as duplicates (RFC 6582 section 3.2 step 1 and section 4.1).
     AllLost(u64),
 }
 
@@ -60,9 +60,9 @@ pub(in crate::recovery) struct Duplicates {
     /// Duplicate acknowledgements since a symbol was last named.
     duplicates: u64,
     phase: FastRecoveryState,
-    /// Packets in flight without symbols, which are named as soon as they arrive.
+    /// Packets in flight without symbols, which are acknowledged as soon as they arrive.
     unordered: VecDeque<u64>,
-    /// The first number sent after each probe timeout, until one from there on is acknowledged. A probe that follows
+    /// The first number sent after each probe timeout, until one from it on is acknowledged. A probe that follows
     /// another one before it is answered must not replace it, or neither would ever count as answered.
     probes: VecDeque<u64>,
 }
@@ -106,8 +106,8 @@ impl Duplicates {
         self.probes.retain(|&probe| probe > end);
     }
 
-    /// Returns whether packet `newest`, the largest newly named, gives a round-trip time sample: if its name was
-    /// withheld, the time includes that of filling the gap.
+    /// Returns whether packet `newest`, the largest newly acknowledged, gives a round-trip time sample: if its
+    /// acknowledgement was withheld, the time includes that of filling the gap.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self.phase {
             FastRecoveryState::Open | FastRecoveryState::Recovery(_) => self.withheld == 0,
@@ -133,7 +133,7 @@ impl Duplicates {
         }
     }
 
-    /// Counts duplicates. A newly named symbol ends a row of them; packets that arrived with it and were not named
+    /// Counts duplicates. A newly acknowledged symbol ends a row of them; packets that arrived with it unacknowledged
     /// begin the next.
     fn count(&mut self, acks: NewAcks<'_>) {
         let counts = self.config.recovery && matches!(acks.info, AckInfo::InOrder { .. });
@@ -147,8 +147,8 @@ impl Duplicates {
         self.duplicates = if acks.symbols { more } else { self.duplicates + more };
     }
 
-    /// Declares packets without symbols lost once a packet `count` numbers ahead has been named. So are all others if
-    /// feedback names every packet that arrives ([`AckInfo::Ranges`]).
+    /// Declares packets without symbols lost once a packet `count` numbers ahead has been acknowledged. So are all
+    /// others if feedback acknowledges every arriving packet ([`AckInfo::Ranges`]).
     fn settle_unordered(
         &mut self,
         now: Time,

@@ -172,7 +172,7 @@ impl Detector {
         matches!(self, Self::Duplicates(_))
     }
 
-    /// Returns whether packet `newest`, the largest newly named, gives a round-trip time sample.
+    /// Returns whether packet `newest`, the largest newly acknowledged, gives a round-trip time sample.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self {
             Self::Threshold(_) => true,

@@ -5,7 +5,7 @@ use crate::time::Rate;
 use std::fmt;
 use std::str::FromStr;
 
-/// Numbers of the default profile's controller. None of them is needed: it finds out about the path by itself.
+/// Numbers of the default profile's controller. None of them is needed: it measures the path itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AutoConfig {
     /// Its claim on a path that others use: `fair`.

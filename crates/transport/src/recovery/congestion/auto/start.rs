@@ -67,7 +67,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct RateSearch {
     dispersion: Dispersion,
-    /// The rate and the base delay that an earlier connection had, in bytes per second and seconds.
+    /// The rate and the base delay of an earlier connection, in bytes per second and seconds.
     remembered: Option<(f64, f64)>,
     /// Packets delivered and lost.
     delivered: f64,
@@ -106,10 +106,10 @@ impl RateSearch {
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
         let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
         let found = &self.dispersion;
-        let (known, idea, is_disproved) = (found.rate(), found.idea(), found.is_disproved());
+        let (known, first_estimate, is_disproved) = (found.rate(), found.first_estimate(), found.is_disproved());
         let remembered = remembered.map(|(rate, _)| rate).filter(|_| !is_disproved);
         let holds = |rate: f64| rate * delay.base();
-        let spread = known.or(idea);
+        let spread = known.or(first_estimate);
         if let Some(held) = spread.or(remembered).map(holds)
             && self.jumps <= u32::from(self.dispersion.is_measured())
             && (spread.is_some() || self.delivered >= FIRST_DELIVERED)
@@ -124,7 +124,7 @@ impl RateSearch {
         let (close, slow) = match known.or(remembered) {
             Some(rate) => (CLOSE * holds(rate), SLOW_GROWTH),
             // Perhaps the link takes more.
-            None => (idea.map_or(f64::INFINITY, |rate| CLOSE * holds(rate)), DOUBTFUL_GROWTH),
+            None => (first_estimate.map_or(f64::INFINITY, |rate| CLOSE * holds(rate)), DOUBTFUL_GROWTH),
         };
         let slowly = window + slow * delivered;
         let grown = if window < close { (window + fast * delivered).min(close.max(slowly)) } else { slowly };
@@ -137,8 +137,7 @@ impl RateSearch {
         self.dispersion.on_pace(now, FAST * window / delay.base());
     }
 
-    /// Begins with the rate that an earlier connection had over a path of this base delay, in bytes per second and
-    /// seconds.
+    /// Begins with the rate of an earlier connection over a path of this base delay, in bytes per second and seconds.
     pub(super) const fn recall(&mut self, rate: f64, base: f64) {
         self.remembered = Some((rate, base));
     }
@@ -163,7 +162,7 @@ impl RateSearch {
     /// `packets` are those of the window without compensation for losses.
     pub(super) fn pacing(&self, window: f64, packets: f64, smoothed: Duration) -> f64 {
         let average = window / smoothed.as_secs_f64().max(1e-6);
-        match (self.dispersion.rate(), self.dispersion.idea()) {
+        match (self.dispersion.rate(), self.dispersion.first_estimate()) {
             (None, None) if packets <= FIRST_PACKETS => TOGETHER,
             (None, None) => FAST * average,
             (None, Some(rate)) => (FAST * average).min(rate).max(EVEN * average),
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn one_report_of_all_that_were_sent_together_is_a_first_idea() {
+    fn one_report_of_packets_sent_together_is_a_first_estimate() {
         let mut path = Path::new(100);
         path.report(at(0), 1, 0, Duration::ZERO);
         // After the handshake a program takes a millisecond until its first data.
