@@ -44,9 +44,9 @@ const CUBIC: CubicConfig = CubicConfig {
 /// second packet and of each one beyond a gap (RFC 5681 section 4.2), and packets that go out as soon as the window has
 /// room for them. Linux paces TCP only below the queue discipline fq or with BBR.
 ///
-/// Its slow start ends by HyStart++ (RFC 9406), Linux has the HyStart before that revision. A timeout sends probes, as
-/// Linux's does first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's continues to 120 s: it is no
-/// slower than TCP.
+/// Its slow start ends by HyStart++ (RFC 9406), a revision of Linux's HyStart. A timeout sends probes, as Linux's does
+/// first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's continues to 120 s: it is no slower than
+/// TCP.
 pub fn linux_tcp() -> Profile {
     as_linux(Profile::arq())
 }

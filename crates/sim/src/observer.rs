@@ -148,7 +148,7 @@ impl ObservedTransfer {
     /// Changes the link for packets sent from now on; its seeds stay.
     ///
     /// # Errors
-    /// A link that makes no sense; the first direction may have changed then.
+    /// An invalid link; the first direction may have changed then.
     pub fn set_link(&mut self, link: &Duplex) -> Result<(), NetworkError> {
         let Simulated { network, pair } = &mut self.ends;
         network.set_link(pair.links.forward, link.forward.clone())?;

@@ -139,7 +139,7 @@ pub fn run(scenario: &Scenario) -> Result<RunFigures, String> {
 /// Runs a network and records when the work was done.
 struct Watch {
     completed: Option<netsim::Time>,
-    /// The side that connects: only it is sure to know of the connection.
+    /// The connecting side: only it certainly knows of the connection.
     connects: usize,
     /// The side that closes as soon as it is done.
     closes: usize,

@@ -15,8 +15,8 @@ use std::time::Duration;
 pub enum Attacker {
     /// No attacker.
     None,
-    /// It copies one packet in `every` of one host, and its copy arrives first. An attacker first with every packet,
-    /// and drops the replies, cannot be distinguished from a dead path.
+    /// It copies one packet in `every` of one host, and its copy arrives first. An attacker that overtakes every packet
+    /// and drops the replies cannot be distinguished from a dead path.
     Copies {
         /// The host of the copied packets.
         of: usize,

@@ -55,8 +55,8 @@ pub struct FlowOutcome {
     pub loss_estimate: Option<f64>,
     /// Bytes of the symbols that the sender sent, of every kind.
     pub symbol_bytes: u64,
-    /// The most bytes of symbols that the receiver held at once for blocks which were neither complete nor decoded; the
-    /// sum of the connections' maxima.
+    /// The most bytes of symbols that the receiver buffered at once for incomplete blocks; the sum of the connections'
+    /// maxima.
     pub most_held: u64,
     /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run
     /// on. The last one may not be over.
