@@ -1,4 +1,4 @@
-"""Sections 4.1 and 7 of PROTOCOL.md: which packets arrived, and the feedback that says so."""
+"""Sections 4.1 and 7 of PROTOCOL.md: arrived packets, and the feedback about them."""
 
 import time
 from typing import Dict, List, Optional, Tuple
@@ -49,7 +49,7 @@ class Arrivals:
         return {"largest": largest, "delay": delay, "form": 0, "body": body}
 
     def seen(self, feedback: int) -> None:
-        """The peer has seen that feedback: what lies far below what it named needs no name any more."""
+        """The peer has seen that feedback: packets far below its ranges need no further report."""
         floor = self.floors.get(feedback)
         if floor is not None:
             self.ranges = [one for one in self.ranges if one[1] > floor - 1000] or self.ranges[:1]

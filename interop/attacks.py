@@ -1,4 +1,4 @@
-"""What a hostile holder of a ticket might do. Each attack is a function with a session of its own.
+"""Possible attacks by a holder of a ticket. Each attack is a function with a session of its own.
 
 `run` says what came of it: whether the peer ended the connection, and what it said. What the peer did to its files is
 for the caller to look at. An attack by a sender of files is for a `downpour recv --listen`, one by a receiver for a
@@ -27,7 +27,7 @@ PLANTED = b"planted\n"
 
 
 class Outcome(NamedTuple):
-    """What the peer did: it closed with an error, completed but for entries that it left out, or did as it was told."""
+    """The reaction of the peer: it closed with an error, completed but for skipped entries, or followed the attack."""
 
     what: str
     said: str
@@ -46,7 +46,7 @@ def run(name: str, text: str, seconds: float = PARKED) -> Outcome:
 
 
 def serve(name: str, tell: Callable[[str], None], seconds: float = PARKED) -> Outcome:
-    """Runs an attack against the first who connects with a fresh ticket, which is told to the caller."""
+    """Runs an attack against the first peer with a fresh ticket, which is passed to the caller."""
     kind, role, attack = ATTACKS[name]
     return _outcome(attack, kind.listen(role, tell), seconds)
 
@@ -61,7 +61,7 @@ def _outcome(attack: Attack, session: Session, seconds: float) -> Outcome:
         return Outcome(REFUSED if closed.code else DID, str(closed))
     except TimedOut as error:
         session.close()
-        return Outcome(DID, f"the peer neither went on nor ended: {error}")
+        return Outcome(DID, f"the peer neither continued nor closed: {error}")
 
 
 def by_sender(attack: Attack) -> Attack:
@@ -75,7 +75,7 @@ def by_receiver(attack: Attack) -> Attack:
     return attack
 
 
-# --- How a transfer goes, for attacks that change one thing of it --------------------------------------------------
+# --- How a transfer goes, for attacks that change one thing of it ---------------------------------------------------
 
 
 def file(path: str, content: bytes, mode: int = 0o644) -> Tuple[Record, bytes]:
@@ -100,7 +100,7 @@ def deliver(session: Session, items: List[Tuple[Record, bytes]], batch: int = 0)
 
 
 def finish(session: Session, *batches: List[Tuple[Record, bytes]]) -> str:
-    """Everything was said. Returns what the receiver answers."""
+    """All messages were sent. Returns the receiver's answer."""
     items = [item for batch in batches for item in batch]
     session.end(len(batches), len(items), sum(len(content) for _, content in items))
     complete = session.wait_for("complete", PATIENCE)
@@ -117,7 +117,7 @@ def transfer(session: Session, items: List[Tuple[Record, bytes]]) -> str:
     return finish(session, items)
 
 
-# --- Names that nobody agreed to -----------------------------------------------------------------------------------
+# --- Names that were not agreed on ----------------------------------------------------------------------------------
 
 
 @by_sender
@@ -134,7 +134,7 @@ def announced_parent(session: Session) -> str:
 
 @by_sender
 def after_complete_offer(session: Session) -> str:
-    """Another batch after *scanned* said that everything has been announced, and after the offer was accepted."""
+    """Another batch after *scanned* announced the last one, and after the offer was accepted."""
     first, second = [file("photo.jpg", PHOTO)], [file(".bash_profile", PLANTED)]
     session.begin()
     session.scanned()
@@ -148,7 +148,7 @@ def after_complete_offer(session: Session) -> str:
 
 @by_sender
 def after_open_offer(session: Session) -> str:
-    """Another batch after the offer was accepted, where it was never said that everything has been announced."""
+    """Another batch after the offer was accepted, without *scanned*."""
     first, second = [file("photo.jpg", PHOTO)], [file(".bash_profile", PLANTED)]
     session.begin()
     announce(session, first, 0)
@@ -168,13 +168,13 @@ def unrequested_name(session: Session) -> str:
 
 @by_sender
 def folding_names(session: Session) -> str:
-    """Names that are one name on some file systems: `A` and `a`, and two spellings of one letter with an accent."""
+    """Names that some file systems treat as one: `A` and `a`, and two spellings of one letter with an accent."""
     composed = "caf\u00e9"
     names = ["A", "a", composed, unicodedata.normalize("NFD", composed)]
     return transfer(session, [file(name, name.encode()) for name in names])
 
 
-# --- Paths that lead elsewhere -------------------------------------------------------------------------------------
+# --- Paths out of the directory -------------------------------------------------------------------------------------
 
 
 @by_sender
@@ -193,7 +193,7 @@ def links_out_absolute(session: Session) -> str:
 
 @by_sender
 def hard_link_out(session: Session) -> str:
-    """A hard link to a path that was not announced, which would make the file appear under another name."""
+    """A hard link to an unannounced path, which would make the file appear under another name."""
     link = entry(HARD_LINK, b"mine", 0o644, target=b".ssh/authorized_keys"), b""
     return transfer(session, [file("photo.jpg", PHOTO), link])
 
@@ -210,23 +210,23 @@ _path("path_parent", "../planted", "A path that climbs out.")
 _path("path_parent_inside", "directory/../../planted", "A path that climbs out after a directory.")
 _path("path_absolute", "/tmp/planted", "An absolute path.")
 _path("path_empty_component", "directory//planted", "A path with an empty component.")
-_path("path_dot", "./planted", "A path with a component that is a dot.")
+_path("path_dot", "./planted", "A path with a dot as a component.")
 _path("path_slash_at_end", "planted/", "A file whose path ends as a directory's may.")
 _path("path_nul", "planted\0.jpg", "A path that C code would cut off.")
 _path("path_empty", "", "A path without a name.")
-_path("path_long_name", "n" * 4096, "A component that is longer than any file system takes.")
-_path("path_deep", "/".join("d" * 2048), "Two thousand directories that were not announced.")
+_path("path_long_name", "n" * 4096, "A component longer than any file system allows.")
+_path("path_deep", "/".join("d" * 2048), "Two thousand unannounced directories.")
 _path("path_too_long", "p" * 5000, "A path beyond the limit of the layout.")
 _path("path_control", "photo\u001b[2K\r.jpg", "A name that changes what a terminal shows.")
 _path("path_staging", ".downpour-00000000/planted", "A name like that of the receiver's own staging directory.")
 
 
-# --- Content that is not what was said -----------------------------------------------------------------------------
+# --- Content other than announced -----------------------------------------------------------------------------------
 
 
 @by_sender
 def wrong_digest(session: Session) -> str:
-    """The digest of other bytes than those that are sent."""
+    """The digest of other bytes than those sent."""
     items = [file("photo.jpg", PHOTO)]
     session.begin()
     session.scanned()
@@ -239,7 +239,7 @@ def wrong_digest(session: Session) -> str:
 
 @by_sender
 def wrong_root(session: Session) -> str:
-    """An end whose root is of something else."""
+    """An end with the root of another transfer."""
     items = [file("photo.jpg", PHOTO)]
     session.begin()
     session.scanned()
@@ -264,7 +264,7 @@ def wrong_length(session: Session) -> str:
 
 @by_sender
 def end_early(session: Session) -> str:
-    """An end, with a root that is right, while bytes and digests of the only batch are missing."""
+    """An end with the right root, while bytes and digests of the only batch are missing."""
     items = [file("photo.jpg", PHOTO)]
     session.begin()
     session.scanned()
@@ -316,13 +316,13 @@ def set_id(session: Session) -> str:
     return transfer(session, [file("tool", PLANTED, mode=0o6755)])
 
 
-# --- Peers that never end ------------------------------------------------------------------------------------------
+# --- Peers that never end -------------------------------------------------------------------------------------------
 
 
 @by_receiver
 def feedback_forever(session: Session) -> str:
-    """Feedback whose numbers begin shortly below 2^32 and wrap: a sender that heeds only higher numbers learns nothing
-    further, and repeats what has arrived for as long as the connection lasts."""
+    """Feedback whose numbers begin shortly below 2^32 and wrap: a sender that accepts only higher numbers learns nothing
+    further, and repeats the same feedback while the connection lasts."""
     connection = session.connection
     connection.feedback_number = 2**32 - 8
     receiver = cast(Receiver, session)
@@ -356,7 +356,7 @@ def park(session: Session) -> str:
 
 @by_sender
 def parked(session: Session) -> str:
-    """A sender that has nothing to say but pings: its ticket is taken, and nobody else can use it."""
+    """A sender that only sends pings: its ticket is in use, and no other peer can use it."""
     return park(session)
 
 

@@ -1,4 +1,4 @@
-"""Sections 4, 6 and 7 of PROTOCOL.md: a connection that is reliable enough for tests.
+"""Sections 4, 6 and 7 of PROTOCOL.md: a connection reliable enough for tests.
 
 It sends at a fixed modest rate, each lost symbol again, and knows neither congestion control nor repair symbols.
 """
@@ -36,7 +36,7 @@ Frame = Tuple[int, Record]
 
 
 class Closed(Exception):
-    """The connection is over: the peer's code and reason, or what this side found."""
+    """The connection is closed: the peer's code and reason, or the local ones."""
 
     def __init__(self, code: int, reason: str, by_peer: bool) -> None:
         super().__init__(f"{'the peer closed' if by_peer else 'closed'} with code {code}: {reason}")
@@ -60,7 +60,8 @@ class Connection:
         self.next_number = 0
         self.skipped: Set[int] = set()
         self.in_flight: Dict[int, Sent] = {}
-        # Frames that wait to be sent. An initiator begins: the responder is silent until it has heard a sealed packet.
+        # Frames that wait to be sent. An initiator begins: the responder is silent until it has received a sealed
+        # packet.
         self.frames: List[Frame] = [(PING, {})] if agreed.initiator else []
         self.outgoing: Optional[Outgoing] = None
         self.incoming = Incoming()
@@ -84,12 +85,12 @@ class Connection:
         self.control_waiting += data
 
     def read(self) -> bytes:
-        """What has arrived on flow 0 without a gap."""
+        """The bytes of flow 0 received without a gap."""
         data = b""
         for offset in sorted(self.control_pieces):
             if offset > self.control_read:
                 break
-            # What is sent again may be cut in other places.
+            # Resent bytes may be divided differently.
             piece = self.control_pieces.pop(offset)[self.control_read - offset :]
             self.control_read += len(piece)
             data += piece
@@ -112,7 +113,7 @@ class Connection:
         self._send_sealed(kind, plaintext)
 
     def poll(self, timeout: float = 0.05) -> None:
-        """Sends what may be sent, and reads what arrives within that time. Raises `Closed` once it is over."""
+        """Sends the packets allowed, and reads those that arrive within that time. Raises `Closed` once it is over."""
         self._send_all()
         wait = 0.002 if self._busy() else timeout
         if select.select([self.udp], [], [], wait)[0]:
@@ -158,7 +159,7 @@ class Connection:
             self.tokens -= 1
 
     def _send_one(self) -> bool:
-        """One packet that asks for feedback; false if there is nothing to send."""
+        """Sends one packet that requests feedback; returns false without one."""
         if self.control_waiting and self.control_out < self.control_credit:
             length = min(CONTROL_PIECE, self.control_credit - self.control_out)
             piece, self.control_waiting = self.control_waiting[:length], self.control_waiting[length:]
@@ -331,7 +332,7 @@ class Connection:
             return any(low <= number <= high for low, high in ranges)
 
         if packets["largest"] >= self.next_number or any(named(number) for number in self.skipped):
-            self._violation("a packet that was never sent is acknowledged")
+            self._violation("an unsent packet was acknowledged")
         newest = self.in_flight.get(packets["largest"])
         if newest:
             sample = max(0.0, now - newest.at - packets["delay"] / 1e6)
@@ -340,7 +341,7 @@ class Connection:
         self.in_flight = {number: sent for number, sent in self.in_flight.items() if not named(number)}
         if len(self.in_flight) < before:
             self.progress_at = now
-        # A later packet arrived and there was time enough for this one too.
+        # A later packet arrived, with time enough for this one too.
         patience = 2 * self.round_trip + 0.05
         for number in [one for one in self.in_flight if one < packets["largest"]]:
             if now - self.in_flight[number].at > patience:
@@ -362,11 +363,11 @@ class Connection:
     def _check_time(self) -> None:
         now = time.monotonic()
         if now - self.heard_at > SILENCE:
-            self.closed = Closed(VIOLATION, "nothing was heard for 30 s", by_peer=False)
+            self.closed = Closed(VIOLATION, "no packet arrived for 30 s", by_peer=False)
             return
         if not self.may_send:
             return
-        # Section 7: a probe timeout, here without round-trip times of its own.
+        # Section 7: a probe timeout, without its own round-trip times.
         if self.in_flight and now - max(self.progress_at, self.sent_at) > 0.25 + 4 * self.round_trip:
             for number in sorted(self.in_flight)[:2]:
                 self._again(number)

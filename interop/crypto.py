@@ -48,7 +48,7 @@ def _chunks(data: bytes, size: int, first: int, key: Sequence[int], flags: int, 
     value = [spread(word, lanes) for word in key]
     counter = int.from_bytes(b"".join((first + lane).to_bytes(LANE, "little") for lane in range(lanes)), "little")
     starts = range(0, max(1, size), BLOCK)
-    # Only a chunk that is alone can end with a block that is not full.
+    # Only a single chunk can end with a partial block.
     stride = BLOCK * len(starts)
     padded = data.ljust(stride * lanes, b"\0")
     for start in starts:

@@ -29,7 +29,7 @@ class HandshakeFailed(Exception):
 
 
 class Agreed(NamedTuple):
-    """What both sides know after the handshake."""
+    """The shared state after the handshake."""
 
     initiator: bool
     address: Address
@@ -80,9 +80,9 @@ def connect(udp: socket.socket, addresses: List[Address], key: bytes, applicatio
             try:
                 answer = read_datagram(data)
                 require(answer["type"] == 2 and answer["connection"] == connection, "another datagram")
-                require(address[:2] in [one[:2] for one in addresses], "an answer from elsewhere")
+                require(address[:2] in [one[:2] for one in addresses], "an answer from another address")
                 peer = _flat(side.read_second(answer["Noise message"]))
-                require(peer["ciphers"] == bytes([CIPHER]), "a cipher that was not offered")
+                require(peer["ciphers"] == bytes([CIPHER]), "a cipher not offered")
             except Refused:
                 continue
             secrets = side.state.split()
@@ -110,7 +110,7 @@ def accept(udp: socket.socket, key: bytes, application: bytes, timeout: float) -
         agreed = Agreed(False, address, own_id, peer["connection"], (ours, theirs), peer, len(data))
         answer(udp, agreed, second, data)
         return agreed, second
-    raise HandshakeFailed("nobody connected")
+    raise HandshakeFailed("no peer connected")
 
 
 def answer(udp: socket.socket, agreed: Agreed, second: bytes, first: bytes) -> None:

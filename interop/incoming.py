@@ -92,7 +92,7 @@ class IncomingObject:
         return True
 
     def status(self) -> Record:
-        """Its entry in the flows section (sections 4.1 and 7): what is begun, and what is done out of order."""
+        """Its entry in the flows section (sections 4.1 and 7): the begun blocks, and those done out of order."""
         blocks = []
         for block in sorted(self.there.keys() | {one for one in self.done if one >= self.done_below})[:MOST_BLOCKS]:
             needs = 0 if block in self.done else self.symbols_of(block) - len(self.there[block])

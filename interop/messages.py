@@ -1,4 +1,4 @@
-"""Section 8 of PROTOCOL.md: what the programs say to each other on flow 0."""
+"""Section 8 of PROTOCOL.md: the messages of the programs on flow 0."""
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
@@ -113,7 +113,7 @@ def write_message(name: str, **fields: Any) -> bytes:
 
 
 def entry(kind: int, path: bytes, mode: int = 0o644, seconds: int = 0, nanoseconds: int = 0, **more: Any) -> Record:
-    """An entry of a manifest; nothing is checked, so that an attacker can say anything."""
+    """An unchecked entry of a manifest, so that an attacker can send any."""
     given = {"size": 0, "version": 0, "hash": bytes(32), "target": b""}
     given.update(more)
     return {"kind": kind, "mode": mode, "seconds": seconds, "nanoseconds": nanoseconds, "path": path, **given}
@@ -148,7 +148,7 @@ class Incoming:
         self.waiting = b""
 
     def feed(self, data: bytes) -> Iterator[Tuple[str, Record, bytes]]:
-        """Name, fields, and the bytes as they stand on flow 0, which the root is made of."""
+        """Name, fields, and the bytes as on flow 0, which the root hashes."""
         self.waiting += data
         while len(self.waiting) >= 4:
             length = int.from_bytes(self.waiting[:4], "big")
@@ -162,7 +162,7 @@ class Incoming:
 
 
 class Root:
-    """The hash of everything that a sender says, up to its end message."""
+    """The hash of all messages of a sender, up to its end message."""
 
     def __init__(self) -> None:
         self.covered = b""

@@ -15,7 +15,7 @@ def prologue(key_id: bytes, connection: bytes) -> bytes:
 
 
 class Side:
-    """What initiator and responder have in common."""
+    """The common part of initiator and responder."""
 
     def __init__(self, prologue: bytes, pre_shared: bytes) -> None:
         self.state = Symmetric(prologue, noise_psk(pre_shared))
@@ -27,7 +27,7 @@ class Side:
         return public
 
     def _read_key(self, message: bytes) -> Tuple[bytes, bytes]:
-        """The other side's public key, and the sealed payload behind it."""
+        """The peer's public key, and the sealed payload behind it."""
         require(len(message) >= PUBLIC_KEY, "a Noise message without a key")
         self.state.ephemeral(message[:PUBLIC_KEY])
         return message[:PUBLIC_KEY], message[PUBLIC_KEY:]

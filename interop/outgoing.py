@@ -1,4 +1,4 @@
-"""Section 6 of PROTOCOL.md, the sender's side: objects that are sent uncoded, each lost symbol again."""
+"""Section 6 of PROTOCOL.md, the sender's side: objects sent uncoded, each lost symbol again."""
 
 from collections import deque
 from typing import Deque, Dict, List, NamedTuple, Optional, Set, Tuple
@@ -15,7 +15,7 @@ class Symbol(NamedTuple):
 
 
 class OutgoingObject:
-    """An object: its blocks have k symbols of T bytes, the last one what remains."""
+    """An object: its blocks have k symbols of T bytes, the last one the rest."""
 
     def __init__(self, flow: int, tag: int, data: bytes, symbol_length: int, k: int) -> None:
         self.flow, self.tag, self.data = flow, tag, data
@@ -40,7 +40,7 @@ class OutgoingObject:
         return min(self.k, self.symbols - block * self.k)
 
     def bytes_of(self, block: int) -> bytes:
-        """What the block's digest is made of: without padding behind the object's end."""
+        """The bytes of the block's digest: without padding behind the object's end."""
         size = self.k * self.symbol_length
         return self.data[block * size : (block + 1) * size]
 

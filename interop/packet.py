@@ -57,7 +57,7 @@ class Opener(Direction):
         self.received: Set[int] = set()
 
     def open(self, packet: bytes) -> Tuple[Record, bytes]:
-        """Header and plaintext; refused if it is not authentic, was received before, or is too old to say."""
+        """Header and plaintext; rejected if it is not authentic, was received before, or is too old to know."""
         header = read_whole(PACKET_HEADER, packet[:CLEAR_HEADER])
         number = header["number"]
         epoch = number >> EPOCH_BITS

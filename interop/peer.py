@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     attack.set_defaults(run=_attack)
     remote = commands.add_parser("remote")
     remote.add_argument("name", choices=list(attacks.ATTACKS))
-    remote.add_argument("ignored", nargs=argparse.REMAINDER, help="what ssh would be given")
+    remote.add_argument("ignored", nargs=argparse.REMAINDER, help="the command that ssh would run")
     remote.set_defaults(run=_remote)
     return parser
 

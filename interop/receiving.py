@@ -23,7 +23,7 @@ class Batch:
 
 
 class Receiver(Session):
-    """What a sender of files says."""
+    """The messages of a sender of files."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -52,7 +52,7 @@ class Receiver(Session):
             self.over = fields
 
     def content(self, number: int) -> Optional[bytes]:
-        """The bytes of a batch once all blocks are there and verified."""
+        """The bytes of a batch once all blocks have arrived and are verified."""
         batch = self.batches[number]
         if batch.length == 0:
             return b""
@@ -84,7 +84,7 @@ def receive_files(session: Receiver, directory: str) -> Record:
         total += len(data)
     require(sum(len(batch.entries) for batch in session.batches.values()) == end["entries"], "the number of entries")
     require(total == end["bytes"], "the number of bytes")
-    # Last: what is created in a directory changes its time, and its mode may forbid it.
+    # Last: a new entry in a directory changes its time, and its mode may forbid it.
     for entry in reversed(directories):
         set_attributes(os.path.join(os.fsencode(directory), entry["path"]), entry)
     failed = sum(len(batch.void) for batch in session.batches.values())
@@ -102,9 +102,9 @@ def _boxed(value: Optional[bytes]) -> Optional[List[bytes]]:
 
 
 def place(directory: str, entry: Record, content: bytes) -> None:
-    """Creates what an entry describes; nothing that exists is replaced, and no link is followed out of the directory."""
+    """Creates the file of an entry; existing ones are not replaced, and no link is followed out of the directory."""
     components = entry["path"].split(b"/")
-    require(not {b"", b".", b".."} & set(components) and b"\0" not in entry["path"], "a path that leads elsewhere")
+    require(not {b"", b".", b".."} & set(components) and b"\0" not in entry["path"], "a path out of the directory")
     path = os.path.join(os.fsencode(directory), *components)
     inside = os.path.realpath(os.path.dirname(path)).startswith(os.path.realpath(os.fsencode(directory)))
     require(inside, "a path through a link")

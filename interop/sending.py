@@ -35,7 +35,7 @@ def _entries_at(path: Path, name: bytes) -> Iterator[Tuple[Record, bytes]]:
             yield from _entries_at(inner, name + b"/" + os.fsencode(inner.name))
     elif stat.S_ISREG(found.st_mode):
         data = path.read_bytes()
-        # The version says that the file is still the one that was announced: here, by its time.
+        # The version shows that the file is still the announced one: here, by its time.
         yield messages.entry(FILE, size=len(data), version=found.st_mtime_ns, **common), data
 
 
@@ -56,7 +56,7 @@ def batches_of(found: Iterator[Tuple[Record, bytes]]) -> Iterator[Batch]:
 
 
 def send_files(session: Session, paths: List[str]) -> Record:
-    """A whole transfer. Returns the receiver's complete message, which must say what was sent."""
+    """A whole transfer. Returns the receiver's complete message, which must match the sent files."""
     batches = list(batches_of(entries_of(paths)))
     session.begin()
     for number, (entries, data) in enumerate(batches):

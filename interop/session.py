@@ -1,4 +1,4 @@
-"""A transfer step by step: what a sender of files can say, with every number in the caller's hand."""
+"""A transfer step by step: the messages of a sender of files, with every number chosen by the caller."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ Kind = TypeVar("Kind", bound="Session")
 
 
 class TimedOut(Exception):
-    """The peer did not say what was waited for."""
+    """The peer did not send the expected message."""
 
 
 def udp_socket(address: Tuple[str, int]) -> socket.socket:
@@ -40,7 +40,7 @@ class Session:
         self.root = Root()
         # Messages that arrived and were not taken yet: name and fields.
         self.arrived: List[Tuple[str, Record]] = []
-        # Entries that a receiver says it could not put in place.
+        # Entries that a receiver reports as not published.
         self.failed = 0
         # How long an attack lasts that has no end of its own.
         self.seconds = 0.0
@@ -56,7 +56,7 @@ class Session:
 
     @classmethod
     def listen(cls: Type[Kind], role: int, tell: Callable[[str], None]) -> Kind:
-        """For the holder of a fresh ticket, which is told to the caller once this side listens."""
+        """For the holder of a fresh ticket, which is passed to the caller once this side listens."""
         udp = udp_socket(LOOPBACK)
         made = ticket.fresh(role, udp.getsockname()[:2])
         tell(ticket.write(made))
@@ -95,7 +95,7 @@ class Session:
         self.arrived.remove(message)
         return message[1]
 
-    # --- What is said -----------------------------------------------------------------------------------------------
+    # --- Messages ---------------------------------------------------------------------------------------------------
 
     def say(self, name: str, **fields: Any) -> None:
         self.raw_message(write_message(name, **fields))

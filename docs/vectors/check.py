@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second decoder of the wire's vectors, written from PROTOCOL.md alone: what the document says is enough to read them.
+"""A second decoder of the wire's vectors, written from PROTOCOL.md alone: the document is enough to read them.
 
     python3 docs/vectors/check.py [--write-limits]
 
@@ -60,7 +60,7 @@ NUMBER = r"0x[0-9a-f]+|\d+(?:\^\d+)?"
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Every number and text in a record, and what can be derived from it."""
+    """Every number and text in a record, and the values derived from it."""
     if isinstance(value, dict):
         yield from wire.derived(value)
         for inner in value.values():
@@ -84,26 +84,26 @@ def at(record: Any, path: str) -> Any:
 
 def check_sentence(row: wire.Frame, record: Dict[str, Any], sentence: str) -> None:
     """A frame matches its sentence: named phrases match exactly, every other number and quoted text occurs somewhere."""
-    name, _, told = sentence.partition(": ")
+    name, _, claims = sentence.partition(": ")
     agree("the frame's name", row.name, name)
-    quoted = re.findall(r'"([^"]*)"', told)
-    told = re.sub(r'"[^"]*"', "", told)
+    quoted = re.findall(r'"([^"]*)"', claims)
+    claims = re.sub(r'"[^"]*"', "", claims)
     for phrase, path in row.says.items():
         pattern = r"\b" + re.escape(phrase).replace(r"\#", f"({NUMBER})") + r"(?!\w)"
-        match = re.search(pattern.replace("#", f"({NUMBER})"), told)
+        match = re.search(pattern.replace("#", f"({NUMBER})"), claims)
         if match:
             agree(path, at(record, path), a_number(match.group(1)))
-            told = told[: match.start()] + "," + told[match.end() :]
+            claims = claims[: match.start()] + "," + claims[match.end() :]
     known = list(leaves(record))
-    for value in [a_number(text) for text in re.findall(r"(?<![\w(])(?:" + NUMBER + ")", told)] + quoted:
+    for value in [a_number(text) for text in re.findall(r"(?<![\w(])(?:" + NUMBER + ")", claims)] + quoted:
         if value not in known:
             raise Wrong(f"{sentence!r} says {value!r}, which is not in {record!r}")
     # The longest first, because one name may be part of another.
     for code in sorted(wire.CODES.values(), key=len, reverse=True):
-        rest = re.sub(r"\b" + re.escape(code) + r"(?!\w)", "", told)
-        if rest != told and code not in known:
+        rest = re.sub(r"\b" + re.escape(code) + r"(?!\w)", "", claims)
+        if rest != claims and code not in known:
             raise Wrong(f"{sentence!r} says {code}, which is not in {record!r}")
-        told = rest
+        claims = rest
 
 
 # --- One function a file --------------------------------------------------------------------------------------------
@@ -124,9 +124,9 @@ def check_frames(vectors: List[Dict[str, str]]) -> int:
         refuse(f"{vector['says']}, before an unknown type", wire.read_frames, data + b"\xff")
         everything += data + b"\x00"
     agree("all frames in one packet", wire.write_frames(wire.read_frames(everything)), everything)
-    told = {vector["says"].partition(":")[0] for vector in vectors}
-    untold = {row.name for row in wire.FRAMES.values()} - told - {"padding"}
-    agree("frames without a vector", untold, set())
+    described = {vector["says"].partition(":")[0] for vector in vectors}
+    missing = {row.name for row in wire.FRAMES.values()} - described - {"padding"}
+    agree("frames without a vector", missing, set())
     return len(vectors)
 
 
@@ -212,20 +212,20 @@ def check_parameter_set(found: List[Any], sentence: str) -> None:
 
 
 def check_detail(detail: Optional[Dict[str, int]], sentence: str) -> None:
-    """What a sentence says about feedback in detail, which is present exactly when the plain choice does not express everything."""
+    """A sentence about feedback in detail, which is present exactly when the plain choice does not express everything."""
     packets = {"packets in order": 1, "packets counted": 2, "last": 3}
     blocks = {"done": 2, "mask": 3, "received": 4}
     timings = {"heartbeat": 2, "every 1024 packets": 3}
 
-    def told(words: Dict[str, int], plain: int) -> int:
+    def chosen(words: Dict[str, int], plain: int) -> int:
         return next((number for word, number in words.items() if word in sentence), plain)
 
     agree("feedback in detail", detail is not None, any(word in sentence for word in [*packets, *blocks, *timings]))
     if detail is None:
         return
-    agree("packets", detail["packets"], told(packets, 0))
-    agree("blocks", detail["blocks"], told(blocks, 1))
-    agree("timing in detail", detail["detailed timing"], told(timings, 0))
+    agree("packets", detail["packets"], chosen(packets, 0))
+    agree("blocks", detail["blocks"], chosen(blocks, 1))
+    agree("timing in detail", detail["detailed timing"], chosen(timings, 0))
     for pattern, value in (
         (rf"last ({NUMBER}) packets", detail["last"]),
         (rf"({NUMBER}) millionths", detail["epsilon"]),
@@ -292,7 +292,7 @@ def check_handshake(vectors: Dict[str, str]) -> int:
 
 
 def check_refused(vectors: List[Dict[str, str]]) -> int:
-    """What a receiver refuses, with the reason."""
+    """Input that a receiver rejects, with the reason."""
     readers = {"frames": wire.read_frames, "parameters": wire.read_parameters, "datagram": wire.read_datagram}
     readers["symbol header"] = lambda data: read_whole(wire.SYMBOL_HEADER, data)
     for vector in vectors:
@@ -305,7 +305,7 @@ def samples() -> List[Dict[str, str]]:
 
 
 def check_limits(vectors: List[Dict[str, str]]) -> int:
-    """What the tables say of every field: the first implementation is held against this."""
+    """The tables' limits of every field, against which the first implementation is checked."""
     for found, expected in zip_longest(vectors, limits.vectors(samples())):
         if found != expected:
             raise Wrong(f"not what the tables give (check.py --write-limits writes that): found {found}, expected {expected}")

@@ -19,7 +19,7 @@ def require(allowed: bool, reason: str) -> None:
 
 
 class Span(NamedTuple):
-    """Where something stands that was read: the names that lead to it, and the bytes from `start` to before `end`."""
+    """The position of a read value: the names that lead to it, and the bytes from `start` to before `end`."""
 
     path: str
     start: int
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 class Reader:
-    """Reads bytes from front to back, and notes where the numbers, the fields and the records stand."""
+    """Reads bytes from front to back, and notes the positions of the numbers, the fields and the records."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -38,7 +38,7 @@ class Reader:
         self.records: List[Span] = []
 
     def span(self, start: int) -> Span:
-        """What was read from `start` on, under its names."""
+        """The values read from `start` on, under their names."""
         return Span(self.path, start, self.at)
 
     @property
@@ -107,7 +107,7 @@ def counted(width: int, most: int) -> Field:
 
 
 def text(width: int, most: int) -> Field:
-    """UTF-8 preceded by its length in bytes; what is not UTF-8 is read as U+FFFD."""
+    """UTF-8 preceded by its length in bytes; invalid UTF-8 is read as U+FFFD."""
     inner = counted(width, most)
 
     def read(reader: Reader, record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Vectors at the limits of every field of every frame, derived from the tables of wire.py: nothing here knows a frame.
+"""Vectors at the limits of every field of every frame, derived from the tables of wire.py without knowledge of a frame.
 
 Each sample of frames.json is read, and then each of its numbers is replaced: by the least and the greatest value that is accepted in its
 place, and by those next to them that are not. A number that counts what follows it takes that along. Since the limits of one field may
@@ -13,13 +13,13 @@ from layout import Reader, Refused, Span
 
 # Section 10: no datagram is longer.
 MAX_DATAGRAM = 65_507
-# What is there at least this often in a row is written as `61*300`.
+# Bytes repeated at least this often in a row are written as `61*300`.
 OFTEN = 8
 Vector = Dict[str, str]
 
 
 class Place(NamedTuple):
-    """A number in a sample, what it counts if it does, and one of those."""
+    """A number in a sample, its counted items if it is a count, and one of those."""
 
     path: str
     start: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         return min(greatest, (MAX_DATAGRAM - len(sample)) // len(self.unit)) if self.unit else greatest
 
     def replaced(self, sample: bytes, value: int) -> Tuple[bytes, bytes]:
-        """The sample with another number: what is before that many of the unit, and what is behind them."""
+        """The sample with another number: the parts before and behind that many units."""
         number = value.to_bytes(self.end - self.start, "big")
         return sample[: self.start] + number, sample[self.counts_to :]
 
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A number at or beyond one of its limits, and why that is refused, if it is."""
+    """A number at or beyond one of its limits, and the reason if it is rejected."""
 
     place: Place
     value: int
@@ -90,14 +90,14 @@ def places(sample: bytes) -> List[Place]:
 
 
 def unit(reader: Reader, number: Span, field: Span) -> bytes:
-    """One of what a number counts: a record or a byte; nothing if it counts nothing that is there."""
+    """One counted item of a number: a record or a byte; nothing if the sample has none."""
     records = [one for one in reader.records if one.path == number.path and number.end <= one.start < field.end]
     end = records[0].end if records else min(number.end + 1, field.end)
     return reader.data[number.end : end]
 
 
 def nearest(accepted: Callable[[int], bool], good: int, bad: int) -> Tuple[int, int]:
-    """Of the values between one that is accepted and one that is not, two neighbours that differ likewise."""
+    """Of the values between an accepted and a rejected one, two neighbours that differ likewise."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if accepted(middle) else (good, middle)
@@ -105,7 +105,7 @@ def nearest(accepted: Callable[[int], bool], good: int, bad: int) -> Tuple[int, 
 
 
 def borders(accepted: Callable[[int], bool], value: int, most: int) -> Set[int]:
-    """The extremes, and both sides of where acceptance ends: of a byte everywhere, of more the nearest to the sample's that is found."""
+    """The extremes, and both sides of each limit: every limit of a byte, of more bytes the nearest to the sample's value."""
     found = {0, most}
     if most < 256:
         allowed = [accepted(one) for one in range(most + 1)]
@@ -133,7 +133,7 @@ def of_pairs(first: Changed, known: Set[Tuple[str, int, bool]]) -> Iterator[Tupl
     """With one number at a limit, the limits of the others that differ from those they have in the sample."""
     changed = unpacked(first.text)
     for place in places(changed):
-        # A byte is mostly a choice, and which there are depends on nothing; neither does how many records there may be.
+        # A byte is mostly a choice, and the choices depend on nothing; neither does the limit of records.
         if place.path != first.place.path and place.end - place.start > 1 and len(place.unit) <= 1:
             for second in at_limits(changed, place):
                 if (place.path, second.value, second.refused is None) not in known:
@@ -141,7 +141,7 @@ def of_pairs(first: Changed, known: Set[Tuple[str, int, bool]]) -> Iterator[Tupl
 
 
 def of_sample(sample: bytes) -> Iterator[Tuple[str, Changed]]:
-    """What is changed in a sample, and how it then is."""
+    """A change of a sample, and the changed sample."""
     own = [changed for place in places(sample) for changed in at_limits(sample, place)]
     yield from ((f"{changed.place.path} {changed.value}", changed) for changed in own)
     known = {(changed.place.path, changed.value, changed.refused is None) for changed in own}

@@ -225,7 +225,7 @@ def seal_packet(cipher: str, first_secret: bytes, header: bytes, packet_number: 
 
 
 def open_packet(cipher: str, first_secret: bytes, packet: bytes) -> bytes:
-    """The plaintext of a packet. Both ciphers XOR a stream, so that sealing what is sealed opens it."""
+    """The plaintext of a packet. Both ciphers XOR a stream, so that sealing a sealed packet opens it."""
     require(len(packet) >= CLEAR_HEADER + TAG, "a packet without a tag")
     header, sealed = packet[:CLEAR_HEADER], packet[CLEAR_HEADER:-TAG]
     packet_number = int.from_bytes(header[9:], "big")
@@ -275,7 +275,7 @@ def _noise_hkdf(chaining: bytes, material: bytes, outputs: int) -> List[bytes]:
 
 
 class Symmetric:
-    """Noise's SymmetricState. Every key here seals one message at most, so that its nonce is 0."""
+    """Noise's SymmetricState. Every key seals one message at most, so its nonce is 0."""
 
     def __init__(self, prologue: bytes, pre_shared: bytes) -> None:
         self.hash = self.chaining = _blake2s(NOISE_NAME)

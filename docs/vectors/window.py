@@ -33,7 +33,7 @@ class TinyMT32:
 
 
 def coefficients(key: int, count: int) -> List[int]:
-    """RFC 8681, section 3.6, for m = 8 and DT = 15: low octets, those that are 0 passed over."""
+    """RFC 8681, section 3.6, for m = 8 and DT = 15: low octets, skipping zeros."""
     numbers, found = TinyMT32(key), []  # type: TinyMT32, List[int]
     while len(found) < count:
         octet = numbers.number() & 0xFF

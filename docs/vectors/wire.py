@@ -68,7 +68,7 @@ def _runs(body: bytes) -> List[int]:
 
 
 def ranges_of(largest: int, form: int, body: bytes) -> List[Tuple[int, int]]:
-    """What a packets section names: ranges with both ends, the newest first."""
+    """The content of a packets section: ranges with both ends, the newest first."""
     if form == 1:
         require(bool(body) and body[0] & 0x80 != 0, "a bitmap without its largest")
         bits = "".join(f"{byte:08b}" for byte in body)
@@ -113,7 +113,7 @@ def _section(bit: int, field: Field) -> Field:
     return when(lambda so_far: so_far["sections"] >> bit & 1 == 1, field)
 
 
-# The count of packets: there is one, and there are no more than numbers.
+# The count of packets: at least one, and no more than numbers.
 COUNT: Layout = [
     ("largest", number(8, most=MAX_NUMBER)),
     ("delay", number(4)),
@@ -159,7 +159,7 @@ def _of_an_object(coding: Record, so_far: Record) -> bool:
 
 
 def _short(code: int, so_far: Record) -> bool:
-    """With a window code there are no short blocks."""
+    """A window code has no short blocks."""
     return so_far["coding"]["code"] in BLOCK_CODES or CODES[code] == "uncoded"
 
 
@@ -305,7 +305,7 @@ def write_frames(frames: List[Tuple[int, Record]]) -> bytes:
 
 
 def derived(record: Record) -> Iterator[Any]:
-    """What follows from a record without being a field: the ends of ranges, the name of a code."""
+    """Values derived from a record: the ends of ranges, the name of a code."""
     if "form" in record:
         for ends in ranges_of(record["largest"], record["form"], record["body"]):
             yield from ends
@@ -468,7 +468,7 @@ def read_parameters(data: bytes) -> List[Tuple[int, Record]]:
         found.append((entry["type"], record))
     kinds = [kind for kind, _ in found]
     require(len(kinds) <= MAX_PARAMETERS, "too many parameters")
-    require(len(kinds) == len(set(kinds)), "a parameter that stands twice")
+    require(len(kinds) == len(set(kinds)), "a duplicate parameter")
     missing = [row.name for kind, row in PARAMETERS.items() if row.must and kind not in kinds]
     require(not missing, f"no {', '.join(missing)}")
     return found

@@ -1,4 +1,4 @@
-//! What an interrupted transfer has left on record, from any bytes.
+//! The journal of an interrupted transfer, from any bytes.
 
 #![no_main]
 

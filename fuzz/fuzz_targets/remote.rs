@@ -1,4 +1,4 @@
-//! What two downpours say to each other through ssh.
+//! The messages of two downpours through ssh.
 
 #![no_main]
 

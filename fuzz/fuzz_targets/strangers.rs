@@ -1,4 +1,4 @@
-//! An endpoint that strangers send to, who hold no key.
+//! An endpoint that gets datagrams of strangers without a key.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a tunnel reads: the user's forwards, and what programs and the other side say.
+//! The input of a tunnel: the user's forwards, and the messages of programs and of the peer.
 
 #![no_main]
 

@@ -163,10 +163,10 @@ fn a_run_is_traced() {
 #[test]
 fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
     let cases: [(&[&str], i32, &str); 7] = [
-        (&["--profile", "brutal"], 2, "no profile is called 'brutal'"),
+        (&["--profile", "brutal"], 2, "unknown profile 'brutal'"),
         (&["--profile", "./none.toml"], 2, "cannot read ./none.toml"),
         (&["--set", "congestion"], 2, "--set congestion: write KEY=VALUE"),
-        (&["--set", "congestion=brutal"], 2, "no congestion control is called 'brutal'"),
+        (&["--set", "congestion=brutal"], 2, "unknown congestion control 'brutal'"),
         (&["--loss", "120%"], 2, "loss is 1.2"),
         (&["--size", "much"], 2, "cannot read size=much"),
         (&["--rate", "1M", "--limit", "2"], 4, "not every transfer came to its end"),

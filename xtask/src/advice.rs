@@ -1,5 +1,5 @@
-//! Options and commands of the program in texts of the libraries: what a user of the program can do about a failure is
-//! for the program to say (`crates/cli/src/advice.rs`).
+//! Options and commands of the program in texts of the libraries: only the program advises its user on a failure
+//! (`crates/cli/src/advice.rs`).
 //!
 //! It reads string literals outside tests, and needs no compiler.
 
@@ -28,7 +28,7 @@ fn named(code: &str) -> Vec<String> {
     sources::lines(code, |line| line.split('"').skip(1).step_by(2).any(names_option))
 }
 
-/// Whether a text names an option (`--word`, or `-x` where it says to use it) or a command of the program.
+/// Whether a text names an option (`--word`, or `-x` after "use") or a command of the program.
 fn names_option(text: &str) -> bool {
     let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
     let begins = |before: &str| before.is_empty() || before.ends_with([' ', '`', '(', '\'']);

@@ -8,7 +8,7 @@ use crate::sources;
 
 const CRATES: [&str; 2] = ["store", "downpour"];
 
-/// What bypasses the runtime. Asynchronous code is on tokio's clock, which tests can pause.
+/// Calls that bypass the runtime. Asynchronous code uses tokio's clock, which tests can pause.
 const BYPASSES: [&str; 9] = [
     "Instant::now",
     "SystemTime::now",
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_asks_the_system_is_found() {
+    fn calls_of_the_system_are_found() {
         let code = "// Instant::now()\nlet a = runtime::now();\nlet b = std::time::Instant::now();\nthread::sleep(c)\n";
         let found = ["3: let b = std::time::Instant::now();", "4: thread::sleep(c)"];
         assert_eq!(bypassing(code), found);

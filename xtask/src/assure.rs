@@ -12,10 +12,10 @@ use crate::soak::{self, Property, Soaked};
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// What `assure` understands.
+/// The options of `assure`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// How long, in equal parts for all fuzz targets and properties; builds and Miri come on top
+    /// How long, in equal parts for all fuzz targets and properties; builds and Miri are extra
     #[arg(long, value_name = "HOURS", value_parser = hours)]
     hours: Duration,
 }
@@ -25,8 +25,8 @@ fn hours(text: &str) -> Result<Duration, String> {
     hours.ok_or_else(|| "a number of hours, such as 0.5".to_owned())
 }
 
-/// Runs Miri, every fuzz target guided by coverage and every property, each with seeds of its own. Ends with a table;
-/// an error lists what is red.
+/// Runs Miri, every fuzz target guided by coverage and every property, each with its own seeds. Ends with a table; an
+/// error lists the failures.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if tools::rerun_optimised(tools::root(), "xtask")? {
         return Ok(());
@@ -57,7 +57,7 @@ fn occasion() -> Result<String, Failure> {
     Ok(format!("{}, commit {commit}", said("date", &["-u", "+%F"])?))
 }
 
-/// The rows of the table, and what is red with the command that repeats it.
+/// The rows of the table, and the failures with the command that repeats them.
 #[derive(Debug, Default)]
 struct Report {
     header: String,
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_red_is_in_the_table_and_can_be_repeated() {
+    fn failures_are_in_the_table_with_their_command() {
         let mut report = Report { header: "today".to_owned(), ..Report::default() };
         report.miri(Ok(()));
         let reached = Reached { edges: 5, features: 6, inputs: 7 };

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what must hold in the product's workspace before a commit.
+//! `cargo xtask check`: the checks of the product's workspace before a commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,9 +9,9 @@ use xtask::tools;
 
 use crate::{advice, ambient, circles, citations, commands, parameters, threats, unit};
 
-/// What is built for a target that may not be the one of this machine.
-const ELSEWHERE: [(&str, &[&str]); 2] = [
-    // The crates that know no system are built for one that has none.
+/// The builds for targets that may differ from this machine.
+const OTHER_TARGETS: [(&str, &[&str]); 2] = [
+    // The crates without system calls are built for a target without a system.
     ("wasm32-unknown-unknown", &["build", "--quiet", "-p", "downpour-erasure", "-p", "downpour-netsim"]),
     // The kernels of NEON. Nothing is linked: that would take a linker of that target.
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "downpour-erasure"]),
@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
     ("texts of the libraries", advice::check),
     ("parameters", parameters::check),
     ("time, threads and chance", ambient::check),
-    ("other targets", elsewhere),
+    ("other targets", other_targets),
     ("citations", citations::check),
     ("threat model", threats::check),
     ("systemd unit", unit::check),
@@ -49,14 +49,14 @@ fn packages() -> Result<(), Failure> {
     tools::run(package.args(["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"]).args(PRIVATE))
 }
 
-fn elsewhere() -> Result<(), Failure> {
+fn other_targets() -> Result<(), Failure> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).current_dir(tools::root()).output();
     let sysroot = String::from_utf8(sysroot.map_err(Failure::at("rustc"))?.stdout).map_err(Failure::at("rustc"))?;
-    for (target, arguments) in ELSEWHERE {
+    for (target, arguments) in OTHER_TARGETS {
         if Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir() {
             tools::run(tools::cargo(tools::root()).args(arguments).args(["--target", target]))?;
         } else {
-            println!("skipped: no {target} target here (rustup target add {target})");
+            println!("skipped: no {target} target (rustup target add {target})");
         }
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! What must hold in a workspace before a commit, whichever workspace it is.
+//! Checks of any workspace before a commit.
 
 use std::path::Path;
 
 use crate::failure::Failure;
 use crate::tools;
 
-/// What is checked, and the function that checks it.
+/// The subject of a check, and its function.
 pub type Step = (&'static str, fn() -> Result<(), Failure>);
 
 /// Runs every step, whatever becomes of those before it.
@@ -35,7 +35,7 @@ pub fn format(workspace: &Path) -> Result<(), Failure> {
 /// Runs clippy, with warnings denied.
 ///
 /// # Errors
-/// There is one.
+/// At least one was found.
 pub fn lints(workspace: &Path) -> Result<(), Failure> {
     tools::run(tools::cargo(workspace).args([
         "clippy",
@@ -48,10 +48,10 @@ pub fn lints(workspace: &Path) -> Result<(), Failure> {
     ]))
 }
 
-/// Checks licences, sources and crates that are there twice; advisories where their database can be fetched.
+/// Checks licences, sources and duplicate crates; advisories if their database can be fetched.
 ///
 /// # Errors
-/// One is not allowed, or there is no cargo-deny and `CI` is `true`.
+/// One is not allowed, or cargo-deny is missing and `CI` is `true`.
 pub fn dependencies(workspace: &Path) -> Result<(), Failure> {
     let deny = |arguments: &[&str]| {
         let mut command = tools::cargo(workspace);
@@ -59,7 +59,7 @@ pub fn dependencies(workspace: &Path) -> Result<(), Failure> {
         command
     };
     if !tools::answers(&mut deny(&["--version"])) {
-        let what = "no cargo-deny here (cargo install --locked cargo-deny)";
+        let what = "no cargo-deny (cargo install --locked cargo-deny)";
         if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
             return Err(Failure::new(what));
         }
@@ -77,7 +77,7 @@ pub fn dependencies(workspace: &Path) -> Result<(), Failure> {
 /// Builds the documentation, with warnings denied.
 ///
 /// # Errors
-/// There is one.
+/// At least one was found.
 pub fn documentation(workspace: &Path) -> Result<(), Failure> {
     let mut doc = tools::cargo(workspace);
     doc.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");

@@ -62,7 +62,7 @@ impl Files {
         Ok(Self(files))
     }
 
-    /// Returns the modules that each one imports from. What it passes on under its own name is no import.
+    /// Returns the modules that each one imports from. A re-export under its own name is no import.
     fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let imported = |module: &Module, text: &str| {
             let own = uses(text).into_iter().filter(|(is_public, _)| !is_public);
@@ -74,7 +74,7 @@ impl Files {
         self.0.iter().map(|(module, text)| (module.clone(), imported(module, text))).collect()
     }
 
-    /// Returns the module to which a path leads, and what is named there; `None` for another crate's.
+    /// Returns the module of a path, and the name in it; `None` for another crate's.
     fn resolve(&self, from: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
         let (mut module, mut rest) = match path.first()?.as_str() {
             "crate" => (Module::new(), &path[1..]),
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_name_is_of_the_module_that_has_it() {
-        // The parent re-exports what it has from a leaf: no circle.
+        // The parent re-exports an item of a leaf: no circle.
         let files =
             [("a", "mod leaf;\npub use leaf::X;\nuse inner::Z;"), ("a::leaf", ""), ("a::inner", "use super::X;")];
         assert_eq!(found(&files), Vec::<Vec<String>>::new());

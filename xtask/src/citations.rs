@@ -1,5 +1,4 @@
-//! Citations: what comments, profiles and documents cite is an entry of `docs/REFERENCES.md` or a file of the
-//! repository.
+//! Citations: those of comments, profiles and documents are entries of `docs/REFERENCES.md` or files of the repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +25,7 @@ const PLACES: [(&str, &str); 8] = [
 /// Words before a section sign that continue a citation: `ttp §II-B and §III-A`.
 const CONNECTING: [&str; 7] = ["and", "as", "by", "in", "of", "or", "with"];
 
-/// Words before a year that are no authors.
+/// Words before a year other than authors.
 const NOT_AUTHORS: [&str; 3] = ["Since", "In", "Lake"];
 
 /// Checks every citation; the error lists those that do not resolve.
@@ -38,7 +37,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     for (directory, kind) in PLACES {
         for path in tools::files(&root.join(directory), Some(kind))? {
             let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            // What it checks is written here, and the references are where names are resolved.
+            // This file has the patterns, and the references resolve the names.
             if shown == REFERENCES || shown.ends_with("xtask/src/citations.rs") {
                 continue;
             }
@@ -52,7 +51,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     if unresolved.is_empty() { Ok(()) } else { Err(Failure::new(unresolved.join("\n"))) }
 }
 
-/// The short names: what is bold at the start of an entry.
+/// The short names: the bold text at the start of an entry.
 fn names(references: &str) -> BTreeSet<&str> {
     references.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**")).map(|(name, _)| name).collect()
 }
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resolves_passes() {
+    fn resolved_citations_pass() {
         for line in [
             "/// RFC 9002 section 6.2, and RFC 9002's own.",
             "\"ttp §II-B and §III-A\"",
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_resolve_is_found() {
+    fn unresolved_citations_are_found() {
         for (line, count) in [
             ("/// RFC 9000 section 6", 1),
             ("(Luby 1997)", 1),

@@ -12,14 +12,14 @@ pub(crate) fn write() -> Result<(), Failure> {
     fs::write(&path, reference()?).map_err(Failure::at(path.display()))
 }
 
-/// Checks that the page is the one that the tables write.
+/// Checks that the page is generated from the tables.
 pub(crate) fn check() -> Result<(), Failure> {
     let path = page();
     let written = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
     if written == reference()? {
         return Ok(());
     }
-    Err(Failure::new("docs/COMMANDS.md is not what the tables of options say: run `cargo xtask commands`"))
+    Err(Failure::new("docs/COMMANDS.md differs from the tables of options: run `cargo xtask commands`"))
 }
 
 fn page() -> PathBuf {

@@ -12,7 +12,7 @@ impl Failure {
         Self(message.to_string())
     }
 
-    /// Returns a function for `map_err`: what was being done, then the error.
+    /// Returns a function for `map_err`: the attempted action, then the error.
     pub fn at<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |error| Self(format!("{what}: {error}"))
     }

@@ -13,7 +13,7 @@ use clap::Args;
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// What `fuzz` understands.
+/// The options of `fuzz`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// One target [default: all, one after the other]
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
-/// What a search without a failure has tried.
+/// The figures of a search without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Searched {
     /// Inputs given to the target.
@@ -31,8 +31,8 @@ pub(crate) struct Searched {
     pub(crate) reached: Reached,
 }
 
-/// libFuzzer's figures: the edges of the program that were taken, their combinations with how often they were, and
-/// the inputs that reach all of them.
+/// libFuzzer's figures: the edges of the program reached, their combinations with counts, and the inputs that reach all
+/// of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
     pub(crate) edges: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Reached {
     pub(crate) inputs: u64,
 }
 
-/// Searches; an error says which targets broke.
+/// Searches; an error lists the broken targets.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     require()?;
     let mut targets = targets()?;
@@ -60,13 +60,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if broken.is_empty() { Ok(()) } else { Err(Failure::new(format_args!("broken: {}", broken.join(", ")))) }
 }
 
-/// An error that names what is missing.
+/// An error that names the missing tool.
 pub(crate) fn require() -> Result<(), Failure> {
     if !tools::answers(tools::cargo_nightly().arg("--version")) {
-        return Err(Failure::new("no nightly toolchain here (rustup toolchain install nightly)"));
+        return Err(Failure::new("no nightly toolchain (rustup toolchain install nightly)"));
     }
     if !tools::answers(tools::cargo_nightly().args(["fuzz", "--version"])) {
-        return Err(Failure::new("no cargo-fuzz here (cargo install --locked cargo-fuzz)"));
+        return Err(Failure::new("no cargo-fuzz (cargo install --locked cargo-fuzz)"));
     }
     Ok(())
 }
@@ -78,11 +78,11 @@ pub(crate) fn targets() -> Result<Vec<String>, Failure> {
     Ok(files.into_iter().filter_map(name).collect())
 }
 
-/// Searches one target for `time`, after a build that may take minutes. What cargo-fuzz finds interesting goes to a
-/// directory of its own: the committed corpus only grows by hand.
+/// Searches one target for `time`, after a build that may take minutes. Interesting inputs of cargo-fuzz go to a
+/// separate directory: the committed corpus only grows by hand.
 ///
 /// # Errors
-/// What broke, with the command that replays it; no cargo-fuzz.
+/// The broken input, with the command that replays it; no cargo-fuzz.
 pub(crate) fn search(target: &str, time: Duration) -> Result<Searched, Failure> {
     let found = tools::target()?.join("fuzz-corpus").join(target);
     // libFuzzer does not make the directory of its artifacts.
@@ -112,7 +112,7 @@ pub(crate) fn search(target: &str, time: Duration) -> Result<Searched, Failure> 
     }
 }
 
-/// What libFuzzer has printed of its search.
+/// The output of libFuzzer about its search.
 #[derive(Debug, Default, PartialEq)]
 struct Printed {
     inputs: Option<u64>,

@@ -1,5 +1,5 @@
-//! `cargo xtask test-ssh` and `cargo xtask compare-rsync`: the tests of the program that are ignored otherwise, since not
-//! every machine has what they start.
+//! `cargo xtask test-ssh` and `cargo xtask compare-rsync`: the tests of the program that are otherwise ignored, since
+//! not every machine has the programs that they start.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,11 +10,11 @@ use xtask::tools;
 /// A test target of the program.
 pub(crate) struct Tests {
     name: &'static str,
-    /// What the tests start, and the packages that have it on Debian.
+    /// The programs that the tests start, and their packages on Debian.
     needed: &'static [(&'static str, &'static str)],
 }
 
-/// These start sshd themselves, as the user who runs them, on a free port.
+/// These start sshd themselves, as the current user, on a free port.
 pub(crate) const SSH: Tests = Tests {
     name: "ssh",
     needed: &[
@@ -45,14 +45,14 @@ impl Tests {
             let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
             packages.dedup();
             return Err(Failure::new(format_args!(
-                "there is no {} here: on Debian, apt-get install {}",
+                "{} is not installed: on Debian, apt-get install {}",
                 programs.join(", no "),
                 packages.join(" ")
             )));
         }
         let mut tests = tools::cargo(tools::root());
-        // Of the whole workspace, since cargo would build the dependencies anew with the features of a single package.
-        // What a test did not compare is said on its stdout.
+        // Of the whole workspace, since cargo would rebuild the dependencies with the features of a single package.
+        // Tests print skipped comparisons on stdout.
         tests.args(["test", "--workspace", "--test", self.name, "--", "--ignored", "--show-output"]).args(arguments);
         // For `relayed-ssh`.
         tests.env("XTASK", env::current_exe().map_err(Failure::at("this program"))?);

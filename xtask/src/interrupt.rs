@@ -5,7 +5,7 @@ use clap::Args;
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// What `interrupt` understands.
+/// The options of `interrupt`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// How many interruptions

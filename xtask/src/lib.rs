@@ -1,4 +1,4 @@
-//! What the development commands of this workspace and of the lab's share.
+//! Common parts of the development commands of this workspace and the lab's.
 
 pub mod checks;
 pub mod failure;

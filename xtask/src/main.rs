@@ -40,12 +40,12 @@ struct Cli {
 enum Command {
     /// Fuzz every target and soak every property for hours, with new seeds, and print the table of docs/ASSURANCE.md
     Assure(assure::Options),
-    /// Check what must hold before a commit: format, lints, circles of imports, texts of the libraries, parameters, other targets, citations, threat model, systemd unit,
-    /// commands, dependencies, documentation
+    /// Run the checks before a commit: format, lints, circles of imports, texts of the libraries, parameters, other
+    /// targets, citations, threat model, systemd unit, commands, dependencies, documentation
     Check,
     /// Write docs/COMMANDS.md from the tables of commands and options
     Commands,
-    /// Copy random trees with `downpour sync` and with rsync, and compare what they leave
+    /// Copy random trees with `downpour sync` and with rsync, and compare the results
     CompareRsync {
         /// Passed to the tests: names, --nocapture
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

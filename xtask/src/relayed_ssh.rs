@@ -1,9 +1,9 @@
-//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` whose way to the host is a link of netsim, in user
-//! space and without privileges. The host is this machine.
+//! `cargo xtask relayed-ssh`: an ssh command for `downpour cp --ssh` with a link of netsim as the path to the host, in
+//! user space and without privileges. The host is this machine.
 //!
-//! What ssh carries is late by the link's delay. The ticket in the remote side's line (`DOWNPOUR1 TICKET`) is changed
-//! to name a relay, so that UDP crosses the link as well; nothing in the program knows of it. Whether this machine was
-//! quick enough to be the link is told on stderr.
+//! The bytes that ssh carries are late by the link's delay. The ticket in the remote line (`DOWNPOUR1 TICKET`) is
+//! changed to name a relay, so that UDP crosses the link as well; the program does not know of it. A line on stderr
+//! reports whether this machine was quick enough to be the link.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,16 +25,16 @@ const GREETING: &str = "DOWNPOUR1 ";
 const LONGEST_LINE: u64 = 1 << 16;
 /// Lines before that one: the remote side begins with an empty one, and a shell's start-up file may greet.
 const MAX_NOISE: usize = 1000;
-/// How the line begins that says that this machine was too busy to be the link.
+/// The beginning of the line that reports that this machine was too busy to be the link.
 pub(crate) const RELAY_LATE: &str = "xtask: the relay was late";
 const CHUNK: usize = 16 << 10;
 /// Chunks on their way, at most: 64 MiB.
 const CHUNKS: usize = 4096;
 
-/// What `relayed-ssh` understands.
+/// The options of `relayed-ssh`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// The network, as `downpour demo --link` takes it; the way there is that of the side that runs ssh
+    /// The network in the form of `downpour demo --link`; forward is the direction from the host that runs ssh
     #[arg(long, value_name = "LINK")]
     link: Duplex,
     /// ssh and its arguments
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let (lines, relay) = first_lines(&mut output, options.link.clone())?;
     let printed = delayed(io::Cursor::new(lines).chain(output), io::stdout(), options.link.backward.delay);
     let status = ssh.wait().map_err(Failure::at("ssh"))?;
-    // A panic there has been told already.
+    // A panic of the thread has been printed already.
     let _ = printed.join();
     if let Some(report) = relay.map(|relay| relay.report())
         && (report.kernel_drops > 0 || !report.lateness.is_on_time())
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(code(status))
 }
 
-/// The lines up to the one with the ticket, as the other side is to see them, and the relay that it names.
+/// The lines up to the one with the ticket, as passed to the local host, and the relay that it names.
 fn first_lines(output: &mut impl BufRead, link: Duplex) -> Result<(Vec<u8>, Option<Relay>), Failure> {
     let mut lines = Vec::new();
     for _ in 0..=MAX_NOISE {
@@ -83,7 +83,7 @@ fn first_lines(output: &mut impl BufRead, link: Duplex) -> Result<(Vec<u8>, Opti
             lines.extend(format!("{GREETING}{text}\n").bytes());
             return Ok((lines, Some(relay)));
         }
-        // The end, or the line that is waited for, with nothing in it that UDP could reach.
+        // The end, or the expected line without an address for UDP.
         if lines.len() == start || lines[start..].starts_with(GREETING.as_bytes()) {
             break;
         }
@@ -95,14 +95,14 @@ fn port(ticket: &Ticket) -> Option<u16> {
     ticket.addresses.first().map(SocketAddr::port)
 }
 
-/// Copies until the end of `from`, each byte `delay` after it came; then drops `to`.
+/// Copies until the end of `from`, each byte `delay` after its arrival; then drops `to`.
 fn delayed(from: impl Read + Send + 'static, to: impl Write + Send + 'static, delay: Duration) -> JoinHandle<()> {
     let (sender, receiver) = sync_channel(CHUNKS);
     thread::spawn(move || read(from, delay, &sender));
     thread::spawn(move || write(to, &receiver))
 }
 
-/// What came, and when it is to go on. It ends where the writer has ended.
+/// The received bytes, and when to forward them. It ends with the writer.
 fn read(mut from: impl Read, delay: Duration, sender: &SyncSender<(Instant, Vec<u8>)>) {
     let mut chunk = vec![0; CHUNK];
     // An error is an end as well.
@@ -123,7 +123,7 @@ fn write(mut to: impl Write, receiver: &Receiver<(Instant, Vec<u8>)>) {
     }
 }
 
-/// As a shell tells it: the exit code; of a process that a signal ended, 255, as ssh does.
+/// The exit code as in a shell; 255, as of ssh, for a process ended by a signal.
 fn code(status: ExitStatus) -> ExitCode {
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     code.unwrap_or(u8::MAX).into()

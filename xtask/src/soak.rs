@@ -1,5 +1,4 @@
-//! `cargo xtask soak`: a property that the tests check on a few hundred or thousand seeds, on as many as there is time
-//! for.
+//! `cargo xtask soak`: a property that the tests check on a few hundred or thousand seeds, on as many as time allows.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +10,7 @@ use clap::{Args, ValueEnum};
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// What `soak` understands.
+/// The options of `soak`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// The property
@@ -25,7 +24,7 @@ pub(crate) struct Options {
     seed: Option<u64>,
 }
 
-/// What must hold for every seed.
+/// A property of every seed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Property {
     /// A transfer of objects over any network ends as it must
@@ -38,13 +37,13 @@ pub(crate) enum Property {
     Choices,
     /// A transfer between hosts that change their addresses does
     Moving,
-    /// A transfer over paths whose MTU shrinks does
+    /// A transfer over paths with a shrinking MTU does
     Shrinking,
-    /// A transfer of streams over paths whose MTU shrinks does
+    /// A transfer of streams over paths with a shrinking MTU does
     ShrinkingStreams,
-    /// A decoder comes to the right bytes or says what it needs
+    /// A decoder recovers the right bytes or returns its need
     Codes,
-    /// A receiver changes nothing outside the request, whatever the sender says
+    /// A receiver changes nothing outside the request, whatever the sender sends
     Receiving,
 }
 
@@ -77,7 +76,7 @@ impl Property {
     }
 }
 
-/// The seeds that were checked.
+/// The checked seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct Soaked {
     /// The first of them; the others follow it.
@@ -94,7 +93,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let Soaked { tried, failed, .. } = soak(options.property, options.seed, Duration::from_secs(60 * options.minutes));
     if failed.is_empty() {
-        println!("{tried} seeds, all of them as they must be");
+        println!("{tried} seeds, all passed");
         return Ok(());
     }
     Err(Failure::new(format_args!("{} of {tried} seeds fail: {failed:?}", failed.len())))
@@ -115,7 +114,7 @@ pub(crate) fn soak(property: Property, first: Option<u64>, time: Duration) -> So
     Soaked { first, tried: next.into_inner() - first, failed }
 }
 
-/// Tells of every seed that fails at once, with the command that repeats it.
+/// Prints every failed seed at once, with the command that repeats it.
 fn check_until(property: Property, until: Instant, next: &AtomicU64) -> Vec<u64> {
     let mut failed = Vec::new();
     while Instant::now() < until {

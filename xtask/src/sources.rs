@@ -13,7 +13,7 @@ pub(crate) struct Source {
     pub(crate) code: String,
 }
 
-/// Returns what the named crates consist of.
+/// Returns the sources of the named crates.
 pub(crate) fn of(crates: &[&str]) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for name in crates {
@@ -39,7 +39,7 @@ pub(crate) fn fail_on(
     if found.is_empty() { Ok(()) } else { Err(Failure::new(found.join("\n"))) }
 }
 
-/// Returns the lines, by their numbers, for which `is_wrong` holds; comments are left out.
+/// Returns the lines, by their numbers, for which `is_wrong` holds, without comments.
 pub(crate) fn lines(code: &str, is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
     let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
     let wrong = lines.filter(|(_, line)| is_wrong(line));

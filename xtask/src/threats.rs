@@ -1,8 +1,7 @@
 //! The threat model: every row of its tables names the code that stops the threat and a test, and both exist.
 //!
 //! A test is cited as `PATH::function`, as `::function` of the path before it, or as the path of a file or directory
-//! that has tests; `cargo xtask COMMAND` may stand beside it. Paths begin in `crates/` or in the repository's
-//! directory.
+//! that has tests; `cargo xtask COMMAND` may be added. Paths begin in `crates/` or in the repository's directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ const THREATS: &str = "docs/THREATS.md";
 /// The header of every table.
 const HEADER: [&str; 4] = ["threat", "protection", "code", "tests"];
 
-/// Checks every row; the error lists what does not hold.
+/// Checks every row; the error lists the invalid ones.
 pub(crate) fn check() -> Result<(), Failure> {
     let root = tools::root();
     let text = fs::read_to_string(root.join(THREATS)).map_err(Failure::at(THREATS))?;
@@ -32,14 +31,14 @@ fn commands() -> Vec<String> {
     Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// What citations are resolved in.
+/// Resolves citations.
 struct Checker<'a> {
     root: &'a Path,
     commands: Vec<String>,
 }
 
 impl Checker<'_> {
-    /// What does not hold in the tables of a document, one line each.
+    /// The faults in the tables of a document, one line each.
     fn wrong(&self, text: &str) -> Result<Vec<String>, Failure> {
         let (mut wrong, mut rows, mut header) = (Vec::new(), 0, None);
         for (line, number) in text.lines().zip(1..) {
@@ -60,7 +59,7 @@ impl Checker<'_> {
             wrong.extend(found.into_iter().map(|what| format!("{THREATS}:{number}: {what}")));
         }
         if rows == 0 {
-            wrong.push(format!("{THREATS}: there is no row"));
+            wrong.push(format!("{THREATS}: no row"));
         }
         Ok(wrong)
     }
@@ -88,7 +87,7 @@ impl Checker<'_> {
         for cited in citations(cell) {
             if let Some(command) = cited.strip_prefix("cargo xtask ") {
                 if !self.commands.iter().any(|name| name == command) {
-                    wrong.push(format!("there is no command `{cited}`"));
+                    wrong.push(format!("unknown command `{cited}`"));
                 }
                 continue;
             }
@@ -99,7 +98,7 @@ impl Checker<'_> {
             match (self.place(path), function) {
                 (None, _) => wrong.push(format!("{path} does not exist")),
                 (Some(place), Some(name)) if !has_test(&place, |test| test == name)? => {
-                    wrong.push(format!("there is no test {name} in {path}"));
+                    wrong.push(format!("no test {name} in {path}"));
                 }
                 (Some(place), None) if !has_test(&place, |_| true)? => wrong.push(format!("{path} has no test")),
                 _ => {}
@@ -124,7 +123,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(row.split('|').map(str::trim).collect())
 }
 
-/// What is between backticks.
+/// The texts between backticks.
 fn citations(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -172,11 +171,11 @@ mod tests {
 
     #[test]
     fn the_threat_model_holds() {
-        check().expect("rows that cite what exists");
+        check().expect("rows with valid citations");
     }
 
     #[test]
-    fn rows_that_cite_what_exists_pass() {
+    fn rows_with_valid_citations_pass() {
         for row in [
             "| a | b | `xtask/src/threats.rs` | `xtask/src/threats.rs::tests_are_found_by_their_attribute` |",
             "| a | b | `erasure/src` | `erasure/tests/limits.rs::symbol_limits`, `::failure_falls` |",
@@ -193,7 +192,7 @@ mod tests {
             ("| a | b | `erasure/none.rs` | `erasure/tests` |", "erasure/none.rs does not exist"),
             ("| a | b | the codes | `erasure/tests` |", "no code is named"),
             ("| a | b | `erasure/src` | `erasure/tests/none.rs` |", "erasure/tests/none.rs does not exist"),
-            ("| a | b | `erasure/src` | `erasure/tests::none` |", "there is no test none in erasure/tests"),
+            ("| a | b | `erasure/src` | `erasure/tests::none` |", "no test none in erasure/tests"),
             ("| a | b | `erasure/src` | `erasure/src/lib.rs` |", "erasure/src/lib.rs has no test"),
             ("| a | b | `erasure/src` | `cargo xtask none`, `erasure/tests` |", "no command `cargo xtask none`"),
             ("| a | b | `erasure/src` | `cargo xtask fuzz` |", "no test is named"),
@@ -210,7 +209,7 @@ mod tests {
     fn a_document_is_tables_of_these_columns() {
         let checker = Checker { root: tools::root(), commands: commands() };
         let wrong = |text: &str| checker.wrong(text).expect("files that can be read");
-        assert_eq!(wrong("# Threats\n"), ["docs/THREATS.md: there is no row"]);
+        assert_eq!(wrong("# Threats\n"), ["docs/THREATS.md: no row"]);
         assert_eq!(wrong("| attack | tests |\n|---|---|\n").len(), 2);
     }
 

@@ -16,8 +16,8 @@ pub fn root() -> &'static Path {
 pub fn cargo(workspace: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace);
-    // What cargo tells this program of its own package: ring's build script asks for the same names, and all that
-    // depends on it would be built anew each time that one changes between this command and cargo itself.
+    // The variables that cargo sets for this program's package: ring's build script reads the same names, and all its
+    // dependents would be rebuilt whenever one differs between this command and cargo itself.
     for (name, _) in env::vars_os() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|begin| name.to_string_lossy().starts_with(begin)) {
             command.env_remove(name);
@@ -34,7 +34,7 @@ pub fn cargo_nightly() -> Command {
     command
 }
 
-/// Runs a program to its end; what it prints is shown.
+/// Runs a program to its exit; its output is shown.
 ///
 /// # Errors
 /// It cannot be started, or does not end well.
@@ -44,7 +44,7 @@ pub fn run(command: &mut Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::new(format_args!("{line}: {status}"))) }
 }
 
-/// Returns whether a program is there and answers well; what it prints is not shown.
+/// Returns whether a program exists and succeeds; its output is hidden.
 pub fn answers(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
@@ -57,10 +57,10 @@ pub fn find(name: &str) -> Option<PathBuf> {
     directories.map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-/// Returns where cargo puts what it builds, of either workspace.
+/// Returns cargo's target directory, of either workspace.
 ///
 /// # Errors
-/// Cargo does not say.
+/// Cargo does not report it.
 pub fn target() -> Result<PathBuf, Failure> {
     let mut metadata = cargo(root());
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());

@@ -7,14 +7,14 @@ use xtask::tools;
 
 const UNIT: &str = "packaging/systemd/downpour-recv@.service";
 
-/// Ten times the most that the unit may be exposed, which USING.md states: 0 is the least and 100 the most. What is
-/// left is what a receiver is for, the network, and the kernel's files in `/proc`.
+/// Ten times the most that the unit may be exposed, which USING.md states: 0 is the least and 100 the most. The rest is
+/// the purpose of a receiver, the network, and the kernel's files in `/proc`.
 const EXPOSURE: &str = "11";
 
-/// Judges the unit where there is systemd.
+/// Checks the unit, if systemd is installed.
 pub(crate) fn check() -> Result<(), Failure> {
     let Some(analyze) = tools::find("systemd-analyze") else {
-        println!("skipped: no systemd-analyze here (on Debian, apt-get install systemd)");
+        println!("skipped: no systemd-analyze (on Debian, apt-get install systemd)");
         return Ok(());
     };
     let mut security = Command::new(analyze);

@@ -1,6 +1,6 @@
 //! The buffer of a source block.
 
-/// A buffer of `k` source symbols of `symbol_size` bytes, contiguous, with flags for those that are present.
+/// A buffer of `k` source symbols of `symbol_size` bytes, contiguous, with flags for the present ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     k: u32,
@@ -103,7 +103,7 @@ impl Block {
         self.buffer
     }
 
-    /// Returns the symbols that are present, and the places of those that are missing, in ascending order.
+    /// Returns the present symbols, and the positions of the missing ones, in ascending order.
     pub(crate) fn split_missing(&mut self) -> (Vec<Option<&[u8]>>, Vec<&mut [u8]>) {
         let (mut present, mut missing) = (Vec::with_capacity(self.k as usize), Vec::new());
         for (esi, symbol) in self.buffer.chunks_exact_mut(self.symbol_size).enumerate() {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn symbols_come_in_once_and_only_where_they_fit() {
+    fn symbols_are_accepted_once_and_only_if_they_fit() {
         let mut block = Block::new_missing(3, 2, Vec::new());
         assert!(block.insert(1, &[7, 8]));
         assert!(!block.insert(1, &[9, 9]), "present already");

@@ -109,7 +109,7 @@ impl BlockCode {
         }
     }
 
-    /// Returns the code with this number, or `None` for a number that is reserved or unknown.
+    /// Returns the code with this number, or `None` for a reserved or unknown number.
     #[must_use]
     pub const fn from_wire(number: u8) -> Option<Self> {
         match number {
@@ -160,7 +160,7 @@ impl BlockCode {
     ///
     /// # Errors
     ///
-    /// The limit that is exceeded; see [`CodeError`].
+    /// The exceeded limit; see [`CodeError`].
     pub fn check(self, k: u32, symbol_size: usize) -> Result<(), CodeError> {
         let limit = self.max_source_symbols();
         if !(1..=limit).contains(&k) {

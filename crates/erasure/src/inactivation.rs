@@ -1,5 +1,5 @@
-//! Decoding by inactivation over the whole block, for every code that is a system of linear equations (RFC 6330,
-//! section 5.4.2; RFC 5053, section 5.5.2).
+//! Decoding by inactivation over the whole block, for every code defined by linear equations (RFC 6330, section 5.4.2;
+//! RFC 5053, section 5.5.2).
 
 use std::fmt::Debug;
 
@@ -48,7 +48,7 @@ pub(crate) trait System: Send + Debug {
 #[derive(Debug)]
 pub(crate) struct Inactivation {
     elimination: Option<Elimination>,
-    /// The source symbols that are not in the elimination.
+    /// The source symbols not in the elimination.
     missing: Vec<u32>,
     /// How many of the held repair symbols are in it.
     used: usize,
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    /// The number that an attempt reports as lacking is what a plain elimination lacks, at the first try and whenever
-    /// more has arrived.
+    /// An attempt reports the same number of missing symbols as a plain elimination, at first and whenever more have
+    /// arrived.
     fn compare(system: &impl System, seed: u64) {
         let (k, mut random) = (system.k(), SplitMix64::new(seed));
         let (unknowns, constraints) = system.constraints().parts();
@@ -252,9 +252,9 @@ mod tests {
         }
     }
 
-    /// Ids that are linearly dependent are accepted, reported as useless, and not kept.
+    /// Linearly dependent ids are accepted, reported as redundant, and not kept.
     #[test]
-    fn symbols_that_say_nothing_new_are_dropped() {
+    fn redundant_symbols_are_dropped() {
         let system = lt::LtSystem::new(LtCode::robust(), 2);
         let mut same = (2_u32..).filter(|&esi| terms_of(&system, esi) == [0]);
         let mut decoder = Decoder::new(lt::LtSystem::new(LtCode::robust(), 2), 1, lt::SYMBOL_LIMIT);

@@ -1,7 +1,7 @@
 //! Erasure codes behind one interface, without any network, clock or randomness.
 //!
-//! A source block is `k` source symbols of `symbol_size` bytes (RFC 5052). Every block code here is systematic: the
-//! source symbols (encoding symbol ids `0..k`) are the bytes of the block itself and are stored in a [`Block`], so an
+//! A source block is `k` source symbols of `symbol_size` bytes (RFC 5052). Every block code is systematic: the source
+//! symbols (encoding symbol ids `0..k`) are the bytes of the block itself and are stored in a [`Block`], so an
 //! [`Encoder`] makes only repair symbols (`k..symbol_limit`) and a [`Decoder`] holds only repair symbols. Where no
 //! symbol is lost, neither is ever built.
 //!
@@ -121,8 +121,8 @@ pub trait Decoder: Send + Debug {
 pub enum Progress {
     /// The symbol adds nothing and was not kept.
     Redundant,
-    /// Wait for this many more symbols, source or repair: a lower bound on what is needed, and never 0. Tornado, for
-    /// which no bound is known, names a small step.
+    /// Wait for this many more symbols, source or repair: a lower bound of the need, and never 0. Tornado, without a
+    /// known bound, returns a small step.
     Need(u32),
     /// From [`Decoder::push`]: [`Decoder::recover`] may succeed now. From [`Decoder::recover`]: the block is complete.
     Ready,

@@ -1,4 +1,4 @@
-//! The repair symbols a decoder holds, and the count of what is still needed.
+//! The repair symbols of a decoder, and the number still needed.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl Repairs {
         self.wanted.saturating_sub(block.present_count() + self.count())
     }
 
-    /// Makes the first attempt wait for `symbols` symbols, or for all there are.
+    /// Makes the first attempt wait for `symbols` symbols, or for all that exist.
     pub(crate) fn wait_for_first(&mut self, symbols: u32) {
         self.wanted = self.wanted.max(symbols.min(self.symbol_limit));
     }

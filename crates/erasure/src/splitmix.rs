@@ -1,4 +1,4 @@
-//! SplitMix64 (Steele 2014): numbers that are the same on every machine.
+//! SplitMix64 (Steele 2014): the same numbers on every machine.
 
 /// The odd integer next to 2^64 over the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -46,7 +46,7 @@ mod tests {
 
     /// The first numbers from state 1234567, as published with the generator's reference implementation.
     #[test]
-    fn it_is_splitmix64() {
+    fn splitmix64_matches_its_reference() {
         let mut random = SplitMix64::new(1_234_567);
         let numbers = [(); 5].map(|()| random.next());
         let expected = [

@@ -1,7 +1,7 @@
 //! Helpers for the tests of several codes.
 
-/// Returns octets without a pattern: the low 8 bits of each state of xorshift64. Vectors that were checked against
-/// other implementations use them.
+/// Returns octets without a pattern: the low 8 bits of each state of xorshift64. Vectors checked against other
+/// implementations use them.
 pub(crate) fn octets(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {

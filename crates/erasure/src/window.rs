@@ -46,7 +46,7 @@ impl WindowCode {
     ///
     /// # Errors
     ///
-    /// The limit that is exceeded; see [`CodeError`].
+    /// The exceeded limit; see [`CodeError`].
     pub fn check(self, symbols: u32, symbol_size: usize) -> Result<(), CodeError> {
         let limit = self.max_window();
         if !(1..=limit).contains(&symbols) {
@@ -94,7 +94,7 @@ impl AnyCode {
         }
     }
 
-    /// Returns the code with this number, or `None` for a number that is reserved or unknown.
+    /// Returns the code with this number, or `None` for a reserved or unknown number.
     #[must_use]
     pub fn from_wire(number: u8) -> Option<Self> {
         let window = WindowCode::ALL.into_iter().find(|code| code.wire() == number);
@@ -105,7 +105,7 @@ impl AnyCode {
     ///
     /// # Errors
     ///
-    /// The limit that is exceeded; see [`CodeError`].
+    /// The exceeded limit; see [`CodeError`].
     pub fn check(self, symbols: u32, symbol_size: usize) -> Result<(), CodeError> {
         match self {
             Self::Block(code) => code.check(symbols, symbol_size),

@@ -98,7 +98,7 @@ fn failure_falls() {
 fn a_block_of_another_shape_is_useless() {
     for code in BlockCode::ALL {
         let mut decoder = code.decoder(10, 4).unwrap();
-        // Before there is enough for an attempt, and after.
+        // Before and after enough symbols for an attempt.
         for repairs in [0, 12] {
             for esi in 10..10 + repairs {
                 decoder.push(&Block::new_missing(10, 4, Vec::new()), esi, &[esi as u8; 4]);
@@ -111,7 +111,7 @@ fn a_block_of_another_shape_is_useless() {
     }
 }
 
-/// Memory is bounded by what an attempt can use: further symbols of a flood are dropped.
+/// Memory is bounded by what an attempt can use: further symbols are dropped.
 #[test]
 fn a_flood_of_repair_symbols_is_not_kept() {
     for code in BlockCode::ALL.into_iter().filter(|&code| code != BlockCode::Uncoded) {

@@ -1,5 +1,5 @@
-//! Every code, with any loss, order, duplicates and surplus: recovers the right bytes, or truthfully says how many
-//! symbols it needs.
+//! Every code, with any loss, order, duplicates and surplus: recovers the right bytes, or returns the true number of
+//! symbols needed.
 
 use downpour_erasure::tornado::CheckShare;
 use downpour_erasure::{Block, BlockCode, Decoder, Encoder, Progress};
@@ -131,9 +131,9 @@ proptest! {
     }
 }
 
-/// With exactly `k` symbols a code either decodes or says how many it needs, and continues from there once they arrive.
+/// With exactly `k` symbols a code either decodes or returns its need, and continues once they arrive.
 #[test]
-fn a_need_that_is_met_leads_on() {
+fn decoding_continues_once_the_need_is_met() {
     for code in [BlockCode::ReedSolomon, BlockCode::RaptorQ] {
         for seed in 0..150_u64 {
             let k = 1 + (seed as u32 * 7) % 120;
@@ -146,7 +146,7 @@ fn a_need_that_is_met_leads_on() {
             let mut attempts = 0;
             while let Progress::Need(more) = ends.recover() {
                 for _ in 0..more {
-                    assert!(ends.arrive(next), "{code}, seed {seed}: a symbol that was asked for is of use");
+                    assert!(ends.arrive(next), "{code}, seed {seed}: a requested symbol is useful");
                     next += 1;
                 }
                 attempts += 1;
@@ -205,8 +205,8 @@ fn a_repair_symbol_depends_on_its_id_alone() {
     }
 }
 
-/// RFC 6330 promises at most one failure in 100 with `k` symbols, theory says 1 in 256; more than 10 in 400 trials have
-/// a probability below 1e-5.
+/// RFC 6330 promises at most one failure in 100 with `k` symbols, theory predicts 1 in 256; more than 10 in 400 trials
+/// have a probability below 1e-5.
 #[test]
 fn raptorq_fails_as_seldom_as_it_should() {
     let (k, trials) = (100, 400);
@@ -267,10 +267,10 @@ fn largest_blocks() {
     }
 }
 
-/// A decoder told to wait for more than k symbols keeps all of them and tries with all of them; a code that decodes
-/// from any k accepts no more.
+/// A decoder set to wait for more than k symbols keeps all of them and tries with all of them; a code that decodes from
+/// any k accepts no more.
 #[test]
-fn a_first_attempt_waits_for_the_symbols_it_is_told_of() {
+fn a_first_attempt_waits_for_the_set_number_of_symbols() {
     for code in CODED {
         let (k, wanted) = (200, 230);
         let mut ends = Ends::new(code, k, 16, 5);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// One for each microsecond; the last takes all that is beyond.
+/// One per microsecond; the last takes everything beyond.
 const BUCKETS: usize = 20_000;
 
-/// A relay whose 99th percentile is later than this did not show the network it was asked for.
+/// A relay whose 99th percentile is later than this did not emulate the requested network.
 const ON_TIME: Duration = Duration::from_millis(1);
 
 /// How late packets left: a count for every microsecond up to 20 ms, and the largest.
@@ -43,8 +43,8 @@ impl Lateness {
         self.largest
     }
 
-    /// What `percent` packets of 100 stayed at or below, in whole microseconds rounded up; the largest where it is
-    /// beyond 20 ms.
+    /// The lateness that `percent` packets of 100 do not exceed, in whole microseconds rounded up; the largest where it
+    /// is beyond 20 ms.
     pub fn percentile(&self, percent: u64) -> Duration {
         let wanted = self.packets - self.packets * (100 - percent.min(100)) / 100;
         let mut seen = 0;

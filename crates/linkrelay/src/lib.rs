@@ -1,8 +1,8 @@
 //! An emulated network on this machine: real UDP sockets, with a [`netsim::Link`] between them in each direction.
 //!
-//! The client sends to [`Relay::address`]. What survives the forward link reaches the server, and the server's answers
-//! come back through the backward link. One thread waits for packets and for the next one that is due, and does nothing
-//! in between.
+//! The client sends to [`Relay::address`]. Packets that survive the forward link reach the server, and the server's
+//! answers return through the backward link. One thread waits for packets and for the next due one, and does nothing in
+//! between.
 
 mod lateness;
 
@@ -23,7 +23,7 @@ pub use lateness::Lateness;
 
 /// IPv4 and UDP header: links count whole packets, sockets give payloads.
 const HEADERS: u32 = 28;
-/// The kernel gives what it may (`net.core.rmem_max`). At 1 Gbit/s this is 30 ms.
+/// The kernel grants up to its limit (`net.core.rmem_max`). At 1 Gbit/s this is 30 ms.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// The largest UDP datagram, and the largest bundle of them that the kernel hands over at once (GRO).
 const LARGEST_BUFFER: usize = 65_535;
@@ -37,23 +37,23 @@ pub struct Relay {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the relay did so far.
+/// The counters of a relay so far.
 #[derive(Clone, Debug, Default)]
 pub struct RelayReport {
     /// From the client to the server.
     pub forward: LinkStats,
     /// From the server to the client.
     pub backward: LinkStats,
-    /// How late packets left, against what the link said.
+    /// The lateness of packets, against the link's departure times.
     pub lateness: Lateness,
     /// When the first datagram of the client arrived.
     pub first: Option<Instant>,
-    /// Packets the kernel dropped because the relay did not fetch them in time, or would not send: loss that no link
-    /// asked for.
+    /// Packets that the kernel dropped because the relay did not read them in time, or did not send: loss that no link
+    /// configured.
     pub kernel_drops: u64,
 }
 
-/// Why there is no relay.
+/// The reason why a relay cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// The link makes no sense.
@@ -65,7 +65,7 @@ pub enum RelayError {
 }
 
 impl Relay {
-    /// Starts a relay between whoever sends to its address first and `server`.
+    /// Starts a relay between the first client that sends to its address and `server`.
     ///
     /// # Errors
     /// A link that makes no sense, or a system that gives no sockets.
@@ -94,7 +94,7 @@ impl Relay {
         self.address
     }
 
-    /// What it did so far.
+    /// Returns its counters so far.
     pub fn report(&self) -> RelayReport {
         let mut report = lock(&self.report).clone();
         report.kernel_drops += kernel_drops(self.address.port());
@@ -112,8 +112,7 @@ impl Drop for Relay {
     }
 }
 
-/// Packets the kernel dropped at the socket of `port` of this machine, as `/proc/net/udp` counts them; 0 where there is
-/// none.
+/// Packets that the kernel dropped at the local socket of `port`, as counted in `/proc/net/udp`; 0 without it.
 fn kernel_drops(port: u16) -> u64 {
     let table = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
     let ours = format!(":{port:04X}");
@@ -144,7 +143,7 @@ impl LinkClock {
     }
 }
 
-/// A socket, and who is on its other side.
+/// A socket and its peer.
 struct Port {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -155,7 +154,7 @@ impl Port {
     fn open() -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let state = UdpSocketState::new((&socket).into())?;
-        // What the kernel refuses shows as drops in the report.
+        // Packets that the kernel rejects count as drops in the report.
         let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
         let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
         Ok(Self { socket, state, peer: None })
@@ -174,7 +173,7 @@ impl Port {
     }
 }
 
-/// One direction: its link, and the packets that are under way.
+/// One direction: its link and the packets in flight.
 struct RelayDirection {
     link: Link,
     held: BinaryHeap<QueuedPacket>,
@@ -186,7 +185,7 @@ impl RelayDirection {
         Ok(Self { link: Link::new(config)?, held: BinaryHeap::new(), offered: 0 })
     }
 
-    /// Hands a packet to the link and holds what comes out of it.
+    /// Passes a packet to the link and queues its deliveries.
     fn offer(&mut self, now: Time, payload: &[u8], ecn: Ecn, spare: &mut Vec<Vec<u8>>) {
         let ip_bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX).saturating_add(HEADERS);
         let OfferOutcome::Delivered(deliveries) = self.link.offer(now, ip_bytes, ecn) else { return };
@@ -248,7 +247,7 @@ struct Worker {
 
 impl Worker {
     fn run(&mut self) {
-        // 50 us by default, which at 1 Gbit/s is four packets. Where it cannot be changed, the lateness tells.
+        // 50 us by default, which at 1 Gbit/s is four packets. If it cannot be changed, the lateness shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         while self.wait() {
             self.receive();
@@ -278,17 +277,17 @@ impl Worker {
         }
     }
 
-    /// Offers one batch; false when there was none.
+    /// Offers one batch; returns false without one.
     fn receive_batch(&mut self, from_client: bool) -> bool {
         let (port, way) =
             if from_client { (&mut self.client, &mut self.forward) } else { (&mut self.server, &mut self.backward) };
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let mut slices: Vec<IoSliceMut<'_>> =
             self.buffers.chunks_exact_mut(LARGEST_BUFFER).map(IoSliceMut::new).collect();
-        // An error other than "nothing there" is one of an earlier send, and reported there.
+        // An error other than `WouldBlock` is one of an earlier send, and reported by it.
         let Ok(received) = port.state.recv((&port.socket).into(), &mut slices, &mut metas) else { return false };
-        // The time of the wake-up. A thread that overslept would make packets late here without a trace, were it not
-        // that others that were due meanwhile are late as well, and counted.
+        // The time of the wake-up. A thread that overslept would make these packets late uncounted, but others due
+        // meanwhile are late as well, and counted.
         let now = self.clock.now();
         if from_client {
             lock(&self.report).first.get_or_insert_with(Instant::now);
@@ -310,7 +309,7 @@ impl Worker {
         received == BATCH_SIZE
     }
 
-    /// Sends everything that is due.
+    /// Sends all due packets.
     fn deliver(&mut self) {
         let mut report = lock(&self.report);
         for (way, port) in [(&mut self.forward, &self.server), (&mut self.backward, &self.client)] {

@@ -1,4 +1,4 @@
-//! An echo over streams: one side sends back what the other has sent, both over loopback.
+//! An echo over streams: one side returns the bytes of the other, both over loopback.
 
 use std::error::Error;
 use std::io;
@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime};
 use downpour_net::{AcceptOptions, Connection, Endpoint, NetError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_buf};
 
-/// What both sides know and nobody else does. Draw it at random, and exchange it over a channel you trust.
+/// The shared secret of both sides. Draw it at random, and exchange it over a channel that you trust.
 const KEY: [u8; 32] = [7; 32];
 
-/// Sends back what comes, on every stream.
+/// Returns the received bytes, on every stream.
 async fn serve(connection: Connection) -> io::Result<NetError> {
     loop {
         let Ok(stream) = connection.accept().await else { return Ok(connection.closed().await) };
@@ -39,12 +39,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{answer}");
     assert_eq!(answer, "hello");
 
-    connection.close(0, "that was all");
+    connection.close(0, "end of stream");
     println!("{}", serving.await??);
     Ok(())
 }
 
 #[test]
-fn what_is_sent_comes_back() {
+fn sent_bytes_are_echoed() {
     main().unwrap();
 }

@@ -14,13 +14,13 @@ use crate::error::NetError;
 /// Where an endpoint binds its UDP socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// This address. Port 0 stands for any free port, and `[::]` for every address of this host, including IPv4.
+    /// This address. Port 0 means any free port, and `[::]` every address of this host, including IPv4.
     Address(SocketAddr),
     /// Every address of this host, with a port from a range.
     Ports {
         /// The IP versions.
         family: Family,
-        /// The first free port of these is used; 0 stands for any free port.
+        /// The first free port of these is used; 0 means any free port.
         ports: RangeInclusive<u16>,
     },
 }
@@ -29,7 +29,7 @@ pub enum Bind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
     #[default]
-    /// IPv6 and IPv4, or the one that the host supports.
+    /// IPv6 and IPv4, or the one supported by the host.
     Any,
     /// IPv4 only.
     V4,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_ours_is_named() {
+    fn a_foreign_address_is_reported() {
         let address = "192.0.2.1:0".parse().unwrap();
         let error = Bind::from(Some(address)).open().unwrap_err();
         assert!(error.to_string().starts_with("cannot listen on 192.0.2.1:0: "), "{error}");

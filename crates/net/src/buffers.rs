@@ -8,8 +8,8 @@ use crate::error::NetError;
 /// Maximum number of bytes received and not yet read.
 pub(crate) const MAX_BUFFERED: usize = 1 << 20;
 
-/// The buffer of a writer, and what the network thread has taken from it, are each this part of what the engine buffers
-/// ([`transport::Connection::stream_room`]).
+/// The buffer of a writer, and the bytes that the network thread has taken from it, are each this part of the engine's
+/// buffer ([`transport::Connection::stream_room`]).
 const ROOM: usize = 4;
 const LEAST_ROOM: usize = (40 << 10) / ROOM;
 
@@ -25,7 +25,7 @@ pub(crate) struct WriteBuffer {
     /// Whether nothing follows.
     pub(crate) finished: bool,
     /// Whether the network thread was notified and has not looked yet.
-    pub(crate) told: bool,
+    pub(crate) notified: bool,
     /// Set once every byte has arrived, or none will any more.
     pub(crate) end: Option<Result<(), NetError>>,
     pub(crate) waker: Option<Waker>,
@@ -33,12 +33,12 @@ pub(crate) struct WriteBuffer {
 
 impl Default for WriteBuffer {
     fn default() -> Self {
-        Self { buffer: Vec::new(), room: LEAST_ROOM, finished: false, told: false, end: None, waker: None }
+        Self { buffer: Vec::new(), room: LEAST_ROOM, finished: false, notified: false, end: None, waker: None }
     }
 }
 
 impl WriteBuffer {
-    /// Appends as many of `bytes` as there is room for; returns how many.
+    /// Appends as many of `bytes` as fit; returns their number.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.room.saturating_sub(self.buffer.len()));
         self.buffer.extend_from_slice(&bytes[..count]);
@@ -51,7 +51,7 @@ impl WriteHalf {
     /// `engine` bytes.
     pub(crate) fn take(&self, empty: &mut Vec<u8>, engine: usize) -> bool {
         let mut state = self.lock();
-        state.told = false;
+        state.notified = false;
         state.room = engine / ROOM;
         std::mem::swap(&mut state.buffer, empty);
         let waker = (!empty.is_empty()).then(|| state.waker.take()).flatten();
@@ -84,7 +84,7 @@ pub(crate) struct ReadBuffer {
     pub(crate) buffer: Vec<u8>,
     /// Whether the network thread has left bytes in the engine for lack of room, and waits to be notified of some.
     pub(crate) full: bool,
-    /// What follows the last byte of the buffer: the end of the stream, or an error.
+    /// The end after the last byte of the buffer: of the stream, or an error.
     pub(crate) end: Option<Result<(), NetError>>,
     pub(crate) waker: Option<Waker>,
 }
@@ -100,7 +100,8 @@ impl ReadHalf {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the buffer after what `read` appends; `read` returns whether that is the end of the stream or an error.
+    /// Ends the buffer after the bytes that `read` appends; `read` returns whether that is the end of the stream or an
+    /// error.
     pub(crate) fn end(&self, read: impl FnOnce(&mut Vec<u8>) -> Result<(), NetError>) {
         let mut state = self.lock();
         if state.end.is_none() {
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_gets_what_came_before_the_first_end_and_no_more_than_there_is_room_for() {
+    fn a_reader_gets_the_bytes_before_the_first_end_as_far_as_they_fit() {
         let half = ReadHalf::default();
         half.fill(|buffer, room| {
             assert_eq!(room, MAX_BUFFERED);
@@ -147,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_is_told_of_its_end_and_what_it_wrote_is_let_go() {
+    fn a_writer_is_notified_of_its_end_and_its_bytes_are_released() {
         let half = WriteHalf::default();
         half.lock().buffer.extend(b"bytes");
-        half.lock().told = true;
+        half.lock().notified = true;
         let mut taken = Vec::new();
         assert!(!half.take(&mut taken, 400), "more may follow");
         assert_eq!(taken, b"bytes");
-        assert!(!half.lock().told, "the next write tells the network thread again");
+        assert!(!half.lock().notified, "the next write notifies the network thread again");
         half.lock().finished = true;
         taken.clear();
         assert!(half.take(&mut taken, 400));

@@ -20,8 +20,8 @@ use crate::stats::Stats;
 use crate::stream::{RecvStream, SendStream, Stream};
 
 /// One connection of an [`Endpoint`](crate::Endpoint). Clones are the same connection. It does not keep the endpoint
-/// alive: when that is dropped, its connections are closed. Dropping a connection does not close it, since its events
-/// and streams may still be in use: call [`Connection::close`] when it is no longer needed.
+/// alive: dropping the endpoint closes its connections. Dropping a connection does not close it, since its events and
+/// streams may still be in use: call [`Connection::close`] when it is no longer needed.
 #[derive(Clone)]
 pub struct Connection {
     controls: CommandSender,
@@ -45,7 +45,7 @@ impl Connection {
     /// Waits until the peer has proved that it has the key.
     ///
     /// # Errors
-    /// How the connection ended instead: [`NetError::HandshakeTimedOut`] if there was no answer.
+    /// The reason of the close: [`NetError::HandshakeTimedOut`] without an answer.
     pub async fn established(&self) -> Result<(), NetError> {
         let established = poll_fn(|context| self.shared.poll(context, |state| state.established.then_some(())));
         established.await.map_err(|(error, _)| error)
@@ -59,10 +59,10 @@ impl Connection {
     }
 
     /// Opens a stream in both directions, with tag 0 and [`Priority::Auto`]; the peer gets it from
-    /// [`Connection::accept`], and what is written before that is on its way with the first packet. A side opens and
-    /// answers at most 65,535 streams, with its objects, during a connection.
+    /// [`Connection::accept`], and bytes written before that leave with the first packet. A side opens and answers at
+    /// most 65,535 streams, with its objects, during a connection.
     ///
-    /// It can be cancelled: a stream that was opened and not returned is reset.
+    /// It can be cancelled: a stream opened and not returned is reset.
     ///
     /// # Errors
     /// [`NetError::Flow`] before the connection is established, if the peer accepts no stream, if the profile's symbols
@@ -83,8 +83,8 @@ impl Connection {
         Ok(Stream::new(send, recv))
     }
 
-    /// Waits for the next stream that the peer has opened with [`Connection::open`]. Streams that were opened before the end
-    /// of the connection can be accepted after it. [`Stream::abort`] refuses one.
+    /// Waits for the next stream that the peer has opened with [`Connection::open`]. Streams opened before the close of
+    /// the connection can be accepted after it. [`Stream::abort`] rejects one.
     ///
     /// It can be cancelled: no stream is lost.
     ///
@@ -96,8 +96,8 @@ impl Connection {
         Ok(Stream::new(send, recv))
     }
 
-    /// Opens the direction back to the peer of a stream that it has opened with [`Connection::open`], of this class. Errors
-    /// show when it is written to. A stream that nobody awaits is stopped by the peer.
+    /// Opens the reply direction of a stream that the peer has opened with [`Connection::open`], with this class.
+    /// Errors are returned by writes. The peer stops a reply that it does not await.
     #[must_use]
     pub fn open_reply(&self, recv: &RecvStream, class: Priority) -> SendStream {
         let (half, number) = (Arc::<WriteHalf>::default(), self.shared.next_answer());
@@ -135,14 +135,14 @@ impl Connection {
         command: impl FnOnce(oneshot::Sender<Result<T, NetError>>) -> Command,
     ) -> Result<T, NetError> {
         match self.ask(command).await.map_err(|(error, _)| error)? {
-            // It may have ended while the peer is still being told.
+            // It may have ended while the close is still being sent.
             Err(error @ NetError::Flow(FlowError::NotConnected)) => Err(self.shared.end_known().unwrap_or(error)),
             opened => opened,
         }
     }
 
-    /// Waits for the next stream that the peer opens. Streams that were opened before the end of the connection can be
-    /// accepted after it. It can be cancelled: no stream is lost.
+    /// Waits for the next stream that the peer opens. Streams opened before the close of the connection can be accepted
+    /// after it. It can be cancelled: no stream is lost.
     ///
     /// # Errors
     /// How the connection ended.
@@ -153,8 +153,8 @@ impl Connection {
         Ok(RecvStream::new(self.controls.clone(), Name::Flow(flow), tag, half))
     }
 
-    /// Sends the object `tag` of `length` bytes from `source`, after the objects that were passed before it.
-    /// [`Event::Digest`](crate::Event::Digest) follows for each block that is read, and
+    /// Sends the object `tag` of `length` bytes from `source`, after the objects passed before it.
+    /// [`Event::Digest`](crate::Event::Digest) follows for each block read, and
     /// [`Event::ObjectSent`](crate::Event::ObjectSent) when the peer has the whole object.
     pub fn send_object(&self, tag: u64, length: u64, source: Arc<dyn Source>) {
         self.controls.command(Command::SendObject { tag, length, source });
@@ -167,8 +167,7 @@ impl Connection {
         self.controls.command(Command::WriteControl(bytes));
     }
 
-    /// Releases `bytes` bytes of [`Event::Control`](crate::Event::Control) that were processed, so that more can be
-    /// received.
+    /// Releases `bytes` processed bytes of [`Event::Control`](crate::Event::Control), so that more can be received.
     pub fn release_control(&self, bytes: usize) {
         self.controls.command(Command::ControlTaken(bytes));
     }
@@ -178,9 +177,9 @@ impl Connection {
         self.ask(Command::Stats).await.unwrap_or_else(|(_, stats)| stats)
     }
 
-    /// Begins with what an earlier connection between the same networks has learned of the path
-    /// ([`CongestionStats::memory`](transport::CongestionStats::memory)), which should be less than a day old and given
-    /// to one connection at a time. Call it before sending much: it has no effect once the rate is found.
+    /// Begins with the measurements of an earlier connection between the same networks
+    /// ([`CongestionStats::memory`](transport::CongestionStats::memory)), which should be less than a day old and used
+    /// by one connection at a time. Call it before sending much: it has no effect once the rate is found.
     pub fn recall(&self, memory: SavedPath) {
         self.controls.command(Command::Recall(memory));
     }
@@ -193,8 +192,7 @@ impl Connection {
     /// Changes a setting of the profile while the connection is running, as [`transport::Connection::set`] does.
     ///
     /// # Errors
-    /// [`NetError::Set`] if there is no such setting or value, or it was fixed in the handshake; how the connection
-    /// ended.
+    /// [`NetError::Set`] for an unknown setting or value, or one fixed in the handshake; the reason of the close.
     pub async fn set_profile_key(&self, key: &str, value: &str) -> Result<(), NetError> {
         let (key, value) = (key.to_owned(), value.to_owned());
         let set = self.ask(|done| Command::Set { key, value, done }).await;
@@ -206,21 +204,21 @@ impl Connection {
         self.controls.command(Command::Ping);
     }
 
-    /// Tells the engine that this side has nothing left to send or to learn and that the peer will close. A peer that
-    /// has left without its close being received is noticed sooner, if its host answers with *port unreachable*.
+    /// Notifies the engine that this side has nothing left to send or to receive and that the peer will close. The loss
+    /// of a peer whose close was not received is noticed sooner, if its host answers with *port unreachable*.
     pub fn expect_close(&self) {
         self.controls.command(Command::ExpectClose);
     }
 
-    /// Closes the connection and tells the peer why. Unfinished streams and objects are cut off. Codes below 0x100,
-    /// other than 0 for a normal end, are reserved for the engine.
+    /// Closes the connection and sends the reason to the peer. Unfinished streams and objects are reset. Codes below
+    /// 0x100, other than 0 for a normal end, are reserved for the engine.
     pub fn close(&self, code: u32, reason: impl Into<String>) {
         self.controls.command(Command::Close { code, reason: reason.into() });
     }
 
-    /// Closes the connection normally, after what window and pace let through at once, for a peer that also learns by other means
-    /// that this side has left, such as one that was started by a login: dropping the endpoint then waits for nothing
-    /// more.
+    /// Closes the connection normally, after the packets that window and pacer allow at once, for a peer that learns by
+    /// other means, too, that this side has left, such as one started by a login: dropping the endpoint then waits for
+    /// nothing more.
     pub fn leave(&self) {
         self.controls.command(Command::Leave);
     }
@@ -233,7 +231,7 @@ impl Connection {
     }
 }
 
-/// Refuses tags that are not the program's to choose.
+/// Rejects tags that the program may not choose.
 const fn valid(options: StreamOptions) -> Result<StreamOptions, NetError> {
     if options.tag & ANSWERS == 0 { Ok(options) } else { Err(NetError::Tag) }
 }

@@ -19,7 +19,7 @@ use crate::connecting::{Connecting, Peer};
 use crate::connection::Connection;
 use crate::driver::{self, EngineClock};
 use crate::error::NetError;
-use crate::messages::{Event, EventHandler, Message, NOT_ACCEPTED, PunchTarget};
+use crate::messages::{Event, EventHandler, Message, MessageSender, NOT_ACCEPTED};
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
 use crate::socket_info::{SocketInfo, ThreadClock};
@@ -33,7 +33,7 @@ pub struct Endpoint {
 }
 
 struct Handle {
-    door: PunchTarget,
+    sender: MessageSender,
     local_address: SocketAddr,
     facts: Option<SocketInfo>,
     clock: EngineClock,
@@ -42,7 +42,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.door.push(Message::Stop);
+        self.sender.push(Message::Stop);
     }
 }
 
@@ -74,8 +74,8 @@ impl Endpoint {
     ) -> Result<Self, NetError> {
         let clock = EngineClock::start();
         let thread = ThreadClock::default();
-        let door = driver::start(carrier, clock, options, thread.clone(), until_end)?;
-        Ok(Self { handle: Arc::new(Handle { door, local_address, facts, clock, thread }) })
+        let sender = driver::start(carrier, clock, options, thread.clone(), until_end)?;
+        Ok(Self { handle: Arc::new(Handle { sender, local_address, facts, clock, thread }) })
     }
 
     /// Returns the address of the socket; [`PIPE_PEER`] over pipes.
@@ -84,7 +84,8 @@ impl Endpoint {
         self.handle.local_address
     }
 
-    /// Returns what the kernel granted the socket; `None` over pipes, or if the kernel does not say.
+    /// Returns the options that the kernel granted the socket; `None` over pipes, or if the kernel does not report
+    /// them.
     #[must_use]
     pub fn facts(&self) -> Option<SocketInfo> {
         self.handle.facts
@@ -102,18 +103,18 @@ impl Endpoint {
     /// [`NetError::ConnectionLost`] if the network thread has ended.
     pub async fn refused(&self) -> Result<RejectedDatagrams, NetError> {
         let (sender, receiver) = oneshot::channel();
-        self.handle.door.push(Message::Refused(sender));
+        self.handle.sender.push(Message::Refused(sender));
         receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
-    /// Returns the number of peers that were answered in the last half minute and have not connected: their first
-    /// messages arrived, and perhaps nothing gets back to them.
+    /// Returns the number of peers answered in the last half minute that have not connected: their first messages
+    /// arrived, but the answers may not reach them.
     ///
     /// # Errors
     /// [`NetError::ConnectionLost`] if the network thread has ended.
     pub async fn half_open(&self) -> Result<usize, NetError> {
         let (sender, receiver) = oneshot::channel();
-        self.handle.door.push(Message::HalfOpen(sender));
+        self.handle.sender.push(Message::HalfOpen(sender));
         receiver.await.map_err(|_| NetError::ConnectionLost)
     }
 
@@ -124,20 +125,20 @@ impl Endpoint {
     }
 
     pub(crate) fn begin(&self, Peer { key, options }: Peer, events: EventHandler) -> Connection {
-        let (controls, shared) = (self.handle.door.new_controls(), Arc::<Shared>::default());
+        let (controls, shared) = (self.handle.sender.new_controls(), Arc::<Shared>::default());
         let connection = Connection::new(controls.clone(), Arc::clone(&shared));
-        self.handle.door.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
+        self.handle.sender.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
         connection
     }
 
-    /// Answers peers that show `key` until `expires`. An endpoint has one key at a time: it no longer answers peers with
-    /// a previous one. The acceptor is dropped when no peer is left that was answered and may still connect: half a
-    /// minute later at most.
+    /// Answers peers that show `key` until `expires`. An endpoint has one key at a time: it no longer answers peers
+    /// with a previous one. The acceptor is dropped when no answered peer may still connect: half a minute later at
+    /// most.
     pub fn listen(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions, mut acceptor: Acceptor) {
         let left = expires.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO);
         let expires = self.handle.clock.now() + left;
         let acceptor = move |controls, shared| acceptor(Connection::new(controls, shared));
-        self.handle.door.push(Message::Listen {
+        self.handle.sender.push(Message::Listen {
             key,
             expires,
             options: Box::new(options),
@@ -146,7 +147,7 @@ impl Endpoint {
     }
 
     /// Like [`Endpoint::listen`], with a queue for programs that use only streams: [`Incoming::accept`] returns the
-    /// peers that are present.
+    /// connected peers.
     #[must_use]
     pub fn incoming(&self, key: [u8; 32], expires: SystemTime, options: AcceptOptions) -> Incoming {
         let queue = Arc::new(Mutex::new(AcceptQueue::default()));
@@ -166,7 +167,7 @@ impl Endpoint {
 
     /// Stops answering new peers, and drops the acceptor. Existing connections stay.
     pub fn stop_listening(&self) {
-        self.handle.door.push(Message::StopListening);
+        self.handle.sender.push(Message::StopListening);
     }
 }
 
@@ -212,11 +213,11 @@ impl EndpointBuilder {
         Endpoint::start(Carrier::Socket(Box::new(socket)), (local_address, facts), &self.options, self.until_end)
     }
 
-    /// Creates an endpoint over two descriptors that are not used by anything else: pipes, or one stream socket given
-    /// twice. Their flags are not changed, so they may be this process's standard input and output. All connections end
-    /// at once when the peer closes its side ([`NetError::ConnectionLost`], unless it has said why), and so does
+    /// Creates an endpoint over two descriptors without other users: pipes, or one stream socket given twice. Their
+    /// flags are not changed, so they may be this process's standard input and output. All connections end at once when
+    /// the peer closes its side ([`NetError::ConnectionLost`], unless it has sent a close), and so does
     /// [`Endpoint::listen`], whose acceptor is dropped. Congestion control runs as over UDP; rates count IP headers,
-    /// although there are none.
+    /// although pipes have none.
     ///
     /// # Errors
     /// [`NetError::OutOfResources`] if a thread cannot be spawned.
@@ -231,8 +232,8 @@ impl fmt::Debug for EndpointBuilder {
     }
 }
 
-/// Peers that have connected, from [`Endpoint::incoming`]. When it is dropped, the connections of peers that were not
-/// accepted are closed, as are those of later peers.
+/// Peers that have connected, from [`Endpoint::incoming`]. Dropping it closes the connections of unaccepted and of
+/// later peers.
 #[derive(Debug)]
 pub struct Incoming(Arc<Mutex<AcceptQueue>>);
 
@@ -278,8 +279,8 @@ fn change(queue: &Mutex<AcceptQueue>, change: impl FnOnce(&mut AcceptQueue)) {
 }
 
 impl Incoming {
-    /// Waits for the next peer that has proved that it has the key; `None` when the endpoint no longer listens for this
-    /// queue, or its key has expired. Peers that are gone and have left no stream are omitted.
+    /// Waits for the next peer that has proved to have the key; `None` when the endpoint no longer listens for this
+    /// queue, or its key has expired. Closed peers without a stream are skipped.
     pub async fn accept(&mut self) -> Option<Connection> {
         poll_fn(|context| {
             let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);

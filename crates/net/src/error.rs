@@ -22,11 +22,11 @@ pub enum NetError {
     /// Every port of the range is in use.
     #[error("{} taken", ports_are(ports))]
     PortsTaken {
-        /// The ports that were tried.
+        /// The tried ports.
         ports: RangeInclusive<u16>,
     },
     /// The system refused a thread, a descriptor or random bytes, or the socket has failed.
-    #[error("the system refuses what a connection needs: {0}")]
+    #[error("system resource unavailable: {0}")]
     OutOfResources(#[source] Arc<io::Error>),
     /// The engine refused to open a connection.
     #[error("cannot connect: {0}")]
@@ -35,29 +35,29 @@ pub enum NetError {
     #[error("cannot send: {0}")]
     Flow(#[source] FlowError),
     /// The tag of a stream is too large.
-    #[error("the tags of streams are below 2^63")]
+    #[error("the tag of a stream must be below 2^63")]
     Tag,
     /// A setting cannot be changed.
     #[error(transparent)]
     Set(ReconfigureError),
-    /// No answer in time: the peer is not there, UDP is blocked, or the keys differ (an endpoint does not answer
-    /// without the key).
-    #[error("no answer from the other side{}", send_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
+    /// No answer in time: the peer is absent, UDP is blocked, or the keys differ (an endpoint does not answer without
+    /// the key).
+    #[error("no answer from the peer{}", send_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default())]
     HandshakeTimedOut {
         /// The kernel's last error when sending, if any.
         send_error: Option<Arc<io::Error>>,
     },
     /// The peer supports only other versions of the protocol.
-    #[error("the other side speaks no version of the protocol known here")]
+    #[error("no common protocol version: update the older program")]
     VersionMismatch {
         /// The versions that it offered.
         offered: Vec<u32>,
     },
     /// This side closed the connection.
-    #[error("the connection was closed by this side")]
+    #[error("connection closed locally")]
     ClosedLocally,
     /// The peer closed the connection.
-    #[error("the other side closed the connection: {reason} (code {code:#x})")]
+    #[error("connection closed by the peer: {reason} (code {code:#x})")]
     ClosedByPeer {
         /// The program's code; 0 for a normal end.
         code: u32,
@@ -65,34 +65,34 @@ pub enum NetError {
         reason: String,
     },
     /// Nothing was received from the peer for too long.
-    #[error("the other side has vanished: it has ended without a word, or the network is down")]
+    #[error("connection lost: the peer exited without closing, or the network is down")]
     ConnectionLost,
     /// The pipe to the peer ended before the peer had answered.
-    #[error("the pipe to the other side has ended")]
+    #[error("the pipe to the peer closed before an answer")]
     PipeEnded,
     /// The peer broke the protocol.
-    #[error("the other side broke the protocol: {reason}")]
+    #[error("protocol error by the peer: {reason}")]
     ProtocolViolation {
-        /// What it did.
+        /// The violation.
         reason: &'static str,
     },
     /// A block cannot be decoded, and the sender's profile sends no more symbols of it: its bytes are lost.
-    #[error("a block cannot be decoded, and its sender sends no more of it")]
+    #[error("data lost: block undecodable and the profile sends no more repair")]
     Undecodable,
     /// A sequence number is exhausted, or the keys have reached a usage limit. A new connection can continue.
-    #[error("the connection can go on no longer: {what}")]
+    #[error("connection closed: {what}")]
     Exhausted {
         /// The exhausted number or key.
         what: &'static str,
     },
     /// The peer reset the stream before its end.
-    #[error("the other side reset the stream (code {code})")]
+    #[error("stream reset by the peer (code {code})")]
     StreamReset {
         /// The peer's code.
         code: u32,
     },
     /// The peer stopped reading the stream.
-    #[error("the other side stopped reading the stream (code {code})")]
+    #[error("stream stopped by the peer (code {code})")]
     StreamStopped {
         /// The peer's code.
         code: u32,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_error_gives_back_what_it_carries() {
+    fn a_stream_error_returns_its_net_error() {
         let error = io::Error::from(NetError::StreamReset { code: 3 });
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
         assert!(matches!(error.downcast(), Ok(NetError::StreamReset { code: 3 })));
@@ -166,8 +166,8 @@ mod tests {
     fn a_peer_that_was_never_reached_is_explained_by_the_kernel() {
         let kernel = io::Error::new(io::ErrorKind::NetworkUnreachable, "no route");
         let error = NetError::closed(ConnectionError::HandshakeTimeout, Some(kernel));
-        assert_eq!(error.to_string(), "no answer from the other side: no route");
+        assert_eq!(error.to_string(), "no answer from the peer: no route");
         let error = NetError::closed(ConnectionError::HandshakeTimeout, None);
-        assert_eq!(error.to_string(), "no answer from the other side");
+        assert_eq!(error.to_string(), "no answer from the peer");
     }
 }

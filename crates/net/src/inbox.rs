@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// A queue with many writers and one reader that sleeps in `ppoll`.
 pub(crate) struct Inbox<T> {
-    /// `None` once the reader is gone.
+    /// `None` once the reader is dropped.
     messages: Mutex<Option<Vec<T>>>,
     /// Whether the reader sleeps, or is about to and will check the queue once more.
     sleeping: AtomicBool,
@@ -27,7 +27,7 @@ impl<T> Inbox<T> {
         Ok(Self { messages: Mutex::new(Some(Vec::new())), sleeping: AtomicBool::new(false), event })
     }
 
-    /// Adds a message, and wakes the reader if it sleeps. Drops the message if the reader is gone.
+    /// Adds a message, and wakes the reader if it sleeps. Drops the message if the reader is dropped.
     pub(crate) fn push(&self, message: T) {
         match &mut *self.lock() {
             Some(messages) => messages.push(message),
@@ -58,8 +58,7 @@ impl<T> Inbox<T> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Announces that the reader is about to sleep. Returns false if there are messages: the reader must not sleep
-    /// then.
+    /// Announces that the reader is about to sleep. Returns false if messages wait: the reader must not sleep then.
     pub(crate) fn begin_wait(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
         let empty = self.lock().as_ref().is_none_or(Vec::is_empty);
@@ -69,8 +68,7 @@ impl<T> Inbox<T> {
         empty
     }
 
-    /// Records that the reader is awake, so that messages need no wake-up. `woken` tells whether the descriptor was
-    /// readable.
+    /// Records that the reader is awake, so that messages need no wake-up. `woken`: the descriptor was readable.
     pub(crate) fn awake(&self, woken: bool) {
         self.sleeping.store(false, Ordering::SeqCst);
         if woken {
@@ -78,7 +76,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Returns the descriptor that becomes readable when there is a message for a sleeping reader.
+    /// Returns the descriptor that becomes readable with a message for a sleeping reader.
     pub(crate) const fn descriptor(&self) -> &OwnedFd {
         &self.event
     }

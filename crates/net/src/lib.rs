@@ -5,10 +5,10 @@
 //! 32-byte key; an endpoint does not answer peers without it. A connection carries:
 //!
 //! - **streams**: ordered bytes in both directions ([`Stream`]) or in one ([`SendStream`] and [`RecvStream`]). They
-//!   implement tokio's `AsyncWrite` and `AsyncRead`, can be cancelled at any point, and buffer a bounded number of bytes.
-//!   A stream that breaks off is distinguished from one that ends.
+//!   implement tokio's `AsyncWrite` and `AsyncRead`, can be cancelled at any point, and buffer a bounded number of
+//!   bytes. An aborted stream is distinguished from a finished one.
 //! - **objects**: bytes of known length, read from a [`Source`] and written to a [`Sink`] in blocks, several at once
-//!   and in any order. [`Event`]s report what happens to them.
+//!   and in any order. [`Event`]s report their progress.
 //! - a **control stream** for the program's short messages, which take precedence over everything else.
 //!
 //! ```
@@ -24,17 +24,17 @@
 //! let mut incoming = server.incoming(key, expires, AcceptOptions::default());
 //!
 //! let client = Endpoint::bind(loopback)?;
-//! let here = client.connect((key, server.local_address())).await?;
-//! let there = incoming.accept().await.ok_or("no longer listening")?;
+//! let connection = client.connect((key, server.local_address())).await?;
+//! let accepted = incoming.accept().await.ok_or("no longer listening")?;
 //!
-//! let mut stream = here.open_with(1).await?;
+//! let mut stream = connection.open_with(1).await?;
 //! stream.write_all(b"hello").await?;
 //! stream.finish();
-//! let (mut text, mut accepted) = (String::new(), there.accept().await?);
+//! let (mut text, mut reply) = (String::new(), accepted.accept().await?);
 //! accepted.read_to_string(&mut text).await?;
 //! assert_eq!((accepted.tag(), text.as_str()), (1, "hello"));
 //!
-//! for (reason, count) in there.stats().await.refused.by_reason() {
+//! for (reason, count) in accepted.stats().await.refused.by_reason() {
 //!     assert_eq!(count, 0, "{reason}");
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -64,15 +64,15 @@ pub enum Event {
 }
 
 /// Handles the events of one connection, in order. It runs on the network thread and must not block: send them through
-/// a channel, or drop those that are not needed. If it panics, its connection ends with [`NetError::Panicked`], and it
-/// is not called again.
+/// a channel, or drop unneeded ones. If it panics, its connection ends with [`NetError::Panicked`], and it is not
+/// called again.
 pub type EventHandler = Box<dyn FnMut(Event) + Send>;
 
-/// What a stream is called between the program and the network thread.
+/// The name of a stream between the program and the network thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Flow(FlowId),
-    /// To read: what the peer answers to this one.
+    /// To read: the peer's answer to this one.
     AnswerTo(FlowId),
     /// To write: this one of the answers of this side.
     Answer(u64),
@@ -94,7 +94,7 @@ pub(crate) enum Command {
     DropObject(FlowId),
     OpenStream {
         options: StreamOptions,
-        /// If the receiver is gone the stream is dropped, which resets it.
+        /// If the receiver is dropped the stream is dropped, which resets it.
         opened: oneshot::Sender<Result<SendStream, NetError>>,
     },
     /// The same, and waits for the peer's answer.
@@ -138,7 +138,7 @@ pub(crate) enum Command {
     },
 }
 
-/// The writer's half of an answer that is not opened yet. If the connection has ended in the meantime, so has the half.
+/// The writer's half of an unopened answer. If the connection has ended in the meantime, so has the half.
 pub(crate) struct PendingReply {
     half: Option<Arc<WriteHalf>>,
     shared: Arc<Shared>,
@@ -186,8 +186,8 @@ impl IncomingObject {
         self.length
     }
 
-    /// Receives the object into `sink`. [`Event::Digest`](crate::Event::Digest) follows for each block that is written,
-    /// and [`Event::ObjectReceived`](crate::Event::ObjectReceived) after the last.
+    /// Receives the object into `sink`. [`Event::Digest`](crate::Event::Digest) follows for each written block, and
+    /// [`Event::ObjectReceived`](crate::Event::ObjectReceived) after the last.
     pub fn accept(mut self, sink: Arc<dyn Sink>) {
         self.accepted = true;
         self.controls.command(Command::AcceptObject { flow: self.flow, sink });
@@ -247,12 +247,12 @@ pub(crate) type Accept = Box<dyn FnMut(CommandSender, Arc<Shared>) -> EventHandl
 
 /// The sending end for messages to a network thread.
 #[derive(Clone)]
-pub(crate) struct PunchTarget {
+pub(crate) struct MessageSender {
     pub(crate) inbox: Arc<Inbox<Message>>,
     next_connection: Arc<AtomicU64>,
 }
 
-impl PunchTarget {
+impl MessageSender {
     pub(crate) fn new(inbox: Inbox<Message>) -> Self {
         Self { inbox: Arc::new(inbox), next_connection: Arc::default() }
     }
@@ -261,7 +261,7 @@ impl PunchTarget {
         self.inbox.push(message);
     }
 
-    /// Creates the controls of a connection that is about to begin.
+    /// Creates the controls of a new connection.
     pub(crate) fn new_controls(&self) -> CommandSender {
         CommandSender {
             id: ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed)),

@@ -25,7 +25,7 @@ pub trait Sink: Send + Sync {
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// The digest of a block that was read by the sender, or written by the receiver.
+/// The digest of a block read by the sender or written by the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDigest {
     /// The object's tag.

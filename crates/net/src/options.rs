@@ -8,7 +8,7 @@ use transport::wire::StreamLimits;
 use transport::{ConnectionConfig, Priority};
 
 /// The least bound on memory, in bytes: room for two blocks of the largest size that a peer may choose (11.5 MB each,
-/// one of them being written), and in a budget of its own for what 88 streams have (16 MB).
+/// one of them being written), and in a separate budget for 88 streams (16 MB).
 pub const MIN_MEMORY: u64 = 32_000_000;
 
 /// Without another bound, the part of the machine's memory that may be filled by data of one direction: an eighth.
@@ -20,10 +20,10 @@ const MEMORY_SHARE: u64 = 8;
 pub struct EndpointOptions {
     /// A connection on which nothing is received for this long ends.
     pub dead_after: Duration,
-    /// Bytes that all connections together may buffer in each direction: of objects, what is read ahead, in flight,
-    /// incomplete, or not written yet, and as many again of the streams of each connection. `None` stands for an eighth
-    /// of the memory of the machine, or of this process's control group, and at most 2 GiB. Less than [`MIN_MEMORY`]
-    /// counts as that. Symbols that repair lost ones, and what the program itself holds, come on top.
+    /// Bytes that all connections together may buffer in each direction: those of objects that are read ahead, in
+    /// flight, incomplete or not yet written, and as many again of the streams of each connection. `None` means an
+    /// eighth of the memory of the machine, or of this process's control group, and at most 2 GiB. Less than
+    /// [`MIN_MEMORY`] counts as that. Repair symbols and the program's own memory are not included.
     pub max_memory: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl EndpointOptions {
         let most_symbols = max_memory.unwrap_or_else(default_memory).max(MIN_MEMORY) / symbol;
         let StreamLimits { count, window, shared } = default.streams;
         let most = u32::try_from(most_symbols).unwrap_or(u32::MAX);
-        // Half of it for what every stream has.
+        // Half of it is for the streams' own windows.
         let count = u16::try_from(most / 2 / window).unwrap_or(u16::MAX).min(count);
         let left = most.saturating_sub(u32::from(count) * window);
         let streams = StreamLimits { count, shared: shared.min(left), ..default.streams };
@@ -70,7 +70,7 @@ pub fn default_memory() -> u64 {
     (available_memory() / MEMORY_SHARE).min(default.most_symbols * u64::from(default.flows.largest_symbol))
 }
 
-/// Returns the memory that this process may use, in bytes: the machine's, or what its control group allows.
+/// Returns the memory that this process may use, in bytes: the machine's, or the limit of its control group.
 fn available_memory() -> u64 {
     let info = sysinfo();
     let machine = (info.totalram as u64).saturating_mul(info.mem_unit.into());
@@ -107,7 +107,7 @@ mod tests {
 pub struct StreamOptions {
     /// The program's name for it, below 2^63; the peer sees it.
     pub tag: u64,
-    /// What goes first on the path. Each side chooses for what it sends.
+    /// The priority on the path. Each side chooses it for its own direction.
     pub class: Priority,
 }
 

@@ -81,7 +81,8 @@ impl Shared {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns what `find` finds, or the end of the connection; otherwise the task is woken at the next change.
+    /// Returns the result of `find`, or the error of the closed connection; otherwise the task is woken at the next
+    /// change.
     pub(crate) fn poll<T>(
         &self,
         context: &Context<'_>,
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_who_waits_is_woken_once_and_only_the_first_end_counts() {
+    fn every_waiter_is_woken_once_and_only_the_first_end_counts() {
         let (shared, counts) = (Shared::default(), [Arc::<Count>::default(), Arc::default()]);
         let established = |count: &Arc<Count>| {
             let waker = Waker::from(Arc::clone(count));
@@ -139,7 +140,7 @@ mod tests {
             assert_eq!(count.0.load(Ordering::Relaxed), 1);
             assert!(matches!(established(count), Poll::Ready(Err((NetError::ConnectionLost, _)))));
         }
-        // Streams that came before the end can still be accepted.
+        // Streams opened before the close can still be accepted.
         shared.establish();
         assert!(matches!(established(&counts[0]), Poll::Ready(Ok(()))));
     }

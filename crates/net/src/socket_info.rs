@@ -1,4 +1,4 @@
-//! What the kernel grants a UDP socket and its network thread: possible local causes of a slow transfer.
+//! The kernel's grants to a UDP socket and its network thread: possible local causes of a slow transfer.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::carrier::{KERNEL_BUFFER, Socket};
 
-/// What the kernel granted the UDP socket of an endpoint when it was bound.
+/// The kernel's grants to the UDP socket of an endpoint when it was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketInfo {
     /// Datagrams that one system call can send (`UDP_SEGMENT`); 1 without segmentation offload.
@@ -125,7 +125,7 @@ mod tests {
             let facts = SocketInfo::of(&Socket::new(bind.open().unwrap()).unwrap()).unwrap();
             assert!((1..=64).contains(&facts.send_segments), "{facts:?}");
             assert!((1..=64).contains(&facts.receive_segments), "{facts:?}");
-            assert!(facts.ecn, "every Linux tells marks: {facts:?}");
+            assert!(facts.ecn, "every Linux reports marks: {facts:?}");
             for buffer in [facts.receive_buffer, facts.send_buffer] {
                 assert_eq!(buffer.asked, KERNEL_BUFFER);
                 // Everything requested for privileged processes, as much as is allowed for others.

@@ -12,27 +12,27 @@ pub struct Stats {
     pub connection: ConnectionStats,
     /// Datagrams refused on this connection, and those refused by the endpoint that belong to no connection.
     pub refused: RejectedDatagrams,
-    /// Datagrams that the kernel has dropped since this connection began because the endpoint's receive buffer was full:
-    /// this machine takes them too slowly. They may have been other connections'. At most a tenth of a second old, on a
-    /// machine with very many sockets a few seconds; `None` over pipes, or if the kernel does not tell.
+    /// Datagrams that the kernel has dropped since this connection began because the endpoint's receive buffer was
+    /// full: the local host reads them too slowly. They may belong to other connections. At most a tenth of a second
+    /// old, on a machine with very many sockets a few seconds; `None` over pipes, or if the kernel does not report it.
     pub socket_drops: Option<u64>,
-    /// Streams of the peer in answer to none of this side's, or to one that had given up. They were stopped.
+    /// Streams of the peer in answer to an unknown or cancelled stream. They were stopped.
     pub unexpected_answers: u64,
     /// CPU time of the network thread, which all connections of the endpoint share; `None` if the kernel keeps no such
     /// statistics.
     pub network_thread: Option<ThreadTime>,
 }
 
-/// Datagrams that were dropped unread, by reason. Anyone can send such datagrams.
+/// Datagrams dropped unread, by reason. Anyone can send such datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RejectedDatagrams {
     pub(crate) engine: RejectCounts,
     pub(crate) carrier: CarrierRefused,
 }
 
-/// What an endpoint has counted that belongs to none of its connections.
+/// The counters of an endpoint that belong to none of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RemoteCounters {
+pub(crate) struct EndpointCounters {
     pub(crate) refused: RejectedDatagrams,
     /// Datagrams that found the receive buffer full.
     pub(crate) overflowed: Option<u64>,

@@ -13,18 +13,18 @@ use crate::buffers::{ReadHalf, WriteHalf};
 use crate::error::NetError;
 use crate::messages::{Command, CommandSender, Name};
 
-/// The code of a stream that is dropped before its end.
+/// The code of a stream dropped before its end.
 const DROPPED: u32 = 0;
 
 /// The sending end of a stream that this side opened.
 ///
 /// Dropping it without [`finish`](Self::finish) resets the stream: the peer never takes a part for the whole. All
-/// methods can be cancelled: bytes that were not written are not buffered.
+/// methods can be cancelled: unwritten bytes are not buffered.
 pub struct SendStream {
     controls: CommandSender,
     name: Name,
     half: Arc<WriteHalf>,
-    /// Whether it was finished or reset here.
+    /// Whether this side has finished or reset it.
     closed: bool,
 }
 
@@ -81,7 +81,7 @@ impl AsyncWrite for SendStream {
             state.waker = Some(context.waker().clone());
             return Poll::Pending;
         }
-        let tell = !std::mem::replace(&mut state.told, true);
+        let tell = !std::mem::replace(&mut state.notified, true);
         drop(state);
         if tell {
             self.controls.command(Command::Written(self.name));
@@ -89,7 +89,7 @@ impl AsyncWrite for SendStream {
         Poll::Ready(Ok(count))
     }
 
-    /// Returns at once: nothing is held back to be sent later.
+    /// Returns at once: no byte is held back.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -137,7 +137,7 @@ impl RecvStream {
         Self { controls, name, tag, half, chunk: Vec::new(), at: 0, over: false }
     }
 
-    /// Returns what the network thread calls it.
+    /// Returns its name on the network thread.
     pub(crate) const fn name(&self) -> Name {
         self.name
     }
@@ -150,10 +150,10 @@ impl RecvStream {
 
     /// Stops reading: received bytes are dropped, and the peer's writer fails with [`NetError::StreamStopped`].
     pub fn stop(mut self, code: u32) {
-        self.give_up(code);
+        self.abort_with(code);
     }
 
-    fn give_up(&mut self, code: u32) {
+    fn abort_with(&mut self, code: u32) {
         if !std::mem::replace(&mut self.over, true) {
             self.controls.command(Command::Stop { stream: self.name, code });
         }
@@ -204,7 +204,7 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        self.give_up(DROPPED);
+        self.abort_with(DROPPED);
     }
 }
 
@@ -216,8 +216,8 @@ impl fmt::Debug for RecvStream {
 
 /// Bytes in both directions: one stream of each side, of which the second answers the first. Each direction ends by itself.
 ///
-/// It implements tokio's `AsyncRead` and `AsyncWrite`. What is written before the peer has accepted is on its way with the
-/// first packet, and reading waits for the peer. Dropping it resets what is not finished and stops what is not read to its
+/// It implements tokio's `AsyncRead` and `AsyncWrite`. Bytes written before the peer has accepted leave with the first
+/// packet, and reading waits for the peer. Dropping it resets an unfinished direction and stops one not read to its
 /// end. All methods can be cancelled, as those of [`SendStream`] and [`RecvStream`].
 #[derive(Debug)]
 pub struct Stream {
@@ -236,7 +236,7 @@ impl Stream {
         self.recv.tag()
     }
 
-    /// Ends what this side writes; what the peer writes can still be read.
+    /// Finishes this side's direction; the peer's can still be read.
     pub fn finish(&mut self) {
         self.send.finish();
     }

@@ -24,8 +24,8 @@ const CHUNK: usize = 32 << 10;
 /// The thread that carries bytes between streams and sockets; started with the first.
 static CARRIER: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// How a stream that is used through a descriptor ends: a socket has the same end for a stream that broke off as for one
-/// that ended. A future, ready once both directions are over: that of the peer ends with the peer.
+/// The result of a stream used through a descriptor: a socket has the same end for an aborted stream as for a finished
+/// one. A future, ready once both directions are over: that of the peer ends with the peer.
 #[derive(Debug)]
 pub struct FdResult(oneshot::Receiver<Result<(), NetError>>);
 
@@ -51,9 +51,9 @@ impl Future for FdResult {
 }
 
 impl Stream {
-    /// Returns the stream as one end of a pair of unix sockets, as `socketpair(2)` makes them: to `read`, `write`, `poll` and
-    /// `shutdown`, in C, in Python's `socket.socket(fileno=...)`, or as the standard input of a child process. Closing it
-    /// ends what was written in good order. All such streams of a process share one thread.
+    /// Returns the stream as one end of a pair of unix sockets, as `socketpair(2)` makes them: to `read`, `write`,
+    /// `poll` and `shutdown`, in C, in Python's `socket.socket(fileno=...)`, or as the standard input of a child
+    /// process. Closing it finishes the written direction. All such streams of a process share one thread.
     ///
     /// # Errors
     /// The system has no more descriptors, or no thread.
@@ -67,7 +67,7 @@ impl Stream {
                 Ok(socket) => carry(self, socket).await,
                 Err(error) => Err(NetError::system(error)),
             };
-            // Nobody may want to know.
+            // The receiver may have been dropped.
             let _ = sender.send(end);
         });
         Ok((theirs.into(), FdResult(ended)))
@@ -85,7 +85,7 @@ fn carrier() -> io::Result<Handle> {
         // It lives and ends on this thread: where a runtime is running already, another must not be dropped.
         let runtime = Builder::new_current_thread().enable_io().build();
         let handle = runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(|error| error.kind());
-        // Whoever asked waits for it.
+        // The caller waits for it.
         let _ = sender.send(handle);
         if let Ok(runtime) = runtime {
             runtime.block_on(std::future::pending::<()>());
@@ -102,14 +102,14 @@ async fn carry(stream: Stream, socket: UnixStream) -> Result<(), NetError> {
     tokio::try_join!(up(reader, send), down(recv, writer)).map(drop)
 }
 
-/// Carries what the program writes, and waits until it has arrived.
+/// Carries the program's bytes, and waits until they have arrived.
 async fn up(mut reader: OwnedReadHalf, mut send: SendStream) -> Result<(), NetError> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match reader.read(&mut buffer).await {
             Ok(0) => break send.finish(),
             Ok(count) => send.write_all(&buffer[..count]).await.map_err(of_stream)?,
-            // Closed while there was something to read: what was written before is whole.
+            // Closed with unread bytes: those written before are complete.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break send.finish(),
             Err(error) => return Err(NetError::system(error)),
         }
@@ -121,7 +121,7 @@ async fn up(mut reader: OwnedReadHalf, mut send: SendStream) -> Result<(), NetEr
     }
 }
 
-/// Carries what the peer writes, until the program takes no more.
+/// Carries the peer's bytes, until the program takes no more.
 async fn down(mut recv: RecvStream, mut writer: OwnedWriteHalf) -> Result<(), NetError> {
     loop {
         let chunk = recv.fill_buf().await.map_err(of_stream)?;

@@ -44,7 +44,7 @@ impl Job {
 
     fn run(self) -> Finished {
         let Self { connection, request, object } = self;
-        let mut told = None;
+        let mut computed = None;
         let result = match (request.run_pure(), object) {
             (Ok(reply), _) => Ok(reply),
             (Err(WorkRequest::Read { flow, block, offset, length, mut buffer }), Some((_, Data::Source(source)))) => {
@@ -61,12 +61,12 @@ impl Job {
             (Err(WorkRequest::Digest { key, block, offset, length, data }), Some((tag, _))) => {
                 let digest = *blake3::hash(&data.bytes()[..length]).as_bytes();
                 let range = offset..offset.saturating_add(length as u64);
-                told = Some((key, BlockDigest { tag, block, range, digest }));
+                computed = Some((key, BlockDigest { tag, block, range, digest }));
                 Ok(WorkReply::Digested { key, block })
             }
-            (Err(_), _) => Err(storage(io::Error::other("work for an object that was never opened"))),
+            (Err(_), _) => Err(storage(io::Error::other("work for an unknown object"))),
         };
-        Finished { connection, result, digest: told }
+        Finished { connection, result, digest: computed }
     }
 }
 

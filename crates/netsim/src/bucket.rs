@@ -14,14 +14,14 @@ impl Bucket {
         Self { tokens: Rate::work(bytes) }
     }
 
-    /// Adds what accumulates in `picos` at `rate`, up to `most` bytes.
+    /// Adds the bytes of `picos` at `rate`, up to `most` bytes.
     pub(crate) fn fill(&mut self, picos: u64, rate: Rate, most: u64) {
         let more = u128::from(picos) * u128::from(rate.bits_per_second());
         self.tokens = self.tokens.saturating_add(more);
         self.limit(most);
     }
 
-    /// Discards what exceeds `most` bytes.
+    /// Discards the excess over `most` bytes.
     pub(crate) fn limit(&mut self, most: u64) {
         self.tokens = self.tokens.min(Rate::work(most));
     }
@@ -33,7 +33,7 @@ impl Bucket {
         left.is_some()
     }
 
-    /// Takes what is available, at most `work`, and returns how much that was.
+    /// Takes the available bytes, at most `work`, and returns their number.
     pub(crate) fn take_some(&mut self, work: u128) -> u128 {
         let taken = self.tokens.min(work);
         self.tokens -= taken;

@@ -7,7 +7,7 @@ use crate::time::picos;
 
 /// A queue of one full packet is never too long (RFC 8289 section 5).
 const FULL_PACKET: u64 = 1_500;
-/// What an episode of dropping has learned is used for this many intervals (RFC 8289 section 5).
+/// The rate of an episode of dropping is reused for this many intervals (RFC 8289 section 5).
 const MEMORY: u64 = 16;
 
 /// The numbers of CoDel.
@@ -36,8 +36,8 @@ pub(crate) struct CodelState {
 }
 
 impl CodelState {
-    /// Returns whether the packet that leaves the queue at `now` is to be dropped or marked. It has waited for `wait`,
-    /// and is spared if the queue has no more than a full packet besides: `others` is its bytes without this one.
+    /// Returns whether to drop or mark the packet that leaves the queue at `now`. It has waited for `wait`, and is
+    /// spared if the rest of the queue is at most a full packet: `others` is its bytes without this one.
     pub(crate) fn acts(&mut self, codel: Codel, now: Time, wait: Duration, others: u64) -> bool {
         let is_too_long = self.is_too_long(codel, now, wait, others);
         if !self.dropping {

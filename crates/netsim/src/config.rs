@@ -13,8 +13,8 @@ use crate::{Codel, Rate, ReorderingDelay, TraceFile, TraceFileError};
 /// it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkConfig {
-    /// How fast packets leave the queue, in IP bits per second. `None`: at once, and there is no queue, unless there is
-    /// a trace.
+    /// How fast packets leave the queue, in IP bits per second. `None`: at once and without a queue, unless a trace is
+    /// set.
     pub rate: Option<Rate>,
     /// Other rates from given times on, in order. They apply to every bit that leaves afterwards, including those of
     /// waiting packets.
@@ -22,8 +22,8 @@ pub struct LinkConfig {
     /// A recorded link instead of a rate.
     pub trace: Option<TraceFile>,
     /// Token bucket of the rate in IP bytes. Unused rate fills it, it begins full, and a packet leaves at once when its
-    /// bytes are available, as with tbf in Linux (which drops packets larger than the bucket; here they wait for the
-    /// missing bytes). `None`: every bit takes its time.
+    /// bytes are available, as with tbf in Linux (which drops packets larger than the bucket; in this model they wait
+    /// for the missing bytes). `None`: every bit takes its time.
     pub bucket_bytes: Option<u64>,
     /// When the link is down, in order: packets offered then are dropped. Packets in the queue or in flight continue.
     pub outages: Vec<Outage>,
@@ -43,8 +43,8 @@ pub struct LinkConfig {
     pub fq_codel: Option<Codel>,
     /// Largest packet in IP bytes that passes; larger ones are dropped silently. `None`: any passes.
     pub mtu: Option<u32>,
-    /// Larger packets pass as fragments of IPv4 instead (RFC 791 section 2.3), each with a header of 20 bytes and a fate
-    /// of its own; the packet arrives when all of them have. All counts are then of fragments.
+    /// Larger packets pass as fragments of IPv4 instead (RFC 791 section 2.3), each with a header of 20 bytes and an
+    /// outcome of its own; the packet arrives when all of them have. All counts are then of fragments.
     pub fragment: bool,
     /// One-way propagation delay.
     pub delay: Duration,
@@ -136,7 +136,7 @@ pub enum Loss {
     GilbertElliott {
         /// Share of packets lost, below 1.
         loss: f64,
-        /// Mean number of packets lost in a row, at least `1 / (1 - loss)`, which is what independent loss gives.
+        /// Mean number of packets lost in a row, at least `1 / (1 - loss)`, the mean of independent loss.
         mean_burst: f64,
     },
 }
@@ -202,9 +202,7 @@ pub enum LinkError {
         value: f64,
     },
     /// Bursts shorter than independent loss gives, or of unknown length.
-    #[error(
-        "burst is {mean_burst}: with {loss} loss write at least {least:.3}, or leave burst out for independent loss"
-    )]
+    #[error("burst is {mean_burst}: with {loss} loss write at least {least:.3}, or omit burst for independent loss")]
     BurstTooShort {
         /// The requested loss.
         loss: f64,
@@ -213,28 +211,28 @@ pub enum LinkError {
         /// The mean burst of independent loss, `1 / (1 - loss)`.
         least: f64,
     },
-    /// Every packet is lost, so that there is one endless burst.
+    /// Every packet is lost, in one endless burst.
     #[error("a link that loses everything has no bursts: write loss=100% without burst")]
     BurstOfEverything,
     /// A rate of zero.
-    #[error("rate is 0: write a rate such as 100M, or leave it out for a link without one (a dead link is loss=100%)")]
+    #[error("rate is 0: write a rate such as 100M, or omit it for a link without one (a dead link is loss=100%)")]
     ZeroRate,
     /// A queue that holds nothing.
-    #[error("queue is 0: write a size such as 256KB, or leave it out for a queue without bound")]
+    #[error("queue is 0: write a size such as 256KB, or omit it for a queue without bound")]
     ZeroQueue,
     /// A bucket that holds nothing.
-    #[error("bucket is 0: write a size such as 10KB, or leave it out for packets that keep their distance")]
+    #[error("bucket is 0: write a size such as 10KB, or omit it for packets that keep their distance")]
     ZeroBucket,
-    /// A rate, or a setting that requires one, beside a trace.
-    #[error("{name} has no effect on a link with a trace: leave out one of them")]
+    /// A rate, or a setting that requires one, together with a trace.
+    #[error("{name} has no effect on a link with a trace: omit one of them")]
     BesideTrace {
         /// The key of the text form.
         name: &'static str,
     },
-    /// A trace that was named but not loaded.
-    #[error("this link has a trace, and trace files are not read here: write a rate instead, such as rate=100M")]
+    /// A named trace that was not loaded.
+    #[error("trace files are not supported here: write a rate, such as rate=100M")]
     TraceNotLoaded,
-    /// An outage that is over before it begins.
+    /// An outage that ends before it begins.
     #[error(
         "an outage from {from:?} until {until:?} is empty: write its beginning and a later end, such as down=3s..5s"
     )]
@@ -246,14 +244,14 @@ pub enum LinkError {
     },
     /// Outages that overlap or are out of order.
     #[error(
-        "an outage begins at {from:?}, before the one ahead of it is over: write them in order, such as down=3s..5s+8s..9s"
+        "an outage begins at {from:?}, before the previous one ends: write them in order, such as down=3s..5s+8s..9s"
     )]
     OutageTooEarly {
         /// Its beginning.
         from: Duration,
     },
-    /// Rates, delays or losses that are out of order.
-    #[error("a {name} at {at:?} is not after the one ahead of it: write them in order, such as {example}")]
+    /// Rates, delays or losses out of order.
+    #[error("a {name} at {at:?} is not after the previous one: write them in order, such as {example}")]
     StepTooEarly {
         /// The key of the text form.
         name: &'static str,
@@ -269,10 +267,10 @@ pub enum LinkError {
         name: &'static str,
     },
     /// Both kinds of CoDel.
-    #[error("codel has no effect beside fq-codel, which has one for each flow: leave out one of them")]
+    #[error("codel has no effect with fq-codel, which has one for each flow: omit one of them")]
     TwoCodels,
     /// FlowQueue-CoDel where packets have no flows.
-    #[error("this link does not know the flows of packets, which fq-codel needs: write codel instead")]
+    #[error("fq-codel needs the flows of packets, which are unknown here: write codel instead")]
     NoFlows,
     /// A policer without rate or burst.
     #[error("police lets nothing pass: write a rate and a burst, such as police=10M:20KB")]
@@ -283,11 +281,11 @@ pub enum LinkError {
         /// The key of the text form.
         name: &'static str,
     },
-    /// Fragments without a size, or of one that has no room for bytes.
+    /// Fragments without a size, or of one too small for data.
     #[error("fragment needs an mtu of at least {LEAST_MTU}B: write it too, such as mtu=1500B,fragment=on")]
     NoRoomForFragments,
     /// Fragments behind a fair queue.
-    #[error("fq-codel takes whole packets: leave out fragment, or write codel instead")]
+    #[error("fq-codel takes whole packets: omit fragment, or write codel instead")]
     FragmentsOfFlows,
     /// Reordering by no time at all.
     #[error("reorder holds packets back by 0: write by how long, such as reorder=1%:2ms")]
@@ -301,7 +299,7 @@ impl LinkConfig {
     /// Checks that the numbers make sense.
     ///
     /// # Errors
-    /// The first that does not, with what to write instead.
+    /// The first invalid setting, with advice.
     pub fn check(&self) -> Result<(), LinkError> {
         let steps = self.loss_steps.iter().map(|step| ("loss-step", step.loss));
         let probabilities = [
@@ -396,7 +394,7 @@ impl LinkConfig {
         if self.fq_codel.is_some() { Err(LinkError::NoFlows) } else { Ok(()) }
     }
 
-    /// Loads the trace, if there is one; `read` reads a file by name, as `std::fs::read_to_string` does.
+    /// Loads the trace, if any; `read` reads a file by name, as `std::fs::read_to_string` does.
     ///
     /// # Errors
     /// A file that cannot be read or is no trace.
@@ -465,7 +463,7 @@ impl Duplex {
     /// [`LinkConfig::sibling`].
     #[must_use]
     pub fn sibling(&self, number: u64) -> Self {
-        // Even numbers: odd ones could coincide with the way back of a neighbour.
+        // Even numbers: odd ones could coincide with the reverse direction of a neighbour.
         let number = number.wrapping_mul(2);
         Self { forward: self.forward.sibling(number), backward: self.backward.sibling(number) }
     }

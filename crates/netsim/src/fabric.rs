@@ -11,7 +11,7 @@ use crate::{DropReason, Ecn, Link, LinkConfig, LinkError, NodeId, Time};
 pub struct LinkId(u32);
 
 impl LinkId {
-    /// Returns the id of the link that was, or will be, added as number `index`.
+    /// Returns the id of the link with the number `index`, added or not.
     pub const fn from_index(index: u32) -> Self {
         Self(index)
     }
@@ -28,15 +28,15 @@ pub enum NetworkError {
     /// An invalid link.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// A link from or to a node that was not added.
-    #[error("there is no {0}: add nodes before their links")]
+    /// A link from or to an unknown node.
+    #[error("unknown {0}: add nodes before their links")]
     UnknownNode(NodeId),
-    /// A change to a link that was not added.
-    #[error("there is no link {}", .0.0)]
+    /// A change to an unknown link.
+    #[error("unknown link {}", .0.0)]
     UnknownLink(LinkId),
 }
 
-/// What links look at in a packet.
+/// The fields of a packet that links read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of headers and payload.
@@ -99,8 +99,8 @@ pub(crate) enum FabricEvent<T> {
     Refused(Undelivered<T>),
 }
 
-/// Hosts and routers joined by directed links, and the items in flight between the hosts: packets, or whatever stands
-/// for them.
+/// Hosts and routers joined by directed links, and the items in flight between the hosts: packets, or values in their
+/// place.
 ///
 /// It owns no clock and no host: [`Fabric::offer`] puts an item on its path, [`Fabric::pop`] returns items that have
 /// arrived, and between the two every hop happens at its own time, whenever the caller asks. So a late caller changes
@@ -189,7 +189,7 @@ impl<T> Fabric<T> {
         }
     }
 
-    /// Returns the links from one host to another, in the order they are taken; `None` if no path leads there.
+    /// Returns the links from one host to another, in the order they are taken; `None` without a path.
     pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         let mut path = Vec::new();
         let mut vertex = from.index();
@@ -238,7 +238,7 @@ impl<T: Clone> Fabric<T> {
     /// has seen later items already, an item offered late is queued behind them.
     ///
     /// # Errors
-    /// The item again, if the first link drops it or no path leads to `to`. An item dropped by a later link, or by
+    /// The item again, if the first link drops it or `to` has no path. An item dropped by a later link, or by
     /// `fq-codel` once it waits, is gone; the link's statistics count it.
     pub fn offer(
         &mut self,

@@ -20,7 +20,7 @@ pub(crate) struct FairQueue<T> {
     /// Queues in the order of their turns: those that have just got their first packet, and the others.
     new: VecDeque<usize>,
     old: VecDeque<usize>,
-    /// What waits in all queues.
+    /// The packets in all queues.
     packets: usize,
     bytes: u64,
 }
@@ -85,8 +85,8 @@ impl<T> FairQueue<T> {
 
     /// Removes the first packet of the queue with the most bytes, and returns its IP bytes; `None` if nothing waits.
     ///
-    /// Departs: RFC 8290 section 4.1 removes up to 64 packets at once, to search less often. Here it is as many as
-    /// there is no room for.
+    /// Departs: RFC 8290 section 4.1 removes up to 64 packets at once, to search less often. Here it removes as many as
+    /// needed for room.
     pub(crate) fn drop_from_longest(&mut self) -> Option<u32> {
         let listed = self.new.iter().chain(&self.old).copied();
         let longest = listed.max_by_key(|&number| self.queues[number].bytes)?;
@@ -98,8 +98,8 @@ impl<T> FairQueue<T> {
         Some(ip_bytes)
     }
 
-    /// Takes the packet whose turn it is, with its ECN field from now on, and lets CoDel drop those before it (RFC 8290
-    /// section 4.2). `None` if no packet is left.
+    /// Takes the next packet, with its ECN field from now on, and lets CoDel drop those before it (RFC 8290 section
+    /// 4.2). `None` if no packet is left.
     pub(crate) fn take(&mut self, codel: Codel, link: &mut Link) -> Option<(Waiting<T>, Ecn)> {
         loop {
             let is_new = !self.new.is_empty();

@@ -1,10 +1,10 @@
 //! Links, topologies and a virtual clock for networks that lose, delay, reorder and mark packets.
 //!
-//! [`Link`] is a pure calculator: [`Link::offer`] returns the fate of a packet and when it leaves, and the caller holds
-//! the packet, for example in a [`InFlightQueue`]. [`Fabric`] holds the packets of many links and forwards them from host to
-//! host. One model thus serves a simulation in virtual time ([`Network`]), a relay, and an emulator of real packets,
-//! and one seed loses the same packets in all of them. Nothing here reads a clock, starts a thread, or draws randomness
-//! except from a seed.
+//! [`Link`] is a pure calculator: [`Link::offer`] returns the outcome of a packet and the time when it leaves, and the
+//! caller keeps the packet, for example in an [`InFlightQueue`]. [`Fabric`] holds the packets of many links and
+//! forwards them from host to host. One model thus serves a simulation in virtual time ([`Network`]), a relay, and an
+//! emulator of real packets, and one seed loses the same packets in all of them. The crate reads no clock, starts no
+//! thread, and draws randomness only from a seed.
 //!
 //! ```
 //! use downpour_netsim::{Ecn, OfferOutcome, Link, Time};

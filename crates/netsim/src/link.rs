@@ -1,4 +1,4 @@
-//! The link: a calculator that determines the fate of a packet and when it leaves.
+//! The link: a calculator that determines the outcome of a packet and when it leaves.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum Ecn {
     Ce,
 }
 
-/// The fate of an offered packet.
+/// The outcome of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferOutcome {
     /// It is dropped.
@@ -117,8 +117,8 @@ pub(crate) struct Admitted {
 /// One direction of a link.
 ///
 /// The queue is virtual: when a packet is offered, its departure follows from those of the packets before it. Nothing
-/// happens between offers. So there is no `fq-codel` here, under which later packets may leave earlier; a
-/// [`crate::Fabric`] has it.
+/// happens between offers. So it has no `fq-codel`, under which later packets may leave earlier; a [`crate::Fabric`]
+/// has it.
 #[derive(Clone, Debug)]
 pub struct Link {
     config: LinkConfig,
@@ -145,7 +145,7 @@ impl Link {
     /// Creates an idle, empty link.
     ///
     /// # Errors
-    /// Those of [`LinkConfig::check`], a trace that is not loaded, and `fq-codel`.
+    /// Those of [`LinkConfig::check`], an unloaded trace, and `fq-codel`.
     pub fn new(config: LinkConfig) -> Result<Self, LinkError> {
         config.check_alone()?;
         Self::behind_queue(config)
@@ -172,7 +172,7 @@ impl Link {
     }
 
     /// Offers a packet at `now`; `ip_bytes` counts IP header, UDP header and payload. `now` should not decrease from
-    /// call to call; if it does, the packet arrives like one that was offered late.
+    /// call to call; if it does, the packet arrives as if offered late.
     pub fn offer(&mut self, now: Time, ip_bytes: u32, ecn: Ecn) -> OfferOutcome {
         match self.config.mtu {
             Some(mtu) if ip_bytes > mtu && self.config.fragment => self.offer_fragments(now, ip_bytes, ecn, mtu),
@@ -218,8 +218,8 @@ impl Link {
     /// Lets a packet in that finds `found` bytes in the queue, unless an outage, the MTU or the policer stops it.
     #[inline(always)]
     pub(crate) fn admit(&mut self, now: Time, found: u64, ip_bytes: u32) -> Result<Admitted, DropReason> {
-        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the fate of the earlier
-        // ones.
+        // Drawn before anything is decided, so that the n-th packet gets the n-th draw whatever the outcome of the
+        // earlier ones.
         let draws = self.streams.draw();
         self.stats.offered.add(ip_bytes);
         if self.is_down(now) {
@@ -234,8 +234,8 @@ impl Link {
         Ok(Admitted { at: now, found, draws })
     }
 
-    /// Sends a packet behind the others that were sent, and returns its arrivals unless it is lost at random. CoDel left
-    /// its ECN field, once `ecn`, as `left_as`.
+    /// Sends a packet behind those sent before, and returns its arrivals unless it is lost at random. CoDel left its
+    /// ECN field, once `ecn`, as `left_as`.
     #[inline(always)]
     pub(crate) fn send(
         &mut self,
@@ -258,22 +258,22 @@ impl Link {
         Ok(self.deliver(self.delay(came), departure, admitted.found, ip_bytes, left_as, admitted.draws))
     }
 
-    /// Counts a packet that is dropped.
+    /// Counts a dropped packet.
     pub(crate) fn count_drop(&mut self, reason: DropReason, ip_bytes: u32) {
         self.stats.drop(reason, ip_bytes);
     }
 
-    /// Returns when a packet that came at `came` would be taken from the queue, as the next one.
+    /// Returns when a packet that arrived at `came` would be taken from the queue, as the next one.
     pub(crate) fn takes(&self, came: Time, ip_bytes: u32) -> Time {
         self.shaper.takes(came, ip_bytes, &self.config)
     }
 
-    /// Returns when the last bit of all packets that were sent has left.
+    /// Returns when the last bit of all sent packets has left.
     pub(crate) fn free_at(&self) -> Time {
         self.shaper.free_at()
     }
 
-    /// Returns whether a queue of so many packets and bytes is within its bounds, beside those being sent at `now`.
+    /// Returns whether a queue of so many packets and bytes is within its bounds, without those being sent at `now`.
     pub(crate) fn has_room(&mut self, now: Time, packets: usize, bytes: u64) -> bool {
         let sending = self.queued_bytes(now);
         self.is_within_bounds(self.queue.len() + packets, sending + bytes)
@@ -295,7 +295,7 @@ impl Link {
         self.queued_bytes
     }
 
-    /// Returns what the link has counted so far.
+    /// Returns the counters of the link.
     pub fn stats(&self) -> &LinkStats {
         &self.stats
     }
@@ -332,7 +332,7 @@ impl Link {
         Ok(())
     }
 
-    /// Changes the configuration like [`Link::set_config`], with `fq-codel` or without, to one that has been checked.
+    /// Changes the configuration like [`Link::set_config`], with `fq-codel` or without, to a checked one.
     pub(crate) fn set_checked_config(&mut self, config: LinkConfig) {
         self.shaper.change(&self.config, &config);
         match (&mut self.policer, config.police) {
@@ -359,8 +359,9 @@ impl Link {
         }
         let Some(codel) = self.config.codel else { return Ok(ecn) };
         let taken = self.takes(came, ip_bytes);
-        // Departs: RFC 8289 section 5 looks at what is behind a packet when it leaves, which is not known yet, so that
-        // it is what was ahead when it came. Over time a queue has as many bytes when packets leave as when they come.
+        // Departs: RFC 8289 section 5 uses the bytes behind a packet when it leaves, which are not known yet; these are
+        // the bytes ahead of it when it arrived. Over time a queue has as many bytes when packets leave as when they
+        // arrive.
         if !self.codel.acts(codel, taken, taken - came, found) {
             return Ok(ecn);
         }
@@ -380,7 +381,7 @@ impl Link {
     }
 
     fn is_down(&self, now: Time) -> bool {
-        // The ends of outages are whole nanoseconds, so nothing is lost here.
+        // The ends of outages are whole nanoseconds, so no precision is lost.
         let since_start = Duration::from_nanos(now.as_nanos());
         self.config.outages.iter().any(|outage| (outage.from..outage.until).contains(&since_start))
     }

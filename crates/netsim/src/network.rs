@@ -141,7 +141,7 @@ impl<N: Node> Network<N> {
         self.nodes.get((*self.vertices.get(id.index())?)?)
     }
 
-    /// Returns a node to act on: it is asked for packets and its deadline before time advances.
+    /// Returns a node to act on: it is polled for packets and its deadline before time advances.
     pub fn node_mut(&mut self, id: NodeId) -> Option<&mut N> {
         let index = (*self.vertices.get(id.index())?)?;
         self.touched.push_back(index);
@@ -202,7 +202,7 @@ impl<N: Node> Network<N> {
         self.step_by(Time::MAX)
     }
 
-    /// Returns when the next packet arrives or the next deadline is due, as far as nodes have been asked.
+    /// Returns when the next packet arrives or the next deadline is due, as far as nodes have been polled.
     pub fn next_event(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|(at, _)| at);
         self.fabric.next_event().into_iter().chain(deadline).min()
@@ -274,7 +274,7 @@ impl<N: Node> Network<N> {
             self.send(self.guards[index].id, packet);
         }
         let deadline = self.nodes[index].poll_timeout();
-        // Not before now: deadlines that are due are handled in the order of the nodes, not of their lateness.
+        // Not before now: due deadlines are handled in the order of the nodes, not of their lateness.
         self.deadlines.set(index, deadline.map_or(Time::MAX, |deadline| deadline.max(self.now)));
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::{Ecn, Time};
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// Returns the id of the node that was, or will be, added as number `index`: nodes can know each other before there
-    /// is a network.
+    /// Returns the id of the node with the number `index`, added or not: nodes can know each other before the network
+    /// exists.
     pub const fn from_index(index: u32) -> Self {
         Self(index)
     }
@@ -56,10 +56,10 @@ pub trait Node {
     fn handle_packet(&mut self, now: Time, packet: Packet);
     /// Handles the timeout named by [`Node::poll_timeout`].
     fn handle_timeout(&mut self, now: Time);
-    /// Returns a packet to send now. Called until there is none, after every call of the other two.
+    /// Returns a packet to send now. Called until it returns `None`, after every call of the other two.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
     /// Returns when to call [`Node::handle_timeout`]. A time in the past means now.
     fn poll_timeout(&self) -> Option<Time>;
-    /// Takes back the buffer of a packet of this node that was dropped, for reuse.
+    /// Takes back the buffer of a dropped packet of this node, for reuse.
     fn recycle(&mut self, _buffer: Vec<u8>) {}
 }

@@ -53,7 +53,7 @@ impl<T> Pipe<T> {
         Ok(Self { link: Link::behind_queue(config)?, from, to, transit: InFlightQueue::new(), stage })
     }
 
-    /// Returns when the next item arrives or is taken from the fair queue; `Time::MAX` if there is none.
+    /// Returns when the next item arrives or is taken from the fair queue; `Time::MAX` without one.
     pub(crate) fn next_event(&self) -> Time {
         self.transit.next_arrival().unwrap_or(Time::MAX).min(self.turn())
     }
@@ -82,7 +82,7 @@ impl<T: Clone> Pipe<T> {
         Ok(())
     }
 
-    /// Puts an item into the fair queue, from which others are dropped if there is no room.
+    /// Puts an item into the fair queue, which drops others if it is full.
     fn enqueue(&mut self, now: Time, envelope: Envelope<T>) -> Result<(), (DropReason, T)> {
         let Self { link, stage: Some(FairQueueing { queue, turn, .. }), .. } = self else { return Ok(()) };
         let ip_bytes = envelope.ip_bytes;

@@ -24,7 +24,7 @@ impl QueueDelays {
         self.buckets[bucket] += 1;
     }
 
-    /// Returns the packets that came after an earlier state of the same histogram.
+    /// Returns the packets that arrived after an earlier state of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |bucket| earlier.buckets.get(bucket).copied().unwrap_or(0);
@@ -60,6 +60,6 @@ mod tests {
         let earlier = waits.clone();
         (0..3).for_each(|_| waits.add(Duration::from_secs(1)));
         let median = waits.since(&earlier).quantile(0.5).expect("packets");
-        assert!(median >= Duration::from_secs(1), "only what came later: {median:?}");
+        assert!(median >= Duration::from_secs(1), "only later packets: {median:?}");
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Shaper {
     /// Number of rate steps that have taken effect by `busy_until`.
     steps: usize,
     playback: Playback,
-    /// Content of the bucket at `busy_until`; empty if there is none.
+    /// Content of the bucket at `busy_until`; empty without one.
     bucket: Bucket,
 }
 
@@ -45,8 +45,7 @@ impl Shaper {
         }
     }
 
-    /// Puts a packet behind the others and returns when its last bit leaves; at once if there is neither rate nor
-    /// trace.
+    /// Puts a packet behind the others and returns when its last bit leaves; at once without rate and trace.
     pub(crate) fn depart(&mut self, now: Time, ip_bytes: u32, config: &LinkConfig) -> Time {
         if let Some(trace) = config.trace.as_ref().and_then(TraceFile::trace) {
             self.busy_until = self.playback.send(trace, now, self.busy_until, ip_bytes);
@@ -66,8 +65,8 @@ impl Shaper {
         self.busy_until
     }
 
-    /// Returns when a packet that is offered at `now` would be taken from the queue: when its first bit leaves, or its
-    /// last one where it leaves at once.
+    /// Returns when a packet offered at `now` would be taken from the queue: when its first bit leaves, or its last one
+    /// where it leaves at once.
     pub(crate) fn takes(&self, now: Time, ip_bytes: u32, config: &LinkConfig) -> Time {
         match config.bucket_bytes.is_some() || config.trace.is_some() {
             true => self.clone().depart(now, ip_bytes, config),

@@ -18,7 +18,8 @@ impl PacketCount {
     }
 }
 
-/// The counts of a link so far: `offered` is the sum of `delivered` and all drops, and with `fq-codel` what waits.
+/// The counts of a link so far: `offered` is the sum of `delivered` and all drops, and with `fq-codel` of the waiting
+/// packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Everything offered.
@@ -48,7 +49,7 @@ pub struct LinkStats {
 }
 
 impl LinkStats {
-    /// Returns the number of packets that were dropped, whatever the reason.
+    /// Returns the number of packets dropped for any reason.
     pub fn dropped(&self) -> u64 {
         let dropped = [
             self.dropped_queue_full,

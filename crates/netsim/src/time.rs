@@ -61,8 +61,7 @@ impl Time {
         self.0.checked_sub(earlier.0).map(|picos| Duration::from_nanos(picos / PICOS_PER_NANO))
     }
 
-    /// Returns the first multiple of `interval` that is not before `self`, or `self` if `interval` is zero; saturates
-    /// at `MAX`.
+    /// Returns the first multiple of `interval` not before `self`, or `self` if `interval` is zero; saturates at `MAX`.
     pub(crate) fn next_multiple_of(self, interval: Duration) -> Self {
         match picos(interval) {
             0 => self,

@@ -13,8 +13,8 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 ///
 /// As in Mahimahi an opportunity is used up by the bytes of waiting packets, in order: several small packets share one,
 /// a packet may take the rest of one and finish in a later one, and leaves with its last byte. An opportunity at which
-/// nothing waits, or the rest of it, is lost, and a packet cannot use one at the very time of its arrival. Unlike
-/// there, packets may be larger than an opportunity, and IP bytes are counted, without the 4 bytes that a TUN device
+/// nothing waits, or the rest of it, is lost, and a packet cannot use one at the very time of its arrival. Unlike in
+/// Mahimahi, packets may be larger than an opportunity, and IP bytes are counted, without the 4 bytes that a TUN device
 /// adds in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -22,10 +22,10 @@ pub struct Trace {
     millis: Vec<u64>,
 }
 
-/// A text that is not a trace.
+/// An invalid trace text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is not a number.
+    /// A line other than a number.
     #[error("line {line}: {text:?} is not a whole number of milliseconds")]
     NotANumber {
         /// The line, counted from 1.
@@ -44,10 +44,10 @@ pub enum TraceError {
         before: u64,
     },
     /// The trace is empty.
-    #[error("it is empty: write one whole number of milliseconds a line")]
+    #[error("empty file: write one whole number of milliseconds per line")]
     Empty,
     /// It would repeat without end in zero time.
-    #[error("all its times are 0: the last must be later, for there the trace begins anew")]
+    #[error("all times are 0: the last must be later, as the trace repeats from there")]
     NoTime,
 }
 
@@ -158,7 +158,7 @@ pub enum TraceFileError {
 }
 
 impl TraceFile {
-    /// Creates a trace that is not loaded yet. A link's text form cannot express a comma in a name.
+    /// Creates an unloaded trace. A link's text form cannot express a comma in a name.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), trace: None }
     }

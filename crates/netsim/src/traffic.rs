@@ -8,7 +8,7 @@ use crate::{Ecn, Node, NodeId, Packet, Rate, Time};
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u32 = 28;
 
-/// Packets of one size at a constant bit rate, sent whatever their fate.
+/// Packets of one size at a constant bit rate, sent whatever their outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantRate {
     /// IP bits per second, headers included; not zero.
@@ -21,7 +21,7 @@ pub struct ConstantRate {
     pub stop: Time,
 }
 
-/// A node that sends at a constant rate to another, or discards what it receives.
+/// A node that sends at a constant rate to another, or discards received packets.
 #[derive(Debug)]
 pub struct Filler {
     own: NodeId,
@@ -42,7 +42,7 @@ impl Filler {
         Self { next: traffic.start, sends: Some((peer, traffic)), ..Self::sink(own) }
     }
 
-    /// Creates node `own` of its network, which discards what it receives.
+    /// Creates node `own` of its network, which discards received packets.
     pub const fn sink(own: NodeId) -> Self {
         Self { own, sends: None, sent: 0, next: Time::MAX, remainder: 0, received: 0, buffers: Vec::new() }
     }
@@ -57,7 +57,7 @@ impl Filler {
         self.received
     }
 
-    /// Returns when the next packet is sent, if there is one.
+    /// Returns when the next packet is sent, if any.
     fn due(&self) -> Option<Time> {
         let (_, traffic) = self.sends?;
         (self.next < traffic.stop).then_some(self.next)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_as_fast_as_can_be_lets_time_pass() {
+    fn a_source_of_the_maximum_rate_lets_time_pass() {
         let [own, peer] = [0, 1].map(NodeId::from_index);
         let rate = Rate::from_bits_per_second(u64::MAX);
         let traffic = ConstantRate { rate, packet: 0, start: Time::ZERO, stop: Time::from_nanos(1_000) };

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::{Delivery, Time};
 
-/// Holds a [`crate::Link`]'s deliveries until they arrive: packets, or whatever stands for them.
+/// Holds a [`crate::Link`]'s deliveries until they arrive: packets, or values in their place.
 ///
 /// A link keeps order except for the packets it holds back or scatters, so a queue and a heap suffice.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ mod tests {
                     continue;
                 };
                 for delivery in deliveries {
-                    // At one instant items in order come first.
+                    // At one instant items in order are first.
                     expected.push((delivery.at, delivery.reordered, number));
                     transit.push(&delivery, number);
                 }

@@ -18,9 +18,9 @@ fn offer(link: &mut Link, micros: u64, ecn: Ecn) -> OfferOutcome {
 /// The pseudocode of RFC 8289 section 5, in microseconds, over a queue of equal packets. Packets are numbered.
 #[derive(Default)]
 struct Reference {
-    /// Whether a packet is spared for no more than a packet behind it when it leaves, or else ahead of it when it comes.
+    /// Whether a packet is spared for at most a packet behind it when it leaves, or else ahead of it when it arrives.
     looks_behind: bool,
-    /// When each waiting packet came, and whether no more than a packet was ahead of it.
+    /// When each waiting packet arrived, and whether at most a packet was ahead of it.
     queue: VecDeque<(usize, u64, bool)>,
     first_above: u64,
     dropping: bool,
@@ -78,7 +78,7 @@ impl Reference {
     }
 }
 
-/// Returns the packets that the pseudocode drops, and when each of the others has left, of packets that come at these
+/// Returns the packets that the pseudocode drops, and when each of the others has left, of packets that arrive at these
 /// times.
 fn reference(arrivals: &[u64], looks_behind: bool) -> (Vec<usize>, Vec<(usize, u64)>) {
     let mut codel = Reference { looks_behind, ..Reference::default() };
@@ -86,7 +86,7 @@ fn reference(arrivals: &[u64], looks_behind: bool) -> (Vec<usize>, Vec<(usize, u
     let mut free_at = 0;
     let mut next = arrivals.iter().copied().enumerate().peekable();
     loop {
-        // Those that have come by the time the link is free wait already.
+        // Those that have arrived by the time the link is free wait already.
         while let Some((number, came)) = next.next_if(|&(_, came)| came <= free_at) {
             // The packet being sent, if it is, and those that wait.
             let ahead = codel.queue.len() + usize::from(came < free_at);
@@ -104,8 +104,8 @@ fn reference(arrivals: &[u64], looks_behind: bool) -> (Vec<usize>, Vec<(usize, u
     }
 }
 
-/// Returns when packets come: loads of .7 to 1.5 for 400 packets each, so that queues build up and drain. Odd times, so
-/// that no two events coincide.
+/// Returns when packets arrive: loads of .7 to 1.5 for 400 packets each, so that queues build up and drain. Odd times,
+/// so that no two events coincide.
 fn arrivals(seed: u64) -> Vec<u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut now = 0;
@@ -118,7 +118,7 @@ fn arrivals(seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
+fn codel_drops_and_sends_as_the_pseudocode() {
     let mut total = 0;
     for seed in 0..20 {
         let arrivals = arrivals(seed);
@@ -141,7 +141,7 @@ fn packets_are_dropped_and_sent_as_the_pseudocode_says() {
 }
 
 #[test]
-fn the_only_flow_of_a_fair_queue_is_dropped_and_sent_as_the_pseudocode_says() {
+fn fq_codel_one_flow_drops_and_sends_as_the_pseudocode() {
     for seed in 0..20 {
         let arrivals = arrivals(seed);
         let (dropped, sent) = reference(&arrivals, true);
@@ -183,7 +183,7 @@ fn packets_that_allow_it_are_marked_and_take_their_time() {
     // next ones follow after 100, 71, 58 and 50 ms.
     assert_eq!(marked, [110, 210, 281, 339, 389, 434, 474, 512, 548, 581]);
     assert_eq!((link.stats().marked.packets, link.stats().dropped_codel.packets), (10, 0));
-    // What is marked already stays so, and is not counted.
+    // A marked packet stays marked, and is not counted.
     let mut other = Link::new(LINK.parse().expect("a link")).expect("a link that makes sense");
     for number in 0..120 {
         assert!(matches!(offer(&mut other, number * 500, Ecn::Ce), OfferOutcome::Delivered(_)), "packet {number}");
@@ -193,7 +193,7 @@ fn packets_that_allow_it_are_marked_and_take_their_time() {
 
 #[test]
 fn one_packet_behind_another_is_no_queue() {
-    // A packet takes 100 ms, and one comes every 100 ms while another is being sent.
+    // A packet takes 100 ms, and one arrives every 100 ms while another is being sent.
     let mut link = Link::new("rate=80k,codel=5ms:100ms".parse().expect("a link")).expect("a link that makes sense");
     for number in 0..100 {
         assert!(
@@ -208,7 +208,7 @@ fn one_packet_behind_another_is_no_queue() {
 
 #[test]
 fn packets_behind_a_trace_are_judged_when_it_sends_them() {
-    // Eleven opportunities a second: nothing waits for less than 5 ms, but no queue stands.
+    // Eleven opportunities a second: no packet waits for less than 5 ms, but no queue persists.
     let mut config: downpour_netsim::LinkConfig = "trace=x,codel=20ms:100ms".parse().expect("a link");
     config.load_trace(|_| Ok("100\n".to_owned())).expect("a trace");
     let mut link = Link::new(config.clone()).expect("a link that makes sense");

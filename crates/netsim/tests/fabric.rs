@@ -1,4 +1,4 @@
-//! The network between hosts: paths, times, and the fate of each item.
+//! The network between hosts: paths, times, and the outcome of each item.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ fn offer_dropped_returns_item() {
     path.offer(0, 1).unwrap();
     let full = Refusal::Dropped(DropReason::QueueFull);
     assert_eq!(path.offer(0, 2), Err(Undelivered { item: 2, reason: full }));
-    let nobody = NodeId::from_index(9);
-    for to in [path.a, nobody] {
+    let absent = NodeId::from_index(9);
+    for to in [path.a, absent] {
         let refused = path.fabric.offer(Time::ZERO, path.a, to, Header::new(1000, Ecn::NotEct), 3).unwrap_err();
         assert_eq!(refused, Undelivered { item: 3, reason: Refusal::Unroutable }, "{to}");
     }
@@ -79,7 +79,7 @@ fn offer_dropped_returns_item() {
 }
 
 #[test]
-fn what_a_later_link_drops_is_counted_there() {
+fn a_drop_of_a_later_link_is_counted_by_it() {
     let mut path = path("delay=1ms", "rate=8M,queue=2000B");
     for item in 0..5 {
         path.offer(0, item).unwrap();
@@ -206,11 +206,11 @@ fn a_seed_loses_the_same_packets_as_in_a_network() {
 fn links_need_their_ends_and_changes_their_links() {
     let mut fabric = Fabric::<u32>::new();
     let a = fabric.add_host();
-    let nowhere = NodeId::from_index(7);
-    let refused = fabric.add_link(a, nowhere, "perfect".parse().unwrap()).unwrap_err();
+    let unknown = NodeId::from_index(7);
+    let refused = fabric.add_link(a, unknown, "perfect".parse().unwrap()).unwrap_err();
     assert_eq!(
         (refused, refused.to_string().as_str()),
-        (NetworkError::UnknownNode(nowhere), "there is no node 7: add nodes before their links")
+        (NetworkError::UnknownNode(unknown), "unknown node 7: add nodes before their links")
     );
     let link = path("perfect", "perfect").links[1];
     assert_eq!(fabric.set_link(link, "perfect".parse().unwrap()), Err(NetworkError::UnknownLink(link)));

@@ -1,4 +1,4 @@
-//! FlowQueue-CoDel (RFC 8290): who is served, who is dropped, and when.
+//! FlowQueue-CoDel (RFC 8290): which flows are served and dropped, and when.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Flow {
     }
 }
 
-/// What became of a flow.
+/// The outcome of a flow.
 #[derive(Debug, Default)]
 struct Outcome {
     sent: u64,
@@ -102,7 +102,7 @@ fn a_sparse_flow_passes_greedy_ones() {
     // It waits for the packet being sent, 0.6 ms, and takes 0.08 ms.
     assert_eq!((sparse.sent, sparse.received), (500, 500));
     assert!(sparse.longest <= Duration::from_micros(680), "{sparse:?}");
-    // The link is busy all the time: 20 Mbit/s less 0.08 for ten seconds, and then what was left in the queue.
+    // The link is busy all the time: 20 Mbit/s less 0.08 for ten seconds, and then the rest of the queue.
     assert!((24_900_000..25_200_000).contains(&(greedy.bytes + other.bytes)), "{greedy:?} {other:?}");
     let stats = pair.stats();
     assert_eq!(stats.dropped(), greedy.sent - greedy.received + other.sent - other.received);
@@ -125,11 +125,11 @@ fn the_longest_queue_makes_room() {
     for item in 0..6 {
         pair.offer(Time::ZERO, 0, 1_500, Ecn::NotEct, item);
     }
-    assert_eq!(pair.stats().dropped_queue_full.packets, 1, "there is room for five");
+    assert_eq!(pair.stats().dropped_queue_full.packets, 1, "five fit");
     pair.offer(Time::ZERO, 1, 1_500, Ecn::NotEct, 10);
     pair.offer(Time::ZERO, 2, 100, Ecn::NotEct, 20);
     assert_eq!(pair.fabric.under_way(), 5);
-    // The oldest went, 0 to 2. A flow's first turn comes before the second ones of the others.
+    // The oldest were dropped, 0 to 2. A flow's first turn is before the second ones of the others.
     assert_eq!(pair.rest(), [3, 10, 20, 4, 5]);
     let stats = pair.stats();
     assert_eq!((stats.dropped_queue_full.packets, stats.dropped_queue_full.bytes), (3, 4_500));
@@ -146,7 +146,7 @@ fn the_longest_queue_makes_room() {
 }
 
 #[test]
-fn what_exceeds_the_bound_by_itself_is_dropped() {
+fn a_packet_above_the_bound_is_dropped() {
     let mut pair = Pair::new("rate=12M,queue=1000B,fq-codel=5ms:100ms");
     pair.offer(Time::ZERO, 0, 1_500, Ecn::NotEct, 0);
     assert_eq!((pair.fabric.next_event(), pair.fabric.under_way()), (None, 0));
@@ -155,7 +155,7 @@ fn what_exceeds_the_bound_by_itself_is_dropped() {
 }
 
 #[test]
-fn a_flow_that_comes_back_is_not_new_at_once() {
+fn fq_codel_returning_flow_is_not_new_at_once() {
     // Flow 1 sends its next packet when the last has left, with bytes of its turn to spare. Were it new each time, it
     // would have a turn after each one of the others.
     let mut pair = Pair::new("rate=12M,fq-codel=50ms:100ms");
@@ -234,10 +234,10 @@ fn fq_codel_set_link_keeps_queue() {
     };
     (0..3).for_each(|item| pair.offer(at(0), 0, 1_500, Ecn::NotEct, item));
     assert_eq!(times(pair.pop(at(1))), [(0, 1_000)]);
-    // The packet being sent leaves at the old rate, what waits at the new one.
+    // The packet being sent leaves at the old rate, waiting ones at the new one.
     set(&mut pair, "rate=24M,fq-codel=50ms:100ms").expect("a link");
     assert_eq!(times(pair.pop(at(9))), [(1, 2_000), (2, 2_500)]);
-    // Without the fair queue what waits leaves as it would have, and what comes is behind it.
+    // Without the fair queue waiting packets leave as before, and new ones are behind them.
     (3..5).for_each(|item| pair.offer(at(10), 0, 1_500, Ecn::NotEct, item));
     pair.offer(at(10), 1, 1_500, Ecn::NotEct, 13);
     set(&mut pair, "rate=12M").expect("a link");

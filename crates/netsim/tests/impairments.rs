@@ -15,7 +15,7 @@ fn delivery(fate: OfferOutcome) -> Delivery {
     }
 }
 
-/// Returns the fates of `count` packets of 1000 bytes, `GAP` apart.
+/// Returns the outcomes of `count` packets of 1000 bytes, `GAP` apart.
 fn fates(config: &LinkConfig, count: u64) -> Vec<OfferOutcome> {
     let mut link = Link::new(config.clone()).expect("a good link");
     let mut now = Time::ZERO;
@@ -231,7 +231,7 @@ fn jitter_keeps_order_and_spreads_evenly() {
     assert!((mean - 0.005).abs() < 4.0 * sigma, "mean jitter {mean}, seed 3");
 }
 
-/// Returns how much later than `now + 5 ms` packets arrive that are offered a microsecond apart, in seconds.
+/// Returns how much later than `now + 5 ms` packets offered a microsecond apart arrive, in seconds.
 fn lateness(config: &str) -> Vec<f64> {
     let mut link = Link::new(config.parse().expect("a link")).expect("a link that makes sense");
     let late = |number| {
@@ -245,7 +245,7 @@ fn lateness(config: &str) -> Vec<f64> {
 
 #[test]
 fn scatter_has_its_distribution_and_keeps_no_order() {
-    // Shares of the packets that are later than so many milliseconds.
+    // Shares of the packets later than so many milliseconds.
     for (config, tails) in [
         ("delay=5ms,scatter=10ms,seed=3", [(2.0, 0.8), (9.0, 0.1), (10.0, 0.0)]),
         ("delay=5ms,scatter=exponential:10ms,seed=3", [(2.0, 0.8187), (10.0, 0.3679), (50.0, 0.0067)]),
@@ -285,7 +285,7 @@ fn flipped_bits_are_spread_evenly() {
 }
 
 #[test]
-fn impairments_pause_and_go_on_with_the_same_draws() {
+fn impairments_pause_and_continue_with_the_same_draws() {
     for loss in ["loss=20%", "loss=20%,burst=4"] {
         let text = format!(
             "rate=8M,queue=40KB,delay=3ms,jitter=50us,{loss},reorder=20%:900us,duplicate=20%,corrupt=20%,mark=20%,mark-above=100B,seed=17"

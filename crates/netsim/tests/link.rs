@@ -112,7 +112,7 @@ fn a_lost_packet_has_used_the_rate() {
 }
 
 #[test]
-fn marks_above_the_threshold_and_only_what_allows_it() {
+fn marks_above_the_threshold_and_only_ect_packets() {
     let mut link = link("rate=8M,mark-above=2000B");
     let mut offer = |ecn| delivery(link.offer(Time::ZERO, 1000, ecn)).ecn;
     assert_eq!(offer(Ecn::Ect0), Ecn::Ect0);
@@ -126,7 +126,7 @@ fn marks_above_the_threshold_and_only_what_allows_it() {
 }
 
 #[test]
-fn a_packet_held_back_comes_late_and_holds_up_nobody() {
+fn a_packet_held_back_is_late_and_delays_no_other() {
     let config = LinkConfig {
         delay: Duration::from_millis(1),
         reorder: Reorder { probability: 0.2, extra: Duration::from_millis(7) },
@@ -198,7 +198,7 @@ fn nonsense_is_refused() {
     assert_eq!(check("corrupt=-0.1"), "corrupt is -0.1: write a probability from 0% to 100%");
     assert_eq!(
         check("loss=5%,burst=1"),
-        "burst is 1: with 0.05 loss write at least 1.053, or leave burst out for independent loss"
+        "burst is 1: with 0.05 loss write at least 1.053, or omit burst for independent loss"
     );
     assert!(check("rate=0").starts_with("rate is 0: write a rate such as 100M"));
     assert!(check("rate=1M,queue=0B").starts_with("queue is 0: write a size"));
@@ -235,7 +235,7 @@ fn a_packet_larger_than_the_mtu_takes_the_time_of_its_fragments() {
     assert_eq!(arrival.at.as_nanos(), 9_076 * 8 * 1_000 / 12);
     assert_eq!((link.stats().offered.packets, link.stats().delivered.bytes), (7, 9_076));
     delivery(link.offer(Time::ZERO, 1_500, Ecn::NotEct));
-    assert_eq!(link.stats().delivered.packets, 8, "one that fits stays whole");
+    assert_eq!(link.stats().delivered.packets, 8, "a packet that fits is not fragmented");
     delivery(link.offer(Time::ZERO, 1_501, Ecn::NotEct));
     assert_eq!((link.stats().delivered.packets, link.stats().delivered.bytes), (10, 9_076 + 1_500 + 1_521));
 }
@@ -269,7 +269,7 @@ fn fragments_need_a_size_and_no_fair_queue() {
         ("mtu=67B,fragment=on", "fragment needs an mtu of at least 68B: write it too, such as mtu=1500B,fragment=on"),
         (
             "rate=1M,fq-codel=5ms:100ms,mtu=1500B,fragment=on",
-            "fq-codel takes whole packets: leave out fragment, or write codel instead",
+            "fq-codel takes whole packets: omit fragment, or write codel instead",
         ),
         ("mtu=1500B,fragment=yes", "cannot read fragment=yes: write it like on, or off"),
     ] {

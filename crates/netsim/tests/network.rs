@@ -173,11 +173,11 @@ fn a_packet_without_a_path_is_counted_and_recycled() {
         network.node_mut(a).unwrap().ready.push_back(packet(0, destination, 10));
     }
     network.run_until(millis(1)).unwrap();
-    assert_eq!(network.stats().unroutable, 3, "only routers pass on, nobody sends to itself, and there is no node 99");
+    assert_eq!(network.stats().unroutable, 3, "only routers forward, no node sends to itself, and node 99 is unknown");
     assert_eq!(network.nodes()[0].recycled.len(), 3);
-    let nowhere = NodeId::from_index(7);
-    assert_eq!(network.add_link(a, nowhere, LinkConfig::default()), Err(NetworkError::UnknownNode(nowhere)));
-    assert!(network.node(nowhere).is_none());
+    let unknown = NodeId::from_index(7);
+    assert_eq!(network.add_link(a, unknown, LinkConfig::default()), Err(NetworkError::UnknownNode(unknown)));
+    assert!(network.node(unknown).is_none());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_link_changes_while_it_runs() {
     network.run_until(Time::from_nanos(49_500_000)).unwrap();
     network.set_link(ends.links.forward, "loss=100%".parse().unwrap()).unwrap();
     network.run_until(millis(1_000)).unwrap();
-    assert_eq!(network.nodes()[1].numbers(), (0..50).collect::<Vec<u32>>(), "what was under way arrives");
+    assert_eq!(network.nodes()[1].numbers(), (0..50).collect::<Vec<u32>>(), "packets in flight arrive");
     assert!(network.set_link(ends.links.forward, LinkConfig { duplicate: 2.0, ..LinkConfig::default() }).is_err());
 }
 

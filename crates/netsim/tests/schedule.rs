@@ -17,10 +17,10 @@ fn offer(link: &mut Link, micros: u64, ip_bytes: u32) -> Result<f64, DropReason>
 }
 
 #[test]
-fn an_outage_drops_what_is_offered_in_it() {
+fn an_outage_drops_packets_offered_in_it() {
     let mut link = link("rate=8M,delay=5ms,down=3ms..5ms+8ms..9ms");
     let down = Err(DropReason::Down);
-    assert_eq!(offer(&mut link, 2_999, 1000), Ok(8_999.0), "what waits or is under way goes on");
+    assert_eq!(offer(&mut link, 2_999, 1000), Ok(8_999.0), "waiting packets and those in flight continue");
     assert_eq!(link.offer(Time::from_picos(2_999_999_999), 1000, Ecn::NotEct), link_delivers(9_999_000));
     let outcomes: Vec<_> = [3_000, 4_999, 8_000, 8_999].map(|micros| offer(&mut link, micros, 1000)).into();
     assert_eq!(outcomes, [down; 4]);
@@ -62,7 +62,7 @@ fn a_rate_step_is_in_force_for_every_bit_after_it() {
     let mut over_both = self::link("rate=8M,step=10ms:32M+20ms:4M");
     assert_eq!(offer(&mut over_both, 9_000, 42_000), Ok(22_000.0), "1000, 40 000 and 1000 bytes");
     let mut late = self::link("rate=8M,step=10ms:32M+20ms:4M");
-    assert_eq!(offer(&mut late, 25_000, 1000), Ok(27_000.0), "steps nobody saw");
+    assert_eq!(offer(&mut late, 25_000, 1000), Ok(27_000.0), "steps between two packets");
     assert_eq!(late.queued_bytes(Time::from_nanos(26_999_999)), 1000);
 }
 
@@ -96,7 +96,7 @@ fn a_bucket_fills_at_the_rates_of_its_time() {
     assert_eq!(offer(&mut link, 0, 5000), Ok(0.0));
     // 1000 bytes until the step, and 100 in the millisecond after.
     assert_eq!(offer(&mut link, 9_000, 5000), Ok(9_000.0));
-    assert_eq!(offer(&mut link, 11_000, 1200), Ok(12_000.0), "1100 are there, 100 take a millisecond");
+    assert_eq!(offer(&mut link, 11_000, 1200), Ok(12_000.0), "1100 are available, 100 take a millisecond");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_rate_set_by_hand_ends_the_steps() {
     link.set_config("rate=8M".parse().unwrap()).unwrap();
     assert_eq!(offer(&mut link, 40_000, 1000), Ok(41_000.0));
     link.set_config("rate=8M,step=50ms:4M".parse().unwrap()).unwrap();
-    assert_eq!(offer(&mut link, 45_000, 1000), Ok(46_000.0), "and those to come do not yet");
+    assert_eq!(offer(&mut link, 45_000, 1000), Ok(46_000.0), "and later ones do not yet");
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn times_out_of_order_are_refused() {
         ),
         (
             "down=3s..5s+4999ms..9s",
-            "an outage begins at 4.999s, before the one ahead of it is over: write them in order, such as down=3s..5s+8s..9s",
+            "an outage begins at 4.999s, before the previous one ends: write them in order, such as down=3s..5s+8s..9s",
         ),
         (
             "rate=1M,step=10s:20M+10s:5M",
-            "a rate step at 10s is not after the one ahead of it: write them in order, such as step=10s:20M+20s:5M",
+            "a rate step at 10s is not after the previous one: write them in order, such as step=10s:20M+20s:5M",
         ),
         ("rate=1M,step=10s", "cannot read step=10s: write it like 10s:20M+20s:5M (from when, and how fast)"),
         ("down=3s-5s", "cannot read down=3s-5s: write it like 3s..5s or 3s..5s+8s..9s"),
@@ -175,7 +175,7 @@ fn loss_and_delay_change_at_their_times() {
 fn steps_out_of_order_are_refused() {
     for (text, name) in [("loss-step=2s:1%+2s:2%", "a loss step"), ("delay-step=2s:1ms+1s:2ms", "a delay step")] {
         let refused = text.parse::<downpour_netsim::LinkConfig>().unwrap_err().to_string();
-        assert!(refused.starts_with(name) && refused.contains("is not after the one ahead of it"), "{refused}");
+        assert!(refused.starts_with(name) && refused.contains("is not after the previous one"), "{refused}");
     }
     let refused = "loss-step=1s:120%".parse::<downpour_netsim::LinkConfig>().unwrap_err().to_string();
     assert_eq!(refused, "loss-step is 1.2: write a probability from 0% to 100%");

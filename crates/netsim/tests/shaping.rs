@@ -20,11 +20,11 @@ fn a_full_bucket_passes_at_once_and_then_the_rate_holds() {
     let mut link = link("rate=8M,bucket=2500B");
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
-    assert_eq!(offer(&mut link, 0, 1000), Ok(500.0), "500 bytes are there, 500 are awaited");
+    assert_eq!(offer(&mut link, 0, 1000), Ok(500.0), "500 bytes are available, 500 are awaited");
     assert_eq!(offer(&mut link, 0, 1000), Ok(1500.0));
-    assert_eq!(link.queued_bytes(Time::ZERO), 2000, "what has passed does not wait");
-    assert_eq!(offer(&mut link, 1600, 1000), Ok(2500.0), "100 bytes came in the meantime");
-    assert_eq!(offer(&mut link, 3700, 1000), Ok(3700.0), "1200 bytes came");
+    assert_eq!(link.queued_bytes(Time::ZERO), 2000, "passed packets do not wait");
+    assert_eq!(offer(&mut link, 1600, 1000), Ok(2500.0), "100 bytes accumulated in the meantime");
+    assert_eq!(offer(&mut link, 3700, 1000), Ok(3700.0), "1200 bytes accumulated");
     assert_eq!(offer(&mut link, 3700, 300), Ok(3800.0));
     // Long enough to fill the bucket three times: it holds no more than 2500 bytes.
     assert_eq!(offer(&mut link, 11_300, 2500), Ok(11_300.0));
@@ -32,7 +32,7 @@ fn a_full_bucket_passes_at_once_and_then_the_rate_holds() {
 }
 
 #[test]
-fn a_packet_larger_than_the_bucket_waits_for_what_is_missing() {
+fn a_packet_larger_than_the_bucket_waits_for_missing_tokens() {
     let mut link = link("rate=8M,bucket=100B");
     assert_eq!(offer(&mut link, 0, 1000), Ok(900.0));
     assert_eq!(offer(&mut link, 5_000, 1000), Ok(5_900.0));
@@ -65,11 +65,11 @@ fn a_bucket_changes_nothing_in_the_long_run() {
 }
 
 #[test]
-fn a_policer_drops_what_is_above_its_rate() {
+fn a_policer_drops_the_excess_over_its_rate() {
     let mut link = link("police=8M:2500B");
     assert_eq!(offer(&mut link, 0, 1500), Ok(0.0), "nothing waits");
     assert_eq!(offer(&mut link, 0, 1001), Err(DropReason::Policed));
-    assert_eq!(offer(&mut link, 0, 1000), Ok(0.0), "what was dropped took nothing");
+    assert_eq!(offer(&mut link, 0, 1000), Ok(0.0), "dropped packets took no tokens");
     assert_eq!(offer(&mut link, 999, 1000), Err(DropReason::Policed));
     assert_eq!(offer(&mut link, 1_000, 1000), Ok(1_000.0));
     assert_eq!(offer(&mut link, 9_000, 2501), Err(DropReason::Policed), "larger than the bucket");
@@ -81,7 +81,7 @@ fn a_policer_drops_what_is_above_its_rate() {
 }
 
 #[test]
-fn the_policer_comes_before_the_queue() {
+fn the_policer_is_before_the_queue() {
     let mut link = link("rate=8M,queue=1000B,police=16M:3000B,loss=100%");
     assert_eq!(offer(&mut link, 0, 1000), Err(DropReason::Random));
     assert_eq!(offer(&mut link, 0, 1000), Err(DropReason::QueueFull), "and this used up tokens");
@@ -91,13 +91,13 @@ fn the_policer_comes_before_the_queue() {
 }
 
 #[test]
-fn buckets_keep_what_is_in_them_when_they_change() {
+fn buckets_keep_their_tokens_when_they_change() {
     let mut link = link("rate=8M,bucket=3000B,police=8M:5000B");
     let change = |link: &mut Link, text: &str| link.set_config(text.parse().unwrap()).unwrap();
     assert_eq!(offer(&mut link, 0, 1000), Ok(0.0));
     change(&mut link, "rate=8M,bucket=9000B,police=8M:9000B");
     assert_eq!(offer(&mut link, 0, 2500), Ok(500.0), "2000 were left");
-    assert_eq!(offer(&mut link, 0, 1501), Err(DropReason::Policed), "and 1500 here");
+    assert_eq!(offer(&mut link, 0, 1501), Err(DropReason::Policed), "and 1500 now");
     change(&mut link, "rate=8M,bucket=100B,police=8M:100B");
     assert_eq!(offer(&mut link, 10_000, 100), Ok(10_000.0));
     change(&mut link, "rate=8M");

@@ -73,7 +73,7 @@ fn rates_and_sizes_have_their_units() {
 }
 
 #[test]
-fn what_is_printed_reads_back_the_same() {
+fn a_printed_link_reads_back_the_same() {
     let mut random = fastrand::Rng::with_seed(1);
     for seed in 0..5_000 {
         let codel = random.bool().then(|| Codel {
@@ -175,7 +175,7 @@ fn a_trace_is_written_as_the_name_of_its_file() {
     assert_eq!(config.to_string(), text);
     for (key, value) in [("rate", "1M"), ("bucket", "1KB"), ("step", "1s:2M")] {
         let refused = format!("trace=x,{key}={value}").parse::<LinkConfig>().unwrap_err().to_string();
-        assert_eq!(refused, format!("{key} has no effect on a link with a trace: leave out one of them"));
+        assert_eq!(refused, format!("{key} has no effect on a link with a trace: omit one of them"));
     }
     let refused = "trace=".parse::<LinkConfig>().unwrap_err().to_string();
     assert_eq!(refused, "cannot read trace=: write it like cellular.trace (the name of a file)");
@@ -183,7 +183,7 @@ fn a_trace_is_written_as_the_name_of_its_file() {
 }
 
 #[test]
-fn a_queue_in_bdp_is_what_the_rate_carries_in_a_round_trip() {
+fn a_queue_in_bdp_holds_a_round_trip_of_the_rate() {
     let queue = |text: &str| text.parse::<LinkConfig>().unwrap().queue_bytes.unwrap();
     assert_eq!(queue("rate=100M,delay=50ms,queue=1bdp"), 1_250_000);
     assert_eq!(queue("queue=0.5bdp,delay=50ms,rate=100M"), 625_000, "in any order");
@@ -212,14 +212,14 @@ fn a_queue_in_bdp_is_what_the_rate_carries_in_a_round_trip() {
 }
 
 #[test]
-fn errors_are_one_line_and_say_what_to_write() {
+fn errors_are_one_line_with_advice() {
     for (text, error) in [
         ("", "\"\" is not KEY=VALUE: write parts such as rate=100M,delay=50ms,loss=5%,queue=256KB, or perfect"),
         (
             "speed=1M",
-            "there is no \"speed\": the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
+            "unknown key \"speed\": one of rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed",
         ),
-        ("rate=1M,rate=2M", "rate is there twice: write it once"),
+        ("rate=1M,rate=2M", "duplicate key rate"),
         (
             "rate=10",
             "\"10\" has no unit: write 10M for Mbit/s, 10MB/s for megabytes per second, 10bit/s if you mean that",

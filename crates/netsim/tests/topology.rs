@@ -78,9 +78,9 @@ impl Node for Counter {
     }
 }
 
-type Came = BTreeMap<NodeId, Vec<(Time, u32)>>;
+type Arrivals = BTreeMap<NodeId, Vec<(Time, u32)>>;
 
-fn in_a_network(topology: &Topology) -> (Came, Vec<LinkStats>) {
+fn in_a_network(topology: &Topology) -> (Arrivals, Vec<LinkStats>) {
     let peer = |own: NodeId| topology.pairs().iter().find(|pair| pair.from == own).map(|pair| pair.to);
     let make_node = |own, _: &str| Counter { own, peer: peer(own), sent: 0, came: Vec::new() };
     let (mut network, links) = topology.build_network(make_node).expect("no traces");
@@ -90,9 +90,10 @@ fn in_a_network(topology: &Topology) -> (Came, Vec<LinkStats>) {
     (network.nodes().iter().map(|node| (node.own, node.came.clone())).collect(), stats)
 }
 
-fn in_a_fabric(topology: &Topology) -> (Came, Vec<LinkStats>) {
+fn in_a_fabric(topology: &Topology) -> (Arrivals, Vec<LinkStats>) {
     let (mut fabric, links) = topology.build_fabric().expect("no traces");
-    let mut came: Came = (0..topology.hosts().len() as u32).map(|index| (NodeId::from_index(index), vec![])).collect();
+    let mut came: Arrivals =
+        (0..topology.hosts().len() as u32).map(|index| (NodeId::from_index(index), vec![])).collect();
     let mut pop = |fabric: &mut Fabric<u32>, now| {
         while let Some(arrival) = fabric.pop(now) {
             came.entry(arrival.host).or_default().push((arrival.at, arrival.item));
@@ -181,7 +182,7 @@ links = [{ between = ["a", "b"], link = "trace=up / trace=down" }]
 }
 
 #[test]
-fn errors_are_one_line_and_say_what_to_write() {
+fn errors_are_one_line_with_advice() {
     let link = |ends: &str, text: &str| format!("[[links]]\nbetween = {ends}\nlink = \"{text}\"\n");
     let hosts = "hosts = [\"a\", \"b\", \"c\"]\nrouters = [\"r\"]\n";
     let star = ["a", "b", "c"].map(|host| link(&format!("[\"{host}\", \"r\"]"), "perfect")).concat();
@@ -197,38 +198,32 @@ fn errors_are_one_line_and_say_what_to_write() {
             "line 6: unknown field `rate`, expected `between` or `link`",
         ),
         (format!("{hosts}hosts = 7"), "line 3: duplicate key"),
-        ("routers = [\"r\"]".to_owned(), "nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]"),
-        ("hosts = [\"a\", \"\"]".to_owned(), "\"\" is no name: write letters, digits, - and _"),
-        ("hosts = [\"a\", \"b c\"]".to_owned(), "\"b c\" is no name: write letters, digits, - and _"),
-        (
-            "hosts = [\"a\", \"b\"]\nrouters = [\"a\"]".to_owned(),
-            "a is there twice: give every host and router a name of its own",
-        ),
-        (
-            "hosts = [\"a\"]\nrouters = [\"r\"]".to_owned(),
-            "nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]",
-        ),
-        (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "there is no x: add it to hosts or routers"),
-        (format!("{hosts}{}", link("[\"a\", \"a\"]", "perfect")), "a link leads from a to itself: name two ends"),
+        ("routers = [\"r\"]".to_owned(), "needs at least two hosts, such as hosts = [\"a\", \"b\"]"),
+        ("hosts = [\"a\", \"\"]".to_owned(), "invalid name \"\": write letters, digits, - and _"),
+        ("hosts = [\"a\", \"b c\"]".to_owned(), "invalid name \"b c\": write letters, digits, - and _"),
+        ("hosts = [\"a\", \"b\"]\nrouters = [\"a\"]".to_owned(), "duplicate name a: give each host and router its own"),
+        ("hosts = [\"a\"]\nrouters = [\"r\"]".to_owned(), "needs at least two hosts, such as hosts = [\"a\", \"b\"]"),
+        (format!("{hosts}{}", link("[\"a\", \"x\"]", "perfect")), "x is unknown: add it to hosts or routers"),
+        (format!("{hosts}{}", link("[\"a\", \"a\"]", "perfect")), "a link joins a to itself: name two nodes"),
         (
             format!("{hosts}{star}{}", link("[\"r\", \"b\"]", "perfect")),
-            "r and b have two links, of which the second is never used: leave out one",
+            "r and b have two links, and the second is never used: omit one",
         ),
         (
             format!("{hosts}{}", link("[\"a\", \"r\"]", "loss=120%")),
             "the link between a and r: loss is 1.2: write a probability from 0% to 100%",
         ),
-        (format!("{hosts}{}", link("[\"a\", \"r\"]", "perfect")), "b has no link: add one, or leave it out"),
-        (pair("a", "x"), "there is no x: add it to hosts or routers"),
-        (pair("r", "a"), "r is a router: pairs are of hosts"),
-        (pair("a", "a"), "no path leads from a to a: join them by links over routers"),
+        (format!("{hosts}{}", link("[\"a\", \"r\"]", "perfect")), "b has no link: add one, or omit it"),
+        (pair("a", "x"), "x is unknown: add it to hosts or routers"),
+        (pair("r", "a"), "r is a router: pairs need hosts"),
+        (pair("a", "a"), "no path from a to a: join them by links over routers"),
         (
             format!(
                 "hosts = [\"a\", \"b\", \"c\"]\n{}{}[[pairs]]\nfrom = \"a\"\nto = \"c\"\n",
                 link("[\"a\", \"b\"]", "perfect"),
                 link("[\"b\", \"c\"]", "perfect")
             ),
-            "no path leads from a to c: join them by links over routers",
+            "no path from a to c: join them by links over routers",
         ),
     ] {
         assert_eq!(text.parse::<Topology>().unwrap_err().to_string(), error, "{text}");
@@ -255,7 +250,7 @@ fn a_dumbbell_joins_each_pair_over_the_bottleneck() {
     assert_eq!(delays, [25, 2, 2, 2, 50]);
     let seeds: std::collections::BTreeSet<u64> =
         topology.links().iter().flat_map(|link| [link.link.forward.seed, link.link.backward.seed]).collect();
-    assert_eq!(seeds.len(), 10, "links that are written alike do not lose alike");
+    assert_eq!(seeds.len(), 10, "links with the same text do not lose the same packets");
     let twice = Topology::dumbbell(&bottleneck, &[side("a", "2ms"), side("a", "2ms")]).unwrap_err();
-    assert_eq!(twice.to_string(), "a-sender is there twice: give every host and router a name of its own");
+    assert_eq!(twice.to_string(), "duplicate name a-sender: give each host and router its own");
 }

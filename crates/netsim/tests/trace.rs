@@ -27,7 +27,7 @@ fn a_packet_leaves_at_the_next_opportunity() {
     assert_eq!(offer(&mut link, 0, 1504), Ok(10));
     assert_eq!(offer(&mut link, 0, 1504), Ok(12), "the trace begins anew");
     assert_eq!(offer(&mut link, 15, 1504), Ok(20), "those of its own time are too early for it");
-    assert_eq!(offer(&mut link, 36, 1504), Ok(40), "what nobody used is lost");
+    assert_eq!(offer(&mut link, 36, 1504), Ok(40), "unused opportunities are lost");
     assert_eq!(offer(&mut link, 1_000_003, 1504), Ok(1_000_005), "any number of rounds later");
 }
 
@@ -59,7 +59,7 @@ fn a_trace_has_its_rate_and_its_queue() {
 }
 
 #[test]
-fn another_trace_goes_on_behind_what_waits() {
+fn another_trace_continues_behind_waiting_packets() {
     let mut link = link("", "10\n");
     assert_eq!(offer(&mut link, 0, 100), Ok(10));
     let mut other: LinkConfig = "trace=y".parse().unwrap();
@@ -79,8 +79,8 @@ fn bad_traces_name_their_line() {
         ("1.5\n", "line 1: \"1.5\" is not a whole number of milliseconds"),
         ("-1\n", "line 1: \"-1\" is not a whole number of milliseconds"),
         ("5\n7\n6\n", "line 3: 6 ms is before 7 ms, the line above: put the lines in order"),
-        ("", "it is empty: write one whole number of milliseconds a line"),
-        ("0\n0\n", "all its times are 0: the last must be later, for there the trace begins anew"),
+        ("", "empty file: write one whole number of milliseconds per line"),
+        ("0\n0\n", "all times are 0: the last must be later, as the trace repeats from there"),
     ] {
         assert_eq!(Trace::parse(text).unwrap_err().to_string(), error);
     }

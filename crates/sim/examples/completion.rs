@@ -1,7 +1,7 @@
 //! Completion times of one transfer: `cargo run --release -p downpour-sim --example completion LINK BYTES SEEDS CONTROLLER...`
 //!
-//! For each controller: the seconds of each seed, their median beside the least possible time, and the IP bytes that were
-//! sent for each byte of the object.
+//! For each controller: the seconds of each seed, their median with the floor, and the IP bytes sent for each byte of
+//! the object.
 
 use downpour_sim::Case;
 use std::error::Error;

@@ -1,9 +1,9 @@
 //! Flows that share one link, in steady state: `cargo run --release -p downpour-sim --example neighbours LINK SECONDS SEEDS FLOW...`
 //!
-//! A flow is a choice of congestion control in the profile `auto`, or `linux-tcp`, and what differs from the link for it
+//! A flow is a choice of congestion control in the profile `auto`, or `linux-tcp`, and the changes of the link for it
 //! alone: `auto`, `cubic`, `auto/loss=5%`, `linux-tcp/delay=50ms`. The first third of the time is not counted. For each
-//! seed: each flow's bytes as a share of the link's, Jain's index, the median and 95th percentile of the wait at the link,
-//! and what it dropped.
+//! seed: each flow's bytes as a share of the link's, Jain's index, the median and 95th percentile of the wait at the
+//! link, and its drops.
 
 use downpour_sim::{Flow, LINUX_TCP, SharedCase, jain, linux_tcp};
 use netsim::Duplex;

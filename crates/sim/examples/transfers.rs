@@ -14,18 +14,18 @@ fn processor_time() -> Result<Duration, Box<dyn std::error::Error>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let repeats: u64 = std::env::args().nth(1).map_or(Ok(3), |text| text.parse())?;
-    let untold = |name: &str, profile: Profile, link: &str| -> Result<_, Box<dyn std::error::Error>> {
+    let searching = |name: &str, profile: Profile, link: &str| -> Result<_, Box<dyn std::error::Error>> {
         Ok((name.to_owned(), Case { profile, size: 100_000_000, ..Case::new(link.parse()?) }))
     };
-    let told = |name: &str, link: &str| -> Result<_, Box<dyn std::error::Error>> {
+    let fixed = |name: &str, link: &str| -> Result<_, Box<dyn std::error::Error>> {
         Ok((name.to_owned(), Case { size: 100_000_000, ..Case::new(link.parse()?) }))
     };
     let cases = [
-        told("auto told, no loss", "rate=1G,delay=25ms,queue=2MB")?,
-        told("auto told, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
-        untold("auto untold, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
-        untold("arq, no loss", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp")?,
-        untold("arq, 0.01 %", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp,loss=0.01%")?,
+        fixed("auto, fixed rate, no loss", "rate=1G,delay=25ms,queue=2MB")?,
+        fixed("auto, fixed rate, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
+        searching("auto, unknown rate, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
+        searching("arq, no loss", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp")?,
+        searching("arq, 0.01 %", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp,loss=0.01%")?,
     ];
     for (name, case) in cases {
         let (mut packets, mut best) = (0, 0.0_f64);

@@ -1,10 +1,10 @@
-//! The delay of small writes to a stream, and what they cost:
-//! `cargo run --release -p downpour-sim --example writes LINK BYTES EVERY_MS SECONDS SEEDS [beside=MB] KEY=VALUE...`
+//! The delay and the cost of small writes to a stream: `cargo run --release -p downpour-sim --example writes LINK BYTES EVERY_MS
+//! SECONDS SEEDS [beside=MB] KEY=VALUE...`
 //!
-//! A write of so many bytes each so many milliseconds, beside another stream that pours so many megabytes. Of all seeds
-//! together: the milliseconds from each write to the read
-//! that completes it, without those of the first two seconds, and the IP bytes of the sender, and of both, for each byte
-//! written. The settings are those of a profile: `streams=window`, `congestion=fixed-rate:15M`.
+//! A write of so many bytes each so many milliseconds, with another stream of so many megabytes. Of all seeds together:
+//! the milliseconds from each write to the read that completes it, without those of the first two seconds, and the IP
+//! bytes of the sender, and of both, for each byte written. The settings are those of a profile: `streams=window`,
+//! `congestion=fixed-rate:15M`.
 
 use downpour_sim::{Host, HostConfig, StreamScript};
 use netsim::{Duplex, NodeId, topology};
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs the streams to their ends; appends the delays of its writes and adds what both sides have sent.
+/// Runs the streams to their ends; appends the delays of its writes and adds the bytes sent by both sides.
 fn run(
     link: &Duplex,
     profile: &Profile,
@@ -65,11 +65,11 @@ fn run(
     let (mut network, _) = topology::pair(Host::new(first, sender), Host::new(second, receiver), link)?;
     let limit = netsim::Time::ZERO + script.every * (script.length / script.write) as u32 + Duration::from_secs(120);
     network.run_while(|hosts| !hosts.iter().all(Host::is_over), limit)?;
-    let [here, there] = [0, 1].map(|side| network.nodes()[side].tallies().next());
-    let (here, there) = here.zip(there).ok_or("they have not met")?;
-    sent[0] += here.last_stats.packets.bytes_sent;
-    sent[1] += there.last_stats.packets.bytes_sent;
-    let (writing, reading) = (here.streams.writing.values().next(), there.streams.reading.values().next());
+    let [sender, receiver] = [0, 1].map(|side| network.nodes()[side].tallies().next());
+    let (sender, receiver) = sender.zip(receiver).ok_or("they have not met")?;
+    sent[0] += sender.last_stats.packets.bytes_sent;
+    sent[1] += receiver.last_stats.packets.bytes_sent;
+    let (writing, reading) = (sender.streams.writing.values().next(), receiver.streams.reading.values().next());
     let (writing, reading) = writing.zip(reading).ok_or("no stream")?;
     if (reading.read, reading.wrong) != (script.length, 0) {
         return Err(format!("{} of {} bytes arrived, {} wrong", reading.read, script.length, reading.wrong).into());

@@ -1,8 +1,8 @@
-//! Hosts that move: each has several addresses, one of which it sends from at a time, and an on-path attacker may send
-//! copies of observed packets from an address of its own.
+//! Hosts that move: each has several addresses and sends from one at a time, and an on-path attacker may send copies of
+//! observed packets from its own address.
 //!
-//! An address is a [`AddressForwarder`]: a node that forwards packets sent to it while it is open. A host that moves sends from
-//! another door; if the old one closes, it has left that network for good.
+//! An address is an [`AddressForwarder`]: a node that forwards packets sent to it while it is open. A host that moves
+//! sends from another address; if the old one closes, it has left that network.
 
 use crate::host::{Host, HostConfig};
 use netsim::{Duplex, LinkConfig, LinkId, Network, NetworkError, Node, NodeId, NodeStalled, Packet};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Addresses of each host.
-pub const DOORS: usize = 3;
+pub const ADDRESSES_PER_HOST: usize = 3;
 
 /// One address.
 #[derive(Debug)]
@@ -29,18 +29,18 @@ pub enum Machine {
     /// One of the two hosts.
     Host(Box<Host>),
     /// One of their addresses, or the attacker's.
-    Door(AddressForwarder),
+    Forwarder(AddressForwarder),
 }
 
 impl Node for Machine {
     fn handle_packet(&mut self, now: netsim::Time, packet: Packet) {
         match self {
             Self::Host(host) => host.handle_packet(now, packet),
-            Self::Door(door) => {
-                door.bytes += u64::from(packet.ip_bytes());
-                let source = door.relays_as.unwrap_or(packet.source);
-                let onward = door.leads_to.map(|destination| Packet { source, destination, ..packet });
-                door.passing.extend(onward);
+            Self::Forwarder(forwarder) => {
+                forwarder.bytes += u64::from(packet.ip_bytes());
+                let source = forwarder.relays_as.unwrap_or(packet.source);
+                let onward = forwarder.leads_to.map(|destination| Packet { source, destination, ..packet });
+                forwarder.passing.extend(onward);
             }
         }
     }
@@ -54,7 +54,7 @@ impl Node for Machine {
     fn poll_transmit(&mut self, now: netsim::Time) -> Option<Packet> {
         match self {
             Self::Host(host) => host.poll_transmit(now),
-            Self::Door(door) => door.passing.pop_front(),
+            Self::Forwarder(forwarder) => forwarder.passing.pop_front(),
         }
     }
 
@@ -85,14 +85,14 @@ const fn host(side: usize) -> NodeId {
 
 impl Roaming {
     /// Returns address number `nth` of host `side`, which begins at number 0.
-    pub const fn door(side: usize, nth: usize) -> NodeId {
-        NodeId::from_index((2 + side * DOORS + nth) as u32)
+    pub const fn address(side: usize, nth: usize) -> NodeId {
+        NodeId::from_index((2 + side * ADDRESSES_PER_HOST + nth) as u32)
     }
 
     /// The attacker's address.
-    pub const STRANGER: NodeId = NodeId::from_index((2 + 2 * DOORS) as u32);
+    pub const ATTACKER: NodeId = NodeId::from_index((2 + 2 * ADDRESSES_PER_HOST) as u32);
 
-    /// Creates hosts with these settings; `connect_to` names [`Roaming::door`]s.
+    /// Creates hosts with these settings; `connect_to` names [`Roaming::address`]s.
     ///
     /// # Errors
     /// An invalid link.
@@ -100,29 +100,29 @@ impl Roaming {
         let mut network = Network::new();
         for (side, config) in configs.into_iter().enumerate() {
             let mut machine = Host::new(host(side), config);
-            machine.move_to(Self::door(side, 0));
+            machine.move_to(Self::address(side, 0));
             network.add_node(Machine::Host(Box::new(machine)));
         }
-        let door = |leads_to| {
-            Machine::Door(AddressForwarder { leads_to, relays_as: None, passing: VecDeque::new(), bytes: 0 })
+        let forwarder = |leads_to| {
+            Machine::Forwarder(AddressForwarder { leads_to, relays_as: None, passing: VecDeque::new(), bytes: 0 })
         };
         for side in [0, 1] {
-            for _ in 0..DOORS {
-                network.add_node(door(Some(host(side))));
+            for _ in 0..ADDRESSES_PER_HOST {
+                network.add_node(forwarder(Some(host(side))));
             }
         }
-        network.add_node(door(None));
+        network.add_node(forwarder(None));
         let mut ways = Vec::new();
         for (side, config) in [(0, &link.forward), (1, &link.backward)] {
-            for nth in 0..DOORS {
+            for nth in 0..ADDRESSES_PER_HOST {
                 let config = config.sibling(nth as u64 * 4);
-                let there = Self::door(1 - side, nth);
-                ways.push((network.add_link(host(side), there, config.clone())?, config));
-                network.add_link(there, host(1 - side), LinkConfig::default())?;
+                let peer = Self::address(1 - side, nth);
+                ways.push((network.add_link(host(side), peer, config.clone())?, config));
+                network.add_link(peer, host(1 - side), LinkConfig::default())?;
             }
             // The network's own copies are not the hosts' doing: the attacker's bytes are counted.
             let away = LinkConfig { duplicate: 0.0, ..config.sibling(1_000) };
-            ways.push((network.add_link(host(side), Self::STRANGER, away.clone())?, away));
+            ways.push((network.add_link(host(side), Self::ATTACKER, away.clone())?, away));
         }
         Ok(Self { network, ways })
     }
@@ -145,17 +145,17 @@ impl Roaming {
     pub fn seen(nodes: &[Machine], side: usize) -> &Host {
         match &nodes[side] {
             Machine::Host(host) => host,
-            Machine::Door(_) => unreachable!("the first two nodes are hosts"),
+            Machine::Forwarder(_) => unreachable!("the first two nodes are hosts"),
         }
     }
 
     /// Makes host `side` send from its address number `nth` from now on. Unless `keep`, nothing reaches it at the
     /// others any more.
     pub fn move_to(&mut self, side: usize, nth: usize, keep: bool) {
-        self.host(side).move_to(Self::door(side, nth));
-        for at in 0..DOORS {
-            let open = at == nth || (keep && self.leads_to(Self::door(side, at)).is_some());
-            self.set_door(Self::door(side, at), open.then_some(host(side)));
+        self.host(side).move_to(Self::address(side, nth));
+        for at in 0..ADDRESSES_PER_HOST {
+            let open = at == nth || (keep && self.leads_to(Self::address(side, at)).is_some());
+            self.set_forwarding(Self::address(side, at), open.then_some(host(side)));
         }
     }
 
@@ -173,29 +173,29 @@ impl Roaming {
     /// or with the attacker's own address.
     pub fn pass_on(&mut self, to: Option<usize>, spoofed: bool) -> Result<(), NetworkError> {
         if let Some(side) = to {
-            self.network.add_link(Self::STRANGER, host(side), LinkConfig::default())?;
+            self.network.add_link(Self::ATTACKER, host(side), LinkConfig::default())?;
         }
-        self.set_door(Self::STRANGER, to.map(host));
-        if let Some(Machine::Door(door)) = self.network.node_mut(Self::STRANGER) {
-            door.relays_as = (!spoofed).then_some(Self::STRANGER);
+        self.set_forwarding(Self::ATTACKER, to.map(host));
+        if let Some(Machine::Forwarder(forwarder)) = self.network.node_mut(Self::ATTACKER) {
+            forwarder.relays_as = (!spoofed).then_some(Self::ATTACKER);
         }
         Ok(())
     }
 
     /// Returns the IP bytes sent to the attacker.
     pub fn stranger_bytes(&mut self) -> u64 {
-        let Some(Machine::Door(door)) = self.network.node_mut(Self::STRANGER) else { return 0 };
-        door.bytes
+        let Some(Machine::Forwarder(forwarder)) = self.network.node_mut(Self::ATTACKER) else { return 0 };
+        forwarder.bytes
     }
 
     fn leads_to(&mut self, id: NodeId) -> Option<NodeId> {
-        let Some(Machine::Door(door)) = self.network.node_mut(id) else { return None };
-        door.leads_to
+        let Some(Machine::Forwarder(forwarder)) = self.network.node_mut(id) else { return None };
+        forwarder.leads_to
     }
 
-    fn set_door(&mut self, id: NodeId, leads_to: Option<NodeId>) {
-        if let Some(Machine::Door(door)) = self.network.node_mut(id) {
-            door.leads_to = leads_to;
+    fn set_forwarding(&mut self, id: NodeId, leads_to: Option<NodeId>) {
+        if let Some(Machine::Forwarder(forwarder)) = self.network.node_mut(id) {
+            forwarder.leads_to = leads_to;
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Case {
     pub connector: ConnectingSide,
     /// How long encoding and decoding take.
     pub coding: Coding,
-    /// When to give up.
+    /// The time limit.
     pub limit: Duration,
     /// The engine's limits.
     pub endpoint: EndpointConfig,

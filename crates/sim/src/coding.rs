@@ -115,7 +115,7 @@ impl Workers {
         Self { coding, free, encoded: BTreeSet::new(), busy: Duration::ZERO }
     }
 
-    /// Returns how long a request takes from now on, including the wait for a worker; `None` for one that is not
+    /// Returns how long a request takes from now on, including the wait for a worker; `None` for a request other than
     /// coding.
     pub(crate) fn take(&mut self, now: Time, handle: ConnectionHandle, request: &WorkRequest) -> Option<Duration> {
         let time = match request {

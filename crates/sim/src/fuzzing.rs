@@ -1,4 +1,4 @@
-//! The connection's fuzz target, a plain function: a peer that holds the keys and sends what the input says.
+//! The connection's fuzz target, a plain function: a peer that holds the keys and sends packets made from the input.
 
 #[cfg(test)]
 mod tests;
@@ -94,7 +94,7 @@ impl Case {
         let mut datagram = Vec::new();
         message.encode(1_451, &mut datagram).expect("it fits");
         victim.handle_datagrams(Time::ZERO, PEER, None, ReceivedEcn::NotEct, &mut datagram, 1_451);
-        let answer = victim.poll_answer().expect("who holds the key is answered");
+        let answer = victim.poll_answer().expect("a holder of the key is answered");
         let Ok(Datagram::Message2(answer)) = Datagram::classify(&answer.bytes) else { panic!("not a message 2") };
         let established = initiator.finish(answer.noise).expect("authentic");
         let reply = Parameters::decode(&established.payload).expect("the engine's own parameters");
@@ -202,7 +202,7 @@ impl Case {
                 assert!(read == out.len() && read <= 30, "{read} bytes and {}", out.len());
             }
             8 => self.own = connection.open_stream(now, 0).unwrap_or(own),
-            // Refused if there is no such stream.
+            // Fails for an unknown stream.
             9..12 => _ = connection.write_stream(now, own, &vec![5; 3_000 * usize::from(operation - 8)]),
             12 => _ = connection.finish_stream(now, own),
             13 => connection.reset_stream(now, own, 1),
@@ -267,7 +267,7 @@ impl Case {
         self.connection().handle_reply(now, reply);
     }
 
-    /// Completes all writes, then leaves the connection alone: it must come to its end.
+    /// Completes all writes, then waits: the connection must close.
     fn finish(mut self) {
         let now = self.now;
         for reply in std::mem::take(&mut self.writes) {

@@ -198,7 +198,7 @@ impl Host {
         handles.into_iter().filter_map(|handle| self.endpoint.connection(handle).map(|c| c.stats())).collect()
     }
 
-    /// Returns the engine's statistics of each connection there ever was: of one that is over, the last.
+    /// Returns the engine's statistics of each connection so far: of a closed one, the last.
     pub fn all_stats(&mut self) -> Vec<ConnectionStats> {
         let Self { tallies, endpoint, .. } = self;
         let view = |(handle, tally): (&ConnectionHandle, &Tally)| {
@@ -255,7 +255,7 @@ impl Host {
         self.first_sent
     }
 
-    /// Returns what the network carried for it.
+    /// Returns the packets that the network carried for it.
     pub(crate) const fn carried(&self) -> &Carried {
         &self.carried
     }
@@ -398,7 +398,7 @@ impl Host {
         }
     }
 
-    /// Closes a connection whose work is done, and removes one that is drained.
+    /// Closes a connection whose work is done, and removes a drained one.
     fn finish(&mut self, now: Time, handle: ConnectionHandle) {
         let (Some(connection), Some(tally)) = (self.endpoint.connection(handle), self.tallies.get_mut(&handle)) else {
             return;

@@ -8,8 +8,8 @@ use transport::{Profile, Rate, Time};
 /// The name of [`linux_tcp`] where profiles are named.
 pub const LINUX_TCP: &str = "linux-tcp";
 
-/// Every choice but the controller with all its numbers, so that a change of another profile does not change what stands
-/// for TCP.
+/// Every choice but the controller with all its numbers, so that a change of another profile does not change the model
+/// of TCP.
 const CHOICES: [(&str, &str); 13] = [
     ("symbols", "1400,1344,1280,1152:per-packet=1"),
     ("blocks", "fixed:k=1024,code=uncoded,small-code=uncoded,small-k=256"),
@@ -44,9 +44,9 @@ const CUBIC: CubicConfig = CubicConfig {
 /// second packet and of each one beyond a gap (RFC 5681 section 4.2), and packets that go out as soon as the window has
 /// room for them. Linux paces TCP only below the queue discipline fq or with BBR.
 ///
-/// Its slow start ends by HyStart++ (RFC 9406), where Linux has the HyStart of which that is a revision. A timeout sends
-/// probes, as Linux's does first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's goes on to 120 s: it is
-/// no slower than TCP.
+/// Its slow start ends by HyStart++ (RFC 9406), a revision of Linux's HyStart. A timeout sends probes, as Linux's does
+/// first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's continues to 120 s: it is no slower than
+/// TCP.
 pub fn linux_tcp() -> Profile {
     as_linux(Profile::arq())
 }
@@ -58,7 +58,7 @@ fn as_linux(mut profile: Profile) -> Profile {
     profile
 }
 
-/// CUBIC (RFC 9438) whose packets are not paced.
+/// CUBIC (RFC 9438) with unpaced packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Unpaced;
 
@@ -129,7 +129,7 @@ mod tests {
             let other = Profile::named(name).expect("a built-in profile");
             assert_eq!(choices(&as_linux(other)), expected, "started from {name}");
         }
-        // The numbers are there by name, so that no algorithm's standard ones are meant.
+        // All numbers are named, so no algorithm's standard ones apply.
         for ((key, text), shown) in CHOICES.iter().zip(Key::ALL.iter().filter(|key| key.name() != "congestion")) {
             assert_eq!(*key, shown.name());
             for SettingText { key: number, .. } in shown.of(&linux_tcp()).numbers() {
@@ -138,9 +138,9 @@ mod tests {
         }
     }
 
-    /// What it did when everything but three choices came from `arq`: recorded results are of this.
+    /// Its behaviour when all but three choices came from `arq`: recorded results have this one.
     #[test]
-    fn it_does_what_was_recorded() {
+    fn linux_tcp_matches_the_recorded_behaviour() {
         let mut recorded = Profile::arq();
         let changed = [
             ("feedback.packets", "ranges"),

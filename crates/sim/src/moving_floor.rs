@@ -1,11 +1,11 @@
-//! The least time that a transfer can take over a link that changes while it goes on.
+//! The floor of a transfer over a link that changes meanwhile.
 
 use std::time::Duration;
 
 use netsim::Duplex;
 use transport::{ConnectingSide, Rate};
 
-/// The least time that a transfer over a link can take whose rate, delay and loss change: see [`transport::transfer_floor`].
+/// The least time of a transfer over a link with changing rate, delay and loss: see [`transport::transfer_floor`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MovingFloor {
     size: u64,
@@ -14,17 +14,17 @@ pub struct MovingFloor {
     now: Duration,
     /// The part of the object, 0 to 1, that can have left the sender by then.
     sent: f64,
-    /// When the first packet can reach the receiver, and when the answer can be back: what is sent first is a handshake.
+    /// When the first packet can reach the receiver, and when the answer can arrive: a handshake is first.
     handshake: [Duration; 2],
-    /// The floor, once the last byte can have left the sender: what changes later is too late to matter.
+    /// The floor, once the last byte can have left the sender: later changes do not matter.
     settled: Option<Duration>,
 }
 
-/// What the floor knows of a link.
+/// The conditions of a link that determine the floor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Conditions {
     rate: Rate,
-    /// There and back.
+    /// Forward and backward.
     delays: [Duration; 2],
     loss: f64,
 }
@@ -44,11 +44,11 @@ impl MovingFloor {
     /// Begins with this link at time zero.
     pub fn new(size: u64, link: &Duplex) -> Self {
         let link = Conditions::of(link);
-        let [there, back] = link.delays;
-        Self { size, link, now: Duration::ZERO, sent: 0.0, handshake: [there, there + back], settled: None }
+        let [forward, back] = link.delays;
+        Self { size, link, now: Duration::ZERO, sent: 0.0, handshake: [forward, forward + back], settled: None }
     }
 
-    /// Notes that the link is another one from `now` on. What is under way then arrives as it would have.
+    /// Notes that the link is another one from `now` on. Packets in flight arrive as before.
     pub fn change(&mut self, now: Duration, link: &Duplex) {
         let leaves = self.leaves();
         if leaves <= now {
@@ -57,11 +57,11 @@ impl MovingFloor {
         let sending = now.saturating_sub(self.now.max(self.handshake[1]));
         self.sent += sending.as_secs_f64() / self.whole().as_secs_f64().max(f64::MIN_POSITIVE);
         (self.now, self.link) = (now, Conditions::of(link));
-        // A packet that is sent again may overtake the one that is under way.
+        // A packet sent again may overtake the one in flight.
         let [arrives, is_back] = &mut self.handshake;
-        let [there, back] = self.link.delays;
+        let [forward, back] = self.link.delays;
         if now < *arrives {
-            *arrives = (*arrives).min(now + there);
+            *arrives = (*arrives).min(now + forward);
             *is_back = *arrives + back;
         } else {
             *is_back = (*is_back).min(now + back);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_after_the_floor_does_not_move_it() {
+    fn changes_after_the_floor_do_not_move_it() {
         let fast = link("rate=8M,delay=50ms");
         let mut moving = MovingFloor::new(1_000_000, &fast);
         let floor = moving.time();
@@ -152,11 +152,12 @@ mod tests {
             moving.time().saturating_sub(MovingFloor::new(1_000_000, &link(after)).time()).as_millis()
         };
         let [near, far] = ["rate=8M,delay=10ms", "rate=8M,delay=300ms"];
-        // There at 300 ms, or sent again and there at 60 ms; back 10 ms later, where a near link alone takes 20 ms.
+        // At the receiver at 300 ms, or sent again and received at 60 ms; back 10 ms later, while a near link alone
+        // takes 20 ms.
         assert_eq!(at(50, far, near), 50);
-        // There at 300 ms, the answer sent again at 400 ms.
+        // At the receiver at 300 ms, the answer sent again at 400 ms.
         assert_eq!(at(400, far, near), 390);
-        // There at 10 ms, the answer takes as long as the far link does from then on.
+        // At the receiver at 10 ms, the answer takes the time of the far link.
         let mut moving = MovingFloor::new(1_000_000, &link(near));
         moving.change(Duration::from_millis(5), &link(far));
         let expected = MovingFloor::new(1_000_000, &link(far)).time() - Duration::from_millis(290);

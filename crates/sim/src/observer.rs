@@ -10,12 +10,12 @@ use std::time::Duration;
 use transport::wire::{FlowId, SymbolRun};
 use transport::{Direction, Profile, SymbolPacket};
 
-/// How the receiver came by a byte.
+/// How the receiver got a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeliveredBy {
-    /// In a source symbol that was sent once.
+    /// In a source symbol sent once.
     Source,
-    /// In a source symbol that was sent again.
+    /// In a retransmitted source symbol.
     Retransmission,
     /// Rebuilt by the decoder.
     Decoding,
@@ -28,11 +28,11 @@ pub struct ReceivedRange {
     pub offset: u64,
     /// The bytes, from the receiver's memory.
     pub bytes: Vec<u8>,
-    /// How it came by all of them.
+    /// How it got all of them.
     pub came: DeliveredBy,
 }
 
-/// A block that is neither complete nor decoded.
+/// An incomplete block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenBlock {
     /// First byte in the object.
@@ -50,7 +50,7 @@ pub struct OpenBlock {
 /// The state of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchedState {
-    /// From the first datagram to the receiver's last byte, once it is there.
+    /// From the first datagram to the receiver's last byte, once complete.
     pub completed: Option<Duration>,
     /// A side has ended the connection before that.
     pub gave_up: bool,
@@ -137,7 +137,7 @@ impl ObservedTransfer {
         Ok(Self::between(Simulated { network, pair }, bytes.len()))
     }
 
-    /// Runs until so long after the start, or until the receiver has everything or a side gives up.
+    /// Runs until this time after the start, or until the receiver has all bytes or a connection is lost.
     ///
     /// # Errors
     /// A host that does not let time pass.
@@ -148,7 +148,7 @@ impl ObservedTransfer {
     /// Changes the link for packets sent from now on; its seeds stay.
     ///
     /// # Errors
-    /// A link that makes no sense; the first direction may have changed then.
+    /// An invalid link; the first direction may have changed then.
     pub fn set_link(&mut self, link: &Duplex) -> Result<(), NetworkError> {
         let Simulated { network, pair } = &mut self.ends;
         network.set_link(pair.links.forward, link.forward.clone())?;
@@ -167,13 +167,13 @@ impl<E: TransferPair> ObservedTransfer<E> {
         &mut self.ends
     }
 
-    /// Returns whether the receiver has everything, or a side has given up.
+    /// Returns whether the receiver has all bytes, or a connection is lost.
     pub fn is_over(&self) -> bool {
         is_over(self.ends.hosts())
     }
 
-    /// Returns the bytes that the receiver has got since the last call, in no order, and the blocks that are open. Every
-    /// byte is returned once.
+    /// Returns the bytes that the receiver has got since the last call, in no order, and the open blocks. Every byte is
+    /// returned once.
     pub fn look(&mut self) -> (Vec<ReceivedRange>, Vec<OpenBlock>) {
         let (mut pieces, mut open) = (Vec::new(), Vec::new());
         let Self { ends, painter } = self;
@@ -231,16 +231,16 @@ fn is_over(hosts: [&Host; 2]) -> bool {
     is_complete || hosts.into_iter().flat_map(Host::tallies).any(|tally| tally.closed.is_some())
 }
 
-/// Tells for every byte that the receiver has how it came by it.
+/// Finds for every byte of the receiver how it was delivered.
 #[derive(Debug)]
 struct Painter {
     /// By byte of the object.
     known: Vec<Option<DeliveredBy>>,
-    /// What each packet that was sent and has not arrived carries.
+    /// The content of each packet sent and not arrived.
     sent: BTreeMap<u64, SymbolRun>,
     /// The first packet with each symbol, by flow, block and esi.
     firsts: BTreeMap<(FlowId, u32, u32), u64>,
-    /// The flow whose symbols arrive: its successor has blocks cut anew.
+    /// The flow of the arriving symbols: its successor has new blocks.
     flow: FlowId,
     /// The symbols that arrived, by block and esi.
     arrived: BTreeMap<(u32, u32), DeliveredBy>,
@@ -252,7 +252,7 @@ impl Painter {
         Self { known: vec![None; length], sent, firsts, flow: FlowId(0), arrived }
     }
 
-    /// Notes what a host has seen. What the sender has sent is to be told before the receiver has it.
+    /// Notes the events of a host: those of the sender before those of the receiver.
     fn see(&mut self, seen: SymbolEvent, pieces: &mut Vec<ReceivedRange>) {
         match seen {
             SymbolEvent::Symbols(SymbolPacket { direction: Direction::Sending, number, symbols }) => {
@@ -287,12 +287,12 @@ impl Painter {
         }
     }
 
-    /// Returns how a source symbol that the receiver has came to it.
+    /// Returns how the receiver got a source symbol.
     fn came(&self, block: u32, esi: u32) -> DeliveredBy {
         self.arrived.get(&(block, esi)).copied().unwrap_or(DeliveredBy::Decoding)
     }
 
-    /// Adds to `pieces` those of the bytes from `offset` on that are new.
+    /// Adds to `pieces` the new ones of the bytes from `offset` on.
     fn paint(&mut self, offset: u64, bytes: &[u8], came: DeliveredBy, pieces: &mut Vec<ReceivedRange>) {
         let known = &mut self.known[offset as usize..offset as usize + bytes.len()];
         for (at, known) in (offset..).zip(known.iter_mut()).filter(|(_, known)| known.is_none()) {

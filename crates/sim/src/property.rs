@@ -1,8 +1,8 @@
 //! The property that the engine must have: whatever a path does, the data arrives identical, or the connection ends
 //! with a clean error if the path is dead (ARCHITECTURE, laws 3, 4, 6 and 7).
 //!
-//! [`check`] draws a scenario from a seed, runs it in virtual time and reports what is wrong. The tests run some
-//! thousands of seeds, `cargo xtask soak` as many as there is time for.
+//! [`check`] draws a scenario from a seed, runs it in virtual time and reports failures. The tests run some thousands
+//! of seeds, `cargo xtask soak` as many as the time allows.
 
 pub mod migration;
 pub mod mtu;
@@ -16,8 +16,7 @@ use netsim::{Loss, Network, NodeId, topology};
 use std::time::Duration;
 use transport::{ConnectionConfig, ConnectionError};
 
-/// A dead path is noticed within twice the time that a connection waits for a sign of life: one side stops sending only
-/// when it has itself given up.
+/// A dead path is noticed within twice the idle timeout: one side stops sending only after its own timeout.
 const DEATH_NOTICED_WITHIN: Duration = Duration::from_secs(250);
 
 /// Bytes of the largest symbol accepted, in which credit counts.
@@ -130,7 +129,7 @@ pub fn run(scenario: &Scenario) -> Result<RunFigures, String> {
             watch.run(&mut network, at + DEATH_NOTICED_WITHIN)?;
         }
     }
-    // Blocks that were submitted before the end are still written after it.
+    // Blocks submitted before the close are still written after it.
     let written = network.now().checked_add(scenario.storage_delay * 2).unwrap_or(netsim::Time::MAX);
     network.run_until(written).map_err(|stalled| stalled.to_string())?;
     let hosts = [&network.nodes()[0], &network.nodes()[1]];
@@ -140,7 +139,7 @@ pub fn run(scenario: &Scenario) -> Result<RunFigures, String> {
 /// Runs a network and records when the work was done.
 struct Watch {
     completed: Option<netsim::Time>,
-    /// The side that connects: only it is sure to know of the connection.
+    /// The connecting side: only it certainly knows of the connection.
     connects: usize,
     /// The side that closes as soon as it is done.
     closes: usize,
@@ -160,7 +159,7 @@ impl Watch {
         let over = |nodes: &[Host]| self.is_over([&nodes[0], &nodes[1]]);
         network.run_while(|nodes| !over(nodes), until).map_err(|stalled| stalled.to_string())?;
         if !over(network.nodes()) && network.next_event().is_none() {
-            return Err(format!("deadlock: nothing is left to happen at {}", seconds(network.now())));
+            return Err(format!("deadlock: no event is left at {}", seconds(network.now())));
         }
         Ok(())
     }
@@ -209,10 +208,10 @@ fn judge_side(
     let now = seconds(now);
     let mut tallies = hosts[side].tallies();
     let Some(tally) = tallies.next() else {
-        // A side that is connected to hears of the other in its first packet under the agreed keys.
+        // An accepting side learns of the peer by its first packet under the agreed keys.
         let gave_up = ends[1 - side] == Some(ConnectionError::LocallyClosed) && side != scenario.closes;
         let excused = side != scenario.connects && (dies || gave_up || never_met(scenario, hosts));
-        return if excused { Ok(()) } else { Err("never heard of the other".into()) };
+        return if excused { Ok(()) } else { Err("received nothing from the peer".into()) };
     };
     if tallies.next().is_some() {
         return Err("one handshake made two connections".into());
@@ -232,7 +231,7 @@ fn judge_side(
     if tally.last_stats.congestion.in_flight > 0 {
         return Err(format!("{} bytes are in flight after the end", tally.last_stats.congestion.in_flight));
     }
-    // A close frame may be lost after its sender has left: the other side then finds the connection dead.
+    // A close frame may be lost after its sender has left: the peer then loses the connection.
     let other_closed = side != scenario.closes && ends[scenario.closes] == Some(ConnectionError::LocallyClosed);
     let clean = match &ends[side] {
         Some(ConnectionError::LocallyClosed) => side == scenario.closes,
@@ -251,11 +250,11 @@ fn judge_side(
         | None => false,
     };
     let (lengths, expected) = (tally.received.values().map(|received| received.length), &scenario.objects[1 - side]);
-    // A side that learns that all blocks have arrived may close before the other side has written the last of them.
+    // A side that learns that all blocks have arrived may close before the peer has written the last of them.
     let whole = lengths.eq(expected.iter().copied()) && tally.received.values().all(crate::Received::is_whole);
     if !clean {
         return Err(format!(
-            "ended as {:?}, the other as {:?}, at {now}: {:?}",
+            "ended as {:?}, the peer as {:?}, at {now}: {:?}",
             ends[side],
             ends[1 - side],
             tally.received
@@ -284,8 +283,7 @@ fn never_met(scenario: &Scenario, hosts: [&Host; 2]) -> bool {
     connects.sent >= COPIES && answered && connects.arrived.min(other.arrived) < CORRUPTED
 }
 
-/// Checks that streams that were neither reset nor stopped arrived completely, and the others as far as they were
-/// received.
+/// Checks that streams neither reset nor stopped arrived completely, and the others as far as received.
 fn judge_streams(scenario: &Scenario, streams: &Streams, side: usize, over: bool) -> Result<(), String> {
     let scripts = &scenario.streams[1 - side];
     if streams.reading.values().any(|stream| stream.wrong > 0) {

@@ -67,25 +67,25 @@ pub fn cases() -> Vec<Reference> {
 
 /// Returns cases without targets, so that no change of the engine makes them worse unnoticed.
 pub fn watched() -> Vec<Reference> {
-    let told = |name: &str, link: &str| (name.to_owned(), case(10_000_000, link));
+    let fixed = |name: &str, link: &str| (name.to_owned(), case(10_000_000, link));
     let base = "rate=100M,delay=25ms,queue=256KB,loss=1%";
     let named = [
-        told("10 Mbit/s", "rate=10M,delay=25ms,queue=64KB,loss=1%"),
-        told("1 Gbit/s", "rate=1G,delay=25ms,queue=2MB,loss=1%"),
-        told("bursts of 5", "rate=100M,delay=25ms,queue=256KB,loss=2%,burst=5"),
-        told("jitter of 10 ms", "rate=100M,delay=25ms,queue=256KB,loss=1%,jitter=10ms"),
-        told("5 % reordered by 5 ms", "rate=100M,delay=25ms,queue=256KB,loss=1%,reorder=5%:5ms"),
-        told("queue of 16 KB", "rate=100M,delay=25ms,queue=16KB,loss=1%"),
-        told("2 % duplicated", "rate=100M,delay=25ms,queue=256KB,loss=1%,duplicate=2%"),
-        told("30 % lost", "rate=100M,delay=25ms,queue=256KB,loss=30%"),
-        told("1 ms", "rate=100M,delay=500us,queue=256KB,loss=1%"),
+        fixed("10 Mbit/s", "rate=10M,delay=25ms,queue=64KB,loss=1%"),
+        fixed("1 Gbit/s", "rate=1G,delay=25ms,queue=2MB,loss=1%"),
+        fixed("bursts of 5", "rate=100M,delay=25ms,queue=256KB,loss=2%,burst=5"),
+        fixed("jitter of 10 ms", "rate=100M,delay=25ms,queue=256KB,loss=1%,jitter=10ms"),
+        fixed("5 % reordered by 5 ms", "rate=100M,delay=25ms,queue=256KB,loss=1%,reorder=5%:5ms"),
+        fixed("queue of 16 KB", "rate=100M,delay=25ms,queue=16KB,loss=1%"),
+        fixed("2 % duplicated", "rate=100M,delay=25ms,queue=256KB,loss=1%,duplicate=2%"),
+        fixed("30 % lost", "rate=100M,delay=25ms,queue=256KB,loss=30%"),
+        fixed("1 ms", "rate=100M,delay=500us,queue=256KB,loss=1%"),
         ("receiver connects".into(), Case { connector: ConnectingSide::Receiver, ..case(10_000_000, base) }),
         ("coding takes 5 ms".into(), Case { coding: Coding::each(Duration::from_millis(5)), ..case(10_000_000, base) }),
         ("100 kB".into(), case(100_000, base)),
-        ("told nothing, no loss".into(), untold(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),
-        ("told nothing, 1 %".into(), untold(Profile::auto(), base)),
-        ("arq, no loss".into(), untold(Profile::arq(), "rate=100M,delay=25ms,queue=256KB")),
-        ("arq, 1 %".into(), untold(Profile::arq(), base)),
+        ("told nothing, no loss".into(), searching(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),
+        ("told nothing, 1 %".into(), searching(Profile::auto(), base)),
+        ("arq, no loss".into(), searching(Profile::arq(), "rate=100M,delay=25ms,queue=256KB")),
+        ("arq, 1 %".into(), searching(Profile::arq(), base)),
     ];
     named.map(|(name, case)| Reference { name, case, target: None }).into()
 }
@@ -94,7 +94,7 @@ fn case(size: u64, link: &str) -> Case {
     Case { size, ..Case::new(link.parse().expect("the text is written here")) }
 }
 
-fn untold(profile: Profile, link: &str) -> Case {
+fn searching(profile: Profile, link: &str) -> Case {
     Case { profile, ..case(10_000_000, link) }
 }
 
@@ -149,7 +149,7 @@ impl Row {
         self.worst / self.floor
     }
 
-    /// Returns whether no run failed and the median is within the target, if there is one.
+    /// Returns whether no run failed and the median is within the target, if any.
     pub fn is_met(&self) -> bool {
         self.failed == 0 && self.target.is_none_or(|target| self.median_factor() <= target)
     }

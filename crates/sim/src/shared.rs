@@ -1,4 +1,4 @@
-//! Several flows at once over one topology, beside traffic that only loads it, and the outcome of each.
+//! Several flows at once over one topology, with traffic that only loads it, and the outcome of each.
 
 mod counts;
 mod machine;
@@ -33,7 +33,7 @@ pub struct SharedCase {
     pub background: Vec<Background>,
     /// Length of the spans in which arriving bytes are counted.
     pub count_every: Duration,
-    /// Throughput, and what links queue, is counted from this time on.
+    /// Throughput and queues of links are counted from this time on.
     pub warm_up: Duration,
     /// When to end a run that has not ended.
     pub limit: Duration,
@@ -63,7 +63,7 @@ pub struct Flow {
     pub coding: Coding,
     /// Whether the handshake counts.
     pub handshake: Handshake,
-    /// What an earlier flow has learned of the path.
+    /// The measurements of an earlier flow.
     pub memory: Option<SavedPath>,
 }
 
@@ -106,14 +106,14 @@ pub enum Traffic {
 /// A case that cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SharedError {
-    /// There is nothing to do.
-    #[error("the topology has no pairs: write who sends to whom, as [[pairs]] with from and to")]
+    /// The topology has no pairs.
+    #[error("the topology has no pairs: write senders and receivers as [[pairs]] with from and to")]
     NoPairs,
     /// A host with two roles.
-    #[error("{0} is in two pairs: give each pair hosts of its own")]
+    #[error("{0} is in two pairs: give each pair its own hosts")]
     Busy(String),
     /// A pair that does not consist of two hosts of the topology.
-    #[error("{0} is no host of the topology: a flow goes from host to host")]
+    #[error("{0} is not a host of the topology: name two hosts for each flow")]
     NoHost(NodeId),
     /// A flow without a time to send.
     #[error("the flow from {0} stops before it starts: write a later stop")]
@@ -172,7 +172,7 @@ impl SharedCase {
     /// Runs with this seed until every flow that has a size is over, or to the limit; to the limit if none has one.
     ///
     /// # Errors
-    /// No flows, a host in two of them, a flow that stops before it starts, or a trace that is not loaded.
+    /// No flows, a host in two of them, a flow that stops before it starts, or an unloaded trace.
     pub fn run(&self, seed: u64) -> Result<SharedOutcome, SharedError> {
         self.check()?;
         let topology = self.topology.sibling(seed);
@@ -276,8 +276,8 @@ impl SharedCase {
         }
     }
 
-    /// Returns the configuration of a sender, which connects, or of a receiver. The sender closes, unless it may hear that
-    /// a block is there before it is decoded: then the receiver does.
+    /// Returns the configuration of a sender, which connects, or of a receiver. The sender closes, unless a block may
+    /// be acknowledged before it is decoded: then the receiver does.
     fn flow_host(&self, flow: &Flow, sends: bool, seed: u64) -> HostConfig {
         let idle = HostConfig::idle(flow.profile.clone(), seed);
         let idle = HostConfig {
@@ -288,16 +288,16 @@ impl SharedCase {
             count_every: Some(self.count_every),
             ..idle
         };
-        let is_told_early = matches!(flow.profile.feedback.blocks, Some(BlockFeedback::Received(_)));
+        let is_reported_early = matches!(flow.profile.feedback.blocks, Some(BlockFeedback::Received(_)));
         if !sends {
-            return HostConfig { expects: 1, closes: is_told_early, ..idle };
+            return HostConfig { expects: 1, closes: is_reported_early, ..idle };
         }
         HostConfig {
             connect_to: vec![flow.pair.to],
             starts_at: flow.starts_at(seed),
             stops_at: flow.stop,
             objects: vec![flow.size.unwrap_or(ENDLESS)],
-            closes: !is_told_early,
+            closes: !is_reported_early,
             qlog: self.qlog,
             ..idle
         }

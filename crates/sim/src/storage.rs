@@ -44,7 +44,7 @@ impl Pattern {
     }
 }
 
-/// What an object consists of.
+/// The content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Bytes that follow from a seed.
@@ -54,14 +54,14 @@ pub enum Content {
 }
 
 impl Content {
-    /// Fills `out` with the bytes from `offset` on; with zeros where there are none.
+    /// Fills `out` with the bytes from `offset` on; with zeros beyond its end.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         match self {
             Self::Pattern(pattern) => pattern.fill(offset, out),
             Self::Given(bytes) => {
                 let bytes = bytes.get(offset as usize..).unwrap_or_default();
-                let (here, beyond) = out.split_at_mut(bytes.len().min(out.len()));
-                here.copy_from_slice(&bytes[..here.len()]);
+                let (within, beyond) = out.split_at_mut(bytes.len().min(out.len()));
+                within.copy_from_slice(&bytes[..within.len()]);
                 beyond.fill(0);
             }
         }
@@ -96,7 +96,7 @@ pub struct Received {
     pub length: u64,
     /// Ranges written, by start; adjacent ones joined.
     ranges: BTreeMap<u64, u64>,
-    /// Ranges whose bytes were not the object's, or that were written twice.
+    /// Ranges with other bytes than the object's, or written twice.
     pub wrong: u64,
     /// The engine reports every byte as written.
     pub complete: bool,
@@ -127,7 +127,7 @@ impl Received {
         self.ranges.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// Returns whether every byte is here, once, and correct, and the engine has reported it.
+    /// Returns whether every byte is written once and correct, and the engine has reported it.
     pub fn is_identical(&self) -> bool {
         self.complete && self.is_whole()
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_that_of_the_whole_and_nothing_else() {
+    fn a_range_has_the_bytes_of_the_whole() {
         let pattern = Pattern(7);
         let mut whole = vec![0; 3_000];
         pattern.fill(0, &mut whole);

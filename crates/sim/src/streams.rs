@@ -1,4 +1,4 @@
-//! The streams of one connection of a host: what it writes and when, what it read and when.
+//! The streams of one connection of a host: the bytes written and read, and when.
 
 use crate::host::object;
 use std::collections::BTreeMap;
@@ -95,9 +95,9 @@ pub struct StreamReader {
 /// The streams of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Streams {
-    /// Those that are sent.
+    /// The sent ones.
     pub writing: BTreeMap<FlowId, StreamWriter>,
-    /// Those that are received.
+    /// The received ones.
     pub reading: BTreeMap<FlowId, StreamReader>,
     seed: u64,
     reads: ReadScript,
@@ -105,7 +105,7 @@ pub struct Streams {
 
 const CODE: u32 = 7;
 
-/// A stream's tag tells its reader when to stop, and whether it will be reset.
+/// A stream's tag encodes when its reader stops, and whether it will be reset.
 const RESETS: u64 = 1 << 63;
 const NEVER: u64 = RESETS - 1;
 
@@ -114,13 +114,13 @@ impl Streams {
         Self { writing: BTreeMap::new(), reading: BTreeMap::new(), seed, reads }
     }
 
-    /// Returns whether every stream that is sent has ended.
+    /// Returns whether every sent stream has ended.
     pub fn all_sent(&self) -> bool {
         self.writing.values().all(|stream| stream.end != StreamEnd::Open)
     }
 
-    /// Returns the number of received streams that have ended, without those that their sender resets: their reader may
-    /// never hear of them.
+    /// Returns the number of ended received streams, without those that their sender resets: their reader may never
+    /// know of them.
     pub fn received(&self) -> usize {
         self.reading.values().filter(|stream| stream.end != StreamEnd::Open && !stream.resets).count()
     }
@@ -175,14 +175,14 @@ impl Streams {
 
     fn end_reading(&mut self, flow: FlowId, end: StreamEnd) {
         let stream = self.reading.get_mut(&flow).expect("announced before");
-        // Its end may have been on its way here when the reader stopped it.
+        // Its end may have been in flight when the reader stopped it.
         assert!(matches!(stream.end, StreamEnd::Open | StreamEnd::Stopped), "{flow:?} ends twice");
         (stream.end, stream.next) = (end, None);
     }
 
     fn end_writing(&mut self, flow: FlowId, end: StreamEnd) {
-        let stream = self.writing.get_mut(&flow).expect("opened here");
-        // The reader's stop may have been on its way here when it was reset.
+        let stream = self.writing.get_mut(&flow).expect("opened by this host");
+        // The reader's stop may have been in flight when it was reset.
         assert!(matches!(stream.end, StreamEnd::Open | StreamEnd::Reset), "{flow:?} ends twice");
         assert!(end != StreamEnd::Whole || stream.finished, "{flow:?} is sent before it is finished");
         (stream.end, stream.next) = (end, None);
@@ -199,7 +199,7 @@ impl Streams {
         }
     }
 
-    /// Returns when there is something to do.
+    /// Returns the next deadline.
     pub(crate) fn due(&self) -> Option<Time> {
         let writing = self.writing.values().filter_map(|stream| stream.next);
         writing.chain(self.reading.values().filter_map(|stream| stream.next)).min()

@@ -1,6 +1,6 @@
-//! What `auto` believes of a path beside what is so (docs/design/auto.md).
+//! The estimates of a path by `auto`, compared with the path (docs/design/auto.md).
 //!
-//! Bounds are a little above what was measured, except where a comment says that it falls short of what it should reach.
+//! Bounds are a little above the measured values, except where a comment states that it falls short of its aim.
 
 use downpour_sim::{Flow, FlowOutcome, Host, HostConfig, SharedCase, jain};
 use netsim::topology::{Side, Topology};
@@ -51,20 +51,20 @@ impl Watched {
         self.network.run_until(netsim::Time::ZERO + time).expect("time passes");
     }
 
-    /// Returns what the sender believes now.
+    /// Returns the sender's current estimates.
     fn believed(&mut self) -> Option<ControllerState> {
         self.network.node_mut(self.sender)?.stats().first()?.congestion.controller
     }
 
-    /// Returns how long a packet that comes now waits at the link until the others have left, in seconds; up to the time of
-    /// one packet too long, since the one that is leaving counts in full.
+    /// Returns how long a packet that arrives now waits at the link until the others have left, in seconds; up to the
+    /// time of one packet too long, since the leaving one counts in full.
     fn wait(&self) -> f64 {
         let mut link = self.network.link(self.bottleneck).expect("the first link").clone();
         link.queued_bytes(self.network.now()) as f64 * 8.0 / self.bits_per_second
     }
 }
 
-/// The believed queue less the wait of the packet that the newest acknowledgement can be about, in milliseconds, over time.
+/// The estimated queue less the wait of the newest packet that can be acknowledged, in milliseconds, over time.
 #[derive(Debug)]
 struct Errors {
     mean: f64,
@@ -89,7 +89,7 @@ impl Errors {
 fn errors(link: &str, controllers: &[&str]) -> Errors {
     let mut watched = Watched::new(link, controllers, 1);
     let round_trip = watched.round_trip.as_secs_f64() + 1500.0 * 8.0 / watched.bits_per_second;
-    // When the acknowledgement of a packet that comes to the link may arrive, and how long the packet waits there.
+    // When the acknowledgement of a packet at the link may arrive, and how long the packet waits in the queue.
     let mut heard: Vec<(f64, f64)> = Vec::new();
     let (mut newest, mut errors, mut waits) = (0, Vec::new(), Vec::new());
     for milli in 9_000..30_000 {
@@ -110,15 +110,15 @@ fn errors(link: &str, controllers: &[&str]) -> Errors {
     Errors::of(&errors, &waits)
 }
 
-/// Feedback that is withheld, packets that catch up and times that a batch has in common could each be as large as the queue
-/// that it yields to, which is 4 ms at 20 ms. Half of a packet of the error is the measurement's: 0.3 ms at 20 Mbit/s.
+/// Withheld feedback, packets that catch up and common times of a batch could each be as large as the queue to which it
+/// yields, which is 4 ms at 20 ms. Half of a packet of the error is the measurement's: 0.3 ms at 20 Mbit/s.
 #[test]
 fn auto_queue_matches_waiting_time() {
     for (link, controllers, [most_mean, most_p95]) in [
         ("rate=20M,delay=10ms,queue=1bdp", &["auto"][..], [0.6, 1.3]),
         ("rate=20M,delay=50ms,queue=1bdp", &["auto"], [0.7, 1.6]),
         ("rate=100M,delay=10ms,queue=1bdp", &["auto"], [0.55, 1.2]),
-        // Beside others the queue is as long as a round trip, and changes faster than it is heard of.
+        // With other flows the queue is as long as a round trip, and changes faster than feedback arrives.
         ("rate=20M,delay=10ms,queue=1bdp", &["auto", "cubic"], [0.65, 1.5]),
         ("rate=20M,delay=50ms,queue=1bdp", &["auto", "cubic"], [1.2, 2.5]),
     ] {
@@ -129,7 +129,7 @@ fn auto_queue_matches_waiting_time() {
     }
 }
 
-/// Returns the least, the mean and the largest share of packets that it believes that the path loses, from 30 s to 60 s.
+/// Returns the least, the mean and the largest estimate of the path's loss, from 30 s to 60 s.
 fn baselines(link: &str, seed: u64) -> [f64; 3] {
     let topology = shared(link, 1);
     let flows = vec![Flow::endless(topology.pairs()[0], Profile::auto())];
@@ -142,12 +142,12 @@ fn baselines(link: &str, seed: u64) -> [f64; 3] {
     [least, found.iter().sum::<f64>() / found.len() as f64, most]
 }
 
-/// Whatever is believed would become true if it were measured at a rate that makes up for it: what exceeds the rate of a
-/// policer is lost, and a policer that drops nothing else has no loss of its own.
+/// Any estimate would become true if it were measured at a rate that compensates it: the excess over the rate of a
+/// policer is lost, and a policer without other drops has no loss of its own.
 #[test]
-fn the_baseline_is_what_the_path_loses() {
-    // What is believed beyond that, as a share of packets. Policers and queues of a few packets also drop some in rounds
-    // that are sent below the rate: there it falls short, but on a path that loses nothing it stays below 1 %.
+fn the_baseline_is_the_loss_of_the_path() {
+    // The estimate beyond that, as a share of packets. Policers and queues of a few packets also drop some in rounds
+    // sent below the rate: then it falls short, but on a path without loss it stays below 1 %.
     for (link, seed, beyond) in [
         ("rate=20M,delay=10ms,queue=1bdp", 1, 0.0),
         ("rate=20M,delay=50ms,queue=1bdp", 1, 0.0),
@@ -160,7 +160,8 @@ fn the_baseline_is_what_the_path_loses() {
         for loss in [0.0, 0.01, 0.05, 0.1, 0.2] {
             let [least, mean, most] = baselines(&format!("{link},loss={}%", 100.0 * loss), seed);
             println!("{loss}: {mean:.4}, {least:.4} to {most:.4}: {link}");
-            // It forgets half within 3,000 packets, so that it remembers some 4,300: five deviations of those, since it is asked 300 times for each path.
+            // It forgets half within 3,000 packets, so that it remembers some 4,300: five deviations of those, since it
+            // is tested 300 times for each path.
             let chance = 5.0 * (loss * (1.0 - loss) / 4_300.0_f64).sqrt();
             let allowed = loss - chance..=loss + chance + beyond;
             assert!(allowed.contains(&least) && allowed.contains(&most), "{loss}: {least} to {most}: {link}");
@@ -169,7 +170,7 @@ fn the_baseline_is_what_the_path_loses() {
     }
 }
 
-/// What a flow did about overflows of the queue.
+/// The reductions of a flow after overflows of the queue.
 #[derive(Debug, Default)]
 struct Answers {
     /// When its window shrank by more than a twentieth, but not to measure.
@@ -204,7 +205,7 @@ fn answers(link: &str, controllers: &[&str]) -> Answers {
         else {
             continue;
         };
-        // Without what makes up for the path's own loss.
+        // Without the compensation of the path's own loss.
         let window = window as f64 * (1.0 - state.baseline);
         let is_reduced = |(before, phase): (f64, &str)| [phase, state.phase] == ["cruise"; 2] && window < 0.95 * before;
         if before.is_some_and(is_reduced) {
@@ -218,7 +219,7 @@ fn answers(link: &str, controllers: &[&str]) -> Answers {
     answers
 }
 
-/// What was sent before a reduction does not count again.
+/// Packets sent before a reduction do not count again.
 #[test]
 fn the_window_shrinks_at_most_once_in_a_round_trip() {
     for (link, controllers, [least, most]) in [
@@ -233,7 +234,7 @@ fn the_window_shrinks_at_most_once_in_a_round_trip() {
         let Answers { reductions, overflows, closest } = answers(link, controllers);
         let of = |[first, last]: &[f64; 2]| reductions.iter().filter(|at| (*first..last + 0.1).contains(*at)).count();
         let for_one = overflows.iter().map(of).max().unwrap_or(0);
-        // Who goes on overflowing is answered again, a round trip later at the earliest.
+        // A flow that continues to overflow reduces again, a round trip later at the earliest.
         let is_often = |overflow: &[f64; 2]| of(overflow) as f64 > 2.0 + (overflow[1] - overflow[0]) / 0.05;
         let counts = (reductions.len(), overflows.len(), for_one);
         println!(

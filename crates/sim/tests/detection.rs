@@ -18,7 +18,7 @@ fn run(mut profile: Profile, choices: &[(&str, &str)], link: &str) -> Outcome {
 fn every_combination_moves_a_megabyte() {
     let in_order = ["duplicates", "duplicates:newreno=off", "duplicates:recovery=off", "threshold"];
     let named = ["threshold", "threshold:packets=1,adapt=off", "duplicates"];
-    // A sender that only learns how many packets arrived, not which, sends symbols that are interchangeable.
+    // A sender that only learns how many packets arrived, not which, sends interchangeable symbols.
     let counted = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let forms = [
         ("in-order", Profile::arq(), &in_order[..]),

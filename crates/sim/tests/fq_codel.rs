@@ -1,4 +1,4 @@
-//! `auto` untold on a link with FlowQueue-CoDel (RFC 8290), beside others.
+//! `auto` without a rate on a link with FlowQueue-CoDel (RFC 8290), with other flows.
 
 use downpour_sim::{Background, Flow, SharedCase, SharedOutcome, Traffic};
 use netsim::ConstantRate;
@@ -8,8 +8,8 @@ use transport::Profile;
 
 const RATE: f64 = 20e6;
 
-/// Runs endless flows, and a constant rate beside them if there is one, for 60 s of which the last 45 count, over a
-/// link of 20 Mbit/s and 50 ms.
+/// Runs endless flows, with a constant rate if given, for 60 s of which the last 45 count, over a link of 20 Mbit/s and
+/// 50 ms.
 fn run(profiles: &[Profile], constant: Option<ConstantRate>) -> SharedOutcome {
     let bottleneck = "rate=20M,delay=25ms,queue=3bdp,fq-codel=5ms:100ms".parse().expect("a link");
     let pairs = profiles.len() + usize::from(constant.is_some());
@@ -28,7 +28,7 @@ fn run(profiles: &[Profile], constant: Option<ConstantRate>) -> SharedOutcome {
     case.run(1).expect("runs")
 }
 
-/// Returns what each flow receives as a share of the link, and the wait at it that 95 % do not exceed.
+/// Returns the share of the link of each flow, and the wait at it that 95 % do not exceed.
 fn shares(outcome: &SharedOutcome) -> (Vec<f64>, Duration) {
     let wait = outcome.waits[0][0].quantile(0.95).expect("packets");
     (outcome.flows.iter().map(|flow| flow.throughput / RATE).collect(), wait)
@@ -61,6 +61,6 @@ fn auto_fq_codel_fair_share() {
         stop: netsim::Time::MAX,
     };
     let (beside, _) = shares(&run(&[Profile::auto()], Some(constant)));
-    println!("{beside:.3?} beside 40 Mbit/s");
+    println!("{beside:.3?} with 40 Mbit/s");
     assert!(beside[0] >= 0.46, "{beside:?}");
 }

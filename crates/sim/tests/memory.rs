@@ -1,4 +1,4 @@
-//! A second transfer, which begins with what the first has learned of the path (careful resume, RFC 9959).
+//! A second transfer, which begins with the measurements of the first (careful resume, RFC 9959).
 
 use downpour_sim::{Flow, FlowOutcome, SharedCase};
 use netsim::topology::Topology;

@@ -1,6 +1,6 @@
-//! `auto` untold over paths that are noisy, small or change: what it delivers and what it wastes (docs/design/auto.md).
+//! `auto` without a rate over noisy, small or changing paths: delivered and wasted bytes (docs/design/auto.md).
 //!
-//! Bounds are those that it is meant to keep, except where a comment says that it falls short; those pin what it reaches.
+//! Bounds are its aims, except where a comment states that it falls short; those pin the value reached.
 
 use downpour_sim::{Flow, SharedCase, SharedOutcome};
 use netsim::Duplex;
@@ -19,14 +19,14 @@ fn run(link: &str, seconds: u64) -> SharedOutcome {
     case.run(1).expect("runs")
 }
 
-/// Returns what was dropped by queues and policers, as a share of what was offered.
+/// Returns the packets dropped by queues and policers, as a share of those offered.
 fn dropped(outcome: &SharedOutcome) -> f64 {
     let link = &outcome.links[0][0];
     (link.dropped_queue_full.packets + link.dropped_policed.packets) as f64 / link.offered.packets as f64
 }
 
 #[test]
-fn it_delivers_through_noise() {
+fn auto_delivers_through_noise() {
     const BACK: &str = "rate=20M,delay=25ms,queue=1bdp";
     let cases = [
         ("reorder=5%:50ms", BACK, 0.95),
@@ -52,7 +52,7 @@ fn it_delivers_through_noise() {
 }
 
 #[test]
-fn it_keeps_managed_queues_short() {
+fn auto_keeps_managed_queues_short() {
     let cases = [
         ("rate=20M,delay=25ms,queue=3bdp,codel=5ms:100ms", 0.95, 8),
         ("rate=100M,delay=25ms,queue=3bdp,codel=5ms:100ms", 0.95, 8),
@@ -74,14 +74,14 @@ fn it_keeps_managed_queues_short() {
 }
 
 #[test]
-fn it_holds_at_policers_and_at_queues_of_a_few_packets() {
+fn auto_holds_at_policers_and_short_queues() {
     let cases = [
         ("rate=100M,delay=25ms,queue=1bdp,police=20M:30KB", 0.85, 0.03),
         // Falls short of 0.03: of seven such paths with buckets of half a second 1.6 to 6.2 % are dropped.
         ("rate=100M,delay=25ms,queue=1bdp,police=20M:1250KB", 0.85, 0.05),
         ("rate=100M,delay=25ms,queue=1bdp,loss=3%,police=20M:30KB", 0.85 * 0.97, 0.04),
         ("rate=20M,delay=25ms,queue=12500B", 0.92, 0.02),
-        // Falls short of 0.92 of what is not lost with two seeds of six.
+        // Falls short of 0.92 of the bytes not lost with two seeds of six.
         ("rate=20M,delay=25ms,queue=12500B,loss=5%", 0.90 * 0.95, 0.03),
     ];
     for (link, least, most) in cases {
@@ -93,7 +93,7 @@ fn it_holds_at_policers_and_at_queues_of_a_few_packets() {
 }
 
 #[test]
-fn it_follows_a_path_that_changes() {
+fn auto_follows_a_changing_path() {
     // Arrivals are counted each 100 ms.
     let arrives = |outcome: &SharedOutcome, from: usize, to: usize| {
         let bytes: u64 = outcome.flows[0].arrived[from..to].iter().sum();

@@ -9,13 +9,13 @@ const RATE: Rate = Rate::from_bits_per_second(100_000_000);
 
 fn filling(name: &str) -> Profile {
     let mut profile = Profile::named(name).expect("listed");
-    profile.set("symbols.per-packet", "fit").expect("a choice that there is");
+    profile.set("symbols.per-packet", "fit").expect("a valid choice");
     if name == "rc-udp" { profile.with_fixed_rate(RATE) } else { profile }
 }
 
 /// r follows from the MTU (rc-udp §IV-B a), whichever side connects and whatever is lost.
 #[test]
-fn packets_fill_what_the_path_carries() {
+fn packets_fill_the_path_mtu() {
     // 28 bytes of IP and UDP, 43 of the packet, 1024 for each symbol.
     for (mtu, per_packet) in [(9_000, 8), (8_263, 8), (8_262, 7), (4_500, 4), (2_119, 2), (2_118, 1), (1_500, 1)] {
         for loss in ["0%", "2%"] {

@@ -24,8 +24,8 @@ fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
     }
 }
 
-/// What the document measured with and then mends: the counter of §3.5 stalls a window that does not outgrow it, and
-/// says so; nothing is lost.
+/// The fault that the document measured and then repairs: the counter of §3.5 stalls a window that does not outgrow it,
+/// and the statistics report it; no data is lost.
 #[test]
 fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
     let link = "rate=20M,delay=10ms,queue=100KB,mark-above=25KB,loss=5% / rate=20M,delay=10ms";
@@ -53,13 +53,13 @@ fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
 /// The document's average padding, without our correction: half of the chunks fail, and the transfer reports it (ttp
 /// §I).
 #[test]
-fn ttp_as_the_document_has_it_fails_and_says_so() {
+fn ttp_of_the_document_fails_and_reports_it() {
     let mut profile = Profile::ttp();
     profile.set("schedule", "chunks:padding=document,mend=off").expect("a schedule");
     let run = |loss: &str| case(profile.clone(), &format!("rate=20M,delay=25ms,queue=1MB,loss={loss}")).run(1);
     assert!(run("0%").is_identical(), "nothing is lost");
     let outcome = run("10%");
     assert_eq!(outcome.sender_closed, Some(ConnectionError::Undecodable));
-    let told = |closed: Option<ConnectionError>| matches!(closed, Some(ConnectionError::ClosedByPeer { code: 2, reason }) if reason.contains("not sent again"));
-    assert!(told(outcome.receiver_closed.clone()), "{:?}", outcome.receiver_closed);
+    let is_reported = |closed: Option<ConnectionError>| matches!(closed, Some(ConnectionError::ClosedByPeer { code: 2, reason }) if reason.contains("not sent again"));
+    assert!(is_reported(outcome.receiver_closed.clone()), "{:?}", outcome.receiver_closed);
 }

@@ -1,4 +1,4 @@
-//! What a sender claims of a path: `--policy` and rates that the path does not carry.
+//! A sender's claim on a path: `--policy` and rates above the capacity.
 
 use downpour_sim::{Flow, SharedCase, SharedOutcome};
 use netsim::topology::{Side, Topology};
@@ -32,7 +32,7 @@ fn shares(outcome: &SharedOutcome) -> Vec<f64> {
 }
 
 #[test]
-fn low_policy_leaves_the_path_to_others_and_takes_what_is_left() {
+fn low_policy_uses_spare_capacity_only() {
     for other in ["cubic", "reno", "auto"] {
         let (alone, both) = (shares(&beside(&[other])), shares(&beside(&[other, "auto:policy=low"])));
         assert!(both[0] > 0.94 * alone[0], "{other}: {both:?}, alone {alone:?}");
@@ -42,7 +42,7 @@ fn low_policy_leaves_the_path_to_others_and_takes_what_is_left() {
 }
 
 #[test]
-fn connections_with_a_part_of_a_share_claim_what_one_does() {
+fn connections_with_a_part_of_a_share_claim_as_much_as_one() {
     let ours = |controllers: &[&str]| shares(&beside(controllers)).iter().skip(1).sum::<f64>();
     let (one, part) = (ours(&["cubic", "auto"]), "auto:share=0.25");
     let (parts, whole) = (ours(&["cubic", part, part, part, part]), ours(&["cubic", "auto", "auto", "auto", "auto"]));
@@ -71,7 +71,7 @@ fn a_rate_far_above_the_path_is_named_in_two_seconds_and_given_up_unless_it_insi
     assert!(named.is_some_and(|at| at <= 20) && given_up.is_none(), "{named:?} {given_up:?}");
     assert!(after[1] < 0.05, "{after:?}");
     let (named, given_up, _) = states("fixed-rate:19M");
-    assert_eq!((named, given_up), (None, None), "a CUBIC beside it is no overload");
+    assert_eq!((named, given_up), (None, None), "another CUBIC flow is no overload");
 }
 
 #[test]

@@ -17,10 +17,10 @@ const ROUND_TRIPS: [u32; 3] = [10, 100, 500];
 /// Returns the profile as a user would configure it for this link.
 fn fitted(name: &str) -> Profile {
     let profile = Profile::named(name).expect("listed");
-    let told = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let fixed = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     match name {
         // rc-udp §IV-B: its rate is given.
-        "rc-udp" => told(profile),
+        "rc-udp" => fixed(profile),
         "ttp" => {
             // ttp §III-A: it starts at 80 % of the bottleneck rate, its maximum.
             let mut profile = profile;
@@ -74,7 +74,7 @@ macro_rules! profiles {
         )+
 
         #[test]
-        fn none_is_left_out() {
+        fn no_profile_is_omitted() {
             assert_eq!(Profile::NAMES, [$($name),+]);
         }
     };
@@ -89,9 +89,9 @@ profiles! {
     ttp "ttp",
 }
 
-/// IPv6's minimum MTU (RFC 8200 section 5) is what tunnels leave.
+/// IPv6's minimum MTU (RFC 8200 section 5) is the MTU of tunnels.
 #[test]
-fn every_profile_passes_the_smallest_path_there_may_be() {
+fn every_profile_passes_the_smallest_possible_path() {
     for name in Profile::NAMES {
         let link = "rate=20M,delay=20ms,queue=100KB,loss=1%,mtu=1280B".parse().expect("a link");
         let case = Case { profile: fitted(name), size: 300_000, limit: Duration::from_secs(60), ..Case::new(link) };

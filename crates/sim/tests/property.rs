@@ -24,7 +24,7 @@ fn check_all(check: fn(u64) -> Result<RunFigures, String>, seeds: Range<u64>) ->
 /// Returns the number of scenarios that completed, which must be most of them.
 fn alive(reports: &[RunFigures]) -> usize {
     let (alive, count) = (reports.iter().filter(|report| report.completed.is_some()).count(), reports.len());
-    assert!(alive * 10 >= count * 8, "only {alive} of {count} scenarios came to their end: the drawing is wrong");
+    assert!(alive * 10 >= count * 8, "only {alive} of {count} scenarios ended: the drawing is wrong");
     alive
 }
 
@@ -37,7 +37,7 @@ mod objects {
         let unheard = reports.iter().filter(|report| report.completed.is_some() && !report.close_heard).count();
         let alive = alive(&reports);
         // It is rare that a path dies after the last byte or loses every copy of the close.
-        assert!(unheard * 20 <= alive, "{unheard} of {alive} closes were not heard");
+        assert!(unheard * 20 <= alive, "{unheard} of {alive} closes were not received");
     }
 
     #[test]
@@ -106,11 +106,11 @@ mod choices {
     }
 
     /// An object whose last block has a single short symbol, on a path that shrinks; probes that only carried
-    /// announcements while no symbol got through; keep-alives requested once in fifteen seconds over a path with bursts
-    /// of losses; a side without data that did not repeat the confirmation of the handshake; symbols that arrived behind
-    /// a gap and counted for nothing (two); bursts of repeats of which a short queue dropped the same symbols each time
-    /// (two); receivers that reported every 1024 packets to senders of 25 a second (three); a search for the packet size
-    /// whose probes were all lost; heartbeats that filled a slow path back; probes that a slow pacer owed (two).
+    /// announcements while no symbol arrived; keep-alives requested once in fifteen seconds over a path with bursts of
+    /// losses; a side without data that did not repeat the confirmation of the handshake; symbols that arrived behind a
+    /// gap and counted for nothing (two); bursts of repeats of which a short queue dropped the same symbols each time
+    /// (two); receivers that reported every 1024 packets to senders of 25 a second (three); a search for the packet
+    /// size whose probes were all lost; heartbeats that filled a slow path back; probes that a slow pacer owed (two).
     #[test]
     fn seeds_that_found_something() {
         let engine = [1_746, 7_238, 2_873, 5_962, 13_065, 9_842, 11_503, 38_204, 47_934, 25_546, 72_800, 79_954];

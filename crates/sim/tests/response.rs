@@ -28,10 +28,10 @@ fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss
     rates.iter().sum::<f64>() / rates.len() as f64
 }
 
-/// Mathis 1997: a Reno that is acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of
-/// the window are in flight, half a packet less on average, which is a tenth at 5 %.
+/// Mathis 1997: a Reno acknowledged packet by packet averages sqrt(3 / (2 p)) packets. Only whole packets of the window
+/// are in flight, half a packet less on average, which is a tenth at 5 %.
 #[test]
-fn reno_gets_what_its_response_function_says() {
+fn reno_averages_match_its_response_function() {
     for profile in ["arq", "auto"] {
         for (rtt, loss) in [(20, 1), (100, 1), (20, 2), (100, 2), (20, 5), (100, 5)] {
             let got = packets_per_round_trip(profile, "reno:initial=10,threshold=none,inflation=0", rtt, loss);

@@ -26,14 +26,14 @@ fn dumbbell(bottleneck: &str) -> Topology {
     text.parse().expect("a good topology")
 }
 
-fn told(megabits: u64) -> Profile {
+fn fixed(megabits: u64) -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(megabits * 1_000_000))
 }
 
 #[test]
 fn every_pair_of_a_topology_gets_its_object_across() {
     let topology = dumbbell("rate=20M,delay=18ms,queue=100KB,loss=1%");
-    let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, told(20), 2_000_000)).collect();
+    let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, fixed(20), 2_000_000)).collect();
     let case = SharedCase { flows, ..SharedCase::new(topology.clone()) };
     let outcome = case.run(1).expect("runs");
     assert_eq!(outcome.ending, Ending::Closed);
@@ -46,13 +46,13 @@ fn every_pair_of_a_topology_gets_its_object_across() {
         let took = flow.completed.expect("complete");
         assert!(flow.is_identical && took >= floor && took < floor.mul_f64(1.3), "{took:?} of {floor:?}");
     }
-    let [there, back] = outcome.links[0];
-    assert!(there.delivered.bytes > 2_000_000 && back.delivered.bytes > 2_000_000, "{there:?} {back:?}");
-    assert!(there.dropped_random.packets > 5 && back.dropped_random.packets > 5, "{there:?} {back:?}");
+    let [forward, back] = outcome.links[0];
+    assert!(forward.delivered.bytes > 2_000_000 && back.delivered.bytes > 2_000_000, "{forward:?} {back:?}");
+    assert!(forward.dropped_random.packets > 5 && back.dropped_random.packets > 5, "{forward:?} {back:?}");
     assert_eq!(outcome.links[1][0].offered, outcome.links[1][0].delivered, "access links lose nothing");
     let [data, feedback] = outcome.links[1].map(|stats| stats.delivered.bytes);
     assert!(data > 2_000_000 && feedback < 200_000, "{data} and {feedback} bytes at a1");
-    assert_eq!(outcome.links[5][0].offered.packets + outcome.links[5][1].offered.packets, 0, "nobody speaks to c");
+    assert_eq!(outcome.links[5][0].offered.packets + outcome.links[5][1].offered.packets, 0, "no flow goes to c");
     assert_eq!(case.run(1).expect("runs"), outcome, "same seed");
     assert_ne!(case.run(2).expect("runs").links, outcome.links, "another seed");
 }
@@ -73,7 +73,7 @@ fn pairs_need_hosts_of_their_own() {
     assert_eq!(run(text), SharedError::NoPairs);
     let pair = |from: &str, to: &str| format!("[[pairs]]\nfrom = \"{from}\"\nto = \"{to}\"\n");
     let busy = run(&format!("{text}{}{}", pair("a", "b"), pair("b", "a")));
-    assert_eq!(busy.to_string(), "b is in two pairs: give each pair hosts of its own");
+    assert_eq!(busy.to_string(), "b is in two pairs: give each pair its own hosts");
     let trace = text.replace("perfect", "trace=x") + &pair("a", "b");
     assert!(matches!(run(&trace), SharedError::Network(_)));
 }
@@ -150,7 +150,7 @@ fn background_traffic_takes_its_share() {
     let on_off = Background { pair: pairs[2], traffic: on_off };
     let run = |background: &[Background], seed: u64| {
         let mut tcp = Profile::auto();
-        tcp.set("congestion", "cubic").expect("a choice that there is");
+        tcp.set("congestion", "cubic").expect("a valid choice");
         let flows = vec![Flow::new(pairs[0], tcp, 3_000_000)];
         let case = SharedCase { flows, background: background.to_vec(), ..SharedCase::new(topology.clone()) };
         let outcome = case.run(seed).expect("runs");
@@ -179,7 +179,7 @@ fn coding_can_be_the_bottleneck() {
     // Everything is sent within a round trip, so repair is included and most of the 23 blocks need a decoder.
     let topology = short_slim(&["test"], "rate=50M,delay=300ms,loss=10% / rate=50M,delay=300ms");
     let pair = topology.pairs()[0];
-    let mut profile = told(9);
+    let mut profile = fixed(9);
     profile.set("blocks.k", "16").expect("blocks of one size");
     let run = |coding: &str| {
         let coding: Coding = coding.parse().expect("times");
@@ -254,7 +254,8 @@ fn losses_may_spare_the_handshake() {
     assert!(lost >= 5, "{lost} of 20 first rounds lost with a probability of 3/4");
 }
 
-/// rc-udp's blocks of 977 symbols come one after the other: a receiver holds one, and what a failed attempt adds.
+/// rc-udp's blocks of 977 symbols come one after the other: a receiver buffers one, and the symbols that a failed
+/// attempt adds.
 #[test]
 fn a_receiver_of_one_block_at_a_time_holds_one_block() {
     let held = |blocks: &str| {
@@ -267,20 +268,20 @@ fn a_receiver_of_one_block_at_a_time_holds_one_block() {
     assert!((1.5..4.03).contains(&four), "{four} blocks");
 }
 
-/// A block that is acknowledged before it is decoded arrives all the same where decoding takes longer than the way back.
+/// A block acknowledged before it is decoded arrives all the same if decoding takes longer than the reverse path.
 #[test]
-fn a_receiver_may_decode_what_it_has_acknowledged() {
+fn a_receiver_may_decode_an_acknowledged_block() {
     let mut profile = Profile::rc_udp();
     profile
         .set_all([("feedback.blocks", "received:0.05"), ("congestion.rate", "50M")])
         .expect("choices of the profile");
     let flow = alone("rate=100M,delay=10ms", profile, 2_000_000, |flow| flow.coding = Coding::per_byte(0.0, 100.0));
-    // Of the second block of 1 MB the last symbol comes about 0.4 s after the start, and takes 0.1 s to decode.
+    // Of the second block of 1 MB the last symbol arrives about 0.4 s after the start, and takes 0.1 s to decode.
     let took = flow.completed.expect("complete").as_millis();
     assert!((450..600).contains(&took), "{took} ms");
 }
 
-/// Of symbols that are larger than the link's packets each has seven fragments, and is lost with any of them.
+/// Each symbol larger than the link's packets has seven fragments, and is lost with any of them.
 #[test]
 fn symbols_may_be_larger_than_a_link_that_fragments_carries() {
     let run = |link: &str| {
@@ -309,7 +310,7 @@ fn flows_go_from_host_to_host() {
     let pair = netsim::topology::HostPair { to: NodeId::from_index(2), ..topology.pairs()[0] };
     let flows = vec![Flow::new(pair, Profile::arq(), 1)];
     let refused = SharedCase { flows, ..SharedCase::new(topology) }.run(1).expect_err("a router");
-    assert_eq!(refused.to_string(), "node 2 is no host of the topology: a flow goes from host to host");
+    assert_eq!(refused.to_string(), "node 2 is not a host of the topology: name two hosts for each flow");
 }
 
 /// One flow never ends, one stops, and one begins at a time that the seed determines.
@@ -329,7 +330,7 @@ fn flows_without_end_stop_or_share_to_the_limit() {
         limit: seconds(20),
         ..SharedCase::new(topology.clone())
     };
-    // One that stops leaves the link to the others.
+    // A flow that stops leaves the link to the others.
     let outcome = case.run(1).expect("runs");
     assert_eq!(outcome.ending, Ending::TimeUp);
     let [_, second, _] = &outcome.flows[..] else { panic!("three flows") };
@@ -338,7 +339,7 @@ fn flows_without_end_stop_or_share_to_the_limit() {
     assert!(second.completed.is_none() && second.written > 1_000_000, "{}", second.written);
     assert_eq!(second.throughput, 0.0, "over before the warm-up is");
 
-    // What is counted is what comes after the warm-up.
+    // Only packets after the warm-up count.
     let flows: Vec<Flow> = [0, 2].map(|at: usize| case.flows[at].clone()).into();
     let case = SharedCase { flows, ..case };
     let outcome = case.run(1).expect("runs");
@@ -364,9 +365,9 @@ fn flows_without_end_stop_or_share_to_the_limit() {
     assert_eq!(refused.to_string(), "the flow from endless-sender stops before it starts: write a later stop");
 }
 
-/// Packets that go out as acknowledgements come meet a full queue more often than paced ones.
+/// Packets sent as acknowledgements arrive meet a full queue more often than paced ones.
 #[test]
-fn a_neighbour_that_is_not_paced_keeps_its_share_of_a_short_queue() {
+fn an_unpaced_neighbour_keeps_its_share_of_a_short_queue() {
     let link = "rate=20M,delay=10ms,queue=25KB".parse().expect("a link");
     let sides = Side::alike(2, &"rate=10G".parse().expect("a link"));
     let topology = Topology::dumbbell(&link, &sides).expect("names");
@@ -379,7 +380,7 @@ fn a_neighbour_that_is_not_paced_keeps_its_share_of_a_short_queue() {
         outcome.flows[1].throughput / 20e6
     };
     let mut paced = Profile::auto();
-    paced.set("congestion", "cubic").expect("a choice that there is");
+    paced.set("congestion", "cubic").expect("a valid choice");
     let (paced, unpaced) = (share(paced), share(downpour_sim::linux_tcp()));
     assert!((0.4..0.6).contains(&unpaced) && (0.4..0.6).contains(&paced), "{unpaced}, {paced} if paced");
 }

@@ -122,7 +122,7 @@ impl End {
     }
 }
 
-/// Writes as much as there is credit for.
+/// Writes as much as the credit allows.
 fn write(now: Time, connection: &mut Connection, flow: FlowId) {
     while connection.write_stream(now, flow, &[7; 65_536]) == Ok(65_536) {}
 }

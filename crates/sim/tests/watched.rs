@@ -1,4 +1,4 @@
-//! A transfer that is watched: every byte is shown once, is the object's, and has one kind.
+//! An observed transfer: every byte is shown once, is the object's, and has one kind.
 
 use downpour_sim::{DeliveredBy, ObservedTransfer, linux_tcp};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use transport::Profile;
 
 const SIZE: usize = 300_000;
 
-/// What a viewer has seen of a transfer.
+/// The bytes of a transfer shown to a viewer.
 struct Shown {
     bytes: Vec<u8>,
     kinds: Vec<Option<DeliveredBy>>,

@@ -1,13 +1,13 @@
 //! The engine in a loop around a `std::net::UdpSocket`: one side sends an object, the other receives it, over loopback.
-//! There is no runtime and no worker; what the engine asks for is done on the spot. `cargo run -p downpour-transport --example
+//! It has no runtime and no worker; requests of the engine are handled at once. `cargo run -p downpour-transport --example
 //! bare_engine`.
 //!
 //! This is where the *poll contract* is written down. A connection is polled in turns, and a turn is [`Side::turn`]:
 //!
 //! 1. **Datagrams.** Everything that has arrived goes into [`Endpoint::handle_datagrams`], which decrypts in place.
 //! 2. **Time.** If [`Connection::poll_timeout`] is due, [`Connection::handle_timeout`] is called. Calling it early is
-//!    harmless; calling it late delays probes and pacing. A listener calls [`Endpoint::handle_timeout`] too, which forgets
-//!    peers that began a handshake and were not heard again.
+//!    harmless; calling it late delays probes and pacing. A listener calls [`Endpoint::handle_timeout`] too, which
+//!    forgets peers that began a handshake and did not continue.
 //! 3. **Events.** [`Connection::poll_event`] until it returns `None`. [`Event::Closed`] is the last one.
 //! 4. **Requests and packets, alternately.** [`Connection::poll_request`] until `None`, each answered by
 //!    [`Connection::handle_reply`], now or later and in any order; then [`Connection::poll_transmit`] until it returns
@@ -22,8 +22,7 @@
 //! ([`Batch::seal`]) and sent as it is. A datagram that the kernel refuses counts as lost on the way; the batch is
 //! never dropped in order to build another one. [`Batch::seal`] is pure and may run on another thread.
 //!
-//! Time is whatever the caller says, as long as it never goes back, and the seed of an endpoint must be secret and used
-//! once.
+//! Time is set by the caller and never goes back, and the seed of an endpoint must be secret and used once.
 
 #![allow(clippy::disallowed_methods, reason = "a program around the engine has a clock and threads")]
 
@@ -37,10 +36,10 @@ use downpour_transport::{
     Profile, ReceivedEcn, Time, WorkReply, WorkRequest,
 };
 
-/// Both sides know it; here it is a constant, elsewhere it is random and secret.
+/// Both sides know it; it is a constant in this example, otherwise random and secret.
 const KEY: [u8; 32] = [7; 32];
 
-/// What one side does with its connection.
+/// The task of one side of a connection.
 enum Task {
     /// Sends this object.
     Send(Vec<u8>),
@@ -78,7 +77,7 @@ impl Side {
         Ok(self)
     }
 
-    /// Steps 2 to 6; whether there may be more to do at once.
+    /// Runs steps 2 to 6; returns whether more work may remain.
     fn turn(&mut self) -> io::Result<bool> {
         // A listener lets its peers in; the connection itself reports `Connected`.
         while self.endpoint.poll_event().is_some() {}
@@ -125,7 +124,7 @@ impl Side {
         let deadline = self.endpoint.poll_timeout();
         let wait = deadline.map_or(Duration::from_secs(1), |at| at.since(self.now()));
         self.socket.set_nonblocking(busy || wait.is_zero())?;
-        // Zero would mean for ever.
+        // Zero would mean forever.
         self.socket.set_read_timeout(Some(wait.max(Duration::from_micros(1))))?;
         let mut buffer = [0; 65_536];
         loop {
@@ -140,7 +139,7 @@ impl Side {
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     return Ok(());
                 }
-                // The peer's socket is gone: its close says more.
+                // The peer's socket is closed: its close frame has the reason.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -148,8 +147,7 @@ impl Side {
     }
 }
 
-/// What the program does with an event. The receiver closes the connection, since it is the one that knows the object
-/// to be complete.
+/// Handles an event. The receiver closes the connection, since only it knows that the object is complete.
 fn on_event(
     connection: &mut Connection,
     now: Time,
@@ -175,7 +173,7 @@ fn on_event(
     }
 }
 
-/// Does what the engine asks for. A larger program would hand reads, writes, encoding and decoding to other threads.
+/// Handles the engine's requests. A larger program would hand reads, writes, encoding and decoding to other threads.
 fn answer(task: &mut Task, request: WorkRequest) -> WorkReply {
     match (request, task) {
         (WorkRequest::Read { flow, block, offset, length, mut buffer }, Task::Send(object)) => {
@@ -199,7 +197,7 @@ fn send(socket: &UdpSocket, batch: &Batch) -> io::Result<()> {
         .try_for_each(|datagram| ignore_refusal(socket.send_to(datagram, batch.destination())))
 }
 
-/// Linux reports on a later call that nobody listens at the peer's port. To a transport that is one more lost datagram.
+/// Linux reports on a later call that the peer's port is closed. To a transport this is one more lost datagram.
 fn ignore_refusal(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
@@ -207,7 +205,7 @@ fn ignore_refusal(result: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// Sends `object` from one thread to another; gives what has arrived, and how both sides say that it ended.
+/// Sends `object` from one thread to another; returns the received bytes and both sides' reasons of the close.
 ///
 /// # Errors
 /// The system refuses a socket or a thread.

@@ -1,7 +1,8 @@
 //! The downpour transport engine: reliable, encrypted transport over datagrams, with erasure codes.
 //!
-//! The engine is sans-IO. Datagrams, time and the results of work go in; datagrams, a deadline, events and requests for
-//! work come out. It owns no socket, clock, thread or source of randomness, so that the same calls give the same bytes.
+//! The engine is sans-IO. Its input is datagrams, time and the results of work; its output is datagrams, a deadline,
+//! events and requests for work. It owns no socket, clock, thread or source of randomness, so the same calls give the
+//! same bytes.
 //!
 //! - An [`Endpoint`] is one socket's worth of connections: it knows keys and connection ids, opens connections and
 //!   accepts them.
@@ -10,8 +11,8 @@
 //! - A [`Profile`] names every choice the engine makes when it sends: code, schedule, congestion control, loss
 //!   detection, feedback. [`profile`] is the place to start reading.
 //!
-//! `examples/bare_engine.rs` is a complete loop around a UDP socket, and says in which order the calls are made. Here
-//! two endpoints exchange their datagrams in virtual time:
+//! `examples/bare_engine.rs` is a complete loop around a UDP socket, and shows the order of the calls. Here two
+//! endpoints exchange their datagrams in virtual time:
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Choices as text: a name, and the numbers that differ from the standard ones: `cubic:beta=0.5,fast-convergence=off`.
 //!
 //! The numbers of an algorithm are a struct with a table of [`Setting`]s. The algorithms of a family are an enum that
-//! `choices!` makes a [`Algorithm`]: it parses, prints and serialises as text, and its numbers can be listed and changed
-//! one by one.
+//! `choices!` makes an [`Algorithm`]: it parses, prints and serialises as text, and its numbers can be listed and
+//! changed one by one.
 
 mod custom;
 mod forms;
@@ -13,11 +13,11 @@ pub use forms::{BitRate, IntegerRange, Itself, Number, Or, Share, Span, Switch, 
 
 use std::fmt::Debug;
 
-/// Text that does not name a choice, or a number that a choice does not have or accept.
+/// Text other than a choice, or a number that a choice does not have or accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// No choice of the family has this name.
-    #[error("no {family} is called '{name}' (there are: {names})")]
+    #[error("unknown {family} '{name}' (one of: {names})")]
     UnknownName {
         /// The family.
         family: String,
@@ -27,7 +27,7 @@ pub enum SettingError {
         names: String,
     },
     /// The choice has no such number.
-    #[error("{of} has no '{key}' (it has: {keys})")]
+    #[error("{of} has no key '{key}' (one of: {keys})")]
     UnknownKey {
         /// The choice.
         of: String,
@@ -37,7 +37,7 @@ pub enum SettingError {
         keys: String,
     },
     /// The value is not allowed.
-    #[error("'{value}' is not a {key}: it is {allowed}")]
+    #[error("invalid {key} '{value}': use {allowed}")]
     Value {
         /// The key.
         key: String,
@@ -135,7 +135,7 @@ pub trait Algorithm {
     fn name(&self) -> &str;
 
     /// Its text form for a reader that starts from `own`, the numbers of another choice of the same name: those of its
-    /// numbers that are not standard or not the same there. A reader that starts from the standard numbers understands
+    /// numbers that are not standard or differ from `own`. A reader that starts from the standard numbers understands
     /// it too.
     fn written(&self, own: &[SettingText]) -> String;
 
@@ -150,21 +150,21 @@ pub trait Algorithm {
     /// Changes one number.
     ///
     /// # Errors
-    /// An unknown key, or a value that is not allowed. Nothing has changed then.
+    /// An unknown key or an invalid value. Nothing has changed then.
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError>;
 
-    /// Becomes the choice that the text describes. Numbers that it leaves out stay if the name does; those of another
-    /// choice are the standard ones.
+    /// Becomes the choice that the text describes. Numbers that it omits stay if the name does; those of another choice
+    /// are the standard ones.
     ///
     /// # Errors
-    /// An unknown name, or numbers that are not allowed. Nothing has changed then.
+    /// An unknown name or invalid numbers. Nothing has changed then.
     fn set(&mut self, text: &str) -> Result<(), SettingError>;
 }
 
 /// Changes one number of a choice called `name`.
 ///
 /// # Errors
-/// An unknown key, or a value that is not allowed. Nothing has changed then.
+/// An unknown key or an invalid value. Nothing has changed then.
 pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Result<(), SettingError> {
     let Some(setting) = T::SETTINGS.iter().find(|setting| setting.key() == key) else {
         let keys: Vec<&str> = T::SETTINGS.iter().map(|setting| setting.key()).collect();
@@ -177,11 +177,11 @@ pub fn change<T: Settings>(name: &str, of: &mut T, key: &str, value: &str) -> Re
     Err(SettingError::Value { key: key.into(), value: value.into(), allowed: setting.allowed() })
 }
 
-/// Reads `key=value,key=value`, the numbers of a choice called `name`; those that are left out are taken from `value`. A
-/// value without key is that of the first number that may be written so.
+/// Reads `key=value,key=value`, the numbers of a choice called `name`; omitted ones are taken from `value`. A value
+/// without key is that of the first number that allows it.
 ///
 /// # Errors
-/// An unknown key, or a value that is not allowed.
+/// An unknown key or an invalid value.
 pub fn read<T: Settings>(name: &str, text: &str, mut value: T) -> Result<T, SettingError> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let bare = T::SETTINGS.iter().find(|setting| setting.is_bare());
@@ -230,10 +230,10 @@ impl Settings for NoNumbers {
     const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
 }
 
-/// Makes an enum a [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig), "arq"
-/// => Arq } }`. Each variant holds nothing or one struct that is [`Settings`]. `else Custom` at the end adds a variant
-/// for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which knows the
-/// names of its program.
+/// Makes an enum an [`Algorithm`]: `choices! { "schedule", ScheduleConfig { "windowed" => Windowed(WindowedConfig),
+/// "arq" => Arq } }`. Each variant has no field or one struct that is [`Settings`]. `else Custom` at the end adds a
+/// variant for algorithms of other crates, a [`Custom`]: it prints, but its name is parsed by a profile only, which
+/// knows the names of its program.
 macro_rules! choices {
     ($family:literal, $choice:ident { $($name:literal => $variant:ident $(($numbers:ident))?),+ $(,)? } $(else $other:ident)?) => {
         impl $choice {

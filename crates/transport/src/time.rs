@@ -1,4 +1,4 @@
-//! Time and rates as the engine sees them. Neither knows a clock: the caller says what time it is.
+//! Time and rates of the engine. Neither knows a clock: the caller passes the time.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

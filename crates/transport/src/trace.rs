@@ -1,8 +1,7 @@
 //! The trace of a connection: one enum of events, written as qlog.
 //!
 //! Records form a JSON text sequence (RFC 7464) in the shape of qlog 0.4 (draft-ietf-quic-qlog-main-schema); events
-//! carry the `recovery:` names of qlog where it has them and `downpour:` names for what it does not know: symbols,
-//! blocks, flows.
+//! carry the `recovery:` names of qlog where it has them and `downpour:` names for symbols, blocks and flows.
 
 use crate::flow::SymbolKind;
 use crate::recovery::{ControllerState, Recovery, Report};
@@ -11,7 +10,7 @@ use crate::wire::{FlowId, RejectReason, SymbolRun};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
-/// An event that is recorded.
+/// A recorded event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TraceEvent {
     PacketSent {
@@ -60,7 +59,7 @@ pub(crate) enum TraceEvent {
         flow: FlowId,
         length: u64,
     },
-    /// The peer has told that it has all of a block.
+    /// The peer has acknowledged all of a block.
     BlockAcknowledged {
         flow: FlowId,
         block: u32,
@@ -93,7 +92,7 @@ pub(crate) enum TraceEvent {
     Closed,
 }
 
-/// What a connection has sent so far, and what keeps it from sending faster.
+/// The bytes that a connection has sent so far, and its limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub(crate) symbols: Symbols,
@@ -111,7 +110,7 @@ pub(crate) struct Symbols {
     pub(crate) open_blocks: usize,
 }
 
-/// Records events, or none if nobody wants them.
+/// Records events, if tracing is on.
 #[derive(Debug)]
 pub(crate) struct Trace(Option<Box<Qlog>>);
 
@@ -150,7 +149,7 @@ impl Trace {
         }
     }
 
-    /// Records what recovery made of feedback or a timeout, and the state of the path since.
+    /// Records the result of feedback or a timeout, and the state of the path after it.
     pub(crate) fn report(&mut self, report: &Report<'_>, recovery: &Recovery, sending: Sending) {
         let Some(log) = &mut self.0 else { return };
         for sent in report.lost {
@@ -199,7 +198,7 @@ impl Qlog {
         self.push(&json!({ "time": time, "name": name, "data": data }));
     }
 
-    /// Records a change of the controller's mode or phase, with what it believes of the path then.
+    /// Records a change of the controller's mode or phase, with its estimates of the path.
     fn controller(&mut self, now: Time, state: &ControllerState) {
         let name = |(mode, phase): (&str, &str)| format!("{mode} {phase}");
         let new = (state.mode, state.phase);

@@ -80,7 +80,8 @@ impl Pair {
     /// Connects with the key derived from this name. Returns both ends of the connection.
     fn connect(&mut self, key: &str) -> [ConnectionHandle; 2] {
         let Self { ends: [first, second], now, key: accepted, .. } = self;
-        // What computes the key must not leave it where the endpoint has its frames, which would move it to the heap.
+        // The computation of the key must not leave it in stack frames of the endpoint, which would move it to the
+        // heap.
         let mut secret = with_clean_stack(|| Box::new(bytes(key)));
         let first = with_clean_stack(|| {
             *accepted = Some(second.add_key(*secret, None, AcceptOptions::default()));
@@ -228,8 +229,8 @@ fn holds(memory: &[u8], needle: &Needle) -> bool {
     let first = masked[0] ^ MASK;
     let mut rest = memory;
     while let Some(at) = rest.iter().position(|byte| *byte == first) {
-        let Some(here) = rest[at..].get(..masked.len()) else { return false };
-        if here.iter().zip(masked).all(|(byte, masked)| byte ^ MASK == *masked) {
+        let Some(window) = rest[at..].get(..masked.len()) else { return false };
+        if window.iter().zip(masked).all(|(byte, masked)| byte ^ MASK == *masked) {
             return true;
         }
         rest = &rest[at + 1..];
@@ -250,7 +251,7 @@ fn nothing_of_an_earlier_connection_is_left_in_memory() {
         let mut expected = [names(&packets), names(&needles[..1])].concat();
         expected.sort();
         assert_eq!(found(&in_use), expected, "{cipher}");
-        // The secrets from which they were derived must be gone already.
+        // The secrets from which they were derived must be erased already.
         let passed: Vec<&Needle> = needles[1..].iter().collect();
         assert_eq!(found(&passed), [""; 0], "{cipher}, while the connection is open");
 

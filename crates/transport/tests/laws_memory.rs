@@ -33,12 +33,12 @@ fn memory_follows_from_our_limits_not_from_claims() {
     let mut most = 0;
     let claims: [(&str, fn()); 8] = [
         ("a petabyte in large blocks", petabyte),
-        ("as many flows as there are numbers", many_flows),
+        ("as many flows as numbers", many_flows),
         ("control data with holes", holes),
         ("a need of more than everything", need),
         ("symbols of one block each", scattered),
-        ("streams that are never read", unread_streams),
-        ("windows with as many holes as there may be", holed_windows),
+        ("unread streams", unread_streams),
+        ("windows with as many holes as possible", holed_windows),
         ("names that wait for a gap to close", withheld_names),
     ];
     for (what, claim) in claims {
@@ -159,7 +159,7 @@ fn holed_windows() {
         rogue.send(&[Frame::AnnounceStream(stream)]);
         let mut symbol = vec![1; 1_408];
         symbol[..5].copy_from_slice(&[0, 0, 5, 0, 0]);
-        // Every other block is missing, and there are half as many equations, so none can be solved.
+        // Every other block is missing, with half as many equations, so none can be solved.
         for block in (1..250).step_by(2) {
             rogue.send_symbol(SymbolId { flow, block, esi: 0 }, 0, &symbol);
             if block % 4 == 3 {

@@ -58,7 +58,7 @@ impl Traced {
         self.now = end;
     }
 
-    /// Completes the handshake with a peer 10 ms away that is silent afterwards.
+    /// Completes the handshake with a peer 10 ms away, silent afterwards.
     fn shake_hands(&mut self) {
         let mut peer = Endpoint::new(EndpointConfig::default(), [2; 32]);
         peer.add_key(KEY, None, AcceptOptions::default());
@@ -94,7 +94,7 @@ impl Traced {
 }
 
 #[test]
-fn nobody_answers() {
+fn handshake_without_answer_times_out() {
     let mut traced = Traced::new(Profile::auto());
     traced.pass(Duration::from_secs(31));
     assert_eq!(traced.closed(), Some(ConnectionError::HandshakeTimeout));

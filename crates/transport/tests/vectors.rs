@@ -233,7 +233,7 @@ fn texts(name: &str) -> Vec<BTreeMap<String, String>> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Reads parts between spaces: hexadecimal digits, behind which `*300` says how often they are there.
+/// Reads parts between spaces: hexadecimal digits, with a count such as `*300` behind repeated ones.
 fn unhex(text: &str) -> Vec<u8> {
     let parts = text.split_whitespace().map(|part| {
         let (digits, times) = part.split_once('*').unwrap_or((part, "1"));

@@ -1,6 +1,6 @@
 //! Rates as users type them: `100M` is bits per second, `12MB/s` is bytes per second.
 
-/// An invalid rate, with advice what to write instead.
+/// An invalid rate, with advice on the form.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RateError {
     /// No digits at the beginning.
@@ -13,15 +13,15 @@ pub enum RateError {
     #[error("a rate of 0 sends nothing")]
     Zero,
     /// A fraction of a bit per second, where whole ones are wanted.
-    #[error("{0:?} leaves a fraction of a bit per second")]
+    #[error("{0:?} is not a whole number of bits per second")]
     Fraction(String),
     /// A number that does not fit into 64 bits.
-    #[error("{0:?} is more than any line carries")]
+    #[error("{0:?} is too large for a rate")]
     TooLarge(String),
     /// A lower-case `m`, `g` or `t`.
     #[error("{text:?} means thousandths: write {upper} for {name}bit/s")]
     LowerCase {
-        /// The text that was typed.
+        /// The text as typed.
         text: String,
         /// The same with the prefix in upper case.
         upper: String,
@@ -29,7 +29,7 @@ pub enum RateError {
         name: &'static str,
     },
     /// Bytes without a time.
-    #[error("{0:?} is a size: write {0}/s for bytes per second, or leave the B out for bits per second")]
+    #[error("{0:?} is a size: write {0}/s for bytes per second, or omit the B for bits per second")]
     Size(String),
     /// A binary prefix on bits.
     #[error("{0:?}: binary prefixes are for bytes per second only, such as 12MiB/s")]
@@ -48,7 +48,7 @@ pub enum RateError {
 /// and `bps` may follow the prefix, `B/s` makes it bytes.
 ///
 /// # Errors
-/// A text that is not a rate above zero, with advice what to write instead.
+/// A text other than a rate above zero, with advice on the form.
 pub fn rate(text: &str) -> Result<u64, RateError> {
     let (number, divisor) = fraction(text)?;
     u64::try_from((number + divisor / 2) / divisor)
@@ -56,7 +56,7 @@ pub fn rate(text: &str) -> Result<u64, RateError> {
         .map_err(|_| RateError::TooLarge(text.trim().to_owned()))
 }
 
-/// Parses a rate as [`rate`] does, where nothing is to be rounded.
+/// Parses a rate as [`rate`] does, without rounding.
 ///
 /// # Errors
 /// Those of [`rate`], and a fraction of a bit per second.
@@ -85,7 +85,7 @@ fn fraction(text: &str) -> Result<(u128, u128), RateError> {
     }
     let bits = bits_per_unit(text, digits, unit)?;
     let too_large = || RateError::TooLarge(text.to_owned());
-    // More decimals than that are below a bit per second with any unit.
+    // More decimals are below a bit per second with any unit.
     let decimals = &decimals[..decimals.len().min(18)];
     let divisor = 10_u128.pow(u32::try_from(decimals.len()).unwrap_or_default());
     let number = |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse::<u64>().ok().map(u128::from) };
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_what_to_write() {
+    fn rejected_rates_have_advice() {
         for (text, hint) in [
             ("", "such as 100M"),
             ("fast", "such as 100M"),

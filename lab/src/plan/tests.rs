@@ -144,7 +144,7 @@ fn plan_error_names_line() {
         ),
         ("peers = [\"tcp-cubic\", \"downpour-auto\"]", "peers = []", 6, "peers is empty"),
         ("\"tcp-cubic\"", "\"tcp-cubic congestion=reno\"", 6, "it has no profile"),
-        ("\"downpour-auto\"", "\"downpour-auto congestion=vegas\"", 6, "no congestion control is called 'vegas'"),
+        ("\"downpour-auto\"", "\"downpour-auto congestion=vegas\"", 6, "unknown congestion control 'vegas'"),
         ("repeats = 3", "repeat = 3", 8, "unknown field `repeat`"),
         ("repeats = 3", "repeats = 0", 8, "repeats is 0: write at least 1"),
         ("seeds = [1, 2]", "seeds = []", 7, "seeds is empty"),

@@ -523,8 +523,8 @@ pub(super) mod tests {
         for (path, value, said) in [
             ("link.loss", "120%", "link: loss is 1.2"),
             ("tcp.sender.delay", "soon", "tcp: cannot read delay=soon"),
-            ("tcp.profile", "brutal", "tcp: no profile is called 'brutal'"),
-            ("tcp.colour", "red", "tcp: colour=red: a profile has no 'colour'"),
+            ("tcp.profile", "brutal", "tcp: unknown profile 'brutal'"),
+            ("tcp.colour", "red", "tcp: colour=red: unknown profile key 'colour'"),
             ("tcp.size", "much", "tcp: cannot read size=much"),
             ("tcp.stop", "0s", "the flow from tcp-sender stops before it starts"),
             ("tcp.start-within", "soon", "tcp: cannot read start-within=soon"),
@@ -534,7 +534,7 @@ pub(super) mod tests {
             ("cbr.colour", "red", "cbr: a source of constant rate has no \"colour\""),
             ("cbr.rate", "0", "cbr: a source of constant rate has a rate such as 1M"),
             ("pareto.shape", "1", "pareto: shape is \"1\""),
-            ("pareto.colour", "red", "pareto: colour=red: a profile has no 'colour'"),
+            ("pareto.colour", "red", "pareto: colour=red: unknown profile key 'colour'"),
         ] {
             let mut scenario = scenario();
             scenario.put(path, value).expect(path);

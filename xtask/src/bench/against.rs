@@ -1,4 +1,4 @@
-//! This build beside another one of downpour: the same transfers over loopback, in alternating runs.
+//! This build compared with another one of downpour: the same transfers over loopback, in alternating runs.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use xtask::failure::Failure;
 use xtask::measuring::Sample;
 use xtask::measuring::heading;
 
-/// What is compared of a transfer, smaller is better.
+/// The compared quantities of a transfer, smaller is better.
 const QUANTITIES: [Quantity; 4] = [
     Quantity { name: "time, s", of: |crossing, _| crossing.took.as_secs_f64() },
     Quantity {

@@ -19,21 +19,21 @@ use xtask::failure::Failure;
 /// How often a process is looked at.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// The program at this end, and how it finds the one over there.
+/// The program on the local host, and its way to find the one on the remote host.
 pub(super) struct Client<'a> {
     program: &'a Path,
     server: &'a Server,
     remote: Remote,
-    /// Where what it prints goes.
+    /// The directory of its output.
     directory: PathBuf,
 }
 
 /// A copy that went well.
 pub(super) struct Run {
     pub(super) took: Duration,
-    /// Peak resident memory in bytes: of the program here, and over there.
+    /// Peak resident memory in bytes: of the local and of the remote program.
     pub(super) peaks: [u64; 2],
-    /// Objects of `--json`, and what went to stderr.
+    /// Objects of `--json`, and the text on stderr.
     printed: [String; 2],
 }
 
@@ -43,12 +43,12 @@ impl<'a> Client<'a> {
         Ok(Self::with(Remote::new(program, directory)?, program, server, directory))
     }
 
-    /// One that starts `remote` over there.
+    /// A client that starts `remote` on the remote host.
     pub(super) fn with(remote: Remote, program: &'a Path, server: &'a Server, directory: &Path) -> Self {
         Self { program, server, remote, directory: directory.to_owned() }
     }
 
-    /// `downpour cp` or `sync`, to be given what is copied. `link` is the way to the host.
+    /// `downpour cp` or `sync`, without the paths. `link` is the path to the host.
     pub(super) fn command(&self, name: &str, link: Option<&str>) -> Result<Command, Failure> {
         let mut ssh = Vec::new();
         if let Some(link) = link {
@@ -89,14 +89,14 @@ impl<'a> Client<'a> {
         Ok(Run { took, peaks, printed })
     }
 
-    /// Starts it, for somebody who watches what it does.
+    /// Starts it, for a caller that observes it.
     pub(super) fn start(&self, command: &mut Command) -> Result<Guard, Failure> {
         let path = self.directory.join("stderr");
         command.stderr(File::create(&path).map_err(Failure::at(path.display()))?);
         Ok(Guard(start(command)?))
     }
 
-    /// Waits for its end, which must be a good one; says whether this machine was quick enough to be the link.
+    /// Waits for its exit, which must succeed; returns whether this machine was quick enough to be the link.
     pub(super) fn finish(&self, mut process: Guard) -> Result<bool, Failure> {
         let status = process.0.wait().map_err(Failure::at("downpour"))?;
         let said = fs::read_to_string(self.directory.join("stderr")).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Run {
     pub(super) fn summary(&self) -> Result<Value, Failure> {
         let mut objects = self.printed[0].lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let summary = objects.next_back().filter(|object| object["type"] == "summary");
-        summary.ok_or_else(|| Failure::new("downpour --json tells no summary"))
+        summary.ok_or_else(|| Failure::new("downpour --json printed no summary"))
     }
 
     /// Whether this machine was quick enough to be the link.
@@ -122,7 +122,7 @@ impl Run {
     }
 }
 
-/// The program over there, under a name that no other process has.
+/// The program on the remote host, under a name that no other process has.
 pub(super) struct Remote {
     pub(super) program: PathBuf,
 }
@@ -135,7 +135,7 @@ impl Remote {
         Ok(Self { program: name })
     }
 
-    /// The process, while there is one.
+    /// The process, while it runs.
     pub(super) fn process(&self) -> Option<Pid> {
         let wanted = [self.program.as_os_str().as_bytes(), b"\0remote\0"].concat();
         let is_it = |entry: &fs::DirEntry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted);
@@ -143,7 +143,7 @@ impl Remote {
         Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)
     }
 
-    /// SIGKILL; says whether there was a process.
+    /// Sends SIGKILL; returns whether the process existed.
     pub(super) fn kill(&self) -> bool {
         self.process().is_some_and(|process| kill_process(process, Signal::KILL).is_ok())
     }

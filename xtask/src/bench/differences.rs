@@ -1,4 +1,4 @@
-//! A large file of which another version stands at the target, beside rsync.
+//! A large file with another version at the target, compared with rsync.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -15,10 +15,10 @@ use xtask::measuring::Sample;
 use xtask::measuring::{Tally, heading};
 use xtask::tools;
 
-/// Length of the file, if there is room for it.
+/// Length of the file, if it fits.
 const SIZE: u64 = 10_000_000_000;
 const QUICK: u64 = 500_000_000;
-/// The version before, the one after, the one at the target, and the one that replaces it; and some room.
+/// The version before, the one after, the one at the target, its replacement, and a reserve.
 const COPIES: u64 = 5;
 
 const PAGE: u64 = 4096;
@@ -39,12 +39,12 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let (wanted, runs) = if quick { (QUICK, 1) } else { (SIZE, 3) };
     let size = room(&std::env::temp_dir()).map_or(wanted, |free| wanted.min(free / COPIES / 1_000_000 * 1_000_000));
     let stage = Stage::on_disk(size * (COPIES - 1))?;
-    let rsync = tools::find("rsync").ok_or_else(|| Failure::new("there is no rsync on this machine"))?;
+    let rsync = tools::find("rsync").ok_or_else(|| Failure::new("rsync is not installed"))?;
     let server = Server::start()?;
     let client = Client::new(program, &server, stage.directory())?;
     let bench = Bench { stage: &stage, server: &server, client: &client, rsync: &rsync };
     heading(format_args!(
-        "differences: a file of {} MB whose older version is at the target, over loopback, to {}, {runs} runs in turns",
+        "differences: a file of {} MB whose older version is at the target, over loopback, to {}, {runs} alternating runs",
         size / 1_000_000,
         stage.place
     ));
@@ -60,7 +60,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
         }
         println!("  {}", edit.name);
         for (name, row) in ["downpour cp", "rsync", "downpour cp -W"].iter().zip(&rows) {
-            println!("    {name:16}  {:.1} s, {:.1} MB crossed", row.seconds, row.megabytes);
+            println!("    {name:16}  {:.1} s, {:.1} MB transferred", row.seconds, row.megabytes);
         }
         let [bytes, time] = [rows[0].over(&rows[1], |row| &row.megabytes), rows[0].over(&rows[1], |row| &row.seconds)];
         let marks = [("bytes", bytes), ("time", time)].map(|(what, ratio)| {
@@ -72,7 +72,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     Ok(())
 }
 
-/// Times, and what crossed.
+/// Times, and the bytes transferred.
 #[derive(Default)]
 struct Row {
     seconds: Sample,
@@ -119,7 +119,7 @@ impl Bench<'_> {
         command.arg("--json").args(options).arg(self.stage.path("new"));
         let run = self.client.run(command.arg(self.server.there(&self.stage.path("into"))))?;
         let summary = run.summary()?;
-        summary["wire_bytes"].as_u64().ok_or_else(|| Failure::new("the summary does not say what has crossed"))
+        summary["wire_bytes"].as_u64().ok_or_else(|| Failure::new("the summary has no number of transferred bytes"))
     }
 
     fn rsync(&self) -> Result<u64, Failure> {
@@ -137,7 +137,7 @@ impl Bench<'_> {
             line.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
         };
         let both = number("Total bytes sent:").zip(number("Total bytes received:"));
-        both.map(|(sent, received)| sent + received).ok_or_else(|| Failure::new("rsync --stats tells no bytes"))
+        both.map(|(sent, received)| sent + received).ok_or_else(|| Failure::new("rsync --stats printed no bytes"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Time from the moment when the last file is in place until the commands of both sides return.
 //!
 //! A transfer through a ticket is measured on both sides, a copy through ssh on the side where its user waits. Only UDP
-//! crosses the link with loss; ssh is delayed as [`crate::relayed_ssh`] says.
+//! crosses the link with loss; ssh is delayed by [`crate::relayed_ssh`].
 
 use std::fs;
 use std::net::SocketAddr;
@@ -22,11 +22,11 @@ use xtask::failure::Failure;
 use xtask::measuring::Sample;
 use xtask::measuring::{Tally, heading};
 
-/// Round trips in milliseconds, and the share of packets that is lost each way.
+/// Round trips in milliseconds, and the share of lost packets in each direction.
 const ROUND_TRIPS: [u64; 3] = [20, 70, 600];
 const LOSSES: [&str; 2] = ["0%", "5%"];
 
-/// What the machine itself may take, in the median.
+/// The median time allowed for the machine itself.
 const OWN: Duration = Duration::from_millis(20);
 /// Round trips, in the median and in the worst case.
 const TARGETS: (f64, f64) = (1.0, 3.0);
@@ -42,7 +42,7 @@ const COMMANDS: [&str; 4] = ["recv", "send", "cp up", "cp down"];
 pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
     let runs = if quick { 3 } else { 30 };
     let stage = Stage::on_disk(100_000_000)?;
-    heading(format_args!("exit: from the last file in place until the command returns, {runs} runs each, in turns"));
+    heading(format_args!("exit: from the last file in place until the command returns, {runs} alternating runs each"));
     generate(&stage.path(FILE), BYTES)?;
     let server = Server::start()?;
     let client = Client::with(Remote::new(program, stage.directory())?, program, &server, stage.directory());
@@ -111,7 +111,7 @@ impl Bench<'_> {
                 }
             }
             if placed.elapsed() > PATIENCE {
-                return Err(Failure::new("a side does not end"));
+                return Err(Failure::new("a side does not exit"));
             }
             thread::sleep(PERIOD);
         }
@@ -151,7 +151,7 @@ impl Bench<'_> {
         Ok(into)
     }
 
-    /// Compares what arrived and removes it.
+    /// Compares the copy and removes it.
     fn check(&self, into: &Path) -> Result<(), Failure> {
         compare(&self.stage.path(FILE), &into.join(FILE))?;
         fs::remove_dir_all(into).map_err(Failure::at(into.display()))
@@ -175,7 +175,7 @@ fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) -> Result<(), Fail
     let started = Instant::now();
     while !is_there() {
         if started.elapsed() > PATIENCE {
-            return Err(Failure::new(format_args!("{what} does not come")));
+            return Err(Failure::new(format_args!("timeout waiting for {what}")));
         }
         thread::sleep(PERIOD);
     }

@@ -15,7 +15,7 @@ use xtask::measuring::{Tally, heading};
 use xtask::tools;
 
 const LINK: &str = "rate=100M,delay=60ms,loss=0.1%,queue=2MB";
-/// The rate that is told with it.
+/// The fixed rate for it.
 const RATE: &str = "100M";
 
 const RUNS: u64 = 3;
@@ -26,7 +26,7 @@ const OVER_LOOPBACK: f64 = 3.0;
 
 pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
     let count = if quick { 10_000 } else { 100_000 };
-    // The source, and what four kinds of runs make of it.
+    // The source, and the copies of four kinds of runs.
     let stage = Stage::on_disk(count * 4096 * (1 + 4 * RUNS))?;
     let bytes = tree::grow(&stage.path("tree"), count, |_, random| random.usize(1000..=4000))?;
     generate(&stage.path("file"), bytes)?;
@@ -34,11 +34,11 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let client = Client::new(program, &server, stage.directory())?;
     let bench = Bench { stage: &stage, server: &server, client: &client, rounds: Cell::new(0) };
     let size = format!("{count} files of 1 to 4 kB, {:.0} MB, or one file", bytes as f64 / 1e6);
-    heading(format_args!("small files: {size}, over loopback, {0} to {0}, {RUNS} runs in turns", stage.place));
-    println!("  s until the program ends, and until all is on the disk as well; the source is in memory");
+    heading(format_args!("small files: {size}, over loopback, {0} to {0}, {RUNS} alternating runs", stage.place));
+    println!("  s until the program exits, and until all is on the disk as well; the source is in memory");
     bench.over_loopback(tally)?;
     println!();
-    heading(format_args!("small files: {size}, over {LINK}, told {RATE}, {RUNS} runs in turns"));
+    heading(format_args!("small files: {size}, over {LINK}, fixed rate {RATE}, {RUNS} alternating runs"));
     bench.over_link(tally)
 }
 
@@ -94,7 +94,7 @@ impl Bench<'_> {
             row.print(name);
         }
         if rsync.is_none() {
-            println!("  rsync                   not measured: there is none on this machine");
+            println!("  rsync                   not measured: not installed");
         }
         let ratio = rows[0].0[0].median() / rows[1].0[0].median();
         let mark = tally.at_most("small files over loopback, times one file", ratio, OVER_LOOPBACK);
@@ -130,8 +130,8 @@ impl Bench<'_> {
     }
 
     /// Copies to a fresh target, and compares. Targets stay until the end: ext4 does not use an inode again for some
-    /// minutes after its file was removed and looks at every such one whenever it makes a file, which would be most of
-    /// what is measured.
+    /// minutes after its file was removed and checks every such one whenever it creates a file, which would be most of
+    /// the measured time.
     fn round(
         &self,
         what: &str,

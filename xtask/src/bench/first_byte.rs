@@ -1,8 +1,8 @@
 //! Round trips from ssh's login until a file's first byte is at its receiver.
 //!
-//! The clock starts when the command over there starts, which is what ssh does once it is logged in, and stops when the
-//! staged file has its first byte. ssh's own round trips before that are not in it: [`crate::relayed_ssh`] delays what
-//! ssh carries, not ssh.
+//! The clock starts when ssh starts the remote command after the login, and stops when the staged file has its first
+//! byte. ssh's own round trips before that are not included: [`crate::relayed_ssh`] delays the bytes that ssh carries,
+//! not ssh.
 
 use std::fs::{self, File, Permissions};
 use std::io::Read;
@@ -23,7 +23,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(120);
 const PERIOD: Duration = Duration::from_micros(500);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Of a file that is one short block, and of one whose first block takes the link 115 ms by itself.
+/// Of a file of one short block, and of one whose first block takes the link 115 ms by itself.
 const SIZES: [(&str, u64); 2] = [("10 kB", 10_000), ("16 MB", 16_000_000)];
 
 /// A direction, and the round trips it may take.
@@ -38,8 +38,10 @@ const WAYS: [Way; 2] = [Way { name: "up", is_up: true, target: 3.0 }, Way { name
 pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
     let runs = if quick { 3 } else { 11 };
     let stage = Stage::on_disk(100_000_000)?;
-    heading(format_args!("first byte: over {LINK}, to {}, {runs} runs in turns", stage.place));
-    println!("  round trips of 120 ms from the start of the command over there, and s from the start of downpour here");
+    heading(format_args!("first byte: over {LINK}, to {}, {runs} alternating runs", stage.place));
+    println!(
+        "  round trips of 120 ms from the start of the remote command, and s from the start of the local downpour"
+    );
     let bench = Bench::new(program, &stage)?;
     let mut rows = Vec::new();
     for (size, bytes) in SIZES {
@@ -87,7 +89,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
 
 struct Bench<'a> {
     stage: &'a Stage,
-    /// A program that says when it started and becomes downpour.
+    /// A program that records its start and becomes downpour.
     remote: PathBuf,
     stamp: PathBuf,
 }
@@ -135,7 +137,7 @@ impl<'a> Bench<'a> {
         let child = client.start(&mut command)?;
         while !has_first_byte(&into, size) {
             if started.elapsed() > PATIENCE {
-                return Err(Failure::new(format_args!("nothing of {size} has come {}", way.name)));
+                return Err(Failure::new(format_args!("no byte of {size} has arrived {}", way.name)));
             }
             thread::sleep(PERIOD);
         }
@@ -154,12 +156,12 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Whether what is staged for a file, or the file, begins with something.
+/// Whether the staged file, or the file, has its first byte.
 fn has_first_byte(into: &Path, name: &str) -> bool {
     staged(into).any(|path| begins(&path)) || begins(&into.join(name))
 }
 
-/// What is generated does not begin with a zero byte, which is what a file has that is only made longer.
+/// Generated files do not begin with a zero byte, unlike a file that was only extended.
 fn begins(path: &Path) -> bool {
     let mut byte = [0];
     File::open(path).and_then(|mut file| file.read_exact(&mut byte)).is_ok() && byte != [0]

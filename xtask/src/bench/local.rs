@@ -1,4 +1,5 @@
-//! Copies within this machine, beside `cp -r` and a sync of the file system: downpour returns when all is on the disk.
+//! Copies within this machine, compared with `cp -r` and a sync of the file system: downpour returns when all is on the
+//! disk.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +20,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let (bytes, files, runs) = if quick { (GIGABYTE / 4, 2_000, 3) } else { (GIGABYTE, 20_000, 7) };
     let stage = Stage::on_disk(4 * bytes)?;
     heading(format_args!(
-        "local: {} MB, and {files} files of 4 kB, on {}, {runs} runs in turns",
+        "local: {} MB, and {files} files of 4 kB, on {}, {runs} alternating runs",
         bytes / 1_000_000,
         stage.place
     ));

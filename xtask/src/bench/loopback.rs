@@ -1,4 +1,4 @@
-//! A large file over loopback, program to program, beside scp and quinn.
+//! A large file over loopback, program to program, compared with scp and quinn.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
     let stage = Stage::new(2 * bytes)?;
     let (server, quinn) = (Server::start(), Quinn::build());
     heading(format_args!(
-        "loopback: {mebibytes} MiB, {0} to {0}, encrypted, checked, {runs} runs in turns",
+        "loopback: {mebibytes} MiB, {0} to {0}, encrypted, checked, {runs} alternating runs",
         stage.place
     ));
     let (source, into) = (stage.path("file"), stage.path("into"));

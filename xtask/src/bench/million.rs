@@ -58,7 +58,7 @@ fn source(count: u64) -> Result<PathBuf, Failure> {
     Ok(tree)
 }
 
-/// With the slash that means what is in it.
+/// With the slash that means its contents.
 fn contents(directory: &Path) -> PathBuf {
     directory.join("")
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: speed and memory against their targets, each with its spread.
 //!
-//! What is compared runs side by side, in turns. A number that misses its target is marked `short` and stays in sight;
-//! the exit code tells only whether everything could be measured and every byte was right.
+//! Compared programs run in alternation. A number that misses its target is marked `short` and stays in the output; the
+//! exit code only shows whether everything could be measured and every byte was right.
 
 mod against;
 mod client;
@@ -32,7 +32,7 @@ use xtask::failure::Failure;
 use xtask::measuring::{Tally, machine};
 use xtask::tools;
 
-/// What `bench` understands.
+/// The options of `bench`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Smaller files, fewer runs and seeds: a first look, not the numbers to quote
@@ -49,7 +49,7 @@ pub(crate) struct Options {
 /// The parts, in the order they run.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
 enum Part {
-    /// A file over loopback, beside scp and quinn
+    /// A file over loopback, compared with scp and quinn
     Loopback,
     /// Peak memory of both sides
     Memory,
@@ -65,11 +65,11 @@ enum Part {
     Exit,
     /// Many small files against one of the same size, scp and rsync
     Files,
-    /// Copies within this machine beside cp and a sync
+    /// Copies within this machine, compared with cp and a sync
     Local,
-    /// A changed file beside rsync
+    /// A changed file, compared with rsync
     Differences,
-    /// What it costs when one side is killed
+    /// The cost of a killed side
     Survive,
     /// Time and memory for a million tiny files
     Million,

@@ -20,9 +20,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(super) struct Crossing {
     /// From the start of the receiver, with the sender waiting, to its end.
     pub(super) took: Duration,
-    /// Seconds of processor time that both processes took together; 0 where there is no `/proc`.
+    /// Seconds of processor time of both processes together; 0 without `/proc`.
     pub(super) processor: f64,
-    /// Peak resident memory of sender and receiver in bytes; 0 where there is no `/proc`.
+    /// Peak resident memory of sender and receiver in bytes; 0 without `/proc`.
     pub(super) peaks: [u64; 2],
 }
 
@@ -73,7 +73,7 @@ impl Drop for Guard {
     }
 }
 
-/// Starts a program that says nothing but errors.
+/// Starts a program that prints only errors.
 pub(super) fn start(command: &mut Command) -> Result<Child, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(Failure::at(name))
@@ -86,7 +86,7 @@ fn wait(child: &mut Child) -> Result<ExitStatus, Failure> {
             return Ok(status);
         }
         if started.elapsed() > PATIENCE {
-            return Err(Failure::new("downpour send did not end after the receiver had"));
+            return Err(Failure::new("downpour send did not exit after the receiver"));
         }
         thread::sleep(Duration::from_millis(5));
     }
@@ -102,7 +102,7 @@ fn watch_peaks(processes: [u32; 2]) -> [u64; 2] {
     peaks
 }
 
-/// `VmHWM` in bytes; nothing for a process that is no more.
+/// `VmHWM` in bytes; `None` for an exited process.
 pub(super) fn peak(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

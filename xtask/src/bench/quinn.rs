@@ -20,7 +20,7 @@ pub(super) struct Quinn {
 impl Quinn {
     pub(super) fn build() -> Result<Self, Failure> {
         if !cfg!(target_os = "linux") {
-            return Err(Failure::new("the lab, whose peer it is, needs Linux"));
+            return Err(Failure::new("quic-receive is a peer of the lab, which needs Linux"));
         }
         Ok(Self { lab: tools::build(&tools::root().join("lab"), "lab", "downpour-lab")? })
     }

@@ -15,7 +15,7 @@ const TARGET: f64 = 1.15;
 
 pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), Failure> {
     let runs = if quick { 3 } else { 11 };
-    heading(format_args!("relay: 10 MB over {LINK}, told the rate, real sockets, {runs} runs"));
+    heading(format_args!("relay: 10 MB over {LINK}, fixed rate, real sockets, {runs} runs"));
     let (mut ratios, mut seconds) = (Sample::default(), Sample::default());
     let mut late = 0;
     for _ in 0..runs {
@@ -48,5 +48,5 @@ fn demo(program: &Path) -> Result<Value, Failure> {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let last = lines.next_back().filter(|line| line["type"] == "demo");
-    last.ok_or_else(|| Failure::new("downpour demo --json tells no results"))
+    last.ok_or_else(|| Failure::new("downpour demo --json printed no results"))
 }

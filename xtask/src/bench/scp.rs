@@ -15,7 +15,7 @@ use xtask::tools;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A running sshd and what a client needs.
+/// A running sshd and the files of a client.
 pub(super) struct Server {
     directory: TempDir,
     port: u16,
@@ -26,9 +26,9 @@ pub(super) struct Server {
 impl Server {
     /// Starts one.
     pub(super) fn start() -> Result<Self, Failure> {
-        let sshd = tools::find("sshd").ok_or_else(|| Failure::new("there is no sshd on this machine"))?;
-        let keygen = tools::find("ssh-keygen").ok_or_else(|| Failure::new("there is no ssh-keygen on this machine"))?;
-        tools::find("scp").ok_or_else(|| Failure::new("there is no scp on this machine"))?;
+        let sshd = tools::find("sshd").ok_or_else(|| Failure::new("sshd is not installed"))?;
+        let keygen = tools::find("ssh-keygen").ok_or_else(|| Failure::new("ssh-keygen is not installed"))?;
+        tools::find("scp").ok_or_else(|| Failure::new("scp is not installed"))?;
         let directory =
             tempfile::Builder::new().prefix("downpour-bench-ssh-").tempdir().map_err(Failure::at("a directory"))?;
         for key in ["host", "user"] {
@@ -73,7 +73,7 @@ impl Server {
         options
     }
 
-    /// A path over there, as scp and its likes are told it.
+    /// A remote path in the form of scp.
     pub(super) fn there(&self, path: &Path) -> String {
         format!("{}@127.0.0.1:{}", self.user, path.display())
     }
@@ -99,13 +99,13 @@ fn timed(command: &mut Command) -> Result<Duration, Failure> {
     Ok(started.elapsed())
 }
 
-/// A port that was free a moment ago: sshd cannot be asked to choose one.
+/// A recently free port: sshd cannot choose one itself.
 fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::at("127.0.0.1"))?;
     listener.local_addr().map(|address| address.port()).map_err(Failure::at("127.0.0.1"))
 }
 
-/// The system's own defaults decide about ciphers; nobody but the key made here gets in.
+/// The system's defaults decide about ciphers; only the key made here can log in.
 fn write_config(directory: &Path, port: u16) -> Result<(), Failure> {
     let path = |name: &str| directory.join(name).display().to_string();
     let config = [
@@ -115,7 +115,7 @@ fn write_config(directory: &Path, port: u16) -> Result<(), Failure> {
         format!("AuthorizedKeysFile {}", path("user.pub")),
         "AuthenticationMethods publickey".into(),
         "PermitRootLogin prohibit-password".into(),
-        // The keys lie in a temporary directory, whose parent everybody may write to.
+        // The keys are in a temporary directory with a world-writable parent.
         "StrictModes no".into(),
         "UsePAM no".into(),
         "PidFile none".into(),
@@ -124,7 +124,7 @@ fn write_config(directory: &Path, port: u16) -> Result<(), Failure> {
     fs::write(directory.join("config"), config.join("\n") + "\n").map_err(Failure::at("sshd's configuration"))
 }
 
-/// Starts sshd and waits for its port; what it says where it does not come up.
+/// Starts sshd and waits for its port; the error has its output.
 fn launch(sshd: &Path, directory: &Path, port: u16) -> Result<Guard, String> {
     let log: PathBuf = directory.join("log");
     let file = File::create(&log).map_err(|error| error.to_string())?;

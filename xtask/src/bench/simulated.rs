@@ -10,7 +10,7 @@ const WORST: f64 = 1.7;
 
 pub(super) fn run(quick: bool, tally: &mut Tally) -> Result<(), Failure> {
     let seeds = if quick { 8 } else { 40 };
-    heading(format_args!("simulated: 100 Mbit/s told, queue 256 KB, loss both ways, {seeds} seeds a case"));
+    heading(format_args!("simulated: fixed rate 100 Mbit/s, queue 256 KB, loss both ways, {seeds} seeds a case"));
     println!("  median and worst in floors; IP bytes sent until, and after, completion per byte of the object");
     println!(
         "  {:24} {:>7}   {:<19}   {:<19}   {:<21}   {:>6}",

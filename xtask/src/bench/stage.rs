@@ -8,14 +8,14 @@ use tempfile::TempDir;
 
 use xtask::failure::Failure;
 
-/// A file system in memory, where there is one: a transfer is measured, not a disk.
+/// A file system in memory, if any: a transfer is measured, not a disk.
 const MEMORY: &str = "/dev/shm";
 const CHUNK: usize = 1 << 20;
 
 /// A directory for a measurement, with room for so many bytes.
 pub(super) struct Stage {
     directory: TempDir,
-    /// What kind of place it is.
+    /// The kind of file system.
     pub(super) place: String,
 }
 
@@ -31,7 +31,7 @@ impl Stage {
         Ok(Self { directory: directory.map_err(Failure::at(place.display()))?, place: place.display().to_string() })
     }
 
-    /// One on a disk: what is measured is what a user waits for.
+    /// One on a disk: the measured time is that of a user.
     pub(super) fn on_disk(bytes: u64) -> Result<Self, Failure> {
         let place = std::env::temp_dir();
         let kind = file_system(&place)?;
@@ -66,7 +66,7 @@ pub(super) fn room(directory: &Path) -> Option<u64> {
     rustix::fs::statvfs(directory).ok().map(|system| system.f_bavail * system.f_frsize)
 }
 
-/// What the file system of a directory is called.
+/// The name of the file system of a directory.
 fn file_system(directory: &Path) -> Result<&'static str, Failure> {
     // statfs(2).
     Ok(match rustix::fs::statfs(directory).map_err(Failure::at(directory.display()))?.f_type {
@@ -94,7 +94,7 @@ pub(super) fn staged(directory: &Path) -> impl Iterator<Item = PathBuf> {
     digits.flat_map(entries).filter(move |path| length(path) == 26)
 }
 
-/// Removes a file that may be there.
+/// Removes a file if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), Failure> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::at(path.display())(error)),

@@ -1,8 +1,8 @@
-//! What a kill costs: one side of a copy gets SIGKILL three times, the other one connects again.
+//! The cost of a kill: one side of a copy gets SIGKILL three times, the other one connects again.
 //!
-//! The side that survives runs in this process and counts. All that it sent, or received, over all connections is taken
-//! as if it were symbols in full packets, which their headers are taken off: source, repair and everything else. That
-//! is more than the source symbols alone.
+//! The surviving side runs in this process and counts. All bytes that it sent, or received, over all connections count
+//! as symbols in full packets, without their headers: source, repair and everything else. That is more than the source
+//! symbols alone.
 
 use std::fs;
 use std::io::Read;
@@ -24,9 +24,9 @@ use xtask::measuring::{Tally, heading};
 
 /// Symbol bytes moved by bytes of the file, at most.
 const TARGET: f64 = 1.02;
-/// Shares of the file that are written when the kills come.
+/// Written shares of the file at the kills.
 const KILLS: [f64; 3] = [0.3, 0.6, 0.9];
-/// After which silence the other side is given up: the user's default is longer, and moves no byte more.
+/// Silence after which the peer is given up: the user's default is longer, and moves no more bytes.
 const DEAD_AFTER: Duration = Duration::from_secs(2);
 const RETRY_FOR: Duration = Duration::from_secs(60);
 const PERIOD: Duration = Duration::from_millis(1);
@@ -65,10 +65,10 @@ pub(super) fn run(program: &Path, quick: bool, tally: &mut Tally) -> Result<(), 
             "  {name:8} killed  {ratios:.4} x the file, worst {:.4}, target <= {TARGET}: {mark}",
             ratios.largest()
         );
-        println!("  {name:8} killed  {costs:.2} MB a kill, what ends a transfer included");
+        println!("  {name:8} killed  {costs:.2} MB a kill, end of the transfer included");
     }
     println!(
-        "  every copy is identical (BLAKE3); until it was done there was nothing but its staging directory, and then nothing"
+        "  every copy is identical (BLAKE3); until then only its staging directory existed, and after it nothing else"
     );
     Ok(())
 }
@@ -82,7 +82,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One copy, of which the other side is killed three times: symbol bytes moved.
+    /// One copy whose other side is killed three times: symbol bytes moved.
     fn copy(&self, is_up: bool) -> Result<f64, Failure> {
         let (source, into) = (self.stage.path("file"), self.stage.path("into"));
         fs::create_dir(&into).map_err(Failure::at(into.display()))?;
@@ -143,7 +143,7 @@ async fn count(mut transfer: downpour::Transfer) -> Result<f64, Failure> {
     Err(Failure::new("a transfer without an end"))
 }
 
-/// Kills the other side whenever the next share is written; how often it did.
+/// Kills the other side whenever the next share is written; returns the number of kills.
 fn killer(into: &Path, bytes: u64, remote: Arc<Remote>, over: Arc<AtomicBool>) -> JoinHandle<Result<usize, Failure>> {
     let into = into.to_owned();
     thread::spawn(move || {
@@ -153,7 +153,7 @@ fn killer(into: &Path, bytes: u64, remote: Arc<Remote>, over: Arc<AtomicBool>) -
                 kills += 1;
                 let odd = names(&into)?.into_iter().find(|name| !name.starts_with(".downpour-"));
                 if let Some(odd) = odd {
-                    return Err(Failure::new(format_args!("{odd} was there before it was whole")));
+                    return Err(Failure::new(format_args!("{odd} existed before it was complete")));
                 }
             }
             thread::sleep(PERIOD);

@@ -9,7 +9,7 @@ use xtask::failure::Failure;
 /// Files of a directory.
 const IN_A_DIRECTORY: u64 = 1000;
 
-/// Makes a directory with `count` files whose sizes `size` says; the bytes of all.
+/// Makes a directory with `count` files of the sizes from `size`; returns the bytes of all.
 pub(super) fn grow(root: &Path, count: u64, size: impl Fn(u64, &mut fastrand::Rng) -> usize) -> Result<u64, Failure> {
     let mut random = fastrand::Rng::with_seed(count);
     let mut content = Vec::new();

@@ -24,7 +24,7 @@ pub(super) fn pack(directory: &Path, name: &str, time: u64) -> Result<PathBuf, F
     Ok(directory.join(format!("{name}.tar.gz")))
 }
 
-/// Seconds since 1970 that all files are to be from: SOURCE_DATE_EPOCH, or the time of the commit.
+/// Time of all files in seconds since 1970: SOURCE_DATE_EPOCH, or the time of the commit.
 pub(super) fn time() -> Result<u64, Failure> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
@@ -35,11 +35,11 @@ pub(super) fn time() -> Result<u64, Failure> {
             String::from_utf8_lossy(&output.stdout).into_owned()
         }
     };
-    let refused = |_| Failure::new("no time for the archive: set SOURCE_DATE_EPOCH where there is no git repository");
+    let refused = |_| Failure::new("no time for the archive: set SOURCE_DATE_EPOCH outside a git repository");
     text.trim().parse().map_err(refused)
 }
 
-/// Writes the archive's sums beside it, in the formats of sha256sum and b3sum.
+/// Writes the archive's sums next to it, in the formats of sha256sum and b3sum.
 pub(super) fn write_sums(directory: &Path, archive: &Path) -> Result<(), Failure> {
     let bytes = fs::read(archive).map_err(Failure::at(archive.display()))?;
     let name = archive.file_name().unwrap_or_default().display();

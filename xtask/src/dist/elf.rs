@@ -35,7 +35,7 @@ fn needs(file: &[u8]) -> object::read::Result<Needs> {
             return Ok(Needs::Interpreter);
         }
         let entries = segment.dynamic(endian, file)?.unwrap_or_default();
-        // What stands behind the end of the list is no entry.
+        // Bytes behind the end of the list are no entry.
         let mut tags = entries.iter().map(|entry| entry.d_tag(endian)).take_while(|tag| *tag != DT_NULL);
         if tags.any(|tag| tag == DT_NEEDED) {
             found = Needs::Library;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_a_program_needs() {
+    fn elf_needs_of_a_program_are_found() {
         let (none, library) = ([6, 1, 0, 0, DT_NEEDED.0, 9], [6, 1, DT_NEEDED.0, 9, 0, 0]);
         assert_eq!(needs(&file(&[])), Ok(Needs::Nothing));
         assert_eq!(needs(&file(&[(PT_LOAD, &[]), (PT_DYNAMIC, &none)])), Ok(Needs::Nothing));

@@ -12,7 +12,7 @@ use serde_json::Value;
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// A crate that is linked into the program.
+/// A crate linked into the program.
 #[derive(Clone, Debug)]
 pub(super) struct Package {
     pub(super) name: String,
@@ -21,13 +21,13 @@ pub(super) struct Package {
     pub(super) license: String,
     /// Where its sources are.
     pub(super) directory: PathBuf,
-    /// Whether it comes from a registry and not from this repository.
+    /// Whether it is from a registry and not from this repository.
     pub(super) is_foreign: bool,
     /// The crates it is linked with, by their places in the list.
     pub(super) dependencies: Vec<usize>,
 }
 
-/// The program's own crate, first, and everything it is linked with, tests and build scripts left out.
+/// The program's own crate, first, and all linked crates, without tests and build scripts.
 pub(super) fn read(root: &Path, target: &str) -> Result<Vec<Package>, Failure> {
     let mut metadata = tools::cargo(tools::root());
     metadata.current_dir(root).stderr(Stdio::inherit());
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_linked_is_listed() {
+    fn only_linked_crates_are_listed() {
         let package = |name: &str, source: Value| json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT", "manifest_path": format!("/x/{name}/Cargo.toml"), "source": source});
         let needs = |name: &str, kind: Value| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
         let graph = json!({

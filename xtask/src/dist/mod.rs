@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: a program that runs on any Linux of this processor, in an archive with what belongs to it.
+//! `cargo xtask dist`: a program that runs on any Linux of this processor, in an archive with its files.
 
 mod archive;
 mod elf;
@@ -17,13 +17,13 @@ use clap::Args;
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// What goes into the archive as it stands here.
+/// The files that go into the archive unchanged.
 const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 const UNITS: &str = "packaging/systemd";
-/// What the program's completions are for, and the names that shells look for.
+/// The shells of the program's completions, and the file names that they expect.
 const SHELLS: [(&str, &str); 3] = [("bash", "downpour.bash"), ("fish", "downpour.fish"), ("zsh", "_downpour")];
 
-/// What `dist` understands.
+/// The options of `dist`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Build a second time, in another directory, and compare the two archives byte by byte
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if options.verify { verify::run(&packed) } else { Ok(()) }
 }
 
-/// A checkout, and where cargo puts what is built of it.
+/// A checkout, and cargo's target directory for it.
 struct Source {
     root: PathBuf,
     target: PathBuf,
@@ -69,7 +69,7 @@ impl Source {
         let says = said(Command::new(&program).arg("--version"))?;
         let version = env!("CARGO_PKG_VERSION");
         if !says.starts_with(&format!("downpour {version}")) {
-            return Err(Failure::new(format_args!("the program says {:?}, not downpour {version}", says.trim())));
+            return Err(Failure::new(format_args!("the program printed {:?}, not downpour {version}", says.trim())));
         }
         let name = format!("downpour-{version}-{}", self.triple);
         let stage = self.directory().join(&name);
@@ -94,12 +94,11 @@ impl Source {
         let variable = triple.replace('-', "_");
         // No path of this machine in the program, so that another machine builds the same bytes.
         let rename = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-        // The last one that fits counts.
+        // The last matching one counts.
         let renamed = [(self.root.as_path(), "downpour"), (&self.target, "target"), (&cargo_home()?, "cargo")];
         let flags = renamed.map(|(from, to)| rename(from, to)).join(" ");
         cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags).env_remove("RUSTFLAGS");
-        // The C of the dependencies calls no C library, so that the system's compiler does where there is none for
-        // musl.
+        // The C of the dependencies calls no C library, so the system's compiler suffices without one for musl.
         let own = format!("CC_{variable}");
         if std::env::var_os(&own).is_none() && tools::find("musl-gcc").is_none() {
             cargo.env(own, "cc");
@@ -148,7 +147,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(Failure::at(from.display()))
 }
 
-/// What a program prints that ends well.
+/// The output of a program that succeeds.
 fn said(command: &mut Command) -> Result<String, Failure> {
     let line = format!("{command:?}");
     let output = command.output().map_err(Failure::at(&line))?;

@@ -1,4 +1,4 @@
-//! The licences of all crates that are linked into the program, which ask to be passed on with it.
+//! The licences of all linked crates, which must be distributed with the program.
 //!
 //! cargo-about would take a configuration and a template of the length of this file.
 

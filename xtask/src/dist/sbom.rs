@@ -1,8 +1,8 @@
 //! The bill of materials: CycloneDX 1.5 in JSON (<https://cyclonedx.org/docs/1.5/json/>).
 //!
-//! It has no serial number and no time, which the format leaves to the author, so that the same sources give the same
-//! bytes. That is also why it is not made by cargo-cyclonedx (0.5.9): in its bills, the `bom-ref` of a crate of this
-//! repository has the absolute path of the checkout.
+//! It has no serial number and no time, which the format makes optional, so that the same sources give the same bytes.
+//! For that reason it is not made by cargo-cyclonedx (0.5.9): in its bills, the `bom-ref` of a crate of this repository
+//! has the absolute path of the checkout.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::linked::Package;
 use xtask::failure::Failure;
 
-/// Writes the bill of the program and of every crate that is linked into it, the program first.
+/// Writes the bill of the program and of every linked crate, the program first.
 pub(super) fn write(root: &Path, linked: &[Package], path: &Path) -> Result<(), Failure> {
     let lock = root.join("Cargo.lock");
     let lock = fs::read_to_string(&lock).map_err(Failure::at(lock.display()))?;

@@ -9,7 +9,7 @@ use super::{Source, archive};
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// Builds HEAD in a worktree of its own and compares its archive with `first`, which was built here.
+/// Builds HEAD in its own worktree and compares its archive with `first`, which was built in this one.
 pub(super) fn run(first: &Path) -> Result<(), Failure> {
     let worktree = Worktree::new(tools::target()?.join("dist/again"))?;
     let second = Source::at(&worktree.0, worktree.0.join("target")).pack(archive::time()?)?;
@@ -23,16 +23,16 @@ pub(super) fn run(first: &Path) -> Result<(), Failure> {
     Err(Failure::new(format_args!("a second build differs in {}", differing.join(", "))))
 }
 
-/// An error unless what is checked out is HEAD, which is what the second build is made of.
+/// Returns an error unless the checkout is HEAD, of which the second build is made.
 pub(super) fn require_clean() -> Result<(), Failure> {
     let status = git(&["status", "--porcelain"]).output().map_err(Failure::at("git status"))?;
     match status.status.success() && status.stdout.is_empty() {
         true => Ok(()),
-        false => Err(Failure::new("--verify builds the commit again: commit what is changed, in a git repository")),
+        false => Err(Failure::new("--verify builds the commit again: commit the changes, in a git repository")),
     }
 }
 
-/// The files that are not the same in two directories.
+/// The files that differ in two directories.
 fn differing(first: &Path, second: &Path) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     for directory in [first, second] {
@@ -45,12 +45,12 @@ fn differing(first: &Path, second: &Path) -> Result<Vec<String>, Failure> {
     Ok(names.iter().map(|name| name.display().to_string()).collect())
 }
 
-/// A checkout of HEAD beside the one here, until this is dropped.
+/// A second checkout of HEAD, until this is dropped.
 struct Worktree(PathBuf);
 
 impl Worktree {
     fn new(path: PathBuf) -> Result<Self, Failure> {
-        // One that was left behind by a build that was killed.
+        // One of a killed build.
         let _ = git(&["worktree", "remove", "--force"]).arg(&path).output();
         tools::run(git(&["worktree", "add", "--quiet", "--force", "--detach"]).arg(&path).arg("HEAD"))?;
         Ok(Self(path))
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_or_is_missing_is_named() {
+    fn different_and_missing_files_are_reported() {
         let directories = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
         let [first, second] = directories.each_ref().map(|directory| directory.path());
         for (directory, name, text) in [

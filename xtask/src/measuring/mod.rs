@@ -1,4 +1,4 @@
-//! Numbers that were measured, and how they are judged.
+//! Measured numbers and their targets.
 
 mod sample;
 mod tally;
@@ -8,7 +8,7 @@ use std::num::NonZero;
 pub use sample::Sample;
 pub use tally::{Tally, heading};
 
-/// Returns how many cores there are, and how busy they are: no measurement means much on a busy machine.
+/// Returns the number of cores and their load: measurements on a busy machine are unreliable.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

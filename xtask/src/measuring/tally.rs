@@ -20,7 +20,7 @@ impl Tally {
         self.judge(what, number, limit, number >= limit)
     }
 
-    /// Returns how many targets were met, and in words those that were not.
+    /// Returns the number of met targets, and the missed ones in words.
     pub fn outcome(&self) -> (u32, &[String]) {
         (self.met, &self.short)
     }

@@ -105,7 +105,7 @@ fn what_makes_no_sense() {
         (&["send", ".", "--rate", "12MB"], "12MB/s"),
         (&["send", ".", "--listen", "nonsense"], "192.0.2.1:4000"),
         (&["recv", "--connect-timeout", "never"], "seconds"),
-        (&["demo", "--link", "rate=100M,speed=3"], "the keys are"),
+        (&["demo", "--link", "rate=100M,speed=3"], "unknown key"),
         (&["demo", "--link", "delay=1ms"], "--rate"),
         (&["fetch"], "fetch"),
     ] {

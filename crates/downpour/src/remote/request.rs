@@ -229,7 +229,7 @@ mod tests {
         let said = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
             .unwrap_err()
             .to_string();
-        let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
+        let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: unknown congestion control 'theirs'";
         assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
     }
 

@@ -10,8 +10,8 @@ const BLOCK: usize = 4;
 /// and halves of bytes the other half.
 const WIDTH: usize = 2;
 
-/// Bytes of all inputs together that are multiplied into one block of outputs after the other: an amount that stays in
-/// a first-level cache.
+/// Bytes of all inputs together that are multiplied into one block of outputs after the other: they stay in a
+/// first-level cache.
 const STRIP: usize = 24 << 10;
 
 /// `outputs[i]` becomes the sum over all `j` of `coefficients[i * inputs.len() + j] * inputs[j]`.
@@ -44,7 +44,7 @@ dispatch! {
 
 /// # Safety
 ///
-/// The CPU has the instructions of `V`; there is an output, the outputs and inputs are of one length, and the
+/// The CPU has the instructions of `V`; at least one output exists, the outputs and inputs have one length, and the
 /// coefficients are as many as the outputs times the inputs.
 #[inline(always)]
 unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8], inputs: &[&[u8]]) {
@@ -57,7 +57,8 @@ unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8]
         let end = length.min(start + strip);
         for (block, outputs) in outputs.chunks_mut(BLOCK).enumerate() {
             let coefficients = &coefficients[block * BLOCK * inputs.len()..];
-            // SAFETY: a row of coefficients for each output begins there, and the range lies in all outputs and inputs.
+            // SAFETY: the pointer begins a row of coefficients for each output, and the range lies in all outputs and
+            // inputs.
             unsafe {
                 match outputs {
                     [a] => rows::<V, 1>([a.as_mut_ptr()], coefficients, inputs, start, end),
@@ -77,8 +78,8 @@ unsafe fn combine_body<V: Vector>(outputs: &mut [&mut [u8]], coefficients: &[u8]
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of `V`; the range lies in every output and input; there is at least one coefficient for
-/// each output and input, those of one output after those of the previous one.
+/// The CPU has the instructions of `V`; the range lies in every output and input; each output and input has at least
+/// one coefficient, those of one output after those of the previous one.
 #[inline(always)]
 unsafe fn rows<V: Vector, const ROWS: usize>(
     outputs: [*mut u8; ROWS],

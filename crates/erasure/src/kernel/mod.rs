@@ -82,7 +82,7 @@ impl Level {
     /// Returns the widest level of this machine, which is detected once.
     pub(crate) fn detected() -> Self {
         static DETECTED: OnceLock<Level> = OnceLock::new();
-        *DETECTED.get_or_init(|| Self::available().last().expect("the portable level is always here"))
+        *DETECTED.get_or_init(|| Self::available().last().expect("the portable level always exists"))
     }
 }
 

@@ -44,8 +44,7 @@ impl Vector for Portable {
         field::times_powers_of_two(value).map(u64::from)
     }
 
-    /// Adds the product of each bit: a byte that is 0 or 1 times a byte is a byte, so one multiplication serves eight
-    /// bytes.
+    /// Adds the product of each bit: a byte of 0 or 1 times a byte is a byte, so one multiplication serves eight bytes.
     #[inline(always)]
     unsafe fn multiply(self, by: [u64; 8]) -> Self {
         let mut product = [0; 4];

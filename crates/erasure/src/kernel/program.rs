@@ -44,8 +44,7 @@ impl Program {
         self.push_parts(target, input, sources, []);
     }
 
-    /// Adds a sum in two parts: the `last` sources are left out of a run over [`Part::First`], or are among other
-    /// slots.
+    /// Adds a sum in two parts: a run over [`Part::First`] omits the `last` sources, or they are among other slots.
     pub(crate) fn push_parts(
         &mut self,
         target: u32,

@@ -7,7 +7,7 @@ use super::{Level, dispatch};
 ///
 /// # Panics
 ///
-/// When the lengths differ, here as in every function of this module.
+/// When the lengths differ, as in every function of this module.
 pub(crate) fn add(to: &mut [u8], from: &[u8]) {
     add_at(Level::detected(), to, from);
 }
@@ -136,7 +136,7 @@ unsafe fn add_outer_body<V: Vector>(matrix: &mut [u8], row: &[u8], factors: &[u8
 unsafe fn scale_body<V: Vector>(row: &mut [u8], factor: u8) {
     let whole = row.len() - row.len() % V::BYTES;
     let (row, rest) = (row.as_mut_ptr(), row.len() - whole);
-    // SAFETY: `whole + rest` bytes lie there.
+    // SAFETY: the slice has `whole + rest` bytes.
     unsafe {
         let factor = V::factor(factor);
         for at in (0..whole).step_by(V::BYTES) {

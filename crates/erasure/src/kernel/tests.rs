@@ -37,8 +37,8 @@ fn check(sources: usize, kernel: impl Fn(Level, &mut [u8], &[&[u8]]), expected: 
 
 /// The widest instructions are used if the machine has all of their features, and only then.
 #[test]
-fn the_detected_level_is_what_the_features_allow() {
-    println!("levels here: {:?}", Level::available().collect::<Vec<_>>());
+fn the_detected_level_matches_the_features() {
+    println!("levels: {:?}", Level::available().collect::<Vec<_>>());
     let mut expected = Instructions::Portable;
     #[cfg(target_arch = "aarch64")]
     if std::arch::is_aarch64_feature_detected!("neon") {

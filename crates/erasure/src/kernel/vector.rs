@@ -1,4 +1,4 @@
-//! The interface under every kernel: a register of bytes that are elements of GF(256).
+//! The interface under every kernel: a register of elements of GF(256).
 
 /// A vector register, and the few operations that the codes need.
 ///
@@ -17,7 +17,7 @@ pub(crate) trait Vector: Copy {
     ///
     /// # Safety
     ///
-    /// The CPU has the instructions of this vector, here as in every other method.
+    /// The CPU has the instructions of this vector, as for every other method.
     unsafe fn zero() -> Self;
 
     /// Reads [`Self::BYTES`] bytes of any alignment.

@@ -21,7 +21,7 @@ pub(super) fn is_set(row: &[u64], bit: usize) -> bool {
     row[bit / 64] >> (bit % 64) & 1 == 1
 }
 
-/// Iterates over the bits that are set, in ascending order.
+/// Iterates over the set bits, in ascending order.
 pub(super) fn ones(row: &[u64]) -> impl Iterator<Item = usize> {
     row.iter().enumerate().flat_map(|(index, &word)| {
         std::iter::successors((word != 0).then_some(word), |&left| {

@@ -47,7 +47,7 @@ pub(super) enum Tail {
 /// How free unknowns follow from heavy equations.
 #[derive(Debug)]
 pub(super) struct HeavyTail {
-    /// The inactive unknowns that are free.
+    /// The free inactive unknowns.
     pub(super) free: Vec<u32>,
     /// For each free unknown: the coefficient of each heavy equation, then of each row of the echelon, in the sum that
     /// gives it.

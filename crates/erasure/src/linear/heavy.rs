@@ -89,9 +89,9 @@ impl HeavyRows {
         self.octets.len().checked_div(self.unknowns).unwrap_or(0)
     }
 
-    /// Finds coefficients that make unknowns out of these equations: with `given` the octets of each row at the
-    /// unknowns sought, row `i` of the result gives the coefficient of each row in the sum that is unknown `i` alone.
-    /// `None` if they do not determine them.
+    /// Finds coefficients that make unknowns out of these equations: with `given` the octets of each row at the wanted
+    /// unknowns, row `i` of the result gives the coefficient of each row in the sum that equals unknown `i`. `None` if
+    /// they do not determine the unknowns.
     pub(super) fn invert(&self, given: impl Fn(usize) -> Vec<u8>, looked_for: usize) -> Option<Vec<Vec<u8>>> {
         let count = self.count();
         let mut echelon = RowEchelon::new();

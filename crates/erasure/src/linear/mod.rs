@@ -1,12 +1,12 @@
 //! Systems of linear equations of whole symbols, solved in two steps: first for the structure alone, then for the data.
 //!
-//! The unknowns are intermediate symbols; each equation says which of them add up to a known symbol. An [`Elimination`]
-//! looks at structure only and ends in a [`Plan`]: which symbols to add to which, in what order. The plan then runs on
+//! The unknowns are intermediate symbols; each equation lists those that add up to a known symbol. An [`Elimination`]
+//! uses the structure only and results in a [`Plan`]: the additions of symbols and their order. The plan then runs on
 //! the bytes, strip by strip ([`run`]), and may be kept and run on other bytes. That is inactivation decoding (RFC
-//! 6330, section 5.4.2) with two differences in how it is carried out: the peeled unknowns are never expressed in the
-//! rows of the matrix but in the contributions of the inactive unknowns (`Reach`), and the data of peeled unknowns is
-//! computed from the sparse equations themselves, once with the inactive unknowns assumed to be zero, and again when
-//! these are known, if enough of them are requested.
+//! 6330, section 5.4.2) with two differences: the peeled unknowns are never expressed in the rows of the matrix but in
+//! the contributions of the inactive unknowns (`Reach`), and the data of peeled unknowns is computed from the sparse
+//! equations themselves, once with the inactive unknowns assumed to be zero, and again when these are known, if enough
+//! of them are requested.
 
 mod bits;
 mod cache;
@@ -62,7 +62,7 @@ impl Equations {
     ///
     /// # Panics
     ///
-    /// When there is no such unknown.
+    /// For an unknown out of range.
     pub(crate) fn push(&mut self, terms: &[u32], input: Option<u32>) {
         self.push_with(input, |list| list.extend_from_slice(terms));
     }

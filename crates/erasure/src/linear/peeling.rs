@@ -37,7 +37,7 @@ struct Peeler<'a> {
     members: Vec<u32>,
     /// Equations with one active unknown, perhaps with none by now.
     ready: Vec<u32>,
-    /// Equations that were reduced to two active unknowns and have not joined them yet.
+    /// Equations reduced to two active unknowns that have not joined them yet.
     pairs: Vec<u32>,
     components: Components,
     /// Equations that had the fewest active unknowns, three or more, when no others were left.
@@ -145,8 +145,8 @@ impl<'a> Peeler<'a> {
     }
 
     /// Makes unknowns inactive; returns false when none is active. Equations of two unknowns tie unknowns into
-    /// components, any member of which gives all others: RFC 6330 picks one out of the largest. If there are no such
-    /// equations, all but one unknown of a shortest equation become inactive.
+    /// components, any member of which gives all others: RFC 6330 picks one out of the largest. Without such equations,
+    /// all but one unknown of a shortest equation become inactive.
     fn inactivate(&mut self) -> bool {
         while let Some(equation) = self.pairs.pop() {
             if self.left[equation as usize].count == 2
@@ -208,13 +208,13 @@ impl<'a> Peeler<'a> {
     }
 }
 
-/// Components of unknowns that are tied together by equations of two unknowns. When one of them becomes known, all do:
-/// a component is whole or gone, so components only ever grow together.
+/// Components of unknowns tied together by equations of two unknowns. When one of them becomes known, all do: a
+/// component is complete or gone, so components only merge.
 struct Components {
     /// The parent of each unknown in its tree; a root is its own.
     parents: Vec<u32>,
     sizes: Vec<u32>,
-    /// The roots of components of at least two, among others that are no longer roots or active.
+    /// The roots of components of at least two, with some that are no longer roots or active.
     roots: Vec<u32>,
 }
 
@@ -247,8 +247,8 @@ impl Components {
         self.sizes[large as usize] += self.sizes[small as usize];
     }
 
-    /// Returns the root of the largest component that is not gone. Looks at all of them, which are few whenever it is
-    /// called: the first ones to go are the large ones.
+    /// Returns the root of the largest remaining component. Visits all of them, which are few whenever it is called:
+    /// the large ones go first.
     fn largest(&mut self, is_active: impl Fn(u32) -> bool) -> Option<u32> {
         let Self { parents, sizes, roots } = self;
         roots.retain(|&root| parents[root as usize] == root && is_active(root));

@@ -1,4 +1,4 @@
-//! Plans: what to add up in what order, for any data.
+//! Plans: the additions and their order, for any data.
 
 use super::elimination::{Elimination, HeavyTail, Reach, Tail};
 use super::peeling::PEELED;

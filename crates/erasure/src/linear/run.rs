@@ -6,8 +6,7 @@ use super::plan::Output;
 use super::{Equations, Plan};
 use crate::kernel::program::{Inputs, LINE, Lines, Part, Slots};
 
-/// Most bytes of the slots of one strip, which should stay in a core's second-level cache beside the symbols that are
-/// read.
+/// Most bytes of the slots of one strip, which should stay in a core's second-level cache with the symbols read.
 const STRIP_BYTES: usize = 512 * 1024;
 
 /// Narrowest strip, in lines: the program itself is read once for each strip.

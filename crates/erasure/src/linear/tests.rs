@@ -147,7 +147,7 @@ fn heavy_equations_are_the_product_of_their_matrices() {
             }
             symbols.push(sum);
         }
-        // All unknowns, except as many as there are heavy equations, are given by equations of their own.
+        // All unknowns, except as many as heavy equations, have an equation of their own.
         let unknowns = span + rows;
         let free = dice.below(rows.min(span) + 1);
         let mut equations = Equations::new(unknowns as u32).inactive_from(span as u32);

@@ -58,7 +58,7 @@ impl Degrees {
     }
 
     pub(super) fn draw(&self, random: &mut SplitMix64) -> u32 {
-        let &(total, _) = self.sums.last().expect("there are weights");
+        let &(total, _) = self.sums.last().expect("weights are not empty");
         let number = random.below(total);
         self.sums[self.sums.partition_point(|&(sum, _)| sum <= number)].1
     }

@@ -3,8 +3,8 @@
 //! An encoding symbol is the exclusive or of a few symbols; their number and choice follow from a seed and its id. The
 //! symbols to choose from are the k source symbols and, with a pre-code, R parities of them.
 //!
-//! Departs: rc-udp sends encoding symbols only. Here ids below k are the source symbols themselves, as in every code of
-//! this crate, so a sender may send them first; a source symbol that arrives is an equation of degree 1. A sender that
+//! Departs: rc-udp sends encoding symbols only. In this crate ids below k are the source symbols themselves, as in
+//! every code, so a sender may send them first; a source symbol that arrives is an equation of degree 1. A sender that
 //! uses only ids from k on has the code of the document.
 
 mod distribution;
@@ -17,8 +17,8 @@ pub(crate) use self::system::LtSystem;
 use crate::raptor::ldpc;
 use crate::{BlockCode, CodeError, inactivation};
 
-/// 10 MB in symbols of 128 bytes fit (rc-udp, figure 3); not much more, since the cost of what peeling leaves over
-/// grows with the cube of its size.
+/// 10 MB in symbols of 128 bytes fit (rc-udp, figure 3); not much more, since the cost of the rest after peeling grows
+/// with the cube of its size.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 14;
 
 /// Ids have 24 bits on the wire.
@@ -35,7 +35,7 @@ const SEED: u64 = 0x646f_776e_706f_7572;
 /// of 1000 with 20 of degree 40, not once in 30,000 with 40).
 const PRECODED_DEGREES: [(u32, u32); 7] = [(1, 10), (2, 340), (3, 330), (4, 140), (10, 85), (11, 55), (40, 40)];
 
-/// A code: everything both ends have to know besides k and the symbol size.
+/// A code: the parameters that both ends need in addition to k and the symbol size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LtCode {
     /// The number of symbols that an encoding symbol adds up.
@@ -57,8 +57,8 @@ pub enum Parities {
     AtLeast(u32),
 }
 
-/// Returns the probability that `k + extra` repair symbols of [`LtCode::robust`] do not decode, from trials with k
-/// = 1 to 30,000: because of too few independent equations, or because of a source symbol that is in none, which more
+/// Returns the probability that `k + extra` repair symbols of [`LtCode::robust`] do not decode, from trials with k = 1
+/// to 30,000: because of too few independent equations, or because of a source symbol in none of them, which more
 /// symbols repair slowly, since each contains it with probability ln(k / delta) / k.
 pub(crate) fn robust_failure(k: u32, extra: u32) -> f64 {
     let (k, extra) = (f64::from(k), f64::from(extra));
@@ -88,7 +88,7 @@ impl LtCode {
     }
 
     /// Returns the code with the number of [`BlockCode::PrecodedLt`]: degrees of 5.4 on average, and the fewest
-    /// parities, which recover the source symbols that are in no encoding symbol.
+    /// parities, which recover the source symbols in no encoding symbol.
     #[must_use]
     pub fn precoded() -> Self {
         Self { distribution: Distribution::Weights(PRECODED_DEGREES.to_vec()), parities: Parities::Fewest, seed: SEED }

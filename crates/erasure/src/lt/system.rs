@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Every symbol is chosen about equally often, also with a degree that is all but one of them.
+    /// Every symbol is chosen about equally often, also with the degree of all but one of them.
     #[test]
     fn symbols_are_chosen_evenly() {
         for degree in [1, 3, 19] {

@@ -14,7 +14,7 @@ pub(crate) trait Row {
     fn scale(&mut self, factor: u8);
 }
 
-/// Coefficients, then any columns that are carried along.
+/// Coefficients, then any further columns.
 impl Row for Vec<u8> {
     fn coefficient(&self, column: usize) -> u8 {
         self[column]

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn dependent_rows_are_told() {
+    fn dependent_rows_are_reported() {
         for size in [1, 2, 7, 40] {
             let mut matrix = noise(5, size * size);
             let (rest, last) = matrix.split_at_mut((size - 1) * size);

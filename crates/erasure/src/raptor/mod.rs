@@ -1,7 +1,7 @@
 //! Raptor, RFC 5053: every K of its table, 4 to 8192, every encoding symbol id of 16 bits.
 //!
 //! Departs: the RFC has no block of less than 4 symbols; an object's last block may be one. Such a block is padded with
-//! zero symbols to 4, which are not sent, as RFC 6330 pads (its section 5.3.1): id k names the RFC's symbol 4.
+//! zero symbols to 4, which are not sent, as RFC 6330 pads (its section 5.3.1): id k is the RFC's symbol 4.
 
 pub(crate) mod ldpc;
 mod random;

@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn degrees_change_where_the_rfc_says() {
+    fn degrees_change_at_the_limits_of_the_rfc() {
         for (v, expected) in [(0, 1), (10_240, 1), (10_241, 2), (491_581, 2), (491_582, 3), (712_793, 3), (831_694, 4)]
         {
             assert_eq!(degree(v), expected, "v {v}");

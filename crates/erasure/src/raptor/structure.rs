@@ -92,7 +92,7 @@ impl Structure {
 /// Returns H, section 5.4.2.3: the smallest H such that halves of H symbols can be chosen in at least `symbols` ways.
 fn half_symbols(symbols: u32) -> u32 {
     let ways = |of: u64| (0..of.div_ceil(2)).fold(1, |ways, i| ways * (of - i) / (i + 1));
-    // Found below 20: there are 184,756 halves of 20.
+    // Found below 20: 20 has 184,756 halves.
     (1..).find(|&half: &u32| ways(half.into()) >= symbols.into()).expect("they grow without end")
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Parameters {
 }
 
 /// Returns K' of RFC 6330, Table 2, with which a block of `k` source symbols is coded: the next at or above `k`; `None`
-/// if there is none.
+/// above the last.
 #[must_use]
 pub fn padded(k: u32) -> Option<u32> {
     PARAMETERS.iter().map(|row| u32::from(row.0)).find(|&padded| padded >= k.max(1))
@@ -50,7 +50,7 @@ impl Parameters {
             lt: lt.into(),
             prime: 0,
         };
-        parameters.prime = (parameters.permanent()..).find(|&n| is_prime(n)).expect("there is always a next prime");
+        parameters.prime = (parameters.permanent()..).find(|&n| is_prime(n)).expect("a next prime always exists");
         parameters
     }
 
@@ -64,9 +64,9 @@ impl Parameters {
         self.intermediate() - self.lt
     }
 
-    /// Writes the intermediate symbols of LDPC row `row`, in `0..S`, to `terms`: section 5.3.3.3. There, symbol `i`
-    /// goes to the rows `i`, `i + a` and `i + 2a` modulo S with a = 1 + i / S; conversely, each row has one such symbol
-    /// for each a and each of the three.
+    /// Writes the intermediate symbols of LDPC row `row`, in `0..S`, to `terms`: section 5.3.3.3. In the RFC, symbol
+    /// `i` goes to the rows `i`, `i + a` and `i + 2a` modulo S with a = 1 + i / S; conversely, each row has one such
+    /// symbol for each a and each of the three.
     pub(super) fn ldpc_row(&self, row: u32, terms: &mut Vec<u32>) {
         let (s, b, w, p) = (self.ldpc, self.lt - self.ldpc, self.lt, self.permanent());
         terms.clear();

@@ -1,9 +1,9 @@
 //! Decoding from the syndromes of the missing symbols: fast when few are missing, for it never eliminates in the size
 //! of the block.
 //!
-//! The code is linear. Let `r` be a repair symbol that was received, and `b` the same repair symbol of the block with
-//! zeros for the missing symbols `m_1 .. m_l`. Then `r - b = a_1 m_1 + .. + a_l m_l` over GF(256), where `a_j` is that
-//! repair symbol of a block that is 1 at `m_j` and 0 elsewhere. Both come from the encoder's plan: the coefficients `a`
+//! The code is linear. Let `r` be a received repair symbol, and `b` the same repair symbol of the block with zeros for
+//! the missing symbols `m_1 .. m_l`. Then `r - b = a_1 m_1 + .. + a_l m_l` over GF(256), where `a_j` is that repair
+//! symbol of a block that is 1 at `m_j` and 0 at all others. Both come from the encoder's plan: the coefficients `a`
 //! from a block whose symbols are the rows of the identity over the missing symbols, the syndromes `r - b` from the
 //! block itself, once there are `l` independent rows.
 
@@ -23,10 +23,10 @@ pub(super) fn is_faster(block: &Block) -> bool {
     missing * missing <= 5 * u64::from(block.k())
 }
 
-/// Equations for the symbols that were missing at the first attempt.
+/// Equations for the symbols missing at the first attempt.
 #[derive(Debug)]
 pub(super) struct Syndrome {
-    /// The esi that each column stands for.
+    /// The esi of each column.
     columns: Vec<u32>,
     /// Columns whose symbol arrived after the first attempt and is an equation of its own.
     came: Vec<bool>,
@@ -138,7 +138,7 @@ impl Syndrome {
         for (syndrome, &equation) in syndromes.chunks_exact_mut(size).zip(&self.equations) {
             match equation {
                 Equation::Source(esi) => {
-                    let symbol = block.symbol(esi).expect("it came, and symbols stay");
+                    let symbol = block.symbol(esi).expect("it arrived, and symbols are kept");
                     syndrome.copy_from_slice(symbol);
                 }
                 Equation::Repair(index, _) => kernel::add(syndrome, received[index]),

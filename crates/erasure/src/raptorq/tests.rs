@@ -31,8 +31,8 @@ fn repair_symbols_are_those_of_rfc_6330() {
     }
 }
 
-/// Runs a decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; returns what it
-/// recovers and the symbols it took.
+/// Runs a decoder with `lost` source symbols replaced by as many repair symbols, and more on demand; returns the
+/// recovered bytes and the number of symbols.
 fn decode(solver: Solver, k: u32, symbol_size: usize, lost: &[u32]) -> (Block, u32) {
     let source = Block::new_complete(k, symbol_size, octets(u64::from(k) + 1, k as usize * symbol_size));
     let mut encoder = encoder(k, symbol_size);
@@ -69,7 +69,7 @@ fn both_solvers_recover_the_same() {
 
 /// A failed attempt is continued: with more repair symbols, and with source symbols that arrive late.
 #[test]
-fn elimination_goes_on_after_a_failure() {
+fn elimination_continues_after_a_failure() {
     let (k, size) = (30, 9);
     let source = Block::new_complete(k, size, octets(7, k as usize * size));
     let mut failed = 0;
@@ -89,7 +89,7 @@ fn elimination_goes_on_after_a_failure() {
             continue;
         };
         failed += 1;
-        assert_eq!(decoder.recover(&mut block), Progress::Need(more), "nothing came");
+        assert_eq!(decoder.recover(&mut block), Progress::Need(more), "no symbol arrived");
         if first % 2 == 0 {
             // More symbols than needed in the end: the block is complete from the equations, not from them.
             block.insert(0, source.symbol(0).unwrap());
@@ -104,7 +104,7 @@ fn elimination_goes_on_after_a_failure() {
         assert_eq!(block, source, "first repair symbol {}", k + first * 4);
         assert!(esi <= 200_003, "first repair symbol {}: {} more", k + first * 4, esi - 200_000);
     }
-    assert!((2..60).contains(&failed), "{failed} of 3000 attempts failed; theory says 1 in 256");
+    assert!((2..60).contains(&failed), "{failed} of 3000 attempts failed; theory predicts 1 in 256");
 }
 
 /// The cost of a block's plan: a change here is a change of speed. A plain count, of inactive symbols and of additions
@@ -121,7 +121,7 @@ fn plans_are_short() {
 
 /// A peer that sends linearly dependent symbols does not make a decoder hold more of them.
 #[test]
-fn symbols_that_say_nothing_new_are_dropped() {
+fn redundant_symbols_are_dropped() {
     let unit = Block::new_complete(1, 1, vec![1]);
     let mut encoder = encoder(1, 1);
     let mut symbol = [1];
@@ -132,7 +132,7 @@ fn symbols_that_say_nothing_new_are_dropped() {
         })
         .collect();
     assert!(nothing.len() > 300, "{} of 200,000 repair symbols are 0 whatever the block", nothing.len());
-    // Over the whole block a symbol may be about other unknowns, of which there are 27.
+    // Over the whole block a symbol may contain other unknowns; they are 27.
     for (solver, most) in [(Solver::Syndrome, 1), (Solver::Inactivation, 28)] {
         let mut decoder = Decoder::with_solver(1, 1, solver);
         let mut block = Block::new_missing(1, 1, Vec::new());

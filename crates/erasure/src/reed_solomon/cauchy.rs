@@ -1,15 +1,14 @@
 //! Reed-Solomon over GF(256) with a Cauchy matrix (Blömer 1995).
 //!
-//! Repair symbol `i` is the sum over all source symbols `j` of `1 / (i + j)` times symbol `j`, where ids stand for the
-//! elements of the field and the sum is that of the field: exclusive or. Source ids lie below `k` and repair ids from
-//! `k` on, so no denominator is 0. Every square part of such a matrix has an inverse, so any `k` of the 256 symbols
-//! decode.
+//! Repair symbol `i` is the sum over all source symbols `j` of `1 / (i + j)` times symbol `j`, where ids are elements
+//! of the field and the sum is that of the field: exclusive or. Source ids lie below `k` and repair ids from `k` on, so
+//! no denominator is 0. Every square part of such a matrix has an inverse, so any `k` of the 256 symbols decode.
 
 use crate::matrix::invert;
 use crate::repairs::Repairs;
 use crate::{Block, Progress, field, kernel};
 
-/// Half of the points of the field: there are at least as many repair symbols as source symbols.
+/// Half of the points of the field: at least as many repair symbols exist as source symbols.
 pub(super) const MAX_SOURCE_SYMBOLS: u32 = 128;
 
 /// Each symbol is one element of the field.
@@ -72,7 +71,7 @@ impl Decoder {
         Self { repairs: Repairs::new(k, symbol_size, SYMBOL_LIMIT) }
     }
 
-    /// Writes the missing symbols, from as many repair symbols and the source symbols that are present.
+    /// Writes the missing symbols, from as many repair symbols and the present source symbols.
     ///
     /// Let `r` be the repair symbols, `m` the missing source symbols and `s` those present: `r = A m + B s`, with two
     /// parts of the matrix. So `m = A' r + A' B s`, with `A'` the inverse of `A`: one product of a matrix and `k`

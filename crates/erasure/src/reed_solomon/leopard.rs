@@ -3,8 +3,8 @@
 //!
 //! That crate has two layouts of the code. In the one it calls *low rate*, repair symbol `i` is the value of a
 //! polynomial through the source symbols at point `c + i`, where `c` is the power of two at or above `k`: it depends on
-//! `k` alone. In the other, the default for few repair symbols, it also depends on how many are made. Only the first is
-//! used here, so an esi names the same symbol however many either side makes, and an encoder can make more later.
+//! `k` alone. In the other, the default for few repair symbols, it also depends on their number. Only the first is
+//! used, so an esi is the same symbol whatever number either side makes, and an encoder can make more later.
 
 use std::fmt;
 
@@ -129,11 +129,11 @@ impl Decoder {
             .expect("counts and size were checked");
         for (index, symbol) in block.bytes().chunks_exact(size).enumerate() {
             if block.is_present(index as u32) {
-                code.add_original_shard(index, symbol).expect("each source symbol comes once");
+                code.add_original_shard(index, symbol).expect("each source symbol arrives once");
             }
         }
         for (esi, symbol) in used {
-            code.add_recovery_shard((esi - k) as usize, symbol).expect("each repair symbol comes once");
+            code.add_recovery_shard((esi - k) as usize, symbol).expect("each repair symbol arrives once");
         }
         let solved = code.decode().expect("k symbols were added");
         for (index, symbol) in solved.restored_original_iter() {

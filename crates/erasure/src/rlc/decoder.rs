@@ -7,7 +7,7 @@ use crate::kernel::{add_scaled, scale};
 use crate::matrix::{Row, RowEchelon};
 use std::collections::VecDeque;
 
-/// Source symbols kept, in windows: one that is being repaired, and one for late symbols.
+/// Source symbols kept, in windows: one being repaired, and one for late symbols.
 const WINDOWS_KEPT: u32 = 2;
 
 /// A repair symbol less everything known: a linear equation of missing source symbols.
@@ -77,7 +77,7 @@ impl WindowDecoder {
         }
     }
 
-    /// Handles an arrived source symbol. Known ones, those that are too old and those of another size are
+    /// Handles an arrived source symbol. Known ones, too old ones and those of another size are
     /// [`Progress::Redundant`]; otherwise as [`WindowDecoder::repair`].
     pub fn source(&mut self, id: u64, symbol: &[u8]) -> Progress {
         if symbol.len() != self.symbol_size || id < self.low || id == u64::MAX {
@@ -95,8 +95,8 @@ impl WindowDecoder {
 
     /// Handles an arrived repair symbol. [`Progress::Ready`]: [`WindowDecoder::next_recovered`] may return a symbol.
     ///
-    /// [`Progress::Redundant`] are symbols that are linearly dependent or of another size, whose window is empty, larger
-    /// than the decoder's, or begins with a dropped symbol, and those for which there is no room.
+    /// [`Progress::Redundant`] are symbols that are linearly dependent or of another size, whose window is empty,
+    /// larger than the decoder's, or begins with a dropped symbol, and those without room.
     pub fn repair(&mut self, repair: RepairId, symbol: &[u8]) -> Progress {
         let symbols = u32::from(repair.symbols);
         let shaped = symbol.len() == self.symbol_size && (1..=self.window).contains(&symbols);
@@ -203,7 +203,7 @@ impl WindowDecoder {
         })
     }
 
-    /// Removes a missing symbol that is now known from the equations.
+    /// Removes a newly known symbol from the equations.
     fn settle(&mut self, id: u64, symbol: &[u8]) {
         let column = self.column(id);
         for equation in self.equations.rows_mut() {
@@ -232,7 +232,7 @@ impl WindowDecoder {
     }
 }
 
-/// Returns a copy, in a reused buffer if there is one.
+/// Returns a copy, in a reused buffer if any.
 fn copy_of(symbol: &[u8], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let mut buffer = spare.pop().unwrap_or_default();
     buffer.clear();

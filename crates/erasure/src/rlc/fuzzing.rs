@@ -133,7 +133,7 @@ impl Case {
         assert!(symbols + equations <= 2 * self.window as usize + self.decoder.most_equations(), "{symbols} buffers");
     }
 
-    /// Checks that, whatever came before, a window that arrives except for one symbol recovers it.
+    /// Checks that, after any input, a window that arrives except for one symbol recovers it.
     fn finish(&mut self) {
         (0..2 * self.window).for_each(|_| self.send(true));
         self.encoder.restart(self.sent);

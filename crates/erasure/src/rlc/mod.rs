@@ -1,10 +1,11 @@
 //! RLC, the sliding window code of RFC 8681: a repair symbol is a random linear combination of the last few source
 //! symbols.
 //!
-//! There are no blocks. Source symbols are numbered from 0 on (the RFC's ESI) and sent as they are; between them,
+//! The code has no blocks. Source symbols are numbered from 0 on (the RFC's ESI) and sent as they are; between them,
 //! repair symbols are sent over a *window* of the preceding ones. A lost symbol is recovered as soon as the received
 //! windows have as many repair symbols as missing symbols, without waiting for the end of a block. Given the window and
-//! the key of a repair symbol from the [`WindowEncoder`], both ends draw the same coefficients from TinyMT32 (RFC 8682).
+//! the key of a repair symbol from the [`WindowEncoder`], both ends draw the same coefficients from TinyMT32 (RFC
+//! 8682).
 //!
 //! ```
 //! use downpour_erasure::rlc::{WindowDecoder, Density, WindowEncoder, Field};

@@ -1,4 +1,4 @@
-//! RLC against values derived elsewhere, against elimination all at once, and under loss.
+//! RLC against independently derived values, against elimination all at once, and under loss.
 
 use super::coefficients::coefficients;
 use super::{Density, Field, RepairId, WindowDecoder, WindowEncoder};
@@ -126,7 +126,7 @@ fn two_losses_follow_from_two_repair_symbols() {
     assert_eq!(repair(&encoder, &mut decoder, 3), Progress::Redundant, "nothing is missing");
 }
 
-/// A symbol that is too old to be kept is lost for good, and costs one equation. It is eliminated from the others.
+/// A symbol too old to be kept is lost permanently, and costs one equation. It is eliminated from the others.
 #[test]
 fn a_forgotten_symbol_costs_one_equation() {
     let (mut encoder, mut decoder) = (WindowEncoder::new(Field::Gf256, 1, 8), WindowDecoder::new(Field::Gf256, 1, 8));
@@ -137,7 +137,7 @@ fn a_forgotten_symbol_costs_one_equation() {
             decoder.source(id.into(), &[id]);
         }
         if id == 9 {
-            // Three are missing, and there are two equations.
+            // Three are missing, with two equations.
             for key in [1, 2] {
                 let mut symbol = [0];
                 let repair = encoder.repair(key, Density::FULL, &mut symbol).expect("not empty");
@@ -269,7 +269,7 @@ proptest! {
         let sent = fates.len() as u64;
         if sent + 12 <= 2 * u64::from(window) && repairs <= decoder.most_equations() {
             let arrived = |id: &u64| arrivals.iter().any(|a| matches!(a, Arrival::Source(source) if source == id));
-            // A symbol that was recovered and arrived after all is not missing in the end.
+            // A recovered symbol that arrives late is not missing.
             let found: Vec<u64> = found.into_iter().filter(|id| !arrived(id)).collect();
             prop_assert_eq!(found, determined(field, &arrivals, sent));
         }
@@ -304,7 +304,7 @@ fn the_corpus_passes() {
 
 /// Ids end with 64 bits: a window up to the last is accepted, one beyond it is refused.
 #[test]
-fn the_last_ids_there_are() {
+fn the_last_possible_ids() {
     let mut decoder = WindowDecoder::new(Field::Gf256, 4, 3);
     let last = RepairId { key: 1, density: Density::FULL, first: u64::MAX - 3, symbols: 3 };
     assert_ne!(decoder.repair(last, &[0; 4]), Progress::Redundant);

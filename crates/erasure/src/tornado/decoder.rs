@@ -21,7 +21,7 @@ pub(super) struct Decoder {
     design: TornadoCode,
     repairs: Repairs,
     peeling: Option<Peeling>,
-    /// The source symbols that were absent at the last peeling.
+    /// The source symbols absent at the last peeling.
     absent: Vec<u32>,
     /// How many of the repair symbols it knew then.
     learnt: usize,
@@ -173,7 +173,7 @@ impl<'a> Values<'a> {
         (wanted.count == 0).then_some(steps)
     }
 
-    /// Decodes the end: its source symbols are checks, or the source where there is no graph.
+    /// Decodes the final code: its source symbols are checks, or the source without a graph.
     fn solve_end(&mut self, peeling: &Peeling, block: &mut Block) {
         let cascade = &self.graph.cascade;
         let count = cascade.end.len() as u32;

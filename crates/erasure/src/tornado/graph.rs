@@ -28,7 +28,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Returns list `i`; empty if there is none.
+    /// Returns list `i`; empty if it does not exist.
     fn get(&self, i: u32) -> &[u32] {
         match self.starts.get(i as usize..i as usize + 2) {
             Some(&[start, end]) => &self.items[start as usize..end as usize],
@@ -153,12 +153,12 @@ fn draw(level: &Level, longest_tail: u32, first_equation: u32, checks_of: &mut L
 /// Draws the checks of one left after another.
 ///
 /// The right degrees of 1997 are Poisson: here they follow from drawing each edge's check at random. Half of the lefts
-/// have two edges, and such lefts in a cycle cannot be told apart when all of them are lost. So a few checks, the
-/// *guards*, are set apart for them: each gets a third edge there, as in the proof that decoding ends (Luby 2001,
+/// have two edges, and such lefts in a cycle cannot be distinguished when all of them are lost. So a few checks, the
+/// *guards*, are reserved for them: each gets a third edge to one, as in the proof that decoding ends (Luby 2001,
 /// section IV).
 struct Edges {
     random: SplitMix64,
-    /// Checks that are not guards; these come first.
+    /// Checks other than guards; these are first.
     ordinary: u32,
     guards: u32,
     pairs: BTreeSet<(u32, u32)>,
@@ -172,7 +172,7 @@ impl Edges {
         Self { random, ordinary: checks - guards, guards, pairs: BTreeSet::new(), guarded: BTreeSet::new() }
     }
 
-    /// Returns different ordinary checks, or all of them if there are fewer.
+    /// Returns different ordinary checks, at most all of them.
     fn of_degree(&mut self, degree: u32) -> Vec<u32> {
         let degree = degree.min(self.ordinary) as usize;
         let mut checks = Vec::with_capacity(degree);
@@ -188,8 +188,8 @@ impl Edges {
     /// Returns two ordinary checks and a guard.
     ///
     /// Departs: 1997 leaves the graph to chance. Here no two lefts share both ordinary checks, nor an ordinary check
-    /// and a guard, as long as that is possible; then neither two nor three of them are lost for good. Without it, one
-    /// block in a hundred needed nearly all symbols.
+    /// and a guard, if possible; then neither two nor three of them are lost permanently. Without it, one block in a
+    /// hundred needed nearly all symbols.
     fn pair_and_guard(&mut self) -> Vec<u32> {
         let mut checks = self.of_degree(2);
         for _ in 1..MOST_DRAWS {

@@ -69,7 +69,7 @@ impl TornadoCode {
     ///
     /// # Errors
     ///
-    /// The limit that is exceeded; see [`CodeError`].
+    /// The exceeded limit; see [`CodeError`].
     pub fn check(self, k: u32, symbol_size: usize) -> Result<(), CodeError> {
         BlockCode::Tornado(self.rate).check(k, symbol_size)
     }

@@ -9,7 +9,7 @@ use super::graph::Graph;
 pub(super) enum PeelStep {
     /// It is the only unknown of an equation.
     Equation { equation: u32, symbol: u32 },
-    /// The end has enough symbols: all its source symbols that were unknown, [`Peeling::by_end`].
+    /// The final code has enough symbols: all its unknown source symbols, [`Peeling::by_end`].
     End,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Peeling {
     /// By equation: how many of its symbols are unknown, and the exclusive or of their esis, which in the end is the
     /// last one's.
     unknown: Vec<(u32, u32)>,
-    /// Equations that had one unknown when they were added here.
+    /// Equations that had one unknown when added.
     ready: Vec<u32>,
     /// How many symbols of the end are known.
     end_known: u32,
@@ -51,7 +51,7 @@ impl Peeling {
         self.missing
     }
 
-    /// Returns the steps, in an order in which each uses only what is known by then.
+    /// Returns the steps, in an order in which each uses only earlier results.
     pub(super) fn steps(&self) -> &[PeelStep] {
         &self.steps
     }

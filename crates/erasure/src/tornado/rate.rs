@@ -43,7 +43,7 @@ impl CheckShare {
             let limit = TornadoCode::new(rate).symbol_limit(k);
             let (all, needed) = (f64::from(limit), Overhead::new(k, limit - k));
             let median = needed.median.max(overhead * f64::from(k));
-            // The numbers of symbols that arrive and that are needed vary independently.
+            // The numbers of arriving and of needed symbols vary independently.
             let spread = (all * loss * (1.0 - loss) + needed.spread * needed.spread).sqrt();
             all * (1.0 - loss) - Z_99 * spread >= f64::from(k) + median
         })

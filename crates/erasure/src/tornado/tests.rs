@@ -152,7 +152,7 @@ fn check_symbols_are_sums_and_the_end_is_reed_solomon() {
     }
 }
 
-/// RequestedItems from the last to the first, and so for levels whose lefts have not been requested yet.
+/// Requested from the last to the first, also of levels with unrequested lefts.
 #[test]
 fn check_symbols_come_in_any_order() {
     for (k, of_128) in [(50, 20), (1500, 40)] {
@@ -171,9 +171,9 @@ fn check_symbols_come_in_any_order() {
 }
 
 /// Blocks of several levels, losses around the code's limit, `recover` whenever it may: the right bytes as soon as
-/// peeling says so.
+/// peeling completes.
 #[test]
-fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
+fn decodes_when_peeling_completes_and_to_the_right_bytes() {
     let mut dice = Dice(SplitMix64::new(0x5eed_0001));
     for (k, of_128) in [(130, 64), (400, 16), (1000, 32), (2500, 64), (60, 32)] {
         let design = TornadoCode::new(rate(of_128));
@@ -204,8 +204,7 @@ fn decodes_when_peeling_says_so_and_to_the_right_bytes() {
     }
 }
 
-/// With all of the source but a few symbols, only what these need is computed, and a late source symbol is used as it
-/// arrives.
+/// With all of the source but a few symbols, only these are computed, and a late source symbol is used as it arrives.
 #[test]
 fn late_symbols_of_both_kinds_are_used() {
     let design = TornadoCode::new(rate(32));
@@ -221,7 +220,7 @@ fn late_symbols_of_both_kinds_are_used() {
     }
     let Progress::Need(more) = decoder.recover(&mut received) else { panic!("265 checks are too few for 250 lost") };
     assert!((1..=8).contains(&more), "{more}");
-    assert_eq!(decoder.recover(&mut received), Progress::Need(more), "nothing has come");
+    assert_eq!(decoder.recover(&mut received), Progress::Need(more), "no symbol has arrived");
     for esi in (0..500).step_by(4) {
         assert!(received.insert(esi, sent.symbol(esi).unwrap()));
     }
@@ -245,7 +244,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
         decoder.push(&received, esi, &repairs[esi as usize - 500]);
     }
     assert!(matches!(decoder.recover(&mut received), Progress::Need(_)));
-    // With what the decoder has seen, all is known; but half of it is no longer here.
+    // With the symbols seen, all is known; but half of them are dropped.
     let mut other = Block::new_missing(500, 2, vec![0xee; 1000]);
     for esi in 0..245 {
         other.insert(esi, sent.symbol(esi).unwrap());
@@ -264,7 +263,7 @@ fn a_block_that_loses_symbols_is_not_filled_with_wrong_bytes() {
 /// Reception overhead in random order: the computed probability of failure is not below the observed one, nor far above
 /// it.
 #[test]
-fn failure_is_as_seldom_as_told() {
+fn failure_is_as_seldom_as_predicted() {
     for (k, of_128, trials) in [(100, 32, 50), (200, 64, 400), (1000, 8, 400), (1000, 32, 400), (5000, 32, 100)] {
         let design = TornadoCode::new(rate(of_128));
         let mut dice = Dice(SplitMix64::new(u64::from(k) << 8 | u64::from(of_128)));
@@ -274,9 +273,12 @@ fn failure_is_as_seldom_as_told() {
         extras.sort_unstable();
         for percent in [50, 90, 98] {
             let extra = extras[trials * percent / 100 - 1];
-            let (told, seen) = (rate(of_128).failure(k, extra), 1.0 - percent as f64 / 100.0);
+            let (predicted, seen) = (rate(of_128).failure(k, extra), 1.0 - percent as f64 / 100.0);
             let error = 3.0 * (seen * (1.0 - seen) / trials as f64).sqrt();
-            assert!(told >= seen - error || k == 100, "k {k}, {of_128}: {told} told, {seen} seen at {extra}");
+            assert!(
+                predicted >= seen - error || k == 100,
+                "k {k}, {of_128}: {predicted} predicted, {seen} seen at {extra}"
+            );
             assert!(k <= 120 || extra as f64 > 0.2 * (0.1 * f64::from(limit - k)), "k {k}: {extra} is no overhead");
             assert!(k > 120 || extra == 0, "the end alone decodes from any k");
         }
@@ -284,7 +286,7 @@ fn failure_is_as_seldom_as_told() {
     assert_eq!(
         CheckShare::HALF.failure(1000, TornadoCode::new(CheckShare::HALF).symbol_limit(1000) - 1000),
         0.0,
-        "all symbols are here"
+        "all symbols have arrived"
     );
 }
 
@@ -312,7 +314,7 @@ fn a_rate_for_a_loss_bears_it() {
         let careful = CheckShare::for_loss(k, loss, 0.25).unwrap();
         assert!(f64::from(TornadoCode::new(careful).symbol_limit(k)) * (1.0 - loss) >= 1.25 * f64::from(k));
     }
-    assert_eq!(CheckShare::for_loss(1000, 0.6, 0.0), None, "half of the symbols cannot stand for 60 %");
+    assert_eq!(CheckShare::for_loss(1000, 0.6, 0.0), None, "half of the symbols cannot represent 60 %");
     assert_eq!((CheckShare::new(0), CheckShare::new(65)), (None, None));
 }
 

@@ -8,7 +8,7 @@ use transport::{Batch, ReceivedEcn, Transmit};
 
 use crate::error::NetError;
 
-/// Stands for the addresses of both sides where datagrams go through pipes. It is then the only remote to connect to.
+/// The address of both sides if datagrams go through pipes. It is then the only remote to connect to.
 pub const PIPE_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
 
 /// Datagrams of equal size (the last may be shorter) from one address.
@@ -66,7 +66,7 @@ pub(crate) enum Sent {
 /// The reason why a carrier has failed.
 #[derive(Debug)]
 pub(crate) enum CarrierError {
-    /// The other end of a pipe is closed.
+    /// The peer has closed its end of a pipe.
     Gone,
     /// The bytes from a pipe are not a sequence of datagrams.
     Malformed(&'static str),

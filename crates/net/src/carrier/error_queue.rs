@@ -17,7 +17,7 @@ pub(crate) enum SocketError {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{ask, is_of_an_earlier_datagram, next};
+pub(crate) use linux::{enable, is_of_an_earlier_datagram, next};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -38,7 +38,7 @@ mod linux {
     ///
     /// # Errors
     /// An error of the kernel.
-    pub(crate) fn ask(socket: &UdpSocket) -> io::Result<()> {
+    pub(crate) fn enable(socket: &UdpSocket) -> io::Result<()> {
         if socket.local_addr()?.is_ipv6() {
             setsockopt(socket, sockopt::Ipv6RecvErr, &true)?;
         }
@@ -100,21 +100,21 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{ask, is_of_an_earlier_datagram, next};
+pub(crate) use without_queue::{enable, is_of_an_earlier_datagram, next};
 
 #[cfg(not(target_os = "linux"))]
-mod elsewhere {
+mod without_queue {
     use std::io;
     use std::net::UdpSocket;
 
-    use super::Told;
+    use super::SocketError;
 
-    /// Does nothing: there is no queue.
-    pub(crate) const fn ask(_: &UdpSocket) -> io::Result<()> {
+    /// Does nothing: this system has no queue.
+    pub(crate) const fn enable(_: &UdpSocket) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns `None`: there is no queue.
+    /// Returns `None`: this system has no queue.
     pub(crate) const fn next(_: &UdpSocket) -> Option<SocketError> {
         None
     }

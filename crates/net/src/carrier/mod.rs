@@ -37,8 +37,8 @@ impl Carrier {
         }
     }
 
-    /// Sends `out` from byte `sent` on and advances `sent` by what the kernel took. If it was blocked, the rest must be
-    /// offered again, with the same `sent`, before anything else.
+    /// Sends `out` from byte `sent` on and advances `sent` by the bytes that the kernel took. If it was blocked, the
+    /// rest must be offered again, with the same `sent`, before anything else.
     pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         match self {
             Self::Socket(socket) => socket.send(out, sent),
@@ -56,7 +56,7 @@ impl Carrier {
     }
 
     /// Passes the addresses that the network reports as unreachable to `each`, which returns whether the report is
-    /// useful. Returns whether there may be more.
+    /// useful. Returns whether more may follow.
     pub(crate) fn unreachable(&mut self, each: impl FnMut(SocketAddr) -> bool) -> bool {
         match self {
             Self::Socket(socket) => socket.unreachable(each),
@@ -64,7 +64,7 @@ impl Carrier {
         }
     }
 
-    /// Returns the descriptor that becomes readable when there are datagrams.
+    /// Returns the descriptor that becomes readable with a datagram.
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {
         match self {
             Self::Socket(socket) => socket.descriptor().as_fd(),
@@ -80,11 +80,11 @@ impl Carrier {
         }
     }
 
-    /// Whether the peer has stopped reading for good.
+    /// Whether the peer has stopped reading permanently.
     pub(crate) const fn is_peer_gone(&self) -> bool {
         match self {
             Self::Socket(_) => false,
-            Self::Pipe(pipe) => pipe.is_unheard(),
+            Self::Pipe(pipe) => pipe.is_peer_gone(),
         }
     }
 
@@ -104,8 +104,8 @@ impl Carrier {
         }
     }
 
-    /// Asks the kernel how many datagrams it has dropped, unless that was done just before.
-    pub(crate) fn look_for_overflow(&mut self) {
+    /// Reads the kernel's counter of dropped datagrams, unless that was done just before.
+    pub(crate) fn update_socket_drops(&mut self) {
         match self {
             Self::Socket(socket) => socket.update_socket_drops(),
             // A full pipe blocks its writer.
@@ -114,7 +114,7 @@ impl Carrier {
     }
 
     /// Returns how many datagrams the kernel had dropped then because the receive buffer was full; `None` if it does
-    /// not tell.
+    /// not report it.
     pub(crate) fn overflowed(&self) -> Option<u64> {
         match self {
             Self::Socket(socket) => socket.overflowed(),

@@ -3,14 +3,14 @@
 //! its bytes.
 //!
 //! No operation blocks, and no flag of the descriptors is changed. `O_NONBLOCK` belongs to the open file description,
-//! which standard input and output share with the shell that started this process: left behind by a process that is
-//! killed, it breaks the commands that the shell runs next. Non-blocking flags for a single call (`RWF_NOWAIT`) are not
-//! supported for pipes before Linux 6.5. Therefore `poll` is called first: reading from a readable descriptor does not
-//! block, and neither does a write of at most `PIPE_BUF` bytes to a writable one, as long as no other process uses the
-//! same end. If the reader is gone, a write returns an error and raises no signal: Rust programs ignore SIGPIPE.
+//! which standard input and output share with the shell that started this process: left set by a killed process, it
+//! breaks the next commands of the shell. Non-blocking flags for a single call (`RWF_NOWAIT`) are not supported for
+//! pipes before Linux 6.5. Therefore `poll` is called first: reading from a readable descriptor does not block, and
+//! neither does a write of at most `PIPE_BUF` bytes to a writable one, as long as no other process uses the same end.
+//! If the reader has exited, a write returns an error and raises no signal: Rust programs ignore SIGPIPE.
 //!
-//! Nothing is lost on the way, so a controller that slows down only after a loss fills every queue: the pipe's, ssh's,
-//! the network's. Memory is bounded all the same: here by one batch, in the engine by the receiver's credit.
+//! No datagram is lost, so a controller that slows down only after a loss fills every queue: the pipe's, ssh's, the
+//! network's. Memory is bounded all the same: by one batch in the carrier, by the receiver's credit in the engine.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,7 +42,7 @@ pub(crate) struct Pipe {
     /// The batch being sent, including lengths; `written` bytes have been written.
     framed: Vec<u8>,
     written: usize,
-    unheard: bool,
+    peer_gone: bool,
     refused: u64,
 }
 
@@ -55,7 +55,7 @@ impl Pipe {
             filled: 0,
             framed: Vec::new(),
             written: 0,
-            unheard: false,
+            peer_gone: false,
             refused: 0,
         }
     }
@@ -70,9 +70,9 @@ impl Pipe {
         self.write.as_fd()
     }
 
-    /// Whether the reader at the other end is gone.
-    pub(crate) const fn is_unheard(&self) -> bool {
-        self.unheard
+    /// Returns whether the peer has closed its end.
+    pub(crate) const fn is_peer_gone(&self) -> bool {
+        self.peer_gone
     }
 
     /// Returns the number of invalid lengths.
@@ -110,7 +110,7 @@ impl Pipe {
         while let Some(stride) = self.length_at(at) {
             if stride == 0 {
                 self.refused += 1;
-                return Err(CarrierError::Malformed("it sends a datagram of no bytes through the pipe"));
+                return Err(CarrierError::Malformed("an empty datagram arrived through the pipe"));
             }
             let start = at + HEADER;
             let mut end = start + stride;
@@ -161,7 +161,7 @@ impl Pipe {
     }
 
     fn flush(&mut self) -> Sent {
-        while !self.unheard && self.written < self.framed.len() {
+        while !self.peer_gone && self.written < self.framed.len() {
             let state = ready(self.write.as_fd(), PollFlags::OUT).unwrap_or(PollFlags::ERR);
             if state.is_empty() {
                 return Sent::Blocked;
@@ -172,8 +172,8 @@ impl Pipe {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Sent::Blocked,
                 Err(error) => {
-                    tracing::debug!(%error, "the reader of the pipe is gone");
-                    self.unheard = true;
+                    tracing::debug!(%error, "the reader of the pipe has closed it");
+                    self.peer_gone = true;
                 }
             }
         }
@@ -206,7 +206,7 @@ mod tests {
         Outgoing { destination: PIPE_PEER, source: None, ecn: EcnCodepoint::NotEct, segment_size, bytes }
     }
 
-    /// Creates a carrier and the other ends of its pipes: the one that it reads from and the one that it writes to.
+    /// Creates a carrier and the peer's ends of its pipes: the one that it reads from and the one that it writes to.
     fn joined(sockets: bool) -> (Pipe, File, File) {
         let ends = || -> (OwnedFd, OwnedFd) {
             if sockets {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_for_a_peer_that_does_not_read_is_kept_once_and_goes_on_from_the_same_byte() {
+    fn a_batch_for_a_blocked_peer_is_kept_once_and_continued_from_the_same_byte() {
         for sockets in [false, true] {
             let (mut pipe, _to, mut from) = joined(sockets);
             let batches: Vec<Vec<u8>> = (0..200u32)
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_datagram_ends_the_pipe_after_what_came_before() {
+    fn an_invalid_datagram_ends_the_pipe_after_earlier_ones() {
         let (mut pipe, mut to, from) = joined(true);
         to.write_all(&[0, 1, 5, 0, 1, 6, 0, 0, 0, 1, 7]).unwrap();
         let (calls, result) = received(&mut pipe);
@@ -343,9 +343,9 @@ mod tests {
         drop((to, from));
         let (calls, result) = received(&mut pipe);
         assert!(calls.is_empty() && matches!(result, Err(CarrierError::Gone)), "{result:?}");
-        assert!(!pipe.is_unheard());
+        assert!(!pipe.is_peer_gone());
         let mut sent = 0;
         assert_eq!((pipe.send(outgoing(&[1, 2, 3], 3), &mut sent), sent), (Sent::All, 3), "lost");
-        assert!(pipe.is_unheard());
+        assert!(pipe.is_peer_gone());
     }
 }

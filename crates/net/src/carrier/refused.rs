@@ -1,4 +1,4 @@
-//! What a carrier refuses.
+//! Input that a carrier rejects.
 
 /// Datagrams and messages refused before they reach the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,8 +22,8 @@ const BUFFERS: usize = 16;
 /// Size of a buffer in bytes: the kernel coalesces at most this many bytes of equal-sized datagrams.
 const BUFFER_SIZE: usize = 1 << 16;
 
-/// RequestedItems size of the kernel's queues in bytes, in both directions: 8 ms at 8 Gbit/s, the delay to expect on a busy
-/// core. The same on any path, since a queue takes only the memory of what waits in it (docs/design/flow-control.md).
+/// Requested size of the kernel's queues in bytes, in both directions: 8 ms at 8 Gbit/s, the delay to expect on a busy
+/// core. The same on any path, since a queue takes only the memory of its datagrams (docs/design/flow-control.md).
 pub(crate) const KERNEL_BUFFER: usize = 8 << 20;
 
 /// Maximum number of addresses remembered for which the kernel refused segmentation offload; beyond it offload is not
@@ -44,7 +44,7 @@ pub(crate) struct Socket {
     buffers: Vec<u8>,
     without_offload: BTreeSet<IpAddr>,
     errors_in_a_row: u32,
-    /// Whether there may be errors about earlier datagrams.
+    /// Whether errors about earlier datagrams may be pending.
     in_error: bool,
     send_error: Option<io::Error>,
     refused: CarrierRefused,
@@ -60,8 +60,8 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         let dual_stack = socket.local_addr()?.is_ipv6();
         enlarge(&socket);
-        if let Err(error) = error_queue::ask(&socket) {
-            tracing::debug!(%error, "no error queue: an absent peer shows only by its silence");
+        if let Err(error) = error_queue::enable(&socket) {
+            tracing::debug!(%error, "no error queue: an absent peer is detected by timeout only");
         }
         Ok(Self {
             overflow: SocketDrops::of(&socket),
@@ -97,7 +97,7 @@ impl Socket {
         self.refused
     }
 
-    /// Asks the kernel how many datagrams it has dropped, unless that was done just before.
+    /// Reads the kernel's counter of dropped datagrams, unless that was done just before.
     pub(crate) fn update_socket_drops(&mut self) {
         self.overflow.look();
     }
@@ -159,13 +159,13 @@ impl Socket {
     /// Maximum number of buffers filled by one [`Self::receive`].
     pub(crate) const BATCH: usize = BUFFERS;
 
-    /// Records that there are errors to process: `poll` keeps reporting them until then.
+    /// Records that errors are pending: `poll` reports them until they are processed.
     pub(crate) const fn note_error(&mut self) {
         self.in_error = true;
     }
 
-    /// Passes the addresses that were reported as unreachable to `each`, which returns whether the report is useful.
-    /// Returns whether there may be more.
+    /// Passes the addresses reported as unreachable to `each`, which returns whether the report is useful. Returns
+    /// whether more may follow.
     pub(crate) fn unreachable(&mut self, mut each: impl FnMut(SocketAddr) -> bool) -> bool {
         for _ in 0..MAX_ERRORS {
             if !self.in_error {
@@ -181,7 +181,7 @@ impl Socket {
         self.in_error
     }
 
-    /// Sends `out` from byte `sent` on and advances `sent` by what the kernel took.
+    /// Sends `out` from byte `sent` on and advances `sent` by the bytes that the kernel took.
     pub(crate) fn send(&mut self, out: Outgoing<'_>, sent: &mut usize) -> Sent {
         let mut source = out.source;
         let mut again = false;
@@ -216,8 +216,8 @@ impl Socket {
                     // The source address was not the cause.
                     source = out.source;
                 }
-                // No buffers, no route, a firewall: counts as lost on the path. So do datagrams that are too large for
-                // the path, which is how the engine detects them.
+                // No buffers, no route, a firewall: counts as lost on the path. So do datagrams too large for the path,
+                // which the engine detects by that.
                 Err(error) => {
                     if Errno::from_io_error(&error) != Some(Errno::MSGSIZE) {
                         self.send_error = Some(error);
@@ -234,7 +234,7 @@ impl Socket {
     }
 
     fn remember_refusal(&mut self, to: IpAddr) {
-        tracing::debug!(%to, "the kernel refuses segmentation offload");
+        tracing::debug!(%to, "the kernel does not support segmentation offload");
         self.without_offload.insert(to);
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let mut all = Vec::new();
         while all.is_empty() {
             let mut wait = [PollFd::new(&socket.socket, PollFlags::IN)];
-            assert_eq!(poll(&mut wait, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap(), 1, "nothing came");
+            assert_eq!(poll(&mut wait, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap(), 1, "no datagram arrived");
             socket.receive(|r| all.push((r.from, r.local, r.ecn, r.bytes.to_vec(), r.stride))).unwrap();
         }
         all
@@ -322,12 +322,12 @@ mod tests {
 
     #[test]
     fn dual_stack_socket_names_an_ipv4_peer_by_its_ipv4_address() {
-        let mut here = bound(None);
-        let there = UdpSocket::bind("127.0.0.1:0").unwrap();
-        there.send_to(b"hello", ("127.0.0.1", here.local_address().unwrap().port())).unwrap();
-        let all = received(&mut here);
-        assert_eq!(all[0].0, there.local_addr().unwrap());
-        assert_eq!(all[0].1, Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), "the address that was hit");
+        let mut local = bound(None);
+        let remote = UdpSocket::bind("127.0.0.1:0").unwrap();
+        remote.send_to(b"hello", ("127.0.0.1", local.local_address().unwrap().port())).unwrap();
+        let all = received(&mut local);
+        assert_eq!(all[0].0, remote.local_addr().unwrap());
+        assert_eq!(all[0].1, Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), "the receiving address");
         assert_eq!(all[0].3, b"hello");
     }
 
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_lost_and_remembered() {
+    fn a_datagram_rejected_by_the_kernel_is_lost_and_recorded() {
         let mut sender = bound(Some("0.0.0.0:0"));
         let bytes = vec![0; 70_000];
         // Larger than any datagram: no error. To the broadcast address: not allowed.

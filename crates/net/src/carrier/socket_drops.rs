@@ -1,5 +1,5 @@
 //! Datagrams that the kernel drops because a socket's receive buffer is full: the column *drops* of `/proc/net/udp`
-//! (proc(5)). Other kernels than Linux do not tell.
+//! (proc(5)). Kernels other than Linux do not report it.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -42,13 +42,13 @@ impl SocketDrops {
         self.next = begun + took * PART_OF_TIME;
     }
 
-    /// Returns the number of datagrams dropped when it was last read; `None` if the kernel does not tell.
+    /// Returns the number of datagrams dropped when it was last read; `None` if the kernel does not report it.
     pub(super) const fn dropped(&self) -> Option<u64> {
         self.dropped
     }
 }
 
-/// Finds the socket with this inode in a table: the tenth column. The last is what it has dropped.
+/// Finds the socket with this inode in a table: the tenth column. The last is the number of dropped datagrams.
 fn dropped(table: &str, inode: u64) -> Option<u64> {
     let mut lines = table.lines().skip(1).map(str::split_ascii_whitespace);
     let mut line = lines.find(|line| line.clone().nth(9).and_then(|it| it.parse().ok()) == Some(inode))?;

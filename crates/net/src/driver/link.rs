@@ -17,7 +17,7 @@ use crate::messages::{Command, CommandSender, Event, EventHandler, IncomingObjec
 use crate::object::{BlockDigest, Sink};
 use crate::shared::Shared;
 use crate::socket_info::ThreadTime;
-use crate::stats::{RemoteCounters, Stats};
+use crate::stats::{EndpointCounters, Stats};
 use crate::stream::{RecvStream, SendStream};
 use crate::workers::{Data, Finished, Job};
 
@@ -27,15 +27,15 @@ const MAX_CONTROL_UNREAD: usize = 1 << 20;
 /// Bytes of trace collected before they are passed on.
 const TRACE_CHUNK: usize = 64 << 10;
 
-/// How long less than that is kept: somebody may be reading the trace while it is written.
+/// How long less than that is buffered: the trace may be read while it is written.
 const TRACE_AGE: Duration = Duration::from_millis(200);
 
 /// The code with which a connection is closed after a panic of the program's event handler: for a file transfer, any
 /// other error.
 const FAULT: u32 = 0x108;
 
-/// The half of the work on a received block that is done: writing or computing the digest. Both are requested at once
-/// and end in any order; the digest is reported when the bytes are written.
+/// The completed half of the work on a received block: writing or computing the digest. Both are requested at once and
+/// complete in any order; the digest is reported when the bytes are written.
 #[derive(Debug)]
 enum Half {
     Written,
@@ -76,32 +76,32 @@ pub(super) struct ConnectionDriver {
     events: EventHandler,
     objects: BTreeMap<FlowKey, Object>,
     streams: Streams,
-    /// Received blocks that are half done.
+    /// Received blocks with one half completed.
     halves: BTreeMap<(FlowId, u32), Half>,
     control_unread: usize,
     control_backlog: usize,
-    /// What the endpoint's receive buffer had dropped when the connection began.
+    /// The datagrams dropped by the endpoint's receive buffer before the connection began.
     overflowed_before: u64,
     trace: Option<Vec<u8>>,
     /// When the trace was last passed on.
     traced: Time,
     connected: bool,
-    /// Whether to leave once what was written is on its way.
+    /// Whether to leave once the written bytes are sent.
     pub(super) leaves: bool,
-    /// Whether the program was told of the end.
+    /// Whether the program has got the event of the close.
     closed: bool,
     /// Whether the program's handler panicked.
     faulty: bool,
 }
 
 impl Drop for ConnectionDriver {
-    /// Reports the end of the connection if the network thread panics, so that no task waits for ever.
+    /// Reports the end of the connection if the network thread panics, so that no task waits forever.
     fn drop(&mut self) {
         if !self.closed {
             let error = NetError::Panicked("the network thread");
             self.streams.abandon(&error);
             self.shared.end(error.clone(), Stats::default());
-            self.tell(Event::Closed(error));
+            self.emit(Event::Closed(error));
         }
     }
 }
@@ -113,7 +113,7 @@ impl ConnectionDriver {
         shared: Arc<Shared>,
         events: EventHandler,
         trace: bool,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
     ) -> Self {
         Self {
             handle,
@@ -125,7 +125,7 @@ impl ConnectionDriver {
             halves: BTreeMap::new(),
             control_unread: 0,
             control_backlog: 0,
-            overflowed_before: elsewhere.overflowed.unwrap_or(0),
+            overflowed_before: counters.overflowed.unwrap_or(0),
             trace: trace.then(Vec::new),
             traced: Time::ZERO,
             connected: false,
@@ -140,7 +140,7 @@ impl ConnectionDriver {
     }
 
     /// Passes an event to the program, unless [`Event::Closed`] was passed before.
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         if !self.closed {
             self.closed = matches!(event, Event::Closed(_));
             self.faulty |= !call(&mut self.events, event);
@@ -149,10 +149,10 @@ impl ConnectionDriver {
 
     /// Closes the connection if its event handler panicked: the program no longer knows the state of this connection.
     /// Others are not affected.
-    fn end_if_faulty(&mut self, connection: &mut Connection, elsewhere: RemoteCounters, now: Time) {
+    fn end_if_faulty(&mut self, connection: &mut Connection, counters: EndpointCounters, now: Time) {
         if self.faulty && !self.closed {
             connection.close(now, FAULT, "a fault in the program");
-            self.close(connection, NetError::Panicked("an event handler"), elsewhere, now);
+            self.close(connection, NetError::Panicked("an event handler"), counters, now);
         }
     }
 
@@ -162,11 +162,11 @@ impl ConnectionDriver {
         &mut self,
         connection: &mut Connection,
         why: &NetError,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) {
-        self.events(connection, elsewhere, now, send_error);
+        self.events(connection, counters, now, send_error);
         if self.closed {
             return;
         }
@@ -174,22 +174,22 @@ impl ConnectionDriver {
             NetError::PipeEnded if self.connected => NetError::ConnectionLost,
             other => other.clone(),
         };
-        self.close(connection, why, elsewhere, now);
+        self.close(connection, why, counters, now);
     }
 
-    fn close(&mut self, connection: &mut Connection, why: NetError, elsewhere: RemoteCounters, now: Time) {
+    fn close(&mut self, connection: &mut Connection, why: NetError, counters: EndpointCounters, now: Time) {
         self.hand_on_trace(connection, now, 1);
         self.streams.end(connection, now, &why);
         self.objects.clear();
-        self.shared.end(why.clone(), self.stats(connection, elsewhere));
-        self.tell(Event::Closed(why));
+        self.shared.end(why.clone(), self.stats(connection, counters));
+        self.emit(Event::Closed(why));
     }
 
     pub(super) fn command(
         &mut self,
         connection: &mut Connection,
         command: Command,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
         now: Time,
     ) {
         // A reply fails only if the program no longer waits for it.
@@ -208,7 +208,7 @@ impl ConnectionDriver {
                         self.objects
                             .insert(sending(flow), Object { tag, data: Some(Data::Source(source)), unwanted: false });
                     }
-                    Err(error) => self.tell(Event::ObjectFailed(NetError::Flow(error))),
+                    Err(error) => self.emit(Event::ObjectFailed(NetError::Flow(error))),
                 }
             }
             Command::AcceptObject { flow, sink } => {
@@ -217,7 +217,7 @@ impl ConnectionDriver {
                     connection.accept_flow(now, flow, true);
                 }
             }
-            // Otherwise the peer would wait for ever with this object, and with every object after it.
+            // Otherwise the peer would wait forever with this object, and with every object after it.
             Command::DropObject(flow) => {
                 if let Some(object) = self.objects.get_mut(&receiving(flow)) {
                     object.data = Some(Data::Sink(Arc::new(NullSink)));
@@ -241,7 +241,7 @@ impl ConnectionDriver {
             Command::Answer { number, to, class, half } => {
                 let half = half.take();
                 if let Err(error) = self.streams.answer(connection, now, (number, to, class), &half) {
-                    // It may have ended while the peer is still being told.
+                    // It may have ended while the close is still being sent.
                     half.end(Err(self.shared.end_known().unwrap_or(error)));
                 }
             }
@@ -252,7 +252,7 @@ impl ConnectionDriver {
             Command::Recall(memory) => connection.restore_path(&memory),
             Command::SetLimit(limit) => connection.set_limit(now, limit),
             Command::Set { key, value, done } => drop(done.send(connection.set(now, &key, &value))),
-            Command::Stats(asked) => drop(asked.send(self.stats(connection, elsewhere))),
+            Command::Stats(asked) => drop(asked.send(self.stats(connection, counters))),
             Command::Ping => connection.ping(),
             Command::ExpectClose => connection.expect_close(),
             Command::Leave => self.leaves = true,
@@ -267,7 +267,7 @@ impl ConnectionDriver {
                 // The digest is reported before the completion of the object.
                 match (finished.digest, &reply) {
                     (Some((FlowKey { direction: Direction::Sending, .. }, digest)), _) => {
-                        self.tell(Event::Digest(digest))
+                        self.emit(Event::Digest(digest))
                     }
                     (Some((FlowKey { direction: Direction::Receiving, flow }, digest)), _) => {
                         self.half((flow, digest.block), Half::Digested(digest));
@@ -281,7 +281,7 @@ impl ConnectionDriver {
                 }
                 connection.handle_reply(now, reply);
             }
-            Err(error) => self.tell(Event::ObjectFailed(error)),
+            Err(error) => self.emit(Event::ObjectFailed(error)),
         }
     }
 
@@ -289,7 +289,7 @@ impl ConnectionDriver {
     fn half(&mut self, block: (FlowId, u32), done: Half) {
         match (self.halves.remove(&block), done) {
             (Some(Half::Digested(digest)), Half::Written) | (Some(Half::Written), Half::Digested(digest)) => {
-                self.tell(Event::Digest(digest));
+                self.emit(Event::Digest(digest));
             }
             (_, done) => {
                 self.halves.insert(block, done);
@@ -312,30 +312,30 @@ impl ConnectionDriver {
         }
     }
 
-    /// Passes events to the program; returns whether there were any, after which the engine may have more to send.
+    /// Passes events to the program; returns whether any were passed, after which the engine may have more to send.
     /// Called after sending, so that a program that exits at the last event has sent its close.
     pub(super) fn events(
         &mut self,
         connection: &mut Connection,
-        elsewhere: RemoteCounters,
+        counters: EndpointCounters,
         now: Time,
         send_error: &mut Option<io::Error>,
     ) -> bool {
-        let mut told = false;
+        let mut any = false;
         while let Some(event) = connection.poll_event() {
-            told = true;
+            any = true;
             match self.streams.event(connection, now, event) {
                 Ok(None) => {}
                 Ok(Some(IncomingStream { flow, tag, half })) => {
                     if self.shared.add_stream(flow, tag, half) {
-                        self.tell(Event::StreamOpened);
+                        self.emit(Event::StreamOpened);
                     } else {
                         self.streams.refuse(connection, now, flow);
                     }
                 }
                 Err(EngineEvent::Closed(why)) => {
                     let send_error = if self.connected { None } else { send_error.take() };
-                    self.close(connection, NetError::closed(why, send_error), elsewhere, now);
+                    self.close(connection, NetError::closed(why, send_error), counters, now);
                 }
                 Err(event) => self.event(connection, event),
             }
@@ -343,8 +343,8 @@ impl ConnectionDriver {
         self.watch_control(connection);
         let enough = if now.since(self.traced) < TRACE_AGE { TRACE_CHUNK } else { 1 };
         self.hand_on_trace(connection, now, enough);
-        self.end_if_faulty(connection, elsewhere, now);
-        told
+        self.end_if_faulty(connection, counters, now);
+        any
     }
 
     /// Passes on the trace if it has `enough` bytes.
@@ -354,7 +354,7 @@ impl ConnectionDriver {
         if trace.len() >= enough {
             let chunk = std::mem::take(trace);
             self.traced = now;
-            self.tell(Event::Trace(chunk));
+            self.emit(Event::Trace(chunk));
         }
     }
 
@@ -364,22 +364,22 @@ impl ConnectionDriver {
                 self.connected = true;
                 self.shared.establish();
                 let application = connection.peer_application().to_vec();
-                self.tell(Event::Connected { remote: connection.remote(), application });
+                self.emit(Event::Connected { remote: connection.remote(), application });
             }
             EngineEvent::ControlReadable => self.read_control(connection),
             EngineEvent::ObjectAnnounced { flow, length, tag } => {
                 self.objects.insert(receiving(flow), Object { tag, data: None, unwanted: false });
                 let controls = self.controls.clone();
-                self.tell(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length, accepted: false }));
+                self.emit(Event::ObjectAnnounced(IncomingObject { controls, flow, tag, length, accepted: false }));
             }
             EngineEvent::ObjectReceived { flow } => {
                 if let Some(Object { tag, unwanted: false, .. }) = self.objects.remove(&receiving(flow)) {
-                    self.tell(Event::ObjectReceived { tag });
+                    self.emit(Event::ObjectReceived { tag });
                 }
             }
             EngineEvent::ObjectDelivered { flow } => {
                 if let Some(Object { tag, .. }) = self.objects.remove(&sending(flow)) {
-                    self.tell(Event::ObjectSent { tag });
+                    self.emit(Event::ObjectSent { tag });
                 }
             }
             // Handled above.
@@ -388,8 +388,8 @@ impl ConnectionDriver {
     }
 
     /// Returns the statistics.
-    fn stats(&self, connection: &Connection, elsewhere: RemoteCounters) -> Stats {
-        let RemoteCounters { mut refused, overflowed } = elsewhere;
+    fn stats(&self, connection: &Connection, counters: EndpointCounters) -> Stats {
+        let EndpointCounters { mut refused, overflowed } = counters;
         refused.engine.merge(connection.refused());
         let overflowed = overflowed.map(|count| count.saturating_sub(self.overflowed_before));
         Stats {
@@ -409,7 +409,7 @@ impl ConnectionDriver {
         let count = connection.read_control(&mut bytes);
         if count > 0 {
             self.control_unread += count;
-            self.tell(Event::Control(bytes));
+            self.emit(Event::Control(bytes));
         }
     }
 
@@ -418,7 +418,7 @@ impl ConnectionDriver {
         if backlog < self.control_backlog {
             let arrived = self.control_backlog - backlog;
             self.control_backlog = backlog;
-            self.tell(Event::ControlAcknowledged(arrived));
+            self.emit(Event::ControlAcknowledged(arrived));
         }
     }
 }
@@ -441,7 +441,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::Inbox;
-    use crate::messages::PunchTarget;
+    use crate::messages::MessageSender;
     use crate::shared::MAX_WAITING_STREAMS;
     use crate::{PIPE_PEER, Source};
 
@@ -457,20 +457,20 @@ mod tests {
         }
     }
 
-    fn overflowed(count: u64) -> RemoteCounters {
-        RemoteCounters { overflowed: Some(count), ..RemoteCounters::default() }
+    fn overflowed(count: u64) -> EndpointCounters {
+        EndpointCounters { overflowed: Some(count), ..EndpointCounters::default() }
     }
 
     /// Creates a link whose events are sent to the channel.
     fn link(handle: ConnectionHandle) -> (ConnectionDriver, Receiver<Event>) {
         let (sender, events) = channel();
         // Fails if the test has ended.
-        let told = Box::new(move |event| sender.send(event).unwrap_or_default());
-        let controls = PunchTarget::new(Inbox::new().unwrap()).new_controls();
-        (ConnectionDriver::new(handle, controls, Arc::default(), told, false, overflowed(3)), events)
+        let on_event = Box::new(move |event| sender.send(event).unwrap_or_default());
+        let controls = MessageSender::new(Inbox::new().unwrap()).new_controls();
+        (ConnectionDriver::new(handle, controls, Arc::default(), on_event, false, overflowed(3)), events)
     }
 
-    /// Delivers to `to` what `from` has to send.
+    /// Delivers the datagrams of `from` to `to`.
     fn carry(from: &mut Endpoint, to: &mut Endpoint, now: Time) {
         let mut batch = Batch::new();
         for handle in from.handles().collect::<Vec<_>>() {
@@ -490,9 +490,9 @@ mod tests {
     /// Two connected endpoints, and the link of the second.
     struct Joined {
         a: Endpoint,
-        here: ConnectionHandle,
+        local: ConnectionHandle,
         b: Endpoint,
-        there: ConnectionHandle,
+        remote: ConnectionHandle,
         link: ConnectionDriver,
         events: Receiver<Event>,
     }
@@ -502,14 +502,14 @@ mod tests {
         let mut b = Endpoint::new(EndpointConfig::default(), [2; 32]);
         let accept = AcceptOptions::default();
         b.add_key([3; 32], None, accept);
-        let here = a.connect(Time::ZERO, [3; 32], options()).unwrap();
+        let local = a.connect(Time::ZERO, [3; 32], options()).unwrap();
         for _ in 0..3 {
             carry(&mut a, &mut b, Time::ZERO);
             carry(&mut b, &mut a, Time::ZERO);
         }
-        let there = b.handles().next().unwrap();
-        let (link, events) = link(there);
-        let mut joined = Joined { a, here, b, there, link, events };
+        let remote = b.handles().next().unwrap();
+        let (link, events) = link(remote);
+        let mut joined = Joined { a, local, b, remote, link, events };
         joined.exchange(Time::ZERO);
         assert!(matches!(joined.events.try_recv(), Ok(Event::Connected { .. })));
         joined
@@ -519,60 +519,65 @@ mod tests {
         /// Lets each endpoint send once, and passes events to the program of the second.
         fn exchange(&mut self, now: Time) {
             carry(&mut self.a, &mut self.b, now);
-            self.link.events(self.b.connection(self.there).unwrap(), RemoteCounters::default(), now, &mut None);
+            self.link.events(self.b.connection(self.remote).unwrap(), EndpointCounters::default(), now, &mut None);
             carry(&mut self.b, &mut self.a, now);
         }
 
         /// Gives the link a command of its program.
         fn command(&mut self, command: Command) {
-            self.link.command(self.b.connection(self.there).unwrap(), command, RemoteCounters::default(), Time::ZERO);
+            self.link.command(
+                self.b.connection(self.remote).unwrap(),
+                command,
+                EndpointCounters::default(),
+                Time::ZERO,
+            );
         }
     }
 
     #[test]
-    fn what_a_socket_has_dropped_counts_from_the_beginning_of_the_connection() {
-        let Joined { mut b, there, link, .. } = joined();
-        let connection = b.connection(there).unwrap();
-        let counts = [overflowed(3), overflowed(10), RemoteCounters::default()];
+    fn socket_drops_count_from_the_beginning_of_the_connection() {
+        let Joined { mut b, remote, link, .. } = joined();
+        let connection = b.connection(remote).unwrap();
+        let counts = [overflowed(3), overflowed(10), EndpointCounters::default()];
         assert_eq!(counts.map(|count| link.stats(connection, count).socket_drops), [Some(0), Some(7), None]);
     }
 
     #[test]
     fn bytes_of_a_stream_stay_in_the_engine_until_it_is_accepted() {
         let mut joined = joined();
-        let connection = joined.a.connection(joined.here).unwrap();
+        let connection = joined.a.connection(joined.local).unwrap();
         let flow = connection.open_stream(Time::ZERO, 1).unwrap();
         assert_eq!(connection.write_stream(Time::ZERO, flow, b"some bytes").unwrap(), 10);
         joined.exchange(Time::ZERO);
         let context = Context::from_waker(Waker::noop());
         let found = joined.link.shared.poll(&context, |state| state.streams.pop_front());
-        let Poll::Ready(Ok((flow, 1, half))) = found else { panic!("no stream has come") };
+        let Poll::Ready(Ok((flow, 1, half))) = found else { panic!("no stream has arrived") };
         assert_eq!(half.lock().buffer, b"");
         joined.command(Command::Read(Name::Flow(flow)));
         assert_eq!(half.lock().buffer, b"some bytes");
     }
 
     #[test]
-    fn streams_that_nobody_accepts_are_bounded_though_they_are_empty() {
+    fn unaccepted_streams_are_bounded_though_empty() {
         let mut joined = joined();
         for nth in 0..MAX_WAITING_STREAMS as u64 + 10 {
             let now = Time::ZERO + Duration::from_millis(100 * nth);
-            let connection = joined.a.connection(joined.here).unwrap();
+            let connection = joined.a.connection(joined.local).unwrap();
             let flow = connection.open_stream(now, nth).unwrap();
             joined.exchange(now);
-            joined.a.connection(joined.here).unwrap().reset_stream(now, flow, 0);
+            joined.a.connection(joined.local).unwrap().reset_stream(now, flow, 0);
             joined.exchange(now);
         }
-        let told = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
-        assert_eq!(told, MAX_WAITING_STREAMS);
+        let opened = joined.events.try_iter().filter(|event| matches!(event, Event::StreamOpened)).count();
+        assert_eq!(opened, MAX_WAITING_STREAMS);
     }
 
     #[test]
-    fn an_object_that_is_dropped_holds_up_nothing_and_is_heard_of_no_more() {
+    fn a_dropped_object_blocks_nothing_and_has_no_more_events() {
         let mut joined = joined();
         for tag in 1..3 {
             let options = ObjectOptions { length: 10, tag, digest: false };
-            joined.a.connection(joined.here).unwrap().send_object(Time::ZERO, options).unwrap();
+            joined.a.connection(joined.local).unwrap().send_object(Time::ZERO, options).unwrap();
         }
         joined.exchange(Time::ZERO);
         let flows: Vec<FlowId> = joined.events.try_iter().map(|event| announced(&event)).collect();
@@ -581,9 +586,9 @@ mod tests {
         assert!(joined.link.objects[&receiving(flows[0])].data.is_some());
         assert!(joined.link.objects[&receiving(flows[1])].data.is_none(), "the program may still accept it");
         let written = WorkReply::Written { flow: flows[0], block: 0 };
-        let finished = Finished { connection: joined.there, result: Ok(written), digest: None };
-        joined.link.finished(joined.b.connection(joined.there).unwrap(), finished, Time::ZERO);
-        joined.link.event(joined.b.connection(joined.there).unwrap(), EngineEvent::ObjectReceived { flow: flows[0] });
+        let finished = Finished { connection: joined.remote, result: Ok(written), digest: None };
+        joined.link.finished(joined.b.connection(joined.remote).unwrap(), finished, Time::ZERO);
+        joined.link.event(joined.b.connection(joined.remote).unwrap(), EngineEvent::ObjectReceived { flow: flows[0] });
         assert_eq!((joined.link.halves.len(), joined.events.try_iter().count()), (0, 0));
     }
 
@@ -596,25 +601,31 @@ mod tests {
     fn closed_connection_emits_no_event() {
         let mut joined = joined();
         joined.command(Command::SendObject { tag: 1, length: 10, source: Arc::new(Nothing) });
-        joined.a.connection(joined.here).unwrap().close(Time::ZERO, 7, "enough");
+        joined.a.connection(joined.local).unwrap().close(Time::ZERO, 7, "enough");
         joined.exchange(Time::ZERO);
         joined.command(Command::SendObject { tag: 2, length: 10, source: Arc::new(Nothing) });
         let events: Vec<Event> = joined.events.try_iter().collect();
         assert!(matches!(events[..], [Event::Closed(NetError::ClosedByPeer { code: 7, .. })]), "{events:?}");
-        assert!(joined.link.objects.is_empty(), "their sources are let go");
+        assert!(joined.link.objects.is_empty(), "their sources are released");
     }
 
     #[test]
-    fn a_close_that_came_before_the_end_of_the_pipe_is_what_counts() {
+    fn a_close_before_the_end_of_the_pipe_counts() {
         for closes in [true, false] {
-            let Joined { mut a, here, mut b, there, mut link, events } = joined();
+            let Joined { mut a, local, mut b, remote, mut link, events } = joined();
             let now = Time::ZERO;
             if closes {
-                a.connection(here).unwrap().close(now, 7, "enough");
+                a.connection(local).unwrap().close(now, 7, "enough");
                 carry(&mut a, &mut b, now);
             }
             for _ in 0..2 {
-                link.end(b.connection(there).unwrap(), &NetError::PipeEnded, RemoteCounters::default(), now, &mut None);
+                link.end(
+                    b.connection(remote).unwrap(),
+                    &NetError::PipeEnded,
+                    EndpointCounters::default(),
+                    now,
+                    &mut None,
+                );
             }
             let ends: Vec<Event> = events.try_iter().collect();
             match &ends[..] {
@@ -626,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_told_once_and_only_when_its_block_is_written() {
+    fn a_digest_is_reported_once_and_only_when_its_block_is_written() {
         let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
         let handle = endpoint.connect(Time::ZERO, [2; 32], options()).unwrap();
         let connection = endpoint.connection(handle).unwrap();
@@ -634,7 +645,7 @@ mod tests {
         let flow = FlowId(1);
         let mut finish = |reply, digest| -> Vec<u32> {
             link.finished(connection, Finished { connection: handle, result: Ok(reply), digest }, Time::ZERO);
-            events.try_iter().map(|event| if let Event::Digest(told) = event { told.block } else { 0 }).collect()
+            events.try_iter().map(|event| if let Event::Digest(digest) = event { digest.block } else { 0 }).collect()
         };
         let written = |block| (WorkReply::Written { flow, block }, None);
         let digested = |block, key| {
@@ -649,9 +660,9 @@ mod tests {
             // On the sending side the digest alone completes a block.
             (digested(3, sending(flow)), vec![3]),
         ];
-        for (at, ((reply, digest), told)) in steps.into_iter().enumerate() {
+        for (at, ((reply, digest), expected)) in steps.into_iter().enumerate() {
             let found: Vec<u32> = finish(reply, digest);
-            assert_eq!(found, told, "step {at}");
+            assert_eq!(found, expected, "step {at}");
         }
         assert!(link.halves.is_empty());
     }

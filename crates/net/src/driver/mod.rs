@@ -26,12 +26,12 @@ use crate::carrier::{Carrier, CarrierError, Outgoing, Sent};
 use crate::error::NetError;
 use crate::inbox::Inbox;
 use crate::messages::{
-    Accept, Command, CommandSender, ConnectionId, Event, EventHandler, Message, NOT_ACCEPTED, PunchTarget,
+    Accept, Command, CommandSender, ConnectionId, Event, EventHandler, Message, MessageSender, NOT_ACCEPTED,
 };
 use crate::options::EndpointOptions;
 use crate::shared::Shared;
 use crate::socket_info::ThreadClock;
-use crate::stats::{RejectedDatagrams, RemoteCounters, Stats};
+use crate::stats::{EndpointCounters, RejectedDatagrams, Stats};
 use crate::workers::{Job, Workers};
 use link::{ConnectionDriver, call};
 pub(crate) use streams::ANSWERS;
@@ -81,21 +81,21 @@ pub(crate) fn start(
     options: &EndpointOptions,
     own: ThreadClock,
     until_end: impl Any + Send,
-) -> Result<PunchTarget, NetError> {
-    let door = PunchTarget::new(Inbox::new().map_err(NetError::system)?);
+) -> Result<MessageSender, NetError> {
+    let sender = MessageSender::new(Inbox::new().map_err(NetError::system)?);
     let workers = Workers::start({
-        let door = door.clone();
-        move |finished| door.push(Message::Finished(finished))
+        let sender = sender.clone();
+        move |finished| sender.push(Message::Finished(finished))
     })
     .map_err(NetError::system)?;
     let config = EndpointConfig { limits: options.limits(), ..EndpointConfig::default() };
     // Every key is derived from the seed, so no copy of it may remain on the stack.
     let endpoint = with_clean_stack(|| seed().map(|seed| Endpoint::new(config, seed)))?;
-    let running = Driver::new(endpoint, carrier, clock, door.clone(), workers);
-    let inbox = Arc::clone(&door.inbox);
+    let running = Driver::new(endpoint, carrier, clock, sender.clone(), workers);
+    let inbox = Arc::clone(&sender.inbox);
     let run = move || {
         own.begin();
-        // Unwinding ends existing connections; new ones are refused here.
+        // Unwinding closes existing connections; new ones are rejected.
         if panic::catch_unwind(AssertUnwindSafe(|| running.run())).is_err() {
             refuse(&inbox, &NetError::Panicked("the network thread"));
         }
@@ -103,7 +103,7 @@ pub(crate) fn start(
         drop(until_end);
     };
     thread::Builder::new().name("downpour-net".into()).spawn(run).map_err(NetError::system)?;
-    Ok(door)
+    Ok(sender)
 }
 
 /// Returns the seed of the engine's randomness.
@@ -121,7 +121,7 @@ enum Unsent {
     Answer(Transmit),
 }
 
-/// A key, its expiry, and the acceptor of peers that were answered with it.
+/// A key, its expiry, and the acceptor of peers answered with it.
 struct Listening {
     key: KeyHandle,
     expires: Time,
@@ -134,7 +134,7 @@ struct Driver {
     endpoint: Endpoint,
     carrier: Carrier,
     clock: EngineClock,
-    door: PunchTarget,
+    sender: MessageSender,
     messages: Vec<Message>,
     workers: Workers,
     jobs: Vec<Job>,
@@ -142,7 +142,7 @@ struct Driver {
     by_handle: BTreeMap<ConnectionHandle, ConnectionId>,
     /// The key to answer.
     listening: Option<Listening>,
-    /// Keys that are no longer answered, as long as somebody who was may still connect.
+    /// Keys that are no longer answered, while an answered peer may still connect.
     retired: Vec<Listening>,
     batch: Batch,
     unsent: Unsent,
@@ -155,12 +155,12 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(endpoint: Endpoint, carrier: Carrier, clock: EngineClock, door: PunchTarget, workers: Workers) -> Self {
+    fn new(endpoint: Endpoint, carrier: Carrier, clock: EngineClock, sender: MessageSender, workers: Workers) -> Self {
         Self {
             endpoint,
             carrier,
             clock,
-            door,
+            sender,
             messages: Vec::new(),
             workers,
             jobs: Vec::new(),
@@ -195,7 +195,7 @@ impl Driver {
                         self.sleep(now);
                     }
                 }
-                Err(broken) => return self.give_up(broken),
+                Err(broken) => return self.close_all(broken),
             }
         }
     }
@@ -209,7 +209,7 @@ impl Driver {
         now >= end || (matches!(unsent, Unsent::Nothing) && connections.all(|may_leave| may_leave))
     }
 
-    /// Does one round of everything; returns whether there is more to do.
+    /// Runs one round of the loop; returns whether work remains.
     fn run_once(&mut self) -> Result<bool, CarrierError> {
         self.read_messages();
         self.retire(self.clock.now());
@@ -230,7 +230,7 @@ impl Driver {
 
     fn read_messages(&mut self) {
         let mut messages = mem::take(&mut self.messages);
-        self.door.inbox.take(&mut messages);
+        self.sender.inbox.take(&mut messages);
         for message in messages.drain(..) {
             self.take(message);
         }
@@ -249,13 +249,13 @@ impl Driver {
             }
             Message::Connection(id, command) => {
                 if matches!(command, Command::Stats(_)) {
-                    self.carrier.look_for_overflow();
+                    self.carrier.update_socket_drops();
                 }
-                let elsewhere = self.elsewhere();
+                let counters = self.endpoint_counters();
                 if let Some(link) = self.links.get_mut(&id)
                     && let Some(connection) = self.endpoint.connection(link.handle)
                 {
-                    link.command(connection, command, elsewhere, now);
+                    link.command(connection, command, counters, now);
                 }
             }
             Message::Connect { controls, shared, key, options, events } => {
@@ -273,7 +273,7 @@ impl Driver {
             }
             Message::StopListening => self.stop_listening(),
             // Fails if the caller no longer waits.
-            Message::Refused(asked) => drop(asked.send(self.elsewhere().refused)),
+            Message::Refused(asked) => drop(asked.send(self.endpoint_counters().refused)),
             Message::HalfOpen(asked) => drop(asked.send(self.endpoint.half_open())),
             Message::Stop => {
                 self.stop_listening();
@@ -293,7 +293,7 @@ impl Driver {
         self.retired.clear();
     }
 
-    /// Stops answering new peers. Those that were answered may still connect, with what their handshake told them.
+    /// Stops answering new peers. Answered peers may still connect, with the content of the answer.
     fn retire_listening(&mut self) {
         if let Some(listening) = self.listening.take() {
             self.endpoint.remove_key(listening.key);
@@ -301,7 +301,7 @@ impl Driver {
         }
     }
 
-    /// Stops answering with a key that has expired, and drops acceptors that have nobody left to accept.
+    /// Stops answering with an expired key, and drops acceptors without a peer left to accept.
     fn retire(&mut self, now: Time) {
         self.endpoint.handle_timeout(now);
         if self.listening.as_ref().is_some_and(|listening| listening.expires <= now) {
@@ -311,10 +311,10 @@ impl Driver {
         self.retired.retain(|listening| endpoint.awaits(listening.key));
     }
 
-    /// Returns what belongs to no connection.
-    fn elsewhere(&self) -> RemoteCounters {
+    /// Returns the counters that belong to no connection.
+    fn endpoint_counters(&self) -> EndpointCounters {
         let refused = RejectedDatagrams { engine: *self.endpoint.refused(), carrier: self.carrier.refused() };
-        RemoteCounters { refused, overflowed: self.carrier.overflowed() }
+        EndpointCounters { refused, overflowed: self.carrier.overflowed() }
     }
 
     fn add_link(
@@ -325,13 +325,13 @@ impl Driver {
         events: EventHandler,
         trace: bool,
     ) {
-        self.carrier.look_for_overflow();
+        self.carrier.update_socket_drops();
         let id = controls.id;
         self.by_handle.insert(handle, id);
-        self.links.insert(id, ConnectionDriver::new(handle, controls, shared, events, trace, self.elsewhere()));
+        self.links.insert(id, ConnectionDriver::new(handle, controls, shared, events, trace, self.endpoint_counters()));
     }
 
-    /// Passes received datagrams to the engine; returns whether there are more.
+    /// Passes received datagrams to the engine; returns whether more wait.
     fn receive(&mut self) -> Result<bool, CarrierError> {
         if !self.readable {
             return Ok(false);
@@ -356,17 +356,16 @@ impl Driver {
         Ok(true)
     }
 
-    /// Passes on which peers the network reports as unreachable, after the datagrams received from them; returns
-    /// whether there are more.
+    /// Passes on the peers reported as unreachable, after the datagrams received from them; returns whether more wait.
     fn read_socket_errors(&mut self) -> bool {
         let (endpoint, clock) = (&mut self.endpoint, self.clock);
         self.carrier.unreachable(|remote| endpoint.hint_unreachable(clock.now(), remote))
     }
 
-    /// Passes new connections, whose peers have proved that they have the key, to the program.
+    /// Passes new connections with proved peers to the program.
     fn accept(&mut self) {
         while let Some(EndpointEvent::Accepted { handle, key }) = self.endpoint.poll_event() {
-            let (controls, shared) = (self.door.new_controls(), Arc::<Shared>::default());
+            let (controls, shared) = (self.sender.new_controls(), Arc::<Shared>::default());
             let mut listening = self.listening.iter_mut().chain(&mut self.retired);
             match listening.find(|listening| listening.key == key) {
                 Some(Listening { acceptor, traces, .. }) => {
@@ -387,7 +386,7 @@ impl Driver {
     /// Serves timers, events, requests and packets of every connection; returns whether one has more to send.
     fn poll_connections(&mut self) -> bool {
         let mut busy = false;
-        let elsewhere = self.elsewhere();
+        let counters = self.endpoint_counters();
         let mut drained = Vec::new();
         for (id, link) in &mut self.links {
             let Some(connection) = self.endpoint.connection(link.handle) else {
@@ -419,7 +418,7 @@ impl Driver {
             }
             link.requests(connection, &mut self.jobs);
             // Reading gives the peer credit, which must not wait for the next wake-up.
-            if link.events(connection, elsewhere, self.clock.now(), &mut self.send_error) && !more {
+            if link.events(connection, counters, self.clock.now(), &mut self.send_error) && !more {
                 more = transmit(connection);
             }
             busy |= more;
@@ -451,7 +450,7 @@ impl Driver {
         }
     }
 
-    /// Tries again to send what the kernel did not take.
+    /// Sends again the bytes that the kernel did not take.
     fn send_unsent(&mut self) {
         let blocked = match mem::replace(&mut self.unsent, Unsent::Nothing) {
             Unsent::Nothing => return,
@@ -480,17 +479,17 @@ impl Driver {
         self.readable = true;
         let blocked = !matches!(self.unsent, Unsent::Nothing);
         let timeout = match deadline {
-            // Nothing can be sent before the kernel takes what is waiting; the carrier becomes writable then.
+            // Nothing can be sent before the kernel takes the waiting bytes; the carrier becomes writable then.
             Some(at) if at <= now && blocked => Timespec::try_from(BLOCKED_NAP).ok(),
             Some(at) if at <= now => return,
             Some(at) => Timespec::try_from(at.since(now)).ok(),
             None => None,
         };
-        if !self.door.inbox.begin_wait() {
+        if !self.sender.inbox.begin_wait() {
             return;
         }
         let mut waiting = [
-            PollFd::new(self.door.inbox.descriptor(), PollFlags::IN),
+            PollFd::new(self.sender.inbox.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.carrier.reader(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.carrier.writer(), PollFlags::OUT),
         ];
@@ -498,7 +497,7 @@ impl Driver {
         // Interrupted by a signal: treat as a spurious wake-up.
         let result = poll(&mut waiting[..watched], timeout.as_ref());
         let [inbox, reader, _] = waiting.map(|fd| if result.is_ok() { fd.revents() } else { PollFlags::empty() });
-        self.door.inbox.awake(!inbox.is_empty());
+        self.sender.inbox.awake(!inbox.is_empty());
         self.readable = !reader.is_empty();
         if reader.contains(PollFlags::ERR) {
             self.carrier.note_error();
@@ -506,14 +505,14 @@ impl Driver {
     }
 
     /// Ends every connection because the carrier is broken.
-    fn give_up(mut self, broken: CarrierError) {
-        let (elsewhere, error) = (self.elsewhere(), NetError::from(broken));
+    fn close_all(mut self, broken: CarrierError) {
+        let (counters, error) = (self.endpoint_counters(), NetError::from(broken));
         for link in self.links.values_mut() {
             if let Some(connection) = self.endpoint.connection(link.handle) {
-                link.end(connection, &error, elsewhere, self.clock.now(), &mut self.send_error);
+                link.end(connection, &error, counters, self.clock.now(), &mut self.send_error);
             }
         }
-        let (inbox, stopping) = (Arc::clone(&self.door.inbox), self.stop_at.is_some());
+        let (inbox, stopping) = (Arc::clone(&self.sender.inbox), self.stop_at.is_some());
         // Closes our side towards the peer, and drops the acceptor.
         drop(self);
         if !stopping {
@@ -540,8 +539,8 @@ fn refuse(inbox: &Inbox<Message>, error: &NetError) {
                     shared.end(error.clone(), Stats::default());
                     call(&mut events, Event::Closed(error.clone()));
                 }
-                // Dropping acceptors and reply channels informs those that wait for them; connections have been told of
-                // their end.
+                // Dropping acceptors and reply channels wakes their waiters; connections have got the event of their
+                // close.
                 _ => {}
             }
         }
@@ -563,13 +562,13 @@ mod tests {
     use super::*;
     use crate::carrier::{PIPE_PEER, Pipe};
 
-    /// Creates a network thread's state without the thread, over a pipe whose other end is closed.
+    /// Creates a network thread's state without the thread, over a pipe that the peer has closed.
     fn running() -> Driver {
         let (socket, _) = UnixStream::pair().unwrap();
         let carrier = Carrier::Pipe(Pipe::new(socket.try_clone().unwrap().into(), socket.into()));
         let workers = Workers::start(|_| ()).unwrap();
         let endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
-        Driver::new(endpoint, carrier, EngineClock::start(), PunchTarget::new(Inbox::new().unwrap()), workers)
+        Driver::new(endpoint, carrier, EngineClock::start(), MessageSender::new(Inbox::new().unwrap()), workers)
     }
 
     /// Listens with `key`. The channel is closed when the acceptor is dropped.
@@ -597,7 +596,7 @@ mod tests {
             Self { endpoint, handle }
         }
 
-        /// Sends what it has to send.
+        /// Sends its datagrams.
         fn send(&mut self, running: &mut Driver) {
             let mut batch = Batch::new();
             let now = running.clock.now();
@@ -609,7 +608,7 @@ mod tests {
             }
         }
 
-        /// Takes the answer to its first message; returns whether there is one.
+        /// Takes the answer to its first message; returns whether it arrived.
         fn hear(&mut self, running: &mut Driver) -> bool {
             let Some(Transmit { mut bytes, .. }) = running.endpoint.poll_answer() else { return false };
             let stride = bytes.len();
@@ -617,7 +616,7 @@ mod tests {
             true
         }
 
-        /// Shakes hands with a side that listens, but for the first packet under the agreed keys.
+        /// Completes the handshake with a listening side, except for the first packet under the agreed keys.
         fn answered(seed: u8, running: &mut Driver) -> Self {
             let mut guest = Self::new(seed, [7; 32]);
             guest.send(running);
@@ -654,7 +653,7 @@ mod tests {
         let first = listen(&mut running, [7; 32], LATER);
         assert!(is_answered(&mut running, [7; 32]));
         let second = listen(&mut running, [8; 32], LATER);
-        assert_eq!(first.try_recv(), Err(TryRecvError::Empty), "who was answered may still connect");
+        assert_eq!(first.try_recv(), Err(TryRecvError::Empty), "an answered peer may still connect");
         assert!(!is_answered(&mut running, [7; 32]), "another is not answered");
         assert!(is_answered(&mut running, [8; 32]));
         running.take(Message::Stop);
@@ -669,7 +668,7 @@ mod tests {
         let first = listen(&mut running, [7; 32], LATER);
         let mut guests = [2, 3, 4].map(|seed| Guest::answered(seed, &mut running));
         running.accept();
-        assert_eq!((running.links.len(), first.try_recv()), (0, Err(TryRecvError::Empty)), "nobody has come");
+        assert_eq!((running.links.len(), first.try_recv()), (0, Err(TryRecvError::Empty)), "no peer has connected");
         let second = listen(&mut running, [7; 32], LATER);
         guests[0].send(&mut running);
         running.accept();
@@ -678,7 +677,7 @@ mod tests {
         running.accept();
         assert_eq!((first.try_recv(), second.try_recv()), (Ok(()), Err(TryRecvError::Empty)));
 
-        // The third does not come in time.
+        // The third does not arrive in time.
         running.retire(running.clock.now() + Duration::from_secs(29));
         assert_eq!(first.try_recv(), Err(TryRecvError::Empty));
         running.retire(running.clock.now() + Duration::from_secs(31));
@@ -689,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_before_this_side_stopped_listening_hears_so() {
+    fn an_answered_peer_is_closed_when_listening_stops() {
         let mut running = running();
         let acceptor = listen(&mut running, [7; 32], LATER);
         let mut guest = Guest::answered(2, &mut running);
@@ -697,7 +696,7 @@ mod tests {
         assert_eq!(acceptor.try_recv(), Err(TryRecvError::Disconnected));
         guest.send(&mut running);
         running.accept();
-        let [link] = running.links.values().collect::<Vec<_>>()[..] else { panic!("one that closes") };
+        let [link] = running.links.values().collect::<Vec<_>>()[..] else { panic!("a closing one") };
         let (connection, mut batch) = (running.endpoint.connection(link.handle).unwrap(), Batch::new());
         assert!(connection.poll_transmit(running.clock.now(), &mut batch));
         batch.seal();

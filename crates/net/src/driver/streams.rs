@@ -1,7 +1,7 @@
 //! Streams in the network thread: moves bytes between the engine and the buffers shared with programs.
 //!
-//! The engine's streams have one direction. Two of them become one of both directions because the tag of the second says
-//! which one it answers.
+//! The engine's streams have one direction. Two of them form one of both directions: the tag of the second has the id
+//! of the first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::error::NetError;
 use crate::messages::{NOT_ACCEPTED, Name};
 use crate::options::StreamOptions;
 
-/// The bit of a tag that tells answers from other streams; the rest of the tag is then the flow that is answered. Programs
-/// have the tags without it.
+/// The bit of a tag that marks answers; the rest of the tag is then the answered flow. Programs have the tags without
+/// it.
 pub(crate) const ANSWERS: u64 = 1 << 63;
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Streams {
         Ok((flow, half))
     }
 
-    /// Waits for the peer's answer to a stream that was opened just now.
+    /// Waits for the peer's answer to a new stream.
     pub(super) fn await_answer(&mut self, flow: FlowId) -> Arc<ReadHalf> {
         let half = Arc::<ReadHalf>::default();
         self.answers.insert(flow, ReplyState::Awaited(Arc::clone(&half)));
@@ -118,7 +118,7 @@ impl Streams {
         Ok(flow)
     }
 
-    /// Returns the number of answers that nobody awaited.
+    /// Returns the number of unexpected answers.
     pub(super) const fn unexpected_answers(&self) -> u64 {
         self.unexpected_answers
     }
@@ -188,7 +188,7 @@ impl Streams {
                     connection.stop_stream(now, flow, code);
                 }
             }
-            // It is stopped when it comes.
+            // It is stopped when it arrives.
             None => {
                 if let Name::AnswerTo(own) = stream {
                     self.answers.remove(&own);
@@ -203,7 +203,7 @@ impl Streams {
         }
     }
 
-    /// Accepts the answer to a stream of this side; one that nobody awaits is stopped.
+    /// Accepts the answer to a stream of this side, and stops an unexpected one.
     fn on_answer(&mut self, connection: &mut Connection, now: Time, flow: FlowId, to: u64) {
         let own = u16::try_from(to).ok().map(FlowId);
         match own.and_then(|own| self.answers.get_mut(&own)) {
@@ -292,7 +292,7 @@ impl Streams {
 }
 
 impl Outgoing {
-    /// Passes to the engine as much as it takes of what the program has written.
+    /// Passes as many of the program's written bytes to the engine as it takes.
     fn write(&mut self, connection: &mut Connection, now: Time, flow: FlowId) {
         loop {
             if self.at == self.chunk.len() {

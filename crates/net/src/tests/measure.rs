@@ -82,12 +82,12 @@ fn throughput_of_each_carrier() {
     };
     let (connecting, listening) = (udp(), udp());
     measure("udp", LONG, &connecting, &listening, listening.local_address());
-    let (here, there, _cats) = through_cats();
-    for (name, (here, there)) in [("pipes", pipes()), ("socket pair", sockets()), ("two cats", (here, there))] {
-        measure(name, LONG, &start(here), &start(there), PIPE_PEER);
+    let (local, remote, _cats) = through_cats();
+    for (name, (local, remote)) in [("pipes", pipes()), ("socket pair", sockets()), ("two cats", (local, remote))] {
+        measure(name, LONG, &start(local), &start(remote), PIPE_PEER);
     }
-    let ((here, (out, back)), ((end_out, end_back), there)) = (pipes(), pipes());
+    let ((local, (out, back)), ((end_out, end_back), remote)) = (pipes(), pipes());
     slow(out, end_back, 1e8);
     slow(end_out, back, 1e8);
-    measure("100 Mbit/s", 1 << 26, &start(here), &start(there), PIPE_PEER);
+    measure("100 Mbit/s", 1 << 26, &start(local), &start(remote), PIPE_PEER);
 }

@@ -1,4 +1,4 @@
-//! Tests with endpoints joined in one process. This file has what they share.
+//! Tests with endpoints joined in one process. This file has their shared helpers.
 
 mod measure;
 mod pipes;
@@ -33,7 +33,7 @@ fn byte(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// A source of the pattern, and a sink that keeps what it receives.
+/// A source of the pattern, and a sink that keeps the received bytes.
 #[derive(Default)]
 struct Memory {
     received: Mutex<Vec<u8>>,
@@ -67,7 +67,7 @@ impl End {
     /// Waits for the first event for which `wanted` returns a value.
     fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
-            let event = self.events.recv_timeout(PATIENCE).expect("the event comes");
+            let event = self.events.recv_timeout(PATIENCE).expect("the event arrives");
             if let Some(found) = wanted(event) {
                 return found;
             }
@@ -154,26 +154,26 @@ fn listen(endpoint: &Endpoint) -> Receiver<End> {
 }
 
 /// Descriptors of an endpoint over pipes.
-type Way = (OwnedFd, OwnedFd);
+type PipePair = (OwnedFd, OwnedFd);
 
 /// Returns both ends of a connection over two pipes.
-fn pipes() -> (Way, Way) {
+fn pipes() -> (PipePair, PipePair) {
     let ((read_a, write_b), (read_b, write_a)) = (pipe().unwrap(), pipe().unwrap());
     ((read_a.into(), write_a.into()), (read_b.into(), write_b.into()))
 }
 
 /// Returns both ends of a connection over one socket pair.
-fn sockets() -> (Way, Way) {
+fn sockets() -> (PipePair, PipePair) {
     let (a, b) = UnixStream::pair().unwrap();
     ((a.try_clone().unwrap().into(), a.into()), (b.try_clone().unwrap().into(), b.into()))
 }
 
-fn start(way: Way) -> Endpoint {
+fn start(way: PipePair) -> Endpoint {
     Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).over_pipes(way.0, way.1).unwrap()
 }
 
 /// Returns two endpoints and a connection between them.
-fn joined((here, there): (Way, Way)) -> (Endpoint, End, Endpoint, End) {
+fn joined((here, there): (PipePair, PipePair)) -> (Endpoint, End, Endpoint, End) {
     let (connecting, listening) = (start(here), start(there));
     let arrivals = listen(&listening);
     let sending = connect(&connecting);

@@ -1,4 +1,4 @@
-//! Connections through pipes: transfers, slow readers, and the end of the other side.
+//! Connections through pipes: transfers, slow readers, and the exit of the peer.
 
 use std::fs::File;
 use std::io::{Read, Write, pipe};
@@ -13,29 +13,29 @@ use super::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]
-fn an_object_arrives_and_the_close_is_heard_though_the_end_of_file_follows() {
+fn an_object_and_the_close_arrive_before_the_end_of_file() {
     const LENGTH: u64 = 5_000_001;
     for ways in [pipes(), sockets()] {
         let (connecting, sending, _listening, receiving) = joined(ways);
         transfer_pattern(&sending, &receiving, LENGTH);
-        sending.connection.close(0, "that was all");
+        sending.connection.close(0, "end of stream");
         drop(connecting);
         let (why, stats) = receiving.closed();
-        assert!(matches!(why, NetError::ClosedByPeer { code: 0, reason } if reason == "that was all"));
+        assert!(matches!(why, NetError::ClosedByPeer { code: 0, reason } if reason == "end of stream"));
         assert_eq!(stats.connection.objects.written, LENGTH);
         assert_eq!((stats.refused.total(), stats.connection.packets.lost), (0, 0));
     }
 }
 
 /// Returns both ends of a connection through two processes, and these: one for each direction.
-pub(super) fn through_cats() -> (Way, Way, [Child; 2]) {
+pub(super) fn through_cats() -> (PipePair, PipePair, [Child; 2]) {
     let cat = || {
         let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (write, read) = (cat.stdin.take().unwrap(), cat.stdout.take().unwrap());
         (cat, OwnedFd::from(read), OwnedFd::from(write))
     };
-    let ((there, read_b, write_a), (back, read_a, write_b)) = (cat(), cat());
-    ((read_a, write_a), (read_b, write_b), [there, back])
+    let ((remote, read_b, write_a), (back, read_a, write_b)) = (cat(), cat());
+    ((read_a, write_a), (read_b, write_b), [remote, back])
 }
 
 /// Returns when a pipe is full.
@@ -51,11 +51,11 @@ fn wait_until_full(write: &OwnedFd) {
 #[test]
 fn nothing_is_lost_and_only_probes_repeat_while_the_reader_is_stopped() {
     const LENGTH: u64 = 3_000_000;
-    let ((read_a, write_a), there) = pipes();
-    // A's output goes through here.
+    let ((read_a, write_a), remote) = pipes();
+    // A's output goes through this pipe.
     let (tap_read, tap_write) = pipe().unwrap();
     let mut full = Some(OwnedFd::from(tap_write.try_clone().unwrap()));
-    let (connecting, listening) = (start((read_a, tap_write.into())), start(there));
+    let (connecting, listening) = (start((read_a, tap_write.into())), start(remote));
     let arrivals = listen(&listening);
     let sending = connect(&connecting);
     let (mut tap, mut out) = (File::from(OwnedFd::from(tap_read)), File::from(write_a));
@@ -108,10 +108,10 @@ fn a_limit_holds_from_now_on_until_it_is_taken_away() {
 }
 
 #[test]
-fn a_peer_that_is_killed_is_missed_at_once() {
+fn a_killed_peer_is_detected_at_once() {
     for killed in [0, 1] {
-        let (here, there, mut cats) = through_cats();
-        let (_connecting, sending, _listening, receiving) = joined((here, there));
+        let (local, remote, mut cats) = through_cats();
+        let (_connecting, sending, _listening, receiving) = joined((local, remote));
         sending.connected();
         sending.connection.send_object(1, 1 << 40, Arc::<Memory>::default());
         receiving.announced().accept(Arc::<Memory>::default());
@@ -129,11 +129,11 @@ fn a_peer_that_is_killed_is_missed_at_once() {
 }
 
 #[test]
-fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too() {
-    // The other side has ended, or only stopped reading.
+fn a_pipe_closed_before_an_answer_is_reported_to_later_callers_too() {
+    // The peer has exited, or only stopped reading.
     for ended in [true, false] {
-        let (here, (read, write)) = pipes();
-        let endpoint = start(here);
+        let (local, (read, write)) = pipes();
+        let endpoint = start(local);
         assert_eq!((endpoint.local_address(), endpoint.facts()), (PIPE_PEER, None));
         let arrivals = listen(&endpoint);
         drop(read);
@@ -143,7 +143,7 @@ fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too(
         }
         assert!(
             arrivals.recv_timeout(PATIENCE).is_err_and(|e| e == RecvTimeoutError::Disconnected),
-            "nobody will come"
+            "no peer will connect"
         );
         drop(write);
     }
@@ -151,12 +151,12 @@ fn a_pipe_that_ends_before_anybody_answered_says_so_to_those_who_come_later_too(
 
 #[test]
 fn a_datagram_of_no_bytes_is_counted_and_ends_the_connection() {
-    let (here, (_read, write)) = pipes();
-    let endpoint = start(here);
+    let (local, (_read, write)) = pipes();
+    let endpoint = start(local);
     let end = connect(&endpoint);
     // The connection has begun when this is answered.
     end.stats();
-    // A datagram that the engine refuses comes first.
+    // A datagram that the engine rejects is first.
     File::from(write).write_all(&[0, 3, 1, 2, 3, 0, 0]).unwrap();
     let (why, stats) = end.closed();
     assert!(matches!(&why, NetError::ProtocolViolation { reason } if reason.contains("no bytes")), "{why:?}");

@@ -66,8 +66,8 @@ fn broken(result: io::Result<()>) -> NetError {
 }
 
 #[test]
-fn what_is_written_and_finished_is_read_to_its_end_both_ways() {
-    let (_here, a, _there, b) = connections();
+fn written_bytes_are_read_to_the_end_in_both_directions() {
+    let (_local, a, _remote, b) = connections();
     for (from, to) in [(&a, &b), (&b, &a)] {
         let bytes = pattern(12_000_001);
         let (mut send, mut receive) = open(from, to, 1);
@@ -84,7 +84,7 @@ fn what_is_written_and_finished_is_read_to_its_end_both_ways() {
 
 #[test]
 fn a_repeated_tag_is_another_stream() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (mut first, mut first_read) = open(&a, &b, 7);
     write(&mut first, b"one, ").unwrap();
     assert_eq!(read(&mut first_read, 100).unwrap(), b"one, ");
@@ -99,7 +99,7 @@ fn a_repeated_tag_is_another_stream() {
 
 #[test]
 fn a_stream_that_breaks_does_not_end() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     // Reset by its writer, on purpose or by dropping it.
     for code in [Some(9), None] {
         let (mut send, mut receive) = open(&a, &b, 1);
@@ -143,8 +143,8 @@ fn a_stream_that_breaks_does_not_end() {
 /// The writer knows that everything has arrived, so the connection is no longer needed; a slow reader still gets
 /// everything.
 #[test]
-fn what_has_arrived_is_read_to_its_end_after_the_connection() {
-    let (_here, a, _there, b) = connections();
+fn received_bytes_are_readable_after_the_close() {
+    let (_local, a, _remote, b) = connections();
     let bytes = pattern(3_000_000);
     let (mut whole, mut whole_read) = open(&a, &b, 1);
     let (mut part, mut part_read) = open(&a, &b, 2);
@@ -160,8 +160,8 @@ fn what_has_arrived_is_read_to_its_end_after_the_connection() {
 }
 
 #[test]
-fn neither_side_buffers_what_the_other_does_not_take() {
-    let (_here, a, _there, b) = connections();
+fn neither_side_buffers_without_bound() {
+    let (_local, a, _remote, b) = connections();
     let (mut send, mut receive) = open(&a, &b, 1);
     let chunk = pattern(1 << 16);
     let (mut written, mut idle) = (0, Instant::now());
@@ -174,7 +174,7 @@ fn neither_side_buffers_what_the_other_does_not_take() {
         assert!(written < 256 << 20, "a writer feels nothing of a reader that does not read");
         thread::yield_now();
     }
-    // What the receiver's credit covers, and what both buffer: 256 symbols of its own and half of 16,000 shared ones.
+    // The receiver's credit and the buffers of both: 256 symbols of its own and half of 16,000 shared ones.
     assert!((MAX_BUFFERED..16 << 20).contains(&written), "{written} bytes");
     let held = block_on(poll_fn(|context| Pin::new(&mut receive).poll_fill_buf(context).map_ok(<[u8]>::len))).unwrap();
     assert!(held <= MAX_BUFFERED, "{held} bytes");
@@ -185,10 +185,10 @@ fn neither_side_buffers_what_the_other_does_not_take() {
     assert_eq!(read.len(), written);
 }
 
-/// A read or a write that is dropped while it waits loses and repeats nothing.
+/// A read or a write dropped while it waits loses and repeats nothing.
 #[test]
 fn reads_that_are_cancelled_lose_nothing() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (mut send, mut receive) = open(&a, &b, 1);
     let bytes = pattern(3_000_000);
     let expected = bytes.clone();
@@ -212,20 +212,20 @@ fn reads_that_are_cancelled_lose_nothing() {
 }
 
 #[test]
-fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
+fn an_endpoint_serves_many_connections_through_its_queue() {
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
     let server = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&bind).unwrap();
     let client = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&bind).unwrap();
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
     let mut streams = Vec::new();
     for tag in 0..3 {
-        let here = connect_to(&client, server.local_address());
-        block_on(here.connection.established()).unwrap();
-        let there = block_on(incoming.accept()).unwrap();
-        let mut send = block_on(here.connection.open_uni_with(tag)).unwrap();
+        let local = connect_to(&client, server.local_address());
+        block_on(local.connection.established()).unwrap();
+        let remote = block_on(incoming.accept()).unwrap();
+        let mut send = block_on(local.connection.open_uni_with(tag)).unwrap();
         write(&mut send, &tag.to_be_bytes()).unwrap();
         send.finish();
-        streams.push((here, send, block_on(there.accept_uni()).unwrap(), there));
+        streams.push((local, send, block_on(remote.accept_uni()).unwrap(), remote));
     }
     for (tag, (_, _, stream, _)) in (0_u64..).zip(&mut streams) {
         assert_eq!((stream.tag(), read_all(stream).0), (tag, tag.to_be_bytes().to_vec()));
@@ -234,20 +234,20 @@ fn an_endpoint_serves_many_connections_and_its_queue_gives_them_out() {
     server.stop_listening();
     assert!(block_on(incoming.accept()).is_none());
     drop(server);
-    let (here, ..) = streams.remove(0);
-    let end = block_on(here.connection.closed());
+    let (local, ..) = streams.remove(0);
+    let end = block_on(local.connection.closed());
     assert!(matches!(end, NetError::ClosedByPeer { .. }), "{end}");
 }
 
 #[test]
 fn settings_change_while_a_connection_runs() {
-    let (_here, a, _there, _b) = connections();
+    let (_local, a, _remote, _b) = connections();
     block_on(a.connection.set_profile_key("congestion", "reno")).unwrap();
     assert!(matches!(block_on(a.connection.set_profile_key("congestion", "none-such")), Err(NetError::Set(_))));
 }
 
 #[test]
-fn peers_are_turned_away_when_nobody_accepts_them() {
+fn unaccepted_peers_are_rejected() {
     let (a, b) = sockets();
     let (client, server) = (start(a), start(b));
     let incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
@@ -264,7 +264,7 @@ fn peers_are_turned_away_when_nobody_accepts_them() {
 /// Like a timeout that expires at once.
 #[test]
 fn a_stream_whose_opening_is_cancelled_takes_no_place() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for tag in 0..200 {
         drop(pin!(a.connection.open_uni_with(tag)).poll(&mut Context::from_waker(Waker::noop())));
     }
@@ -284,8 +284,8 @@ fn a_stream_whose_opening_is_cancelled_takes_no_place() {
 }
 
 #[test]
-fn a_task_that_has_its_answer_is_kept_by_nobody() {
-    let (_here, a, _there, _b) = connections();
+fn a_task_with_its_answer_is_released() {
+    let (_local, a, _remote, _b) = connections();
     let (task, started) = (Arc::new(Unpark(thread::current())), Instant::now());
     for _ in 0..10 {
         let waker = Waker::from(Arc::clone(&task));
@@ -302,7 +302,7 @@ fn a_task_that_has_its_answer_is_kept_by_nobody() {
 }
 
 #[test]
-fn a_peer_that_has_gone_is_given_out_only_for_what_it_brought() {
+fn a_closed_peer_is_accepted_only_with_streams() {
     let (a, b) = sockets();
     let (client, server) = (start(a), start(b));
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
@@ -335,15 +335,15 @@ fn open_both(opening: &End, accepting: &End, tag: u64) -> (Stream, Stream) {
 
 #[test]
 fn both_directions_carry_bytes_and_end_by_themselves() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for (from, to) in [(&a, &b), (&b, &a)] {
-        // What is written before it is accepted arrives, and tags may be the same.
+        // Bytes written before it is accepted arrive, and tags may be the same.
         for text in [&b"first"[..], b"second"] {
             let (mut recv, mut send) = block_on(from.connection.open_with(7)).unwrap().into_split();
             write(&mut send, text).unwrap();
             send.finish();
-            let (mut there, mut back) = block_on(to.connection.accept()).unwrap().into_split();
-            assert_eq!(read_all(&mut there).0, text);
+            let (mut remote, mut back) = block_on(to.connection.accept()).unwrap().into_split();
+            assert_eq!(read_all(&mut remote).0, text);
             write(&mut back, &pattern(300_000)).unwrap();
             back.finish();
             let (bytes, end) = read_all(&mut recv);
@@ -354,20 +354,20 @@ fn both_directions_carry_bytes_and_end_by_themselves() {
 }
 
 #[test]
-fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
-    let (_here, a, _there, b) = connections();
+fn a_rejected_or_aborted_stream_is_reported_in_both_directions() {
+    let (_local, a, _remote, b) = connections();
     let (opened, accepted) = open_both(&a, &b, 1);
     accepted.abort(9);
     let (mut recv, mut send) = opened.into_split();
     assert!(matches!(read_all(&mut recv).1, Some(NetError::StreamReset { code: 9 })));
     assert!(matches!(block_on(send.sent()), Err(NetError::StreamStopped { code: 9 })));
-    // Whoever reads no answer stops it when it comes.
+    // An opener that reads no answer stops it when it arrives.
     let (recv, _send) = block_on(a.connection.open_with(2)).unwrap().into_split();
     recv.stop(8);
     let (_, mut back) = block_on(b.connection.accept()).unwrap().into_split();
     let stopped = block_on(back.sent()).unwrap_err();
     assert!(matches!(stopped, NetError::StreamStopped { .. }), "{stopped}");
-    // Nobody has opened such a stream in both directions.
+    // No such stream was opened in both directions.
     let (_one_way, recv) = open(&a, &b, 3);
     let mut unasked = b.connection.open_reply(&recv, Priority::Auto);
     assert!(matches!(block_on(unasked.sent()), Err(NetError::StreamStopped { code: NOT_ACCEPTED })));
@@ -396,15 +396,15 @@ fn a_stream_that_is_refused_or_broken_off_says_so_in_both_directions() {
     assert!(matches!(block_on(late.sent()), Err(NetError::ClosedByPeer { code: 5, .. })));
 }
 
-/// A future that is dropped at any point loses no stream of the peer, and leaves none of its own behind.
+/// A future dropped at any point loses no stream of the peer, and leaves none of its own behind.
 #[test]
 fn opening_and_accepting_can_be_cancelled() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for tag in 0..200 {
         drop(pin!(b.connection.accept()).poll(&mut Context::from_waker(Waker::noop())));
         drop(pin!(a.connection.open_with(1_000 + tag)).poll(&mut Context::from_waker(Waker::noop())));
         let opened = block_on(a.connection.open_with(tag)).unwrap();
-        // Those that were cancelled are reset, before or after they are accepted.
+        // Cancelled ones are reset, before or after they are accepted.
         let accepted = loop {
             let accepted = block_on(b.connection.accept()).unwrap();
             if accepted.tag() < 1_000 {
@@ -416,10 +416,10 @@ fn opening_and_accepting_can_be_cancelled() {
     }
 }
 
-/// Whatever has arrived and been read of the question, its answer breaks off for whoever waits for it.
+/// Whatever part of the request has arrived and been read, its answer is reset for the opener.
 #[test]
 fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     for (tag, is_read, is_dropped) in [(1, false, false), (2, true, false), (3, false, true), (4, true, true)] {
         let (mut recv, mut send) = block_on(a.connection.open_with(tag)).unwrap().into_split();
         write(&mut send, b"a question").unwrap();
@@ -446,7 +446,7 @@ fn an_opener_does_not_wait_for_an_answer_that_will_not_come() {
 fn a_descriptor_is_a_socket() {
     use std::io::{Read as _, Write as _};
     use std::net::Shutdown;
-    let (_here, a, _there, b) = connections();
+    let (_local, a, _remote, b) = connections();
     let (opened, accepted) = open_both(&a, &b, 1);
     let [(mut near, near_end), (mut far, far_end)] = [opened, accepted].map(|stream| {
         let (fd, ended) = stream.into_fd().unwrap();
@@ -465,11 +465,11 @@ fn a_descriptor_is_a_socket() {
     assert!(received == sent, "{} bytes", received.len());
     writer.join().unwrap();
     // The other direction is open still; closing ends it.
-    far.write_all(b"that was all").unwrap();
+    far.write_all(b"end of stream").unwrap();
     drop(far);
     let mut text = String::new();
     near.read_to_string(&mut text).unwrap();
-    assert_eq!(text, "that was all");
+    assert_eq!(text, "end of stream");
     assert!(matches!((block_on(near_end), block_on(far_end)), (Ok(()), Ok(()))));
     // Also where something was not read.
     let (opened, accepted) = open_both(&a, &b, 3);
@@ -481,7 +481,7 @@ fn a_descriptor_is_a_socket() {
     far.write_all(b"whole").unwrap();
     drop(far);
     assert!(matches!(read_all(&mut recv), (text, None) if text == b"whole"));
-    // What breaks off ends for a socket; how, is told beside it.
+    // An aborted stream ends for a socket; the result has its error.
     let (opened, accepted) = open_both(&a, &b, 2);
     let (fd, mut ended) = opened.into_fd().unwrap();
     assert!(ended.try_get().is_none());

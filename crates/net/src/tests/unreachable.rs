@@ -40,7 +40,7 @@ fn is_in_error(socket: &Socket, seconds: i64) -> bool {
 }
 
 /// Returns all unreachable addresses that the kernel reports.
-fn told(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
+fn reported(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
     let mut all = Vec::new();
     socket.note_error();
     while socket.unreachable(|address| {
@@ -51,29 +51,29 @@ fn told(socket: &mut Socket, of_use: bool) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn a_port_that_nobody_listens_at_is_named_by_its_address() {
-    for (from, there) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")] {
-        if there == "[::1]:0" && !has_ipv6() {
+fn a_closed_port_is_reported_by_its_address() {
+    for (from, remote) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")] {
+        if remote == "[::1]:0" && !has_ipv6() {
             continue;
         }
-        let (mut socket, nobody) = (bound(from), deserted(there));
-        send(&mut socket, nobody, 100, &[1; 100]);
-        assert!(is_in_error(&socket, 10), "{from} hears of {there}");
-        assert_eq!(told(&mut socket, true), [nobody], "from {from}");
+        let (mut socket, closed) = (bound(from), deserted(remote));
+        send(&mut socket, closed, 100, &[1; 100]);
+        assert!(is_in_error(&socket, 10), "{from} gets the report of {remote}");
+        assert_eq!(reported(&mut socket, true), [closed], "from {from}");
         assert_eq!(socket.refused().icmp, 0);
-        assert!(!is_in_error(&socket, 0), "nothing is left that would wake anybody");
-        send(&mut socket, nobody, 100, &[1; 100]);
+        assert!(!is_in_error(&socket, 0), "no event is left that would wake a reader");
+        send(&mut socket, closed, 100, &[1; 100]);
         assert!(is_in_error(&socket, 10));
-        assert_eq!(told(&mut socket, false), [nobody]);
-        assert_eq!(socket.refused().icmp, 1, "what is of no use is counted");
+        assert_eq!(reported(&mut socket, false), [closed]);
+        assert_eq!(socket.refused().icmp, 1, "useless reports are counted");
     }
 }
 
 /// An error of an earlier datagram is returned by the next call, which then has done nothing.
 #[test]
-fn what_is_sent_and_received_next_is_not_lost() {
-    for here in ["127.0.0.1:0", "[::]:0"] {
-        let (mut socket, mut other) = (bound(here), bound("127.0.0.1:0"));
+fn datagrams_after_an_error_are_not_lost() {
+    for local in ["127.0.0.1:0", "[::]:0"] {
+        let (mut socket, mut other) = (bound(local), bound("127.0.0.1:0"));
         let port = socket.local_address().unwrap().port();
         let bytes: Vec<u8> = (0..10_500).map(|i| (i / 1000) as u8).collect();
         for round in 0..100 {
@@ -96,18 +96,18 @@ fn what_is_sent_and_received_next_is_not_lost() {
                 }
                 assert_eq!(came, 5);
             }
-            assert!(socket.take_send_error().is_none(), "nobody is to blame");
+            assert!(socket.take_send_error().is_none(), "no peer caused it");
         }
-        assert_eq!(told(&mut socket, true).len(), 100);
+        assert_eq!(reported(&mut socket, true).len(), 100);
         assert!(!is_in_error(&socket, 0));
     }
 }
 
-/// Without that, it would be given up after ten minutes.
+/// Without that, the timeout would be ten minutes.
 #[test]
 fn a_peer_that_should_be_listening_and_is_not_is_given_up_at_once() {
-    let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&Some(here).into()).unwrap();
+    let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let endpoint = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&Some(local).into()).unwrap();
     let (sender, events) = channel();
     let mut options = ConnectOptions::new(vec![deserted("127.0.0.1:0")]);
     (options.handshake_timeout, options.peer_listens) = (Duration::from_secs(600), true);
@@ -138,21 +138,21 @@ fn no_number_of_errors_breaks_a_socket() {
         send(&mut socket, deserted("127.0.0.1:0"), 100, &[1; 100]);
         assert_eq!(socket.receive(|_| ()).unwrap(), 0);
     }
-    assert_eq!(told(&mut socket, true).len(), 200);
+    assert_eq!(reported(&mut socket, true).len(), 200);
 }
 
 /// The kernel also queues its own refusals of datagrams that the interface cannot carry: 65,536 bytes of IP on
 /// loopback.
 #[test]
-fn a_datagram_too_large_says_nothing_of_anybody() {
-    for (here, there, length) in [("0.0.0.0:0", "127.0.0.1:9", 70_000), ("[::]:0", "[::1]:9", 65_500)] {
-        if there == "[::1]:9" && !has_ipv6() {
+fn a_too_large_datagram_reports_no_peer() {
+    for (local, remote, length) in [("0.0.0.0:0", "127.0.0.1:9", 70_000), ("[::]:0", "[::1]:9", 65_500)] {
+        if remote == "[::1]:9" && !has_ipv6() {
             continue;
         }
-        let mut socket = bound(here);
-        send(&mut socket, there.parse().unwrap(), length, &vec![0; length]);
+        let mut socket = bound(local);
+        send(&mut socket, remote.parse().unwrap(), length, &vec![0; length]);
         assert!(socket.take_send_error().is_none());
-        assert_eq!(told(&mut socket, true), []);
+        assert_eq!(reported(&mut socket, true), []);
         assert_eq!(socket.refused().icmp, 0);
         assert!(!is_in_error(&socket, 0));
     }

@@ -12,14 +12,14 @@ impl Source for Faulty {
 }
 
 #[test]
-fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
-    let (here, there) = pipes();
-    let (connecting, listening) = (start(here), start(there));
+fn a_panic_is_reported_to_its_connection_and_the_workers_continue() {
+    let (local, remote) = pipes();
+    let (connecting, listening) = (start(local), start(remote));
     let arrivals = listen(&listening);
     let faulty = connect(&connecting);
     faulty.connected();
     let _receiving = arrivals.recv_timeout(PATIENCE).unwrap();
-    // More panics than there are workers.
+    // More panics than workers.
     for tag in 0..8 {
         faulty.connection.send_object(tag, 1000, Arc::new(Faulty));
         faulty.wait(|event| match event {
@@ -36,12 +36,12 @@ fn a_panic_is_told_to_its_connection_and_the_workers_go_on() {
 #[test]
 fn an_event_handler_that_panics_loses_its_connection_and_no_other() {
     let (a, b) = pipes();
-    let (here, there) = (start(a), start(b));
-    let arrivals = listen(&there);
-    let sound = connect(&here);
+    let (local, remote) = (start(a), start(b));
+    let arrivals = listen(&remote);
+    let sound = connect(&local);
     let peer = arrivals.recv_timeout(PATIENCE).unwrap();
     let options = ConnectOptions::new(vec![PIPE_PEER]);
-    let faulty = here.connect((KEY, options)).events(|event| panic!("on purpose: {event:?}")).start();
+    let faulty = local.connect((KEY, options)).events(|event| panic!("on purpose: {event:?}")).start();
     let left = arrivals.recv_timeout(PATIENCE).unwrap();
     let end = block_on(faulty.closed());
     assert!(matches!(end, NetError::Panicked("an event handler")), "{end}");
@@ -49,15 +49,15 @@ fn an_event_handler_that_panics_loses_its_connection_and_no_other() {
     assert!(matches!(end, NetError::ClosedByPeer { code: 0x108, .. }), "{end}");
     transfer_pattern(&sound, &peer, 100_000);
     // An event handler that only ever gets the end.
-    let refused = here.connect((KEY, ConnectOptions::new(Vec::new()))).events(|_| panic!("on purpose")).start();
+    let refused = local.connect((KEY, ConnectOptions::new(Vec::new()))).events(|_| panic!("on purpose")).start();
     assert!(matches!(block_on(refused.closed()), NetError::Connect(_)));
-    transfer_pattern(&connect(&here), &arrivals.recv_timeout(PATIENCE).unwrap(), 100_000);
+    transfer_pattern(&connect(&local), &arrivals.recv_timeout(PATIENCE).unwrap(), 100_000);
 }
 
 #[test]
 fn a_panic_on_the_network_thread_ends_every_connection() {
     let (a, b) = pipes();
-    let (here, there) = (start(a), start(b));
+    let (local, remote) = (start(a), start(b));
     let (sender, accepted) = channel();
     let mut peers = 0;
     let acceptor = Box::new(move |_| {
@@ -65,15 +65,15 @@ fn a_panic_on_the_network_thread_ends_every_connection() {
         assert!(peers < 2, "on purpose");
         handler(sender.clone())
     });
-    there.listen(KEY, in_ten_minutes(), accept_options(), acceptor);
-    let first = connect(&here);
+    remote.listen(KEY, in_ten_minutes(), accept_options(), acceptor);
+    let first = connect(&local);
     first.connected();
-    let _second = connect(&here);
+    let _second = connect(&local);
     let closed = |event| if let Event::Closed(error) = event { Some(error) } else { None };
     let ended = std::iter::from_fn(|| accepted.recv_timeout(PATIENCE).ok()).find_map(closed);
     assert!(matches!(ended, Some(NetError::Panicked("the network thread"))), "{ended:?}");
     // New peers can no longer connect, and no caller waits forever.
-    let late = connect(&there);
+    let late = connect(&remote);
     assert!(matches!(block_on(late.connection.closed()), NetError::Panicked("the network thread")));
-    assert!(block_on(there.refused()).is_err());
+    assert!(block_on(remote.refused()).is_err());
 }

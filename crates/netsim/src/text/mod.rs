@@ -12,7 +12,7 @@ use crate::{
 };
 use units::{MILLIONTHS, Percent, QueueSize, bad, print_size, print_time, probability, queue_size, size, time};
 
-/// A text that is not a link, with what to write instead.
+/// An invalid link text, with advice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TextError {
     /// A part without `=`.
@@ -20,11 +20,11 @@ pub enum TextError {
     NotAPart(String),
     /// A key that does not exist.
     #[error(
-        "there is no {0:?}: the keys are rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
+        "unknown key {0:?}: one of rate, step, trace, bucket, police, delay, delay-step, jitter, slot, scatter, queue, queue-packets, codel, fq-codel, mtu, fragment, loss, loss-step, burst, burst-time, reorder, duplicate, corrupt, mark, mark-above, down and seed"
     )]
     UnknownKey(String),
     /// A key written twice.
-    #[error("{0} is there twice: write it once")]
+    #[error("duplicate key {0}")]
     Repeated(String),
     /// A value that cannot be read.
     #[error("cannot read {key}={value}: write it like {example}")]
@@ -51,7 +51,7 @@ pub enum TextError {
     /// More than two directions.
     #[error("a link has two directions: write one link for both, or two with / between them")]
     TooManyDirections,
-    /// Values that are incompatible.
+    /// Incompatible values.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -60,8 +60,8 @@ const PERFECT: &str = "perfect";
 impl FromStr for LinkConfig {
     type Err = TextError;
 
-    /// Parses and checks. `perfect` is the default. A queue in `bdp` is what the rate carries in a round trip of twice
-    /// the delay.
+    /// Parses and checks. `perfect` is the default. A queue in `bdp` holds the bytes of the rate in a round trip of
+    /// twice the delay.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let written = ParsedLink::read(text)?;
         let rtt = written.config.delay.saturating_mul(2);
@@ -129,7 +129,7 @@ impl ParsedLink {
     }
 }
 
-/// Returns `bdps` millionths of what `rate` carries in `rtt`, but room for at least one full packet; nothing for none.
+/// Returns `bdps` millionths of the bytes of `rate` in `rtt`, but at least a full packet; 0 for 0.
 fn bdp_bytes(bdps: u64, rate: Rate, rtt: Duration) -> u64 {
     const FULL_PACKET: u64 = 1_500;
     if bdps == 0 {
@@ -238,14 +238,14 @@ fn read_all<T>(
     value.split('+').map(|part| read(part.trim()).ok_or_else(|| bad(key, value, example))).collect()
 }
 
-/// Prints parts with `+` between them; nothing if there are none.
+/// Prints parts with `+` between them.
 fn print_all<T>(key: &str, values: &[T], print: impl Fn(&T) -> String) -> Option<String> {
     let parts: Vec<String> = values.iter().map(print).collect();
     (!parts.is_empty()).then(|| format!("{key}={}", parts.join("+")))
 }
 
 impl fmt::Display for LinkConfig {
-    /// Prints everything that is not the default, so that parsing it gives the same link.
+    /// Prints all values other than the default, so that parsing it gives the same link.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.rate.map(|rate| format!("rate={rate}")));
@@ -308,7 +308,7 @@ impl fmt::Display for LinkConfig {
 impl FromStr for Duplex {
     type Err = TextError;
 
-    /// Parses and checks. A queue in `bdp` is what its rate carries in a round trip of both delays.
+    /// Parses and checks. A queue in `bdp` holds the bytes of its rate in a round trip of both delays.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let mut directions = text.split(" / ").map(ParsedLink::read);
         let forward = directions.next().ok_or_else(|| TextError::NotAPart(text.to_owned()))??;

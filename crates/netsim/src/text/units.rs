@@ -62,7 +62,7 @@ pub(super) fn size(key: &str, value: &str) -> Result<u64, TextError> {
 /// The size of a queue.
 pub(super) enum QueueSize {
     Bytes(u64),
-    /// Millionths of what the link carries in one round trip.
+    /// Millionths of the link's bytes in one round trip.
     Bdps(u64),
 }
 

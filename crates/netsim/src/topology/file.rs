@@ -13,7 +13,7 @@ use crate::{Duplex, Fabric, LinkConfig, LinkId, Network, NetworkError, Node, Nod
 ///
 /// Read from TOML by `FromStr`. Names are letters, digits, `-` and `_`. A link has the text form of a [`Duplex`], whose
 /// forward direction is from the first of its two ends to the second. Packets take the path of the fewest links; of
-/// equal ones, the one whose links come first. Only routers forward them.
+/// equal ones, the one with the first links. Only routers forward them.
 ///
 /// ```
 /// let topology: downpour_netsim::topology::Topology = r#"
@@ -64,7 +64,7 @@ pub struct HostPair {
     pub to: NodeId,
 }
 
-/// A text that is not a topology, with what to write instead.
+/// An invalid topology text, with advice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TopologyError {
     /// Not TOML, or not of this form.
@@ -76,25 +76,25 @@ pub enum TopologyError {
         message: String,
     },
     /// An invalid name.
-    #[error("{0:?} is no name: write letters, digits, - and _")]
+    #[error("invalid name {0:?}: write letters, digits, - and _")]
     BadName(String),
     /// A name used twice.
-    #[error("{0} is there twice: give every host and router a name of its own")]
+    #[error("duplicate name {0}: give each host and router its own")]
     Repeated(String),
     /// Fewer than two hosts.
-    #[error("nobody can talk: name two hosts or more, such as hosts = [\"a\", \"b\"]")]
+    #[error("needs at least two hosts, such as hosts = [\"a\", \"b\"]")]
     TooFewHosts,
-    /// A name that was not declared.
-    #[error("there is no {name}: add it to hosts or routers")]
+    /// An undeclared name.
+    #[error("{name} is unknown: add it to hosts or routers")]
     Unknown {
         /// The name.
         name: String,
     },
     /// A link from a node to itself.
-    #[error("a link leads from {0} to itself: name two ends")]
+    #[error("a link joins {0} to itself: name two nodes")]
     Loop(String),
     /// Two links between the same two nodes, the second of which no packet would take.
-    #[error("{0} and {1} have two links, of which the second is never used: leave out one")]
+    #[error("{0} and {1} have two links, and the second is never used: omit one")]
     Parallel(String, String),
     /// A link that cannot be parsed.
     #[error("the link between {from} and {to}: {error}")]
@@ -107,30 +107,30 @@ pub enum TopologyError {
         error: TextError,
     },
     /// A link that should be replaced, but does not exist.
-    #[error("no link is between {from} and {to}, in that order: name two that a link joins")]
+    #[error("no link from {from} to {to}: name the two nodes of a link, in its order")]
     NoLink {
         /// Its first end.
         from: String,
         /// Its second end.
         to: String,
     },
-    /// Hosts where there are to be none.
-    #[error("hosts come with the flows: leave out hosts and pairs, and name routers")]
+    /// Hosts where none are allowed.
+    #[error("the flows add their hosts: omit hosts and pairs, and name routers")]
     Inhabited,
     /// Fewer than two routers where hosts are joined to them.
-    #[error("nobody can talk: name two routers or more, such as routers = [\"a\", \"b\"]")]
+    #[error("needs at least two routers, such as routers = [\"a\", \"b\"]")]
     TooFewRouters,
-    /// A router that is unreachable.
-    #[error("no path leads to {0}: join it by links")]
+    /// An unreachable router.
+    #[error("no path to {0}: join it by links")]
     Apart(String),
-    /// A host that is unreachable.
-    #[error("{0} has no link: add one, or leave it out")]
+    /// An unreachable host.
+    #[error("{0} has no link: add one, or omit it")]
     Unconnected(String),
     /// A pair that includes a router.
-    #[error("{0} is a router: pairs are of hosts")]
+    #[error("{0} is a router: pairs need hosts")]
     NotAHost(String),
     /// A pair of hosts between which no path leads.
-    #[error("no path leads from {from} to {to}: join them by links over routers")]
+    #[error("no path from {from} to {to}: join them by links over routers")]
     NoRoute {
         /// The intended sender.
         from: String,
@@ -320,7 +320,7 @@ impl Topology {
     /// Replaces the link between two hosts or routers, given in the order of the file.
     ///
     /// # Errors
-    /// Two names between which there is no link.
+    /// Two names without a link between them.
     pub fn replace_link(&mut self, from: &str, to: &str, link: Duplex) -> Result<(), TopologyError> {
         let between = [self.node(from), self.node(to)];
         let planned = self.links.iter_mut().find(|planned| between == [Some(planned.from), Some(planned.to)]);
@@ -332,7 +332,7 @@ impl Topology {
     /// Makes two hosts the first pair, whether or not they are one already.
     ///
     /// # Errors
-    /// Names that are not of two hosts with a path between them.
+    /// Names other than those of two hosts with a path between them.
     pub fn put_first(&mut self, from: &str, to: &str) -> Result<(), TopologyError> {
         self.add_pair(from, to)?;
         self.pairs.rotate_right(1);
@@ -350,7 +350,7 @@ impl Topology {
     /// Builds a network with a node for each host; returns the links in the order of [`Topology::links`].
     ///
     /// # Errors
-    /// A trace that is not loaded.
+    /// An unloaded trace.
     pub fn build_network<N: Node>(
         &self,
         mut make_node: impl FnMut(NodeId, &str) -> N,
@@ -369,7 +369,7 @@ impl Topology {
     /// Builds a fabric between the hosts; returns the links in the order of [`Topology::links`].
     ///
     /// # Errors
-    /// A trace that is not loaded.
+    /// An unloaded trace.
     pub fn build_fabric<T>(&self) -> Result<(Fabric<T>, Vec<LinkPair>), NetworkError> {
         let mut fabric = Fabric::new();
         for _ in &self.hosts {

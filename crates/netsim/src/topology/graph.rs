@@ -21,7 +21,7 @@ pub struct Graph {
     links: Vec<Edge>,
 }
 
-/// A link between two routers, with the random streams of its text: those of its own come with [`Graph::join`].
+/// A link between two routers, with the random streams of its text: [`Graph::join`] gives it its own.
 #[derive(Clone, Debug, PartialEq)]
 struct Edge {
     /// The routers by their numbers; the forward direction leads from the first to the second.
@@ -55,12 +55,12 @@ pub enum GraphError {
 
 /// The most routers of a random graph: routes are kept for every two.
 const MOST_NODES: u32 = 1_000;
-/// Draws before a graph that is never connected is given up.
+/// Draws before the search for a connected graph is abandoned.
 const TRIES: u32 = 10_000;
 
 impl Graph {
-    /// Reads the form of a [`Topology`] without hosts. `complete` turns the text of each link into that of the link
-    /// which is built: it may add what the file leaves out.
+    /// Reads the form of a [`Topology`] without hosts. `complete` turns the text of each link into that of the built
+    /// link: it may add parts that the file omits.
     ///
     /// # Errors
     /// Those of a topology, hosts, and routers to which no path leads.
@@ -90,7 +90,7 @@ impl Graph {
     /// G(n, M), drawn again until it is connected (Erdos 1959). All links are alike.
     ///
     /// # Errors
-    /// Numbers for which there is no such graph, or hardly one.
+    /// Numbers for which no such graph, or hardly one, exists.
     pub fn random(nodes: u32, links: u32, link: &Duplex, seed: u64) -> Result<Self, GraphError> {
         if !(2..=MOST_NODES).contains(&nodes) {
             return Err(GraphError::Nodes);
@@ -136,7 +136,7 @@ impl Graph {
     }
 
     /// Joins pairs of hosts to routers, whose numbers are given: the sender's and the receiver's of each pair. The
-    /// links of the graph come first, then two for each pair, to the sender and to the receiver. The forward direction
+    /// links of the graph are first, then two for each pair, to the sender and to the receiver. The forward direction
     /// of those is that of the data. Sender `i` is host `2 i`, its receiver the next.
     ///
     /// # Errors
@@ -265,13 +265,13 @@ mod tests {
     #[test]
     fn a_graph_has_no_hosts_and_is_whole() {
         for (text, said) in [
-            ("hosts = [\"x\"]\nrouters = [\"a\", \"b\"]", "hosts come with the flows: leave out hosts and pairs"),
+            ("hosts = [\"x\"]\nrouters = [\"a\", \"b\"]", "the flows add their hosts: omit hosts and pairs"),
             (
                 "routers = [\"a\", \"b\", \"c\"]\nlinks = [{ between = [\"a\", \"b\"], link = \"rate=1G\" }]",
-                "no path leads to c: join it by links",
+                "no path to c: join it by links",
             ),
-            ("routers = [\"a\"]", "nobody can talk: name two routers or more"),
-            ("routers = [\"a\", \"c\"]\nlinks = [{ between = [\"a\", \"b\"], link = \"rate=1G\" }]", "there is no b"),
+            ("routers = [\"a\"]", "needs at least two routers"),
+            ("routers = [\"a\", \"c\"]\nlinks = [{ between = [\"a\", \"b\"], link = \"rate=1G\" }]", "b is unknown"),
             ("router = 1", "line 1: unknown field `router`"),
         ] {
             let refused = Graph::read(text, str::to_owned).expect_err(said).to_string();
@@ -279,6 +279,8 @@ mod tests {
         }
         let graph = Graph::read(RING, str::to_owned).expect("a ring");
         let sides = Side::alike(1, &"perfect".parse().expect("a link"));
-        assert!(graph.join(&sides, &[[0, 5]]).expect_err("no sixth").to_string().starts_with("there is no router 5"));
+        assert!(
+            graph.join(&sides, &[[0, 5]]).expect_err("no sixth one").to_string().starts_with("router 5 is unknown")
+        );
     }
 }

@@ -20,8 +20,8 @@ fn the_corpus_is_replayed() {
     hostile::replay("connection", fuzz_connection);
 }
 
-/// Returns a number that is small, at a limit, or arbitrary. A careful peer's is nearly always small, or its connection
-/// would end before the rest of the input.
+/// Returns a small number, one at a limit, or an arbitrary one. A careful peer's is nearly always small, or its
+/// connection would end before the rest of the input.
 fn number(random: &mut Rng, careful: bool) -> u64 {
     match random.u8(..if careful { 200 } else { 6 }) {
         0 => u64::MAX,
@@ -65,7 +65,7 @@ fn feedback(random: &mut Rng, careful: bool) -> Feedback {
     }
 }
 
-/// Appends a frame. Most are made here, of what varying a sample finds too rarely: feedback about packets and flows that
+/// Appends a frame. Most are generated, as varied samples have them too rarely: feedback about packets and flows that
 /// exist, flows whose symbols the input contains, and control data that begins where the last ended. The others are
 /// samples of any frame, varied.
 fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
@@ -82,7 +82,7 @@ fn frame(random: &mut Rng, careful: bool, out: &mut Vec<u8>) {
 }
 
 fn announcement(random: &mut Rng, careful: bool, flow: FlowId) -> Announcement {
-    // A careful peer repeats the same announcement of a flow, one that is possible.
+    // A careful peer repeats the same valid announcement of a flow.
     let mut alike = if careful { Rng::with_seed(flow.0.into()) } else { random.fork() };
     let k = [1, 1, 2, 10, 8_192, 8_193][alike.usize(..if careful { 4 } else { 6 })];
     let code = BlockCode::ALL[alike.usize(..BlockCode::ALL.len())];

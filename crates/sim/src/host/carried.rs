@@ -1,4 +1,5 @@
-//! What the network carried for a host, as the network saw it: an oracle does not take the engine's word for it.
+//! The packets that the network carried for a host, counted by the network: an oracle does not use the engine's
+//! counters.
 
 use netsim::Time;
 use std::time::Duration;

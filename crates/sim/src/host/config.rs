@@ -17,7 +17,7 @@ use transport::{ConnectionError, ConnectionStats, EndpointConfig, FlowId, Profil
 pub struct HostConfig {
     /// How it sends.
     pub profile: Profile,
-    /// What an earlier connection has learned of the path, for those that it begins.
+    /// The measurements of an earlier connection, for those that it begins.
     pub memory: Option<SavedPath>,
     /// The engine's limits.
     pub endpoint: EndpointConfig,
@@ -39,7 +39,7 @@ pub struct HostConfig {
     pub streams: Vec<StreamScript>,
     /// How it reads the streams of its peers.
     pub reads: ReadScript,
-    /// Streams it expects from each peer before it is done, read or stopped; without those that are reset.
+    /// Streams it expects from each peer before it is done, read or stopped; without reset ones.
     pub expects_streams: usize,
     /// Objects it expects from each peer before it is done.
     pub expects: usize,
@@ -62,7 +62,7 @@ pub struct HostConfig {
     pub count_every: Option<Duration>,
     /// Whether the connections that it begins are traced.
     pub qlog: bool,
-    /// Whether it keeps what happens to symbols, for [`Host::take_seen`](super::Host::take_seen).
+    /// Whether it records the events of symbols, for [`Host::take_seen`](super::Host::take_seen).
     pub watches: bool,
     /// Determines ids, keys and contents.
     pub seed: u64,
@@ -132,9 +132,9 @@ pub struct Tally {
     pub read: BTreeMap<(FlowId, u32), u64>,
     /// Blocks written, likewise.
     pub written: BTreeMap<(FlowId, u32), u64>,
-    /// Blocks that were read or written a second time.
+    /// Blocks read or written a second time.
     pub repeated: u64,
-    /// When the last object became complete here.
+    /// When the last object became complete at this host.
     pub complete_at: Option<netsim::Time>,
     /// When everything expected had arrived and everything sent was confirmed.
     pub content_at: Option<netsim::Time>,
@@ -162,7 +162,7 @@ pub struct Moment {
     pub rate: u64,
     /// The mean of their estimates of loss before repair, 0 to 1.
     pub loss: f64,
-    /// What the controller of the first of them believes of the path.
+    /// The estimates of the path by the controller of the first of them.
     pub controller: Option<ControllerState>,
 }
 
@@ -177,8 +177,8 @@ impl Moment {
     }
 }
 
-/// Returns the limits of an endpoint that takes symbols of every size that a profile may choose: whether they pass is for the
-/// links to say.
+/// Returns the limits of an endpoint that accepts symbols of every size that a profile may choose: the links decide
+/// whether they pass.
 pub(crate) fn endpoint_for(profile: &Profile) -> EndpointConfig {
     let mut endpoint = EndpointConfig::default();
     let flows = &mut endpoint.limits.flows;

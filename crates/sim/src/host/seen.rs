@@ -1,4 +1,4 @@
-//! What a host sees of the symbols that it sends and receives, for those who watch a transfer.
+//! The symbols that a host sends and receives, for observers of a transfer.
 
 use super::Host;
 use transport::{ConnectionHandle, FlowId, PartialBlock, SymbolPacket};
@@ -52,7 +52,7 @@ impl Host {
         }
     }
 
-    /// Returns what happened to symbols since the last call, in order; nothing unless [`HostConfig::watches`] is set.
+    /// Returns the events of symbols since the last call, in order; none unless [`HostConfig::watches`] is set.
     ///
     /// [`HostConfig::watches`]: super::HostConfig::watches
     pub fn take_seen(&mut self) -> Vec<SymbolEvent> {
@@ -60,8 +60,7 @@ impl Host {
         std::mem::take(&mut self.seen)
     }
 
-    /// Visits what has arrived of the objects of its peers, block by block: those that are neither complete nor being
-    /// decoded.
+    /// Visits the received parts of the objects of its peers: the incomplete blocks that are not being decoded.
     pub fn visit_partial_blocks(&mut self, mut visit: impl FnMut(&PartialBlock<'_>)) {
         let Self { tallies, endpoint, .. } = self;
         for (handle, tally) in tallies {

@@ -3,7 +3,7 @@
 //! most three times the bytes received from it.
 
 use super::{RunFigures, Scenario, Watch, judge};
-use crate::addresses::{DOORS, Roaming};
+use crate::addresses::{ADDRESSES_PER_HOST, Roaming};
 use crate::host::Host;
 use fastrand::Rng;
 use netsim::Loss;
@@ -13,12 +13,12 @@ use std::time::Duration;
 /// The behaviour of an on-path attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attacker {
-    /// There is no attacker.
+    /// No attacker.
     None,
-    /// It copies one packet in `every` of one host's, and its copy arrives first. An attacker that is first with every
-    /// packet, and drops the replies, cannot be distinguished from a dead path.
+    /// It copies one packet in `every` of one host, and its copy arrives first. An attacker that overtakes every packet
+    /// and drops the replies cannot be distinguished from a dead path.
     Copies {
-        /// The host whose packets are copied.
+        /// The host of the copied packets.
         of: usize,
         /// One packet in this many is copied.
         every: u64,
@@ -41,7 +41,7 @@ pub struct Move {
     pub keep: bool,
 }
 
-/// A scenario whose hosts move.
+/// A scenario with moving hosts.
 #[derive(Clone, Debug)]
 pub struct MigrationScenario {
     /// Everything else.
@@ -69,7 +69,7 @@ impl MigrationScenario {
         let moves = at.into_iter().enumerate().map(|(nth, at)| Move {
             at,
             side: if both { random.usize(..2) } else { one },
-            to: if flaps { (nth + 1) % 2 } else { random.usize(..DOORS) },
+            to: if flaps { (nth + 1) % 2 } else { random.usize(..ADDRESSES_PER_HOST) },
             keep: random.u8(..3) == 0,
         });
         let moves = moves.collect();
@@ -101,10 +101,10 @@ pub fn check(seed: u64) -> Result<RunFigures, String> {
 /// The problem.
 pub fn run(moving: &MigrationScenario) -> Result<RunFigures, String> {
     let scenario = &moving.scenario;
-    let configs = [0, 1].map(|side| scenario.host_config(side, Roaming::door(1 - side, 0)));
+    let configs = [0, 1].map(|side| scenario.host_config(side, Roaming::address(1 - side, 0)));
     let mut roaming = Roaming::new(configs, &scenario.link).map_err(|error| error.to_string())?;
     if let Attacker::Copies { of, every, passes_on } = moving.stranger {
-        roaming.host(of).copy_packets(Roaming::STRANGER, every);
+        roaming.host(of).copy_packets(Roaming::ATTACKER, every);
         roaming.pass_on(passes_on.then_some(of), true).map_err(|error| error.to_string())?;
     }
     let mut watch = Watch { completed: None, connects: scenario.connects, closes: scenario.closes };
@@ -141,7 +141,7 @@ fn check_stranger(moving: &MigrationScenario, roaming: &mut Roaming) -> Result<(
     let (sent, got) = (roaming.host(of).copied_bytes(), roaming.stranger_bytes());
     // An attacker that relays everything, in both directions, is the path, in addition to the copied host's own.
     if got > 3 * sent && !passes_on {
-        return Err(format!("the stranger got {got} bytes for {sent}"));
+        return Err(format!("the attacker got {got} bytes for {sent}"));
     }
     Ok(())
 }

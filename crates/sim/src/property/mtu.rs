@@ -1,5 +1,5 @@
-//! The property for paths whose MTU shrinks in mid-transfer, once or several times, without notice: the data arrives
-//! identical.
+//! The property for paths with an MTU that shrinks in mid-transfer, once or several times, without notice: the data
+//! arrives identical.
 
 use super::{Outage, RunFigures, Scenario, Watch, judge};
 use fastrand::Rng;
@@ -17,7 +17,7 @@ pub struct Shrink {
     pub backward: u32,
 }
 
-/// A scenario whose path shrinks.
+/// A scenario with a shrinking path.
 #[derive(Clone, Debug)]
 pub struct MtuScenario {
     /// Everything else.

@@ -1,4 +1,4 @@
-//! Scenarios drawn from a seed: which host sends what over which path.
+//! Scenarios drawn from a seed: hosts, their data and the path.
 
 use crate::coding::Coding;
 use crate::host::{Host, HostConfig};
@@ -30,7 +30,7 @@ pub enum Outage {
     },
 }
 
-/// Two hosts, a path between them and what they send each other.
+/// Two hosts, a path between them and the data that they send each other.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Determines keys, ids, contents and all random choices.
@@ -163,7 +163,7 @@ impl Scenario {
         let rtt = self.link.forward.delay + self.link.backward.delay;
         let way = |link: &LinkConfig, objects: &[u64], streams: &[StreamScript], control: u64| {
             let rate = link.rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64);
-            let rate = self.profile.fixed_rate().map_or(rate, |told| rate.min(told.bits_per_second() as f64));
+            let rate = self.profile.fixed_rate().map_or(rate, |fixed| rate.min(fixed.bits_per_second() as f64));
             // A write may cost a packet of its own.
             let stream = |stream: &StreamScript| stream.length + stream.length / stream.write * 1_408;
             let bytes = objects.iter().sum::<u64>() + streams.iter().map(stream).sum::<u64>() + control;
@@ -176,8 +176,8 @@ impl Scenario {
         rtt * 2 + forward.max(backward)
     }
 
-    /// Returns the time after which a run is given up. A given rate does not react to loss, so even the worst path
-    /// delays it by minutes at most; a window that does react sends a packet or two per round trip on the worst paths.
+    /// Returns the time limit of a run. A fixed rate does not react to loss, so even the worst path delays it by
+    /// minutes at most; a window that does react sends a packet or two per round trip on the worst paths.
     pub fn patience(&self) -> Duration {
         match self.profile.fixed_rate() {
             Some(_) => self.expected() * 100 + self.turns() * 10 + Duration::from_secs(300),
@@ -235,7 +235,7 @@ impl fmt::Display for Scenario {
         let Self { link, profile, connects, closes, objects, control, credit, outage, .. } = self;
         write!(
             f,
-            "{} (told {:?}, {}, {}) over {link}: objects {objects:?}, control {control:?}, ",
+            "{} (block feedback {:?}, {}, {}) over {link}: objects {objects:?}, control {control:?}, ",
             profile.name,
             profile.fixed_rate(),
             profile.blocks,
@@ -318,7 +318,7 @@ fn profile(random: &mut Rng, link: &Duplex) -> Profile {
     let mut profile = match random.u8(..5) {
         0 => Profile::arq(),
         1 => Profile::auto(),
-        // Given half of what the path carries, all of it, or more.
+        // Set to half of the capacity, all of it, or more.
         _ => Profile::auto()
             .with_fixed_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
     };
@@ -344,24 +344,24 @@ const TORNADO_TRANSFER: [(&str, &[&str]); 2] = [
     ("schedule.repair-every", &["auto", "auto", "1", "10", "1000"]),
 ];
 
-/// Draws a document's system, given half of what the slower direction carries, all of it, or more, or left to find out
-/// if it can.
+/// Draws a document's system, set to half of the capacity of the slower direction, all of it, or more, or left to
+/// search it if it can.
 fn document(random: &mut Rng, link: &Duplex) -> Profile {
     let (mut profile, choices) = match random.u8(..2) {
         0 => (Profile::rc_udp(), &RC_UDP[..]),
         _ => (Profile::tornado_transfer(), &TORNADO_TRANSFER[..]),
     };
     for (key, values) in choices {
-        profile.set(key, values[random.usize(..values.len())]).expect("a choice that there is");
+        profile.set(key, values[random.usize(..values.len())]).expect("a valid choice");
     }
     if profile.fixed_rate().is_some() || random.bool() {
         let bits = slower_bits(link) as f64;
-        // What the path carries or more, with feedback and PINGs on top, without a window, into an unbounded queue: each
-        // block would take longer than the previous one.
+        // The capacity or more, with feedback and PINGs on top, without a window, into an unbounded queue: each block
+        // would take longer than the previous one.
         let is_bounded = link.forward.queue_bytes.and(link.backward.queue_bytes).is_some();
         let most = if is_bounded { 1.2 } else { 0.9 };
-        let told = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
-        profile = profile.with_fixed_rate(Rate::from_bits_per_second(told));
+        let fixed = (bits * f64::min([0.5, 1.0, 1.0, 1.2][random.usize(..4)], most)) as u64;
+        profile = profile.with_fixed_rate(Rate::from_bits_per_second(fixed));
     }
     profile
 }
@@ -388,22 +388,22 @@ const CHANGES: [(&str, &[&str]); 7] = [
     ("blocks", &["lt-tcp", "ttp", "fixed:k=16", "bytes"]),
 ];
 
-/// Draws arq, lt-tcp or ttp, given what the path carries if they require it, with other choices.
+/// Draws arq, lt-tcp or ttp, set to the capacity if they require it, with other choices.
 fn choices(random: &mut Rng, link: &Duplex) -> Profile {
     let mut profile = [Profile::arq, Profile::lt_tcp, Profile::ttp, Profile::auto][random.usize(..4)]();
     let is_ttp = profile.name == "ttp";
     for (key, values) in ANY.into_iter().filter(|(key, _)| !is_ttp || *key != "blocks") {
         if random.u8(..3) == 0 {
-            profile.set(key, values[random.usize(..values.len())]).expect("a choice that there is");
+            profile.set(key, values[random.usize(..values.len())]).expect("a valid choice");
         }
     }
     if is_ttp {
-        // Its minimum rate would exceed what many paths carry.
+        // Its minimum rate would exceed the capacity of many paths.
         let most = slower_bits(link);
         for (key, rate) in [("min", most / 20), ("max", most), ("bottleneck", most)] {
             profile.set(&format!("congestion.{key}"), &rate.to_string()).expect("a rate");
         }
-        // Half of them, without a draw: what a seed draws otherwise stays as it was.
+        // Half of them, without a draw: the other draws of a seed are unchanged.
         let encode = ["beside", "first"][(most.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize];
         profile.set("schedule.encode", encode).expect("an order");
     }

@@ -1,4 +1,4 @@
-//! What is counted from the end of the warm-up on.
+//! Counters from the end of the warm-up on.
 
 use super::Flow;
 use super::machine::Machine;
@@ -36,7 +36,7 @@ impl NetworkCounters {
         self.arrived.iter().zip(&before.arrived).map(of).collect()
     }
 
-    /// Returns how long the packets have waited that came to each link since then.
+    /// Returns the waiting times of the packets that arrived at each link since then.
     pub(super) fn waits_since(&self, before: &Self) -> Vec<[QueueDelays; 2]> {
         let since = |(now, before): (&[QueueDelays; 2], &[QueueDelays; 2])| {
             [now[0].since(&before[0]), now[1].since(&before[1])]

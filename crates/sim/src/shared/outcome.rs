@@ -34,7 +34,7 @@ pub struct FlowOutcome {
     /// From the sender's first datagram, or the end of its handshake ([`super::Flow::handshake`]), to the receiver's last
     /// byte; `None` if that did not arrive, as of a flow without end.
     pub completed: Option<Duration>,
-    /// When that was, since the start of the run.
+    /// The time of completion, since the start of the run.
     pub completed_at: Option<Duration>,
     /// A connection of the sender ended, and neither side closed it because it was done.
     pub gave_up: bool,
@@ -55,8 +55,8 @@ pub struct FlowOutcome {
     pub loss_estimate: Option<f64>,
     /// Bytes of the symbols that the sender sent, of every kind.
     pub symbol_bytes: u64,
-    /// The most bytes of symbols that the receiver held at once for blocks which were neither complete nor decoded; the
-    /// sum of the connections' maxima.
+    /// The most bytes of symbols that the receiver buffered at once for incomplete blocks; the sum of the connections'
+    /// maxima.
     pub most_held: u64,
     /// IP bytes that arrived at the receiver, by spans of [`super::SharedCase::count_every`] from the start of the run
     /// on. The last one may not be over.
@@ -65,7 +65,7 @@ pub struct FlowOutcome {
     pub course: Vec<Moment>,
     /// Time that encoding took at the sender, and decoding at the receiver.
     pub coding: [Duration; 2],
-    /// What the sender has learned of the path.
+    /// The sender's measurements of the path.
     pub memory: Option<SavedPath>,
     /// The sender's trace (qlog, JSON-SEQ), if [`super::SharedCase::qlog`] is set.
     pub qlog: Vec<u8>,

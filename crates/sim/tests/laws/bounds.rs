@@ -25,7 +25,7 @@ fn most_within(log: &[(netsim::Time, u64)], span: Duration) -> u64 {
 }
 
 #[test]
-fn a_told_rate_is_never_exceeded() {
+fn a_fixed_rate_is_never_exceeded() {
     for (bits, link) in [
         (100_000_000, "rate=1G,delay=20ms,loss=2%"),
         (100_000_000, "rate=100M,delay=20ms,queue=256KB"),
@@ -40,7 +40,7 @@ fn a_told_rate_is_never_exceeded() {
         let burst = rate.bytes_in(Duration::from_millis(4)).max(2 * FULL_PACKET) + 8 * FULL_PACKET;
         for span in [10, 100, 1_000].map(Duration::from_millis) {
             let (most, allowed) = (most_within(log, span), rate.bytes_in(span) + burst);
-            assert!(most <= allowed, "{most} bytes in {span:?} where {allowed} may go, told {rate} over {link}");
+            assert!(most <= allowed, "{most} bytes in {span:?} with {allowed} allowed, fixed rate {rate} over {link}");
         }
         let second = most_within(log, Duration::from_secs(1));
         assert!(
@@ -52,13 +52,13 @@ fn a_told_rate_is_never_exceeded() {
 
 #[test]
 fn nothing_is_sent_beyond_the_window() {
-    let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
-    // Fast retransmissions ignore the window (RFC 5681 section 3.2). With feedback by ranges there are none.
+    let fixed = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
+    // Fast retransmissions ignore the window (RFC 5681 section 3.2). Feedback by ranges has none.
     let mut arq = Profile::arq();
     for (key, value) in [("feedback.packets", "ranges"), ("detection", "threshold")] {
         arq.set(key, value).expect("a choice");
     }
-    for profile in [told, Profile::auto(), arq] {
+    for profile in [fixed, Profile::auto(), arq] {
         for link in ["rate=50M,delay=20ms,queue=64KB", "rate=50M,delay=20ms,queue=64KB,loss=1%"] {
             let plan = Plan::new(link, profile.clone(), vec![4_000_000]);
             let mut network = plan.network([Vec::new(), Vec::new()]);

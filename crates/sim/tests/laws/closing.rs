@@ -15,7 +15,7 @@ fn check(length: u64, write: u64, every: Duration) {
         let mut network = plan.network([Vec::new(), Vec::new()]);
         network.run_while(|nodes| !is_over(nodes), at_seconds(600)).expect("time passes");
         let ends = [0, 1].map(|side| network.nodes()[side].host.tallies().next().map(|tally| tally.closed.clone()));
-        // The first messages and their answers may all be lost until the connector gives up.
+        // The first messages and their answers may all be lost until the connector's timeout.
         let connected = network.nodes()[0].host.tallies().any(|tally| tally.connected_at.is_some());
         met += u64::from(connected);
         assert!(!connected || ends.iter().all(|end| matches!(end, Some(Some(_)))), "seed {seed}: {ends:?}");
@@ -34,7 +34,7 @@ fn when_bytes_wait_the_last_block_is_marked() {
 }
 
 #[test]
-fn when_nothing_is_outstanding_an_empty_block_ends_it() {
+fn an_idle_stream_ends_with_an_empty_block() {
     check(0, 1, Duration::ZERO);
 }
 

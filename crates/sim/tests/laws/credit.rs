@@ -67,7 +67,7 @@ fn no_path_is_slowed() {
     }
 }
 
-/// At once, since writes that take a while would be the limit here.
+/// At once, since slow writes would be the limit.
 #[test]
 fn a_path_of_ten_gigabits_is_not_slowed() {
     let run = run("rate=10G,delay=60ms,queue=140MB", 10_000, 1_000_000_000, |_| ());
@@ -93,7 +93,7 @@ fn a_slow_disk_does_not_make_memory_grow() {
     }
 }
 
-/// What was seen of a transfer every 10 ms, from half a second on and until its last second.
+/// The states of a transfer every 10 ms, from half a second on and until its last second.
 #[derive(Debug, Default)]
 struct Seen {
     seconds: f64,
@@ -135,7 +135,7 @@ fn watch(plan: Plan) -> Seen {
     }
     let complete = network.nodes()[1].host.tallies().next().and_then(|tally| tally.complete_at);
     seen.seconds = complete.expect("complete").as_secs_f64();
-    // What the start overflows in the first half second is not the disk's doing.
+    // The overflow of the start in the first half second is not caused by the disk.
     let settled = &ticks[50..ticks.len() - 100];
     let before = settled[0].0.packets.lost;
     for (sender, receiver) in settled {
@@ -182,11 +182,11 @@ fn a_bound_on_memory_is_kept_and_named_by_the_side_that_has_it() {
         let mut plan = Plan::new("rate=1G,delay=300ms,queue=70MB", profile, vec![SIZE]);
         plan.bounds[bounded] = Some(MOST);
         let seen = watch(plan);
-        // In packets with their headers; the last block that is opened may exceed the bound.
+        // In packets with their headers; the last opened block may exceed the bound.
         assert!(seen.in_flight * 10 <= MOST * 11 && seen.lost == 0, "{bounded}: {seen:?}");
         let mut expected = [0, 0];
         expected[bounded] = seen.bound[bounded];
-        // A sender is not held back while it sends what it may, for a third of each round trip.
+        // A sender is not held back while it uses its credit, for a third of each round trip.
         assert!(seen.bound[bounded] * 2 > seen.ticks && seen.bound == expected, "{bounded}: {seen:?}");
         assert!(seen.by_receiver * 2 > seen.ticks, "{bounded}: {seen:?}");
     }
@@ -194,7 +194,7 @@ fn a_bound_on_memory_is_kept_and_named_by_the_side_that_has_it() {
 
 /// Blocks of 8,192 symbols on a path that only needs 6,000: credit for the next block must be granted nevertheless.
 #[test]
-fn blocks_larger_than_what_the_path_needs_go_on() {
+fn blocks_larger_than_the_need_of_the_path_continue() {
     let run = run("rate=1G,delay=100us,queue=2MB,loss=1%", 1_000, 200_000_000, |plan| {
         plan.profile.set("blocks.k", "8192").expect("blocks of one size");
         plan.storage_delay = Duration::from_millis(10);

@@ -42,7 +42,7 @@ fn run(plan: &Plan, dropped: [Vec<u64>; 2]) -> (Duration, [u64; 2]) {
 }
 
 #[test]
-fn no_single_loss_stalls_a_transfer_whatever_is_told() {
+fn no_single_loss_stalls_a_transfer_with_any_feedback() {
     for choice in CHOICES {
         let plan = Plan::new(LINK, profile(choice), vec![60_000, 3_000]);
         let (least, sent) = run(&plan, [vec![], vec![]]);
@@ -62,7 +62,7 @@ fn no_single_loss_stalls_a_transfer_whatever_is_told() {
 }
 
 #[test]
-fn no_pattern_of_loss_stops_a_transfer_whatever_is_told() {
+fn no_pattern_of_loss_stops_a_transfer_with_any_feedback() {
     for choice in CHOICES {
         for loss in ["loss=10%", "loss=3%,burst=5"] {
             let plan = Plan::new(format!("{LINK},{loss}"), profile(choice), vec![2_000_000]);

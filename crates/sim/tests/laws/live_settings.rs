@@ -40,7 +40,7 @@ fn every_choice_changes_on_the_way() {
         let settled = settled.expect("still open");
         assert!(settled.is_err_and(|error| error.to_string().contains("when a connection begins")));
         let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60));
-        assert_eq!(done, Ok(true), "{name} does not come to its end");
+        assert_eq!(done, Ok(true), "{name} does not end");
     }
 }
 
@@ -64,7 +64,7 @@ fn schedule_and_blocks_change_on_the_way() {
             let until = netsim::Time::ZERO + Duration::from_millis(300 * at);
             network.run_until(until).expect("time passes");
             if let Some(set) = with_sender(&mut network, |now, connection| connection.set(now, key, value)) {
-                set.expect("a choice that there is");
+                set.expect("a valid choice");
             }
         }
         let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60));

@@ -15,30 +15,30 @@ fn all_arrive(plan: &Plan) {
     assert!(matches!(closed, Some(ConnectionError::ClosedByPeer { code: 0, .. })), "{closed:?}");
 }
 
-fn told() -> Profile {
+fn fixed() -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000))
 }
 
 #[test]
 fn a_thousand_objects_at_once() {
-    all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB", told(), vec![10; 1_000]));
+    all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB", fixed(), vec![10; 1_000]));
 }
 
 #[test]
 fn a_thousand_objects_at_once_on_a_lossy_path() {
-    all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB,loss=10%,reorder=10%:5ms", told(), vec![1_000; 1_000]));
+    all_arrive(&Plan::new("rate=100M,delay=10ms,queue=256KB,loss=10%,reorder=10%:5ms", fixed(), vec![1_000; 1_000]));
 }
 
 /// A small block has fewer repair symbols than such a path requires: lost source symbols are sent again.
 #[test]
 fn a_block_whose_repair_symbols_are_spent() {
-    all_arrive(&Plan::new("rate=100M,delay=100ms,queue=2MB,loss=70%", told(), vec![140_000]));
+    all_arrive(&Plan::new("rate=100M,delay=100ms,queue=2MB,loss=70%", fixed(), vec![140_000]));
 }
 
 /// The block statuses of the first flows fill the feedback while the last, tiny flows are complete.
 #[test]
-fn more_to_say_than_fits_one_feedback() {
-    let mut profile = told();
+fn more_statuses_than_fit_one_feedback() {
+    let mut profile = fixed();
     profile.set("blocks.k", "10").expect("blocks of one size");
     let objects = [vec![100_000; 54], vec![100; 9]].concat();
     all_arrive(&Plan::new("rate=100M,delay=300ms,queue=2MB,loss=30%", profile, objects));

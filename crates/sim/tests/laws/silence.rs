@@ -1,4 +1,4 @@
-//! Connections that carry little for long: what they cost, and that they are there when they are needed again.
+//! Connections that carry little for long: their cost, and their state when they are needed again.
 
 use crate::support::{Plan, at_seconds, is_done};
 use downpour_sim::StreamScript;
@@ -33,7 +33,7 @@ fn run(link: &str, script: StreamScript) -> (Vec<(f64, f64)>, u64) {
     (times, stats.concat().iter().map(|stats| stats.packets.bytes_sent).sum())
 }
 
-/// 100 kB an hour is what a phone on a metered line does not notice. Measured: 63 kB.
+/// 100 kB an hour do not matter to a phone on a metered connection. Measured: 63 kB.
 #[test]
 fn an_idle_connection_costs_little() {
     for loss in ["", ",loss=5%"] {
@@ -42,7 +42,7 @@ fn an_idle_connection_costs_little() {
     }
 }
 
-/// What is written before the outage, within it and after it arrives; the path is found again within seconds.
+/// Bytes written before the outage, within it and after it arrive; the path is found again within seconds.
 #[test]
 fn an_outage_of_a_day_is_survived() {
     let outage = ",loss-step=60s:100%+82800s:0%";

@@ -7,7 +7,7 @@ use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::Credit};
 const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
 const RTT: Duration = Duration::from_millis(40);
 
-fn told() -> Profile {
+fn fixed() -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000))
 }
 
@@ -49,12 +49,12 @@ fn each_further_loss_costs_at_most(extra: Duration, plan: &Plan, lost: &[u64]) {
 
 #[test]
 fn no_single_loss_stalls_a_transfer() {
-    each_loss_costs_at_most(3 * RTT, &Plan::new(LINK, told(), vec![150_000]));
+    each_loss_costs_at_most(3 * RTT, &Plan::new(LINK, fixed(), vec![150_000]));
 }
 
 #[test]
 fn no_single_loss_stalls_a_fetch() {
-    let plan = Plan::new(LINK, told(), vec![100_000]);
+    let plan = Plan::new(LINK, fixed(), vec![100_000]);
     each_loss_costs_at_most(3 * RTT, &Plan { sender_connects: false, ..plan });
 }
 
@@ -78,20 +78,20 @@ fn no_single_loss_stalls_the_documents_systems() {
 
 #[test]
 fn no_single_loss_stalls_many_small_objects() {
-    each_loss_costs_at_most(4 * RTT, &Plan::new(LINK, told(), vec![0, 1, 1_408, 3_000, 0, 20_000]));
+    each_loss_costs_at_most(4 * RTT, &Plan::new(LINK, fixed(), vec![0, 1, 1_408, 3_000, 0, 20_000]));
 }
 
 #[test]
 fn no_single_loss_stalls_the_control_stream() {
-    let plan = Plan::new(LINK, told(), vec![]);
+    let plan = Plan::new(LINK, fixed(), vec![]);
     each_loss_costs_at_most(4 * RTT, &Plan { control: 20_000, ..plan });
 }
 
-/// A block is reported done by feedback that is sent when nothing else is in flight: on a long path, repair was sent
-/// ahead of the two losses, and decoding ends after the last packet was acknowledged.
+/// A block is reported done by feedback sent when nothing else is in flight: on a long path, repair was sent ahead of
+/// the two losses, and decoding ends after the last packet was acknowledged.
 #[test]
 fn no_single_loss_stalls_while_coding_takes_time() {
-    let plan = Plan::new("rate=20M,delay=300ms,queue=256KB", told(), vec![100_000]);
+    let plan = Plan::new("rate=20M,delay=300ms,queue=256KB", fixed(), vec![100_000]);
     let plan = Plan { compute_delay: Duration::from_millis(250), ..plan };
     each_further_loss_costs_at_most(Duration::from_millis(2_500), &plan, &[30, 40]);
 }
@@ -99,7 +99,7 @@ fn no_single_loss_stalls_while_coding_takes_time() {
 /// The credit for the next block arrives when this one is written and nothing else is in flight.
 #[test]
 fn no_single_loss_stalls_while_credit_is_awaited() {
-    let mut plan = Plan::new(LINK, told(), vec![100_000]);
+    let mut plan = Plan::new(LINK, fixed(), vec![100_000]);
     plan.profile.set("blocks.k", "16").expect("blocks of one size");
     let limits = ConnectionConfig { credit: Credit { symbols: 16, control: 1_000 }, ..ConnectionConfig::default() };
     plan.endpoint = EndpointConfig { limits, ..EndpointConfig::default() };

@@ -7,7 +7,7 @@ use netsim::{Network, NodeId};
 use std::time::Duration;
 use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::StreamLimits};
 
-fn told(mbit: u64) -> Profile {
+fn fixed(mbit: u64) -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(mbit * 1_000_000))
 }
 
@@ -50,7 +50,7 @@ fn object_and_stream(size: u64, delay: u32, loss: u32) -> [(f64, f64); 2] {
     let runs = |streams: bool| {
         let (mut times, mut bytes) = (Vec::new(), Vec::new());
         for seed in 1..=15 {
-            let mut plan = Plan::new(path(delay, loss, seed), told(100), if streams { vec![] } else { vec![size] });
+            let mut plan = Plan::new(path(delay, loss, seed), fixed(100), if streams { vec![] } else { vec![size] });
             plan.streams = if streams { vec![StreamScript::bulk(size)] } else { vec![] };
             let network = finish(&plan);
             let tally = network.nodes()[1].host.tallies().next().expect("they met");
@@ -95,7 +95,7 @@ fn small_writes_arrive_in_little_more_than_the_way_takes() {
         // Below the path's rate: at that rate, a queue that builds up in the first milliseconds would persist to the
         // end.
         // More than a few bytes a second may cost no more than half of them in repair, which goes further in a window.
-        let profile = if every < 100 { told(90).with_window_code(WindowCode::Rlc) } else { told(90) };
+        let profile = if every < 100 { fixed(90).with_window_code(WindowCode::Rlc) } else { fixed(90) };
         let mut plan = Plan::new(path(25, loss, 3), profile, if beside > 0 { vec![beside; 3] } else { vec![] });
         plan.streams = vec![small_writes(Duration::from_millis(every))];
         let network = finish(&plan);
@@ -104,7 +104,7 @@ fn small_writes_arrive_in_little_more_than_the_way_takes() {
         let at = |share: f64| times[(times.len() as f64 * share) as usize] * 1e3;
         let stats = network.nodes()[0].host.tallies().next().expect("they met").last_stats;
         println!(
-            "{loss} % loss, every {every} ms, {beside} bytes beside: median {:.2} ms, 95 % {:.2}, 99 % {:.2}, worst {:.2}; {stats:?}",
+            "{loss} % loss, every {every} ms, {beside} other bytes: median {:.2} ms, 95 % {:.2}, 99 % {:.2}, worst {:.2}; {stats:?}",
             at(0.5),
             at(0.95),
             at(0.99),
@@ -116,8 +116,8 @@ fn small_writes_arrive_in_little_more_than_the_way_takes() {
 }
 
 #[test]
-fn streams_that_are_not_read_hold_up_nobody() {
-    let mut plan = Plan::new(path(25, 1, 1), told(100), vec![20_000_000]);
+fn unread_streams_block_no_other() {
+    let mut plan = Plan::new(path(25, 1, 1), fixed(100), vec![20_000_000]);
     // More than their buffers hold, read at 11 Mbit/s each.
     plan.streams = vec![StreamScript::bulk(40_000_000); 2];
     plan.reads = ReadScript { most: 40_000, every: Duration::from_millis(30) };
@@ -132,7 +132,7 @@ fn streams_that_are_not_read_hold_up_nobody() {
 
 #[test]
 fn objects_and_streams_share_the_path() {
-    let mut plan = Plan::new(path(25, 1, 1), told(100), vec![20_000_000]);
+    let mut plan = Plan::new(path(25, 1, 1), fixed(100), vec![20_000_000]);
     plan.streams = vec![StreamScript::bulk(5_000_000); 3];
     let network = finish(&plan);
     let ends: Vec<f64> = reading(&network).iter().map(read_at).collect();
@@ -158,7 +158,7 @@ fn stream_credit_read_returned() {
         };
         let mut streams: Vec<StreamScript> = std::iter::repeat_with(&mut script).take(60).collect();
         streams.push(StreamScript::bulk(1_000_000));
-        let mut plan = Plan::new(path(5, 3, seed), told(100), vec![]);
+        let mut plan = Plan::new(path(5, 3, seed), fixed(100), vec![]);
         let limits = ConnectionConfig { streams: streams_allowed, ..ConnectionConfig::default() };
         plan.endpoint = EndpointConfig { limits, ..EndpointConfig::default() };
         plan.streams = streams;
@@ -171,7 +171,7 @@ fn stream_credit_read_returned() {
 /// An open stream without writes costs no more than a connection without streams.
 #[test]
 fn an_idle_stream_is_silent() {
-    let mut plan = Plan::new(path(25, 0, 1), told(100), vec![]);
+    let mut plan = Plan::new(path(25, 0, 1), fixed(100), vec![]);
     plan.streams =
         vec![StreamScript { length: 200, write: 100, every: Duration::from_secs(60), reset_at: None, stop_at: None }];
     let mut network = plan.network([Vec::new(), Vec::new()]);

@@ -39,7 +39,7 @@ fn vanish(network: &mut Network<Censored>, side: u32) {
 
 /// A sender that gets forged hints from its first message on sends exactly the same packets as without them.
 #[test]
-fn forged_hints_change_nothing_where_the_peer_is_heard() {
+fn forged_hints_change_nothing_while_the_peer_sends() {
     for name in Profile::NAMES {
         // Its first messages are lost, so that the first answer only arrives after 2 s.
         let network = |every| {
@@ -92,7 +92,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
             }
             network.run_until(at_seconds(4)).expect("time passes");
             let sent = network.nodes()[0].sent - before;
-            // A peer taken for vanished would have been given up by now.
+            // The timeout of a vanished peer would have expired by now.
             network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
             assert_eq!(closed(&network, 0), Some(ConnectionError::LocallyClosed), "{name}");
             let read: Vec<_> =
@@ -101,7 +101,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
             sent
         };
         let (quiet, hinted) = (sent(false), sent(true));
-        assert!(hinted > quiet, "{name}: nobody asked");
+        assert!(hinted > quiet, "{name}: no probe was sent");
         // Two probes, and the confirmation of the receiver's feedback.
         assert!(hinted <= quiet + 4, "{name}: {quiet} and {hinted} packets");
     }
@@ -110,7 +110,7 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
 /// If the receiver has vanished, the sender gives up 3 s or six round trips after the first hint, whatever its
 /// timeouts.
 #[test]
-fn a_peer_that_is_gone_is_given_up_soon_after_the_first_hint() {
+fn a_lost_peer_is_given_up_soon_after_the_first_hint() {
     for (delay, wait) in [(25, millis(3_000)), (600, millis(6 * 1_200))] {
         for name in Profile::NAMES {
             let profile = Profile::named(name).expect("a profile");

@@ -16,8 +16,8 @@ struct Seen {
 
 /// Runs one stream over a path of 20 Mbit/s with a round trip of 200 ms, at the fixed rate of the path.
 fn run(window: bool, loss: &str, script: StreamScript, seed: u64) -> Seen {
-    let told = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
-    let profile = if window { told.with_window_code(WindowCode::Rlc) } else { told };
+    let fixed = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let profile = if window { fixed.with_window_code(WindowCode::Rlc) } else { fixed };
     let mut plan = Plan::new(format!("rate=20M,delay=100ms,queue=1MB,loss={loss},seed={seed}"), profile, Vec::new());
     plan.streams = vec![script];
     let mut network = plan.network([Vec::new(), Vec::new()]);

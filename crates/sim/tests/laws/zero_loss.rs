@@ -14,7 +14,7 @@ fn coding(plan: &Plan) -> (u64, u64, u64) {
     (tally(0).encodes, tally(1).decodes, tally(0).last_stats.symbols.repair)
 }
 
-fn told(bits: u64) -> Profile {
+fn fixed(bits: u64) -> Profile {
     Profile::auto().with_fixed_rate(Rate::from_bits_per_second(bits))
 }
 
@@ -27,7 +27,7 @@ fn no_code_runs_where_nothing_is_lost() {
             ("rate=10M,delay=50ms,queue=64KB", 9_000_000),
             ("rate=100M,delay=25ms,queue=256KB,jitter=5ms", 100_000_000),
         ] {
-            let plan = Plan { sender_connects, ..Plan::new(link, told(bits), vec![4_000_000, 1_000_000]) };
+            let plan = Plan { sender_connects, ..Plan::new(link, fixed(bits), vec![4_000_000, 1_000_000]) };
             assert_eq!(coding(&plan), (0, 0, 0), "{link}");
         }
     }
@@ -38,7 +38,7 @@ fn no_code_runs_where_nothing_is_lost() {
 /// object sent within the first round trip. Blocks that arrive completely are still not decoded.
 #[test]
 fn before_the_first_feedback_repair_is_made_and_not_needed() {
-    let plan = Plan::new("rate=100M,delay=100ms,queue=256KB", told(100_000_000), vec![500_000]);
+    let plan = Plan::new("rate=100M,delay=100ms,queue=256KB", fixed(100_000_000), vec![500_000]);
     let (encodes, decodes, repairs) = coding(&plan);
     assert!(encodes > 0 && repairs > 0, "{encodes} {repairs}");
     assert_eq!(decodes, 0);
@@ -48,7 +48,7 @@ fn before_the_first_feedback_repair_is_made_and_not_needed() {
 /// On a path so short that feedback arrives before encoding, no repair is sent even then.
 #[test]
 fn short_paths_need_no_repair_at_all() {
-    let plan = Plan::new("rate=100M,delay=500us,queue=256KB,loss=2%", told(100_000_000), vec![1_000_000]);
+    let plan = Plan::new("rate=100M,delay=500us,queue=256KB,loss=2%", fixed(100_000_000), vec![1_000_000]);
     let plan = Plan { compute_delay: Duration::from_millis(2), ..plan };
     let (encodes, decodes, _) = coding(&plan);
     assert_eq!((encodes, decodes), (0, 0));

@@ -1,4 +1,4 @@
-//! Hosts that change their addresses, and an attacker who sends copies of observed packets.
+//! Hosts that change their addresses, and an attacker that sends copies of observed packets.
 
 #![cfg(test)]
 
@@ -25,9 +25,9 @@ fn seeds() {
     assert!(failures.is_empty(), "{} of {seeds} seeds fail:\n{shown}", failures.len());
 }
 
-/// A closing connection that answered late packets at a stranger's address; challenges that ended while the peer was
-/// heard from the challenged address alone, on paths that lose half of the packets (four); copies made by the network
-/// (two); challenges in step with probes, which filled a queue of two packets just before each response.
+/// A closing connection that answered late packets at a stranger's address; challenges that ended while packets of the
+/// peer arrived from the challenged address alone, on paths that lose half of the packets (four); copies made by the
+/// network (two); challenges in step with probes, which filled a queue of two packets just before each response.
 #[test]
 fn seeds_that_found_something() {
     for seed in [418_211, 49_284, 173_609, 222_078, 485_449, 344_233, 464_079, 624_375] {
@@ -39,16 +39,16 @@ fn seeds_that_found_something() {
 /// is full. The sender's window is reset; CUBIC needs some ten round trips to recover.
 #[test]
 fn one_change_costs_a_few_round_trips() {
-    for (told, most) in [(true, 5), (false, 20)] {
-        let base = Scene::new(told).run();
+    for (fixed, most) in [(true, 5), (false, 20)] {
+        let base = Scene::new(fixed).run();
         for side in [0, 1] {
-            let mut scene = Scene::new(told);
+            let mut scene = Scene::new(fixed);
             scene.until(millis(400));
             scene.roaming.move_to(side, 1, false);
             let time = scene.run();
             let round_trips = time.saturating_sub(base).as_millis() / 50;
-            println!("told {told}, host {side} moves: {round_trips} round trips more than {base:?}");
-            assert!(round_trips <= most, "told {told}, host {side}: {time:?} against {base:?}");
+            println!("fixed {fixed}, host {side} moves: {round_trips} round trips more than {base:?}");
+            assert!(round_trips <= most, "fixed {fixed}, host {side}: {time:?} against {base:?}");
             let changes = [0, 1].map(|side| scene.tally(side).last_stats.path.changes);
             assert_eq!(changes, [side as u64, 1 - side as u64], "only the other host has a new address to prove");
         }
@@ -99,15 +99,15 @@ fn two_that_leave_at_once_for_good_find_the_connection_dead() {
 /// The other network may only carry smaller packets: two discoveries, one after the other.
 #[test]
 fn a_host_may_move_to_a_path_of_smaller_packets() {
-    for told in [true, false] {
+    for fixed in [true, false] {
         for side in [0, 1] {
-            let mut scene = Scene::new(told);
+            let mut scene = Scene::new(fixed);
             scene.until(millis(400));
             scene.roaming.move_to(side, 1, false);
             scene.roaming.change_links(|config| netsim::LinkConfig { mtu: Some(1_350), ..config }).expect("a link");
             let time = scene.run();
-            println!("told {told}, host {side}: {time:?}");
-            assert!(time < millis(if told { 2_000 } else { 4_000 }), "told {told}, host {side}: {time:?}");
+            println!("fixed {fixed}, host {side}: {time:?}");
+            assert!(time < millis(if fixed { 2_000 } else { 4_000 }), "fixed {fixed}, host {side}: {time:?}");
             assert_eq!(scene.tally(0).last_stats.path.symbol_size, 1_152);
         }
     }
@@ -142,35 +142,35 @@ fn a_receiver_that_moves_in_an_outage_is_found() {
 }
 
 #[test]
-fn a_stranger_who_copies_packets_leads_nobody_astray() {
+fn an_attacker_that_copies_packets_moves_no_path() {
     for (of, passes_on) in [(0, false), (1, false), (0, true), (1, true)] {
         let mut scene = Scene::new(true);
         scene.until(millis(300));
-        scene.roaming.host(of).copy_packets(Roaming::STRANGER, 4);
-        // The attacker relays what it receives to the host that it copies, with the peer's source address.
+        scene.roaming.host(of).copy_packets(Roaming::ATTACKER, 4);
+        // The attacker relays received packets to the host that it copies, with the peer's source address.
         scene.roaming.pass_on(passes_on.then_some(of), true).expect("a link");
         let time = scene.run();
         let what = format!("host {of} is copied, passed on: {passes_on}");
         assert!(time < millis(1_300), "{what}: {time:?}");
         if passes_on {
-            // An attacker who relays the challenge and delivers the response first becomes the path, until the next
+            // An attacker that relays the challenge and delivers the response first becomes the path, until the next
             // packet.
             continue;
         }
         assert_eq!(scene.tally(1 - of).last_stats.path.changes, 0, "{what}");
         let (sent, got) = (scene.roaming.host(of).copied_bytes(), scene.roaming.stranger_bytes());
-        assert!(got <= 3 * sent, "{what}: the stranger got {got} bytes for {sent}");
+        assert!(got <= 3 * sent, "{what}: the attacker got {got} bytes for {sent}");
     }
 }
 
-/// Copies that overtake their originals make the receiver challenge the attacker, who relays each challenge to the
+/// Copies that overtake their originals make the receiver challenge the attacker, which relays each challenge to the
 /// sender. If that restarted congestion control, the sender would stay in slow start.
 #[test]
 fn a_relayed_challenge_does_not_restart_the_sender() {
     let [base, time] = [None, Some(0)].map(|relays_to| {
         let mut scene = Scene::long();
         scene.until(millis(300));
-        scene.roaming.host(0).copy_packets(Roaming::STRANGER, 4);
+        scene.roaming.host(0).copy_packets(Roaming::ATTACKER, 4);
         scene.roaming.pass_on(relays_to, false).expect("a link");
         scene.run()
     });

@@ -16,8 +16,8 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// Sends 10 MB at the fixed rate of the path or with CUBIC.
-    pub(crate) fn new(told: bool) -> Self {
-        Self::with(told, vec![10_000_000])
+    pub(crate) fn new(fixed: bool) -> Self {
+        Self::with(fixed, vec![10_000_000])
     }
 
     /// Sends 60 MB with CUBIC.
@@ -30,12 +30,12 @@ impl Scene {
         Self::with(true, Vec::new())
     }
 
-    fn with(told: bool, objects: Vec<u64>) -> Self {
+    fn with(fixed: bool, objects: Vec<u64>) -> Self {
         let link = "rate=100M,delay=25ms,queue=1MB".parse().expect("a link");
         let profile = Profile::auto();
-        let profile = if told { profile.with_fixed_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
+        let profile = if fixed { profile.with_fixed_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
         let config = |side: usize| HostConfig {
-            connect_to: if side == 0 { vec![Roaming::door(1, 0)] } else { Vec::new() },
+            connect_to: if side == 0 { vec![Roaming::address(1, 0)] } else { Vec::new() },
             objects: if side == 0 { objects.clone() } else { Vec::new() },
             expects: if side == 0 { 0 } else { objects.len() },
             closes: side == 0 && !objects.is_empty(),

@@ -5,10 +5,10 @@ use downpour_sim::{Host, HostConfig, StreamScript};
 use netsim::{LinkConfig, NodeId, topology};
 use transport::{ConnectionError, EndpointConfig};
 
-/// A path that only carries packets smaller than the smallest symbol is dead: the sender gives up although it hears
-/// from the receiver all the time, and then the receiver gives up too.
+/// A path that only carries packets smaller than the smallest symbol is dead: the sender gives up although packets of
+/// the receiver keep arriving, and then the receiver gives up too.
 #[test]
-fn a_path_that_carries_no_symbols_is_given_up_although_it_answers() {
+fn a_path_without_symbols_is_given_up_although_it_answers() {
     for (objects, streams) in [(vec![10_000_000], Vec::new()), (Vec::new(), vec![StreamScript::bulk(10_000_000)])] {
         let config = |side: u32| HostConfig {
             objects: if side == 0 { objects.clone() } else { Vec::new() },

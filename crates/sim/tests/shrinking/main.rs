@@ -36,8 +36,8 @@ fn seeds_with_streams() {
     check_seeds(true);
 }
 
-/// Paths that shrank behind a queue of seconds, which took longer to notice than the peer was given (five), and one on
-/// which every probe of the search, or its report, was lost, and on which the fate of some was never told.
+/// Paths that shrank behind a queue of seconds, which took longer to notice than the peer's timeout (five), and one on
+/// which every probe of the search, or its report, was lost, and on which some outcomes were never reported.
 #[test]
 fn seeds_that_found_something() {
     let objects = [7_887, 8_927, 119_682, 345_308, 530_272, 854_558].map(|seed| (seed, false));
@@ -51,10 +51,10 @@ const fn millis(millis: u64) -> Duration {
 }
 
 /// Configures a host that sends nothing yet; the first one connects and closes.
-fn host_config(side: u32, told: bool, seed: u64) -> HostConfig {
+fn host_config(side: u32, fixed: bool, seed: u64) -> HostConfig {
     let profile = Profile::auto();
     let rate = Rate::from_bits_per_second(100_000_000);
-    let profile = if told { profile.with_fixed_rate(rate) } else { profile };
+    let profile = if fixed { profile.with_fixed_rate(rate) } else { profile };
     HostConfig {
         connect_to: if side == 0 { vec![NodeId::from_index(1)] } else { Vec::new() },
         closes: side == 0,
@@ -72,8 +72,8 @@ struct Shrunk {
 }
 
 /// Sends objects over a path of 100 Mbit/s and 50 ms whose MTU changes at these times.
-fn run(link: &str, told: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
-    run_as(&host_config(0, told, 1).profile, link, objects, shrinks)
+fn run(link: &str, fixed: bool, objects: &[u64], shrinks: &[(u64, u32)]) -> Shrunk {
+    run_as(&host_config(0, fixed, 1).profile, link, objects, shrinks)
 }
 
 /// Same as [`run`], with another profile.
@@ -125,18 +125,20 @@ fn run_as(profile: &Profile, link: &str, objects: &[u64], shrinks: &[(u64, u32)]
 const FOUND_WITHIN: Duration = millis(15 * 50);
 
 /// The same where the rate has to be found again.
-const FOUND_WITHIN_UNTOLD: Duration = millis(15 * 130);
+const FOUND_WITHIN_SEARCHING: Duration = millis(15 * 130);
 
 #[test]
 fn a_path_that_shrinks_is_found_out_and_the_object_arrives_once() {
-    for (loss, told) in [("", true), (",loss=1%", true), (",loss=5%", true), ("", false), (",loss=0.1%", false)] {
+    for (loss, fixed) in [("", true), (",loss=1%", true), (",loss=5%", true), ("", false), (",loss=0.1%", false)] {
         let link = format!("rate=100M,delay=25ms,queue=1MB{loss}");
         for (mtu, size) in [(1_479, 1_408), (1_478, 1_344), (1_400, 1_280), (1_300, 1_152), (1_223, 1_152)] {
-            let Shrunk { found, sizes, completed, symbols } = run(&link, told, &[10_000_000], &[(400, mtu)]);
-            println!("{link} told {told} mtu {mtu}: {found:?}, T {sizes:?}, complete {completed:?}, {symbols} symbols");
+            let Shrunk { found, sizes, completed, symbols } = run(&link, fixed, &[10_000_000], &[(400, mtu)]);
+            println!(
+                "{link} fixed {fixed} mtu {mtu}: {found:?}, T {sizes:?}, complete {completed:?}, {symbols} symbols"
+            );
             assert_eq!(sizes, [size], "mtu {mtu}");
             // At 5 % loss, all probes of a size may occasionally be lost.
-            assert!(found[0] <= FOUND_WITHIN, "{link} told {told} mtu {mtu}: {found:?}");
+            assert!(found[0] <= FOUND_WITHIN, "{link} fixed {fixed} mtu {mtu}: {found:?}");
         }
     }
 }
@@ -144,22 +146,22 @@ fn a_path_that_shrinks_is_found_out_and_the_object_arrives_once() {
 #[test]
 fn a_path_that_shrinks_again_and_again_still_carries_everything() {
     let objects = [3_000_000, 1, 2_000_000, 0, 5_000_000];
-    for (told, loss) in [(true, ""), (false, ""), (true, ",loss=3%")] {
+    for (fixed, loss) in [(true, ""), (false, ""), (true, ",loss=3%")] {
         let link = format!("rate=100M,delay=25ms,queue=1MB{loss}");
         let shrinks = [(200, 1_430), (1_200, 1_360), (2_200, 1_240)];
         let objects: Vec<u64> = objects.iter().map(|length| length * 4).collect();
-        let Shrunk { found, sizes, completed, .. } = run(&link, told, &objects, &shrinks);
-        println!("{link} told {told}: {found:?} {completed:?}");
+        let Shrunk { found, sizes, completed, .. } = run(&link, fixed, &objects, &shrinks);
+        println!("{link} fixed {fixed}: {found:?} {completed:?}");
         assert_eq!(sizes, [1_344, 1_280, 1_152]);
         // CUBIC fills the queue, which adds 80 ms to the round trip.
-        let within = if told { FOUND_WITHIN } else { FOUND_WITHIN_UNTOLD };
+        let within = if fixed { FOUND_WITHIN } else { FOUND_WITHIN_SEARCHING };
         assert!(found.iter().all(|found| *found <= within), "{found:?}");
     }
 }
 
 /// In-order feedback does not report packets behind a gap, and the gap is never filled if its packets are too large.
 #[test]
-fn packets_told_in_order_hide_no_path_that_shrinks() {
+fn feedback_in_order_hides_no_shrinking_path() {
     for (rtt, timeout) in [(50, "probe"), (50, "rto"), (720, "probe"), (720, "rto")] {
         let mut profile = Profile::arq();
         profile.set("timeout", timeout).expect("a timeout");
@@ -174,11 +176,11 @@ fn packets_told_in_order_hide_no_path_that_shrinks() {
 /// A retransmission timeout without a minimum declares late packets lost (arq 2.1.1), including the probes of a search
 /// for the MTU. That must not cause all data in flight to be sent again in smaller symbols.
 #[test]
-fn a_timeout_that_is_too_short_makes_no_path_small() {
+fn a_too_short_timeout_shrinks_no_path() {
     for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
         let mut profile = Profile::arq();
         for (key, value) in [("congestion", "fixed-window:segments=5"), ("timeout", "rto"), ("detection", detection)] {
-            profile.set(key, value).expect("a choice that there is");
+            profile.set(key, value).expect("a valid choice");
         }
         let link = format!("rate=10M,delay=20ms,queue=256KB,jitter=10ms,loss={loss}").parse().expect("a link");
         let case = Case { profile, limit: Duration::from_secs(600), ..Case::new(link) };
@@ -195,10 +197,10 @@ fn a_timeout_that_is_too_short_makes_no_path_small() {
 /// Only the few last symbols of an object can reveal the decrease.
 #[test]
 fn a_path_that_shrinks_in_the_tail_is_found_out() {
-    for told in [true, false] {
+    for fixed in [true, false] {
         for at in [40, 51, 60, 75] {
-            let shrunk = run("rate=100M,delay=25ms,queue=1MB", told, &[30_000], &[(at, 1_300)]);
-            println!("told {told}, at {at} ms: {:?}", shrunk.found);
+            let shrunk = run("rate=100M,delay=25ms,queue=1MB", fixed, &[30_000], &[(at, 1_300)]);
+            println!("fixed {fixed}, at {at} ms: {:?}", shrunk.found);
         }
     }
 }

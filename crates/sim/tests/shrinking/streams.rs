@@ -1,6 +1,6 @@
 //! Streams on a path whose MTU decreases: every byte is read once, in order, and soon.
 
-use crate::{FOUND_WITHIN, FOUND_WITHIN_UNTOLD, host_config, millis};
+use crate::{FOUND_WITHIN, FOUND_WITHIN_SEARCHING, host_config, millis};
 use downpour_sim::{Host, HostConfig, ReadScript, StreamEnd, StreamReader, StreamScript, StreamWriter};
 use netsim::{LinkConfig, NodeId, topology};
 use std::time::Duration;
@@ -11,7 +11,7 @@ struct Case {
     /// Loss in percent, both ways.
     loss: u32,
     seed: u64,
-    told: bool,
+    fixed: bool,
     /// Streams of the first host; the other sends the same.
     streams: Vec<StreamScript>,
     reads: ReadScript,
@@ -33,7 +33,7 @@ fn run(case: &Case) -> Seen {
         streams: case.streams.clone(),
         reads: case.reads,
         expects_streams: case.streams.len(),
-        ..host_config(side, case.told, case.seed)
+        ..host_config(side, case.fixed, case.seed)
     };
     let path = format!("rate=100M,delay=25ms,queue=1MB,loss={}%,seed={}", case.loss, case.seed);
     let link: netsim::Duplex = path.parse().expect("a link");
@@ -80,12 +80,12 @@ fn longest(writing: &StreamWriter, reading: &StreamReader) -> Duration {
 
 #[test]
 fn a_path_that_shrinks_in_the_midst_of_a_stream_costs_it_little() {
-    for (loss, told) in [(0, true), (1, true), (5, true), (0, false)] {
+    for (loss, fixed) in [(0, true), (1, true), (5, true), (0, false)] {
         for seed in 1..=5 {
             let mut case = Case {
                 loss,
                 seed,
-                told,
+                fixed,
                 streams: vec![StreamScript::bulk(10_000_000), StreamScript::bulk(2_000_000)],
                 reads: ReadScript::default(),
                 shrinks: Vec::new(),
@@ -98,10 +98,10 @@ fn a_path_that_shrinks_in_the_midst_of_a_stream_costs_it_little() {
             case.shrinks = vec![(300, 1_400), (900, 1_300)];
             let seen = run(&case);
             let after = end(&seen);
-            println!("{loss} % loss, told {told}, seed {seed}: {before:.3} s, {after:.3} s with smaller packets");
+            println!("{loss} % loss, fixed {fixed}, seed {seed}: {before:.3} s, {after:.3} s with smaller packets");
             assert_eq!(seen.size, 1_152, "{case:?}");
-            // Data in flight is sent again, and each time there is a silence until the cause is known.
-            let found = if told { FOUND_WITHIN } else { FOUND_WITHIN_UNTOLD };
+            // Data in flight is retransmitted, with a silence each time until the cause is known.
+            let found = if fixed { FOUND_WITHIN } else { FOUND_WITHIN_SEARCHING };
             let within = 1.25 * before + 2.0 * found.as_secs_f64();
             assert!(after < within, "{after:.3} s instead of {before:.3} s: {case:?}");
         }
@@ -110,7 +110,7 @@ fn a_path_that_shrinks_in_the_midst_of_a_stream_costs_it_little() {
 
 /// The decrease is not noticed until something is written.
 #[test]
-fn a_stream_that_was_idle_while_the_path_shrank_goes_on() {
+fn a_stream_idle_while_the_path_shrank_continues() {
     let every = |secs| Duration::from_secs(secs);
     let mut worst = Duration::ZERO;
     for (length, write) in [(80, 20), (40_000, 10_000)] {
@@ -120,7 +120,7 @@ fn a_stream_that_was_idle_while_the_path_shrank_goes_on() {
             let case = Case {
                 loss,
                 seed,
-                told: false,
+                fixed: false,
                 streams: vec![script; 3],
                 reads: ReadScript::default(),
                 shrinks: vec![(2_000, 1_400), (7_000, 1_300)],
@@ -148,7 +148,7 @@ fn a_stream_that_is_read_slowly_while_the_path_shrinks_is_read_whole() {
         let case = Case {
             loss: 2,
             seed,
-            told: true,
+            fixed: true,
             streams: vec![StreamScript::bulk(30_000_000); 2],
             reads: ReadScript { most: 200_000, every: millis(20) },
             shrinks: vec![(400, 1_430), (1_400, 1_360), (2_400, 1_240)],

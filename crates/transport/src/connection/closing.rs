@@ -1,10 +1,10 @@
-//! How a connection ends: the side that closes repeats its close frame until the peer answers with its own; the other
-//! side answers each repetition.
+//! The closing of a connection: the side that closes repeats its close frame until the peer answers with its own; the
+//! peer answers each repetition.
 //!
-//! Neither has to stay that long. A normal end is closed by a side that holds the peer's confirmation of everything, so
-//! a peer that never hears the close only loses time: the side that closes sends several copies of the frame, and may
-//! then leave. The peer may leave as soon as it has answered once. A close with information for the peer, such as an
-//! error, is repeated until it is answered.
+//! Neither has to stay that long. A normal close is sent by a side that has the peer's confirmation of everything, so a
+//! peer that never receives it only loses time: the side that closes sends several copies of the frame, and may then
+//! leave. The peer may leave as soon as it has answered once. A close with information for the peer, such as an error,
+//! is repeated until it is answered.
 
 use super::CloseCode;
 use crate::time::Time;
@@ -14,18 +14,18 @@ use std::time::Duration;
 /// Shortest time for which an unanswered close is repeated.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Shortest time over which the first copies of a close are spread: on a short path, loss comes in bursts longer than a
+/// Shortest time over which the first copies of a close are spread: on a short path, bursts of loss are longer than a
 /// round trip.
 const MIN_SPREAD: Duration = Duration::from_millis(10);
 
 /// Accepted probability that all of the first copies are lost.
 const ALL_LOST: f64 = 1e-4;
 
-/// Bounds of the loss rate from which the number of copies is computed: a low estimate says little about so few
-/// packets, and the number of copies should stay small.
+/// Bounds of the loss rate from which the number of copies is computed: a low estimate is uncertain for so few packets,
+/// and the number of copies should stay small.
 const LOSS_BOUNDS: (f64, f64) = (0.05, 0.55);
 
-/// A connection that is over for its program.
+/// The state of a connection after its close.
 #[derive(Debug)]
 pub(super) struct Closing {
     code: u32,
@@ -34,7 +34,7 @@ pub(super) struct Closing {
     repetition: Option<Repetition>,
     /// A packet has arrived that must be answered with a close.
     owes_answer: bool,
-    /// Bytes of the reason that a peer at an address that is not validated is sent; `None` sends all.
+    /// Bytes of the reason sent to a peer at an unvalidated address; `None` sends all.
     room: Option<usize>,
     /// The close was sent at least once.
     said: bool,
@@ -53,7 +53,7 @@ struct Repetition {
 impl Closing {
     /// Closes from this side, on a path that loses the fraction `loss` of packets: sends several copies of the frame
     /// within half a round trip, then fewer, until the peer's own close arrives.
-    pub(super) fn ours(now: Time, rtt: Duration, loss: f64, code: u32, reason: &str) -> Self {
+    pub(super) fn local(now: Time, rtt: Duration, loss: f64, code: u32, reason: &str) -> Self {
         let copies = copies(loss);
         let spread = (rtt / 2).max(MIN_SPREAD);
         Self {
@@ -68,15 +68,15 @@ impl Closing {
         }
     }
 
-    /// Closes as [`Closing::ours`] does, but for a peer that also learns by other means that this side has left: the
+    /// Closes as [`Closing::local`] does, but for a peer that learns by other means, too, that this side has left: the
     /// program may leave after the first copy.
     pub(super) fn brief(now: Time, rtt: Duration) -> Self {
-        let mut closing = Self::ours(now, rtt, 0.0, CloseCode::Done as u32, "");
+        let mut closing = Self::local(now, rtt, 0.0, CloseCode::Done as u32, "");
         closing.repetition.iter_mut().for_each(|repetition| repetition.copies = 1);
         closing
     }
 
-    /// Answers the peer's close: once now, and once for each packet that shows that the peer did not hear it.
+    /// Answers the peer's close: once now, and once for each packet of a peer that did not receive it.
     pub(super) fn answering(now: Time, rtt: Duration) -> Self {
         Self {
             code: 0,
@@ -94,7 +94,7 @@ impl Closing {
         now >= self.until
     }
 
-    /// Returns whether the program may end: anything left to send would tell the peer no more than it needs to know.
+    /// Returns whether the program may exit: the peer needs none of the remaining packets.
     pub(super) fn may_leave(&self) -> bool {
         match &self.repetition {
             None => self.said,
@@ -102,18 +102,18 @@ impl Closing {
         }
     }
 
-    /// Returns when there is something to do.
+    /// Returns the next deadline.
     pub(super) fn due(&self) -> Time {
         self.repetition.as_ref().map_or(self.until, |repetition| repetition.next.min(self.until))
     }
 
-    /// Handles a packet of `ip_bytes` from the peer, with or without a close in it. Returns true when nothing is left to
-    /// say.
+    /// Handles a packet of `ip_bytes` from the peer, with or without a close in it. Returns true when no packet remains
+    /// to be sent.
     pub(super) fn on_packet(&mut self, now: Time, ip_bytes: u32, closes: bool) -> bool {
         self.owes_answer = true;
         if let Some(room) = &mut self.room {
-            // RFC 9000 section 8.1: at most three times the bytes of what is answered. The rest of a close is hardly larger
-            // than the smallest packet, which has a frame of one byte.
+            // RFC 9000 section 8.1: at most three times the bytes of the answered packet. The rest of a close is hardly
+            // larger than the smallest packet, which has a frame of one byte.
             let without_reason = Frame::Close { code: self.code, reason: b"" }.encoded_len();
             *room = (2 * ip_bytes as usize).saturating_sub(without_reason);
         }
@@ -121,7 +121,7 @@ impl Closing {
             return false;
         }
         if !self.said {
-            // The peer's close crossed ours, which it would never hear: answer as if the peer had closed first.
+            // The peer's close crossed ours, which it would never receive: answer as if the peer had closed first.
             self.repetition = None;
             self.until = after_answer(now, self.rtt);
         }
@@ -165,13 +165,13 @@ fn copies(loss: f64) -> u32 {
     (ALL_LOST.ln() / loss.ln()).ceil() as u32
 }
 
-/// Returns how long to wait for a peer that may be gone: for this long, an unanswered close is repeated, and a hint
-/// that the peer is gone is doubted.
+/// Returns how long to wait for a peer that may have exited: for this long, an unanswered close is repeated, and a hint
+/// that the peer has exited is checked.
 pub(super) fn patience(rtt: Duration) -> Duration {
     PATIENCE.max(rtt * 6)
 }
 
-/// Returns until when the peer may show that it has not heard an answer.
+/// Returns until when the peer may show that it has not received an answer.
 fn after_answer(now: Time, rtt: Duration) -> Time {
     now + rtt * 4 + MIN_SPREAD * 5
 }
@@ -187,7 +187,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(60);
 
-    /// Returns when the close is sent until it is given up, in milliseconds.
+    /// Returns the times of the close's copies until the last, in milliseconds.
     fn times(closing: &mut Closing, from: Time) -> Vec<u128> {
         let mut times = Vec::new();
         let mut now = from;
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn an_unanswered_close_goes_out_in_copies_and_then_less_and_less_often() {
         let now = Time::ZERO + Duration::from_secs(7);
-        let mut closing = Closing::ours(now, RTT, 0.05, 0, "");
+        let mut closing = Closing::local(now, RTT, 0.05, 0, "");
         assert_eq!(times(&mut closing, now), [0, 10, 20, 30, 60, 120, 240, 480, 960, 1920]);
     }
 
@@ -225,14 +225,14 @@ mod tests {
     fn close_error_discards_only_if_answered() {
         for (code, leaves) in [(0, true), (1, false), (0x105, false)] {
             let now = Time::ZERO;
-            let mut closing = Closing::ours(now, RTT, 0.05, code, "");
+            let mut closing = Closing::local(now, RTT, 0.05, code, "");
             for at in [0, 10, 20] {
                 assert!(closing.poll(now + Duration::from_millis(at)).is_some());
                 assert!(!closing.may_leave(), "{code:#x} after {at} ms");
             }
             assert!(closing.poll(now + Duration::from_millis(30)).is_some());
             assert_eq!(closing.may_leave(), leaves, "{code:#x}");
-            assert!(closing.on_packet(now + Duration::from_millis(60), 80, true), "answered: nothing is left to say");
+            assert!(closing.on_packet(now + Duration::from_millis(60), 80, true), "answered: no packet remains");
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn closes_that_cross_are_both_answered() {
-        let mut closing = Closing::ours(Time::ZERO, RTT, 0.05, 0, "");
+        let mut closing = Closing::local(Time::ZERO, RTT, 0.05, 0, "");
         assert!(!closing.on_packet(Time::ZERO, 80, true));
         assert!(!closing.may_leave());
         assert!(closing.poll(Time::ZERO).is_some());
@@ -258,9 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_at_another_address_hears_as_much_of_the_reason_as_its_packets_allow() {
+    fn an_unvalidated_address_gets_as_much_of_the_reason_as_allowed() {
         let reason = "x".repeat(MAX_REASON);
-        let mut closing = Closing::ours(Time::ZERO, RTT, 0.05, 0x103, &reason);
+        let mut closing = Closing::local(Time::ZERO, RTT, 0.05, 0x103, &reason);
         closing.follow();
         for (ip_bytes, wanted) in [(60, 113), (1472, MAX_REASON), (60, 113), (1, 0)] {
             closing.on_packet(Time::ZERO, ip_bytes, false);

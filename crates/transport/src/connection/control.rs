@@ -1,4 +1,4 @@
-//! Reliable delivery beside the data: the program's control stream, and frames that are resent until they arrive.
+//! Reliable delivery apart from the data: the program's control stream, and frames that are resent until they arrive.
 
 use crate::flow::{BeyondCredit, ControlReceiver, ControlSender};
 use crate::recovery::{Content, Report};
@@ -9,11 +9,11 @@ use std::ops::Range;
 /// Most frames that one probe repeats: about a packet of them.
 const REPEATED_AT_MOST: usize = 32;
 
-/// Packets in flight of which a probe repeats frames. Where there are more, in an outage, frames move from the oldest ones to
-/// the probe, so that no more copies of them are kept.
+/// Packets in flight of which a probe repeats frames. With more, in an outage, frames move from the oldest ones to the
+/// probe, so that no more copies of them are kept.
 const PACKETS_REPEATED: usize = 64;
 
-/// A frame that has to arrive. It is encoded anew each time it is sent.
+/// A frame that has to arrive. It is encoded each time it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReliableFrame {
     /// Only asks for feedback; not resent.
@@ -22,7 +22,7 @@ pub(super) enum ReliableFrame {
     Announce(FlowId),
     /// A further plan of that flow.
     Plan(FlowId, u8),
-    /// Gives up a flow of ours.
+    /// Resets a local flow.
     Reset(FlowId),
     /// Stops a stream of the peer, for this reason.
     Stop(FlowId, u32),
@@ -41,7 +41,7 @@ pub(super) struct ControlStream {
     /// Extra copies of announcements: one with each of the next batches, so that a single loss does not leave symbols
     /// without their flow.
     echoes: VecDeque<ReliableFrame>,
-    /// The content of each packet in flight, under the packet's key: what has to be sent again if it is lost.
+    /// The content of each packet in flight, under the packet's key: the frames to resend if it is lost.
     in_flight: BTreeMap<u32, Vec<ReliableFrame>>,
     next_key: u32,
 }
@@ -124,8 +124,8 @@ impl ControlStream {
     }
 
     /// Queues everything in flight once more, unless it is queued already, with the oldest `most` bytes of the control
-    /// stream, for a probe. A receiver that lacks an announcement or a plan can do nothing with symbols, and refuses,
-    /// unacknowledged, those beyond what it keeps.
+    /// stream, for a probe. A receiver that lacks an announcement or a plan can do nothing with symbols, and drops,
+    /// unacknowledged, those beyond its buffer.
     pub(super) fn repeat(&mut self, most: usize) {
         let Self { in_flight, pending, .. } = self;
         let moves = in_flight.len() > PACKETS_REPEATED;
@@ -145,8 +145,8 @@ impl ControlStream {
     }
 
     /// Fills a packet's plaintext with pending frames, at most `most` bytes in all. `flow_frame` makes the frames about
-    /// flows of ours; obsolete ones are dropped. Returns the key of the packet's content; `None` if nothing of it has to be
-    /// sent again.
+    /// local flows; obsolete ones are dropped. Returns the key of the packet's content; `None` if nothing of it has to
+    /// be resent.
     pub(super) fn take_frames(
         &mut self,
         most: usize,
@@ -183,7 +183,7 @@ impl ControlStream {
         self.dispatch(taken)
     }
 
-    /// Keeps a packet's content until its fate is known.
+    /// Keeps a packet's content until its outcome is known.
     fn dispatch(&mut self, frames: Vec<ReliableFrame>) -> Option<u32> {
         if frames.is_empty() {
             return None;
@@ -194,7 +194,7 @@ impl ControlStream {
         Some(key)
     }
 
-    /// Handles the fate of packets. Passes frames that have arrived to `on_delivered`.
+    /// Handles the outcome of packets. Passes frames that have arrived to `on_delivered`.
     pub(super) fn on_report(&mut self, report: &Report<'_>, mut on_delivered: impl FnMut(&ReliableFrame)) {
         for sent in report.delivered {
             let Content::Control(key) = sent.content else { continue };
@@ -219,7 +219,7 @@ impl ControlStream {
         }
     }
 
-    /// Removes and returns the content of a packet whose fate is known.
+    /// Removes and returns the content of a packet with a known outcome.
     fn settle(&mut self, key: u32) -> Vec<ReliableFrame> {
         self.in_flight.remove(&key).unwrap_or_default()
     }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_waits_in_order() {
+    fn frames_that_do_not_fit_wait_in_order() {
         let mut control = control();
         control.push(ReliableFrame::Reset(FlowId(1)));
         control.push(ReliableFrame::Stop(FlowId(3), 9));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_repeats_what_is_in_flight_once() {
+    fn a_probe_repeats_frames_in_flight_once() {
         let mut control = control();
         control.push(ReliableFrame::Ping);
         control.push(ReliableFrame::Reset(FlowId(1)));
@@ -320,9 +320,9 @@ mod tests {
         assert_eq!(control.pending.len(), REPEATED_AT_MOST);
     }
 
-    /// In an outage of a day: 100,000 probes, each of them a PING and what was in flight when it began.
+    /// In an outage of a day: 100,000 probes, each a PING and the frames in flight when it began.
     #[test]
-    fn what_probes_keep_and_look_at_is_bounded() {
+    fn probe_copies_and_searches_are_bounded() {
         let mut control = control();
         for _ in 0..100_000 {
             control.push(ReliableFrame::Ping);

@@ -46,10 +46,10 @@ impl Crypto {
         self.salt
     }
 
-    /// Creates the state without keys. All randomness of the connection comes from `seed`.
+    /// Creates the state without keys. All randomness of the connection derives from `seed`.
     pub(super) fn new(seed: [u8; 32]) -> Self {
         let mut random = ChaCha20Rng::from_seed(seed);
-        // Of another stream, so that it says nothing about what is secret.
+        // Of another stream, so that it reveals no secret.
         random.set_stream(1);
         let salt = random.next_u64();
         random.set_stream(0);
@@ -69,7 +69,7 @@ impl Crypto {
 
     /// Installs the `secrets` that the handshake has agreed on.
     pub(super) fn on_handshake(&mut self, secrets: &Secrets, peer: &Parameters) {
-        // The responder names only the cipher that it chose; the endpoint has checked that it is known.
+        // The responder sends only the cipher that it chose; the endpoint has checked that it is known.
         let cipher = peer.ciphers.first().and_then(|number| Cipher::from_wire(*number)).unwrap_or(Cipher::preferred());
         self.remote_id = peer.connection;
         self.keys = Some(Keys {

@@ -28,7 +28,7 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer opens a stream, which the program is to read or to stop.
+    /// The peer opens a stream, which the program must read or stop.
     StreamAnnounced {
         /// The flow.
         flow: FlowId,
@@ -45,25 +45,24 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer has reset a stream: what was not read is lost. Its last event.
+    /// The peer has reset a stream: unread bytes are lost. Its last event.
     StreamReset {
         /// The flow.
         flow: FlowId,
         /// The peer's code.
         code: u32,
     },
-    /// A stream of ours has room again, after a partial write.
+    /// A local stream has room again, after a partial write.
     StreamWritable {
         /// The flow.
         flow: FlowId,
     },
-    /// Every byte of a stream of ours that was finished has arrived; the peer's program may not have read it yet. Its
-    /// last event.
+    /// Every byte of a finished local stream has arrived; the peer's program may not have read it yet. Its last event.
     StreamDelivered {
         /// The flow.
         flow: FlowId,
     },
-    /// The peer has stopped a stream of ours, which ends with that: its last event.
+    /// The peer has stopped a local stream, which is then over: its last event.
     StreamStopped {
         /// The flow.
         flow: FlowId,
@@ -86,9 +85,9 @@ pub enum ConnectionError {
         /// The peer's reason, as text.
         reason: String,
     },
-    /// There was no answer: the peer is unreachable, UDP is blocked, or the keys differ.
+    /// No answer arrived: the peer is unreachable, UDP is blocked, or the keys differ.
     HandshakeTimeout,
-    /// The only answer was that the peer speaks other versions.
+    /// The only answer was a list of other versions.
     VersionMismatch {
         /// The peer's versions.
         offered: Vec<u32>,

@@ -1,25 +1,25 @@
-//! What this side tells the peer about its feedback: which has been seen, so that the peer need not repeat its content.
+//! Acknowledgements of the peer's feedback, so that the peer need not repeat its content.
 
 use crate::time::Time;
 use crate::wire::expand;
 use std::time::Duration;
 
-/// Times per round trip that the newest feedback seen is named (docs/design/feedback.md): once where what is repeated
-/// until then costs less than a packet.
+/// Acknowledgements of the newest feedback per round trip (docs/design/feedback.md): one where the repeated content
+/// costs less than a packet.
 const PER_RTT: u32 = 4;
 
 /// Feedback of at most so many bytes is brief.
 const BRIEF: usize = 128;
 
-/// The newest feedback seen, until the peer is told.
+/// The newest feedback seen, until it is acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct SeenFeedback {
     /// The highest number processed.
     highest: u64,
-    untold: bool,
+    is_pending: bool,
     /// The newest is brief: it repeats little.
     is_brief: bool,
-    last_told: Option<Time>,
+    last_sent: Option<Time>,
 }
 
 impl SeenFeedback {
@@ -29,10 +29,10 @@ impl SeenFeedback {
         expand(truncated, self.highest)
     }
 
-    /// Tells the peer the round-trip time of the handshake, before it has sent any feedback: how much credit a path
+    /// Reports the round-trip time of the handshake to the peer before it has sent any feedback: the credit that a path
     /// needs follows from it.
     pub(super) const fn on_handshake(&mut self) {
-        self.untold = true;
+        self.is_pending = true;
     }
 
     /// Notes that feedback of this number, with so many bytes, was processed.
@@ -40,20 +40,20 @@ impl SeenFeedback {
         if number > self.highest {
             self.highest = number;
             self.is_brief = bytes <= BRIEF;
-            self.untold = true;
+            self.is_pending = true;
         }
     }
 
-    /// Returns when to tell the peer.
+    /// Returns when to send the acknowledgement.
     pub(super) fn deadline(&self, rtt: Duration) -> Option<Time> {
         let spacing = if self.is_brief { rtt } else { rtt / PER_RTT };
-        self.untold.then(|| self.last_told.map_or(Time::ZERO, |told| told + spacing))
+        self.is_pending.then(|| self.last_sent.map_or(Time::ZERO, |last| last + spacing))
     }
 
-    /// Takes the number to tell now, with whatever else is sent.
+    /// Takes the number to acknowledge now, with any other content.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
-        std::mem::take(&mut self.untold).then(|| {
-            self.last_told = Some(now);
+        std::mem::take(&mut self.is_pending).then(|| {
+            self.last_sent = Some(now);
             self.highest as u32
         })
     }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_beyond_what_the_wire_carries() {
+    fn numbers_continue_beyond_those_of_the_wire() {
         let mut seen = SeenFeedback::default();
         for number in (1 << 32) - 3..(1 << 32) + 3 {
             assert_eq!(seen.number_of(number as u32), number);

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing beside a transfer, and at
-/// 10 % loss each way they limit waits of half a second to one connection in a million.
+/// When the first rounds of copies are sent (docs/design/handshake.md). A copy costs nothing compared with a transfer,
+/// and at 10 % loss each way they limit waits of half a second to one connection in a million.
 const EARLY_ROUNDS: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_millis(20),
@@ -39,7 +39,7 @@ pub(crate) struct Initiation {
     gives_up: Time,
     /// Whether the peer should be listening already.
     peer_listens: bool,
-    /// Addresses at which nothing listens, as the network says.
+    /// Addresses at which nothing listens, as reported by the network.
     closed: Vec<SocketAddr>,
     /// Rounds begun.
     rounds: usize,
@@ -101,14 +101,14 @@ impl Initiation {
         (self.started + after).min(self.gives_up)
     }
 
-    /// Handles the network's report that nothing listens at `remote`; returns whether messages went there. If the peer
+    /// Handles the network's report that nothing listens at `remote`; returns whether messages went to it. If the peer
     /// should be listening, and is at none of its addresses, the wait ends.
     pub(super) fn on_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
-        let here: Vec<SocketAddr> = self.remotes.iter().copied().filter(|asked| is_same(*asked, remote)).collect();
-        if here.is_empty() {
+        let closed: Vec<SocketAddr> = self.remotes.iter().copied().filter(|asked| is_same(*asked, remote)).collect();
+        if closed.is_empty() {
             return false;
         }
-        for asked in here {
+        for asked in closed {
             if !self.closed.contains(&asked) {
                 self.closed.push(asked);
             }
@@ -119,8 +119,8 @@ impl Initiation {
         true
     }
 
-    /// Handles a claim that the peer speaks other versions. It may be forged: the handshake continues until its time is
-    /// up.
+    /// Handles a claim that the peer supports other versions only. It may be forged: the handshake continues until its
+    /// time is up.
     pub(super) fn on_versions(&mut self, answer: &VersionAnswer<'_>) -> Result<(), RejectReason> {
         let offered: Vec<u32> = answer.versions().filter(|version| version & 0x0f0f_0f0f != 0x0a0a_0a0a).collect();
         if offered.contains(&VERSION) {
@@ -174,7 +174,7 @@ impl Initiation {
         self.rounds += 1;
     }
 
-    /// Handles an answer in a datagram of `size` bytes. One that is not authentic changes nothing.
+    /// Handles an answer in a datagram of `size` bytes. A forged one changes nothing.
     pub(super) fn on_answer(
         &mut self,
         now: Time,
@@ -182,7 +182,7 @@ impl Initiation {
         message: &Message2<'_>,
         size: usize,
     ) -> Result<Answered, RejectReason> {
-        // A copy of the answer sent from elsewhere must not decide the peer's address.
+        // A copy of the answer from another address must not decide the peer's address.
         if !self.remotes.iter().any(|asked| is_same(*asked, from)) {
             return Err(RejectReason::Unacceptable);
         }

@@ -1,4 +1,4 @@
-//! Whether the peer is still there: when silence requires a PING or a probe, and when the peer is given up.
+//! Liveness of the peer: when silence requires a PING or a probe, and when the peer is given up.
 
 use super::closing::patience;
 use super::options::ConnectionConfig;
@@ -16,14 +16,14 @@ const MAX_SPACING: Duration = Duration::from_secs(1);
 /// Doublings of the time between two PINGs; any cap is reached long before.
 const MAX_BACKOFF: u32 = 10;
 
-/// A peer heard within this time, or within four round trips, is alive whatever the network says.
+/// A peer heard within this time, or within four round trips, is alive whatever the network reports.
 const SURELY_THERE: Duration = Duration::from_millis(100);
 
-/// A silent peer is probed after this part of the time after which it is given up, whatever the retransmission timeout.
+/// A silent peer is probed after this part of its timeout, whatever the retransmission timeout.
 const PROBED_BEFORE_DEATH: u32 = 8;
 
-/// Round trips for which a peer that is heard may leave symbols unanswered: behind a queue of seconds it takes as many
-/// to find out that they have become too large for the path, and which sizes pass.
+/// Round trips for which a peer that sends packets may leave symbols unanswered: behind a queue of seconds it takes as
+/// many to find the sizes that pass after the path has become too small for them.
 const ROUNDS_WITHOUT_SYMBOLS: u32 = 16;
 
 /// Packets that a probe timeout sends (RFC 9002 section 6.2.4): one with frames that have to arrive, and a symbol.
@@ -40,11 +40,11 @@ pub(super) struct Activity {
     pub(super) in_flight: bool,
     /// When the oldest packet in flight became the oldest.
     pub(super) oldest_since: Time,
-    /// When the first unanswered symbol was sent, if there is one: no symbol has been acknowledged since.
+    /// When the first unanswered symbol was sent, if any: no symbol has been acknowledged since.
     pub(super) unanswered: Option<Time>,
-    /// Something of ours is unfinished.
+    /// A local flow is unfinished.
     pub(super) sending: bool,
-    /// Something of the peer's is unfinished.
+    /// A flow of the peer is unfinished.
     pub(super) receiving: bool,
 }
 
@@ -58,20 +58,20 @@ pub(super) fn max_spacing(longest_timeout: Duration) -> Duration {
 pub(super) struct Liveness {
     dead_after: Duration,
     keep_alive: Duration,
-    last_heard: Time,
+    last_received: Time,
     /// When the last packet that asks for feedback was sent or queued, and when the last feedback arrived.
     last_asked: Time,
     last_feedback: Time,
     last_early_probe: Time,
-    /// When the network reported the peer unreachable; ignored once something has been heard since.
+    /// When the network reported the peer unreachable; ignored once a packet has arrived since.
     unreachable: Option<Time>,
     /// The peer is not known to have received anything under the new keys (RFC 9001 section 4.1.2: not confirmed).
     unconfirmed: bool,
     /// Nothing is outstanding but the peer's close.
     expects_close: bool,
-    /// PINGs sent in a row without a report while something of ours was unfinished.
+    /// PINGs sent in a row without a report while a local flow was unfinished.
     send_pings: u32,
-    /// PINGs sent in a row without a packet from the peer while something of the peer's was unfinished.
+    /// PINGs sent in a row without a packet from the peer while a flow of the peer was unfinished.
     receive_pings: u32,
     /// Probes to send regardless of the window.
     probes: u8,
@@ -84,7 +84,7 @@ impl Liveness {
         Self {
             dead_after: limits.dead_after,
             keep_alive: limits.keep_alive,
-            last_heard: now,
+            last_received: now,
             last_asked: now,
             last_feedback: now,
             last_early_probe: now,
@@ -98,14 +98,14 @@ impl Liveness {
         }
     }
 
-    /// Handles the answer to the handshake. The peer sends nothing until it hears us under the new keys.
+    /// Handles the answer to the handshake. The peer sends nothing until it receives a packet under the new keys.
     pub(super) const fn on_handshake(&mut self, now: Time) {
-        self.last_heard = now;
+        self.last_received = now;
         self.last_feedback = now;
         self.unconfirmed = true;
     }
 
-    /// Notes that the peer is known to have received a packet of ours, or that nothing depends on it any more.
+    /// Notes that the peer is known to have received a packet, or that nothing depends on it any more.
     pub(super) const fn confirm(&mut self) {
         self.unconfirmed = false;
     }
@@ -117,7 +117,7 @@ impl Liveness {
 
     /// Handles an authentic, new packet.
     pub(super) const fn on_packet(&mut self, now: Time) {
-        self.last_heard = now;
+        self.last_received = now;
         self.receive_pings = 0;
     }
 
@@ -128,8 +128,8 @@ impl Liveness {
     }
 
     /// Returns when the last authentic, new packet arrived.
-    pub(super) const fn last_heard(&self) -> Time {
-        self.last_heard
+    pub(super) const fn last_received(&self) -> Time {
+        self.last_received
     }
 
     /// Notes that a packet was sent that asks for feedback.
@@ -137,7 +137,7 @@ impl Liveness {
         self.last_asked = now;
     }
 
-    /// Notes that recovery has learned the fate of packets.
+    /// Notes that recovery has learned the outcome of packets.
     pub(super) const fn on_report(&mut self) {
         self.probes = 0;
         self.send_pings = 0;
@@ -155,11 +155,10 @@ impl Liveness {
     }
 
     /// Handles the network's report that the peer is unreachable. It may be forged, so it leads to probes. Returns
-    /// whether it is plausible so far, which it is not when the peer was heard lately or an earlier hint is under
-    /// examination.
+    /// whether it is plausible: not if the peer was heard lately or an earlier hint is being checked.
     pub(super) fn on_unreachable(&mut self, now: Time, rtt: Duration) -> bool {
         let surely_there = if self.expects_close { rtt } else { (rtt * 4).max(SURELY_THERE) };
-        if now < self.last_heard + surely_there || self.unreachable_since().is_some() {
+        if now < self.last_received + surely_there || self.unreachable_since().is_some() {
             return false;
         }
         self.unreachable = Some(now);
@@ -167,9 +166,9 @@ impl Liveness {
         true
     }
 
-    /// Returns when the network reported the peer unreachable, if nothing has been heard since.
+    /// Returns when the network reported the peer unreachable, if no packet has arrived since.
     fn unreachable_since(&self) -> Option<Time> {
-        self.unreachable.filter(|at| self.last_heard < *at)
+        self.unreachable.filter(|at| self.last_received < *at)
     }
 
     /// Takes the next probe to send regardless of the window, and counts it as sent; true for the first of two.
@@ -181,9 +180,9 @@ impl Liveness {
         Some(self.probes > 0)
     }
 
-    /// Returns when to give up the peer, or one reported gone, or a path that carries small packets and no symbols.
+    /// Returns when to give up the peer, reported gone or not, or a path that carries small packets and no symbols.
     pub(super) fn idle_deadline(&self, activity: &Activity) -> Time {
-        let heard = self.last_heard + self.dead_after;
+        let heard = self.last_received + self.dead_after;
         let patience_with_symbols = self.dead_after.max(activity.rtt * ROUNDS_WITHOUT_SYMBOLS);
         let dead = activity.unanswered.map_or(heard, |unanswered| heard.min(unanswered + patience_with_symbols));
         let patience = if self.expects_close { answer_time(activity.rtt) } else { patience(activity.rtt) };
@@ -194,34 +193,34 @@ impl Liveness {
     /// the connection lives (RFC 6298: to a minute and more). Such a probe declares nothing lost.
     pub(super) fn early_probe_deadline(&self, activity: &Activity) -> Option<Time> {
         let longest = self.dead_after / PROBED_BEFORE_DEATH;
-        // A peer that has not heard us under the new keys waits for that alone.
+        // A peer without a packet under the new keys waits for that alone.
         let patience = if self.unconfirmed { longest.min(MAX_SPACING) } else { longest };
-        // Small packets may be answered all along; and recent packets, including probes, do not tell how long the
+        // Small packets may be answered all along; and recent packets, including probes, do not show how long the
         // silence has lasted.
         let first = activity.unanswered.unwrap_or(activity.oldest_since) + patience;
-        // What a retransmission timeout sends need not be a symbol: control frames go first.
+        // A retransmission timeout need not send a symbol: control frames go first.
         let bound = if activity.unanswered.is_some() { MAX_SPACING } else { patience };
         let outlasts = activity.longest_timeout > bound && activity.in_flight;
         outlasts.then(|| first.max(self.last_early_probe + MAX_SPACING))
     }
 
-    /// Returns when to send a PING while something of ours is unfinished and nothing is in flight whose feedback would
-    /// report its state: a grant of credit, or the completion of a block, may have been in feedback that was lost. A
-    /// peer that has not heard us under the new keys waits for that, and forgets us otherwise: a retransmission timeout
-    /// does not repeat a PING. Where only the peer's close is missing, a PING finds out whether it has left. Spaced
+    /// Returns when to send a PING while a local flow is unfinished and nothing is in flight whose feedback would
+    /// report its state: a grant of credit, or the completion of a block, may have been in lost feedback. A peer
+    /// without a packet under the new keys waits for that, and forgets the connection otherwise: a retransmission
+    /// timeout does not repeat a PING. If only the peer's close is missing, a PING shows whether it has left. Spaced
     /// like probes.
     pub(super) fn send_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let waits = self.expects_close || ((activity.sending || self.unconfirmed) && !activity.in_flight);
         // A program waits for the close, for a few seconds at most: PINGs are not spaced out.
         let pings = if self.expects_close { 0 } else { self.send_pings };
         let spacing = backed_off(answer_time(activity.rtt), pings);
-        // What else is heard, such as the peer's own PINGs, says nothing of what it waits for, nor what it has.
+        // Other packets, such as the peer's own PINGs, do not show what it waits for or has.
         let last = if self.expects_close { self.last_exchange() } else { self.last_asked.max(self.last_feedback) };
         waits.then(|| last + spacing.min(max_spacing(activity.longest_timeout)))
     }
 
-    /// Returns when to send a PING while something of the peer's is unfinished and nothing arrives: it may be sending
-    /// to an address that we have left, and a PING shows it the new one. Spaced like probes.
+    /// Returns when to send a PING while a flow of the peer is unfinished and nothing arrives: it may be sending to an
+    /// address that we have left, and a PING shows it the new one. Spaced like probes.
     pub(super) fn receive_ping_deadline(&self, activity: &Activity) -> Option<Time> {
         let spacing = backed_off(activity.rtt * 4 + QUIET, self.receive_pings);
         activity.receiving.then(|| self.last_exchange() + spacing.min(max_spacing(activity.longest_timeout).max(QUIET)))
@@ -233,7 +232,7 @@ impl Liveness {
     }
 
     fn last_exchange(&self) -> Time {
-        self.last_asked.max(self.last_heard)
+        self.last_asked.max(self.last_received)
     }
 
     /// Handles expired timers, which may not be liveness's own. Returns whether to send a PING.
@@ -253,7 +252,7 @@ impl Liveness {
         true
     }
 
-    /// Returns the number of PINGs sent for want of a sign of life.
+    /// Returns the number of PINGs sent without a sign of life.
     pub(super) const fn pings(&self) -> u64 {
         self.pings
     }

@@ -10,7 +10,7 @@ use crate::wire::{Frame, PacketKind, RejectReason};
 use std::time::Duration;
 
 impl Connection {
-    /// Returns whether the peer may be elsewhere than at [`Connection::remote`]: either that address has not been
+    /// Returns whether the peer may have an address other than [`Connection::remote`]: that address has not been
     /// validated, or another one is under validation.
     pub fn is_validating(&self) -> bool {
         self.paths.is_validating()
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// Begins to find out whether the path carries what the profile wants in a packet.
+    /// Begins the search for the packet size of the path, up to the profile's.
     pub(super) fn begin_mtu_search(&mut self) {
         let Self { mtu, crypto, .. } = self;
         mtu.begin_search(|| crypto.random_bytes());

@@ -1,11 +1,11 @@
 //! One connection: ties wire, secure, recovery and flow together.
 //!
-//! [`Connection`] is the list of calls that a driver makes, and the order in which the components hear of events: the
-//! handshake, packet protection, path validation, path MTU discovery, liveness, recovery, and the sending and receiving
-//! halves of the flows. A component owns its state and its deadlines, knows no other, and is tested without a
-//! connection. It receives events (`on_packet`, `on_report`, `on_timer`, ...) and is asked what to send (`poll_...`)
-//! and when (`..._deadline`). `transmit` and `receive` hold the calls in the order of packets, `timeouts` in the order
-//! of time, `migration` those of a new path.
+//! [`Connection`] is the list of calls of a driver, and the order in which the components handle events: the handshake,
+//! packet protection, path validation, path MTU discovery, liveness, recovery, and the sending and receiving halves of
+//! the flows. A component owns its state and its deadlines, knows no other, and is tested without a connection. It
+//! receives events (`on_packet`, `on_report`, `on_timer`, ...) and is polled for packets (`poll_...`) and times
+//! (`..._deadline`). `transmit` and `receive` hold the calls in the order of packets, `timeouts` in the order of time,
+//! `migration` those of a new path.
 
 mod batch;
 mod closing;
@@ -85,7 +85,7 @@ enum ConnectionState {
     Handshake(Box<Initiation>),
     /// Data flows in both directions.
     Open,
-    /// The peer is being told that the connection is over, or has said so itself.
+    /// The close is being sent to the peer, or was received from it.
     Closing(Closing),
     /// Nothing is left to do.
     Drained,
@@ -176,18 +176,18 @@ impl Connection {
         Self::new(parts, ConnectionState::Handshake(Box::new(initiation)))
     }
 
-    /// Creates a connection to a `peer` that was answered and whose first packet, of `payload` bytes, is to be handled
-    /// next. Copies of its first message may have come from `elsewhere`, too.
+    /// Creates a connection to an answered `peer` whose first packet, of `payload` bytes, is handled next. Copies of
+    /// its first message may have come from `alternative`, too.
     pub(crate) fn respond(
         parts: Parts,
         secrets: &Secrets,
         peer: Parameters,
-        elsewhere: Option<SocketAddr>,
+        alternative: Option<SocketAddr>,
         payload: usize,
     ) -> Self {
         let mut connection = Self::new(parts, ConnectionState::Open);
         connection.establish(secrets, peer);
-        elsewhere.iter().for_each(|remote| connection.paths.on_first_message(*remote));
+        alternative.iter().for_each(|remote| connection.paths.on_first_message(*remote));
         // The peer's first packet has the size that it knows to pass in both directions.
         connection.on_first_payload(payload);
         connection.events.push_back(Event::Connected);
@@ -227,7 +227,7 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Returns the next piece of work for the caller, who answers with [`Connection::handle_reply`], in any order.
+    /// Returns the next piece of work for the caller, which answers with [`Connection::handle_reply`], in any order.
     pub fn poll_request(&mut self) -> Option<WorkRequest> {
         self.requests.pop_front()
     }
@@ -251,7 +251,7 @@ impl Connection {
         self.settle(now);
     }
 
-    /// Follows up on anything that moves flows: opens blocks, collects requests, and reports what has ended.
+    /// Follows up on anything that moves flows: opens blocks, collects requests, and reports finished flows.
     fn settle(&mut self, now: Time) {
         self.settle_sending(now);
         self.settle_receiving(now);
@@ -271,9 +271,7 @@ impl Connection {
         self.move_recv_events(now);
         match self.recv_flows.take_broken() {
             Some(RecvError::Violation(Violation(what))) => self.violation(now, what),
-            Some(RecvError::Undecodable) => {
-                self.close_undecodable(now, "a block was acknowledged and cannot be decoded")
-            }
+            Some(RecvError::Undecodable) => self.close_undecodable(now, "an acknowledged block cannot be decoded"),
             None => {}
         }
     }
@@ -343,8 +341,8 @@ impl Connection {
         read
     }
 
-    /// Notes that the program has nothing left to send or to learn, and only waits for the peer to close. The peer is
-    /// then asked after two round trips of silence, and [`Connection::on_port_unreachable`] is believed sooner.
+    /// Notes that the program has nothing left to send or to receive, and only waits for the peer to close. The peer is
+    /// then probed after two round trips of silence, and [`Connection::on_port_unreachable`] takes effect sooner.
     pub const fn expect_close(&mut self) {
         self.liveness.expect_close();
     }
@@ -362,7 +360,7 @@ impl Connection {
     }
 
     fn close_as(&mut self, now: Time, code: u32, reason: &str, closed: ConnectionError) {
-        let closing = Closing::ours(now, self.known_rtt(), self.recovery.loss().loss(), code, reason);
+        let closing = Closing::local(now, self.known_rtt(), self.recovery.loss().loss(), code, reason);
         self.end_with(now, closed, closing);
     }
 
@@ -378,21 +376,21 @@ impl Connection {
         }
     }
 
-    /// Returns the round-trip time, measured here or reported by the peer; before that, the one assumed.
+    /// Returns the round-trip time, measured here or reported by the peer; before that, the assumed one.
     fn known_rtt(&self) -> Duration {
         self.measured_rtt().unwrap_or_else(|| self.recovery.rtt().smoothed())
     }
 
     /// Returns the round-trip time, measured here or reported by the peer.
     fn measured_rtt(&self) -> Option<Duration> {
-        let (own, told) = (self.recovery.rtt(), self.feedback.peer_rtt());
+        let (own, reported) = (self.recovery.rtt(), self.feedback.peer_rtt());
         let own = own.has_sample().then(|| own.smoothed());
-        own.or_else(|| Some(told).filter(|told| !told.is_zero()))
+        own.or_else(|| Some(reported).filter(|rtt| !rtt.is_zero()))
     }
 
     /// Drops all requests, and reports the reason in the last event.
     fn end(&mut self, closed: ConnectionError) {
-        self.trace.record(self.liveness.last_heard(), TraceEvent::Closed);
+        self.trace.record(self.liveness.last_received(), TraceEvent::Closed);
         self.phase = ConnectionState::Drained;
         self.requests.clear();
         self.pause.stop();
@@ -407,10 +405,9 @@ impl Connection {
         self.pause.on_rate_change(now);
     }
 
-    /// Begins with what an earlier connection to the same address has learned of the path
-    /// ([`CongestionStats::memory`]), which should be less than a day old and given to one connection at a time. Without
-    /// effect once the controller has found the rate, and with controllers that do not search for it. A migration forgets
-    /// it.
+    /// Begins with the measurements of an earlier connection to the same address ([`CongestionStats::memory`]), which
+    /// should be less than a day old and used by one connection at a time. Without effect once the controller has found
+    /// the rate, and with controllers that do not search for it. A migration forgets it.
     pub fn restore_path(&mut self, memory: &SavedPath) {
         self.recovery.recall(memory);
     }
@@ -420,7 +417,7 @@ impl Connection {
         matches!(self.phase, ConnectionState::Closing(_) | ConnectionState::Drained)
     }
 
-    /// Returns whether the program has heard that the connection is closed.
+    /// Returns whether the program has got the event that the connection is closed.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closed() && self.events.is_empty()
     }
@@ -430,10 +427,9 @@ impl Connection {
         matches!(self.phase, ConnectionState::Drained)
     }
 
-    /// Returns whether the program may end without making the peer fail or wait. After a normal end, that is once the
-    /// peer has very likely heard of it (several copies of the close are sent, or the peer closed first and was
-    /// answered), otherwise once the connection is drained. An endpoint that stays continues to answer until
-    /// [`Connection::is_drained`].
+    /// Returns whether the program may exit without making the peer fail or wait: after a normal close once the peer
+    /// has very likely received it (several copies are sent, or the peer closed first and was answered), otherwise once
+    /// the connection is drained. An endpoint that stays continues to answer until [`Connection::is_drained`].
     pub fn may_leave(&self) -> bool {
         match &self.phase {
             ConnectionState::Closing(closing) => closing.may_leave(),
@@ -462,19 +458,19 @@ impl Connection {
         self.trace.take(out);
     }
 
-    /// Lists the packets with symbols that are sent and received from now on ([`Connection::take_symbols`]).
+    /// Lists the packets with symbols sent and received from now on ([`Connection::take_symbols`]).
     pub fn list_symbols(&mut self) {
         self.symbol_packets.begin();
     }
 
-    /// Appends the packets with symbols that were sent and received since the last call, in order; none without
+    /// Appends the packets with symbols sent and received since the last call, in order; none without
     /// [`Connection::list_symbols`].
     pub fn take_symbols(&mut self, out: &mut Vec<SymbolPacket>) {
         self.symbol_packets.take(out);
     }
 
-    /// Iterates over what has arrived of an object of the peer: the blocks that are neither complete nor being decoded, in
-    /// order. Those are the program's to write ([`WorkRequest::Write`]).
+    /// Iterates over the received parts of an object of the peer: its incomplete blocks that are not being decoded, in
+    /// order. Other blocks are written by the program ([`WorkRequest::Write`]).
     pub fn partial_blocks(&self, flow: FlowId) -> impl Iterator<Item = PartialBlock<'_>> {
         self.recv_flows.partial_blocks(flow)
     }
@@ -568,8 +564,8 @@ impl Connection {
         self.usable_symbols().min(self.most_symbols)
     }
 
-    /// Returns how many open source symbols the path can use. Besides what is in flight, a window may double, and
-    /// blocks stay open for the rounds in which lost symbols are sent again.
+    /// Returns how many open source symbols the path can use. Besides the symbols in flight, a window may double, and
+    /// blocks stay open for the rounds in which lost symbols are retransmitted.
     fn usable_symbols(&self) -> u64 {
         let rtt = self.recovery.rtt();
         let queueless = rtt.min().as_secs_f64() / rtt.smoothed().as_secs_f64().max(1e-9);

@@ -7,19 +7,18 @@ use std::time::Duration;
 /// The limits of this side, and how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// What the peer may send before the path is known: blocks of its objects, in source symbols, and bytes of its
+    /// The credit of the peer before the path is known: blocks of its objects, in source symbols, and bytes of its
     /// control stream.
     pub credit: Credit,
-    /// The most source symbols of objects that are buffered in each direction. What is granted and read ahead follows
-    /// what the path needs, from 6,000 symbols up to this. An endpoint's connections share it equally, but each may use
-    /// as many as two of the largest blocks have.
+    /// The most source symbols of objects that are buffered in each direction. Granted credit and reading ahead follow
+    /// the need of the path, from 6,000 symbols up to this. An endpoint's connections share it equally, but each may
+    /// use the symbols of two of the largest blocks.
     pub most_symbols: u64,
     /// The shape that flows may have.
     pub flows: FlowLimits,
-    /// The peer's streams. Besides what the credit covers, at most `count x window + shared` symbols of them are
-    /// buffered. A stream with a window code keeps five eighths of its window again, and w^2 bytes of coefficients
-    /// where the code's window has w symbols: at most a quarter of `window`, and half of it once the stream continues
-    /// in smaller symbols.
+    /// The peer's streams. Besides the credit, at most `count x window + shared` symbols of them are buffered. A stream
+    /// with a window code keeps five eighths of its window again, and w^2 bytes of coefficients where the code's window
+    /// has w symbols: at most a quarter of `window`, and half of it once the stream continues in smaller symbols.
     pub streams: StreamLimits,
     /// A connection ends when no authentic packet has arrived for this long, or none of the symbols sent has arrived
     /// for this long.
@@ -43,7 +42,7 @@ impl Default for ConnectionConfig {
             // 2 GiB: three round trips of 120 ms at 40 Gbit/s, or of 600 ms at 9 Gbit/s.
             most_symbols: (2 << 30) / 1_408,
             flows: FlowLimits { largest_k: 8_192, largest_symbol: 1_408, most_per_packet: 64 },
-            // 185 MB if all are full, and 23 MB more: a single stream may use what a round trip of 600 ms takes at 150 Mbit/s.
+            // 185 MB if all are full, and 23 MB more: a single stream may use a round trip of 600 ms at 150 Mbit/s.
             streams: StreamLimits { count: 1_024, window: 128, shared: 16_000 },
             dead_after: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
@@ -73,7 +72,7 @@ pub enum FlowError {
     Exhausted,
     /// The peer accepts none of the profile's symbol sizes.
     #[error(
-        "the peer takes symbols of at most {most} bytes, and the profile's smallest are {smallest}: choose symbols={most}"
+        "the peer accepts symbols of at most {most} bytes, the profile has at least {smallest}: choose symbols={most}"
     )]
     SymbolsTooLarge {
         /// The profile's smallest, in bytes.
@@ -85,10 +84,10 @@ pub enum FlowError {
     #[error("the object cannot be cut into blocks that the peer accepts")]
     Unsendable,
     /// The peer accepts no streams.
-    #[error("the peer takes no streams")]
+    #[error("the peer accepts no streams")]
     NoStreams,
-    /// The stream is finished or reset, or was never opened here.
-    #[error("there is no such stream to write to")]
+    /// The stream is finished, reset or unknown.
+    #[error("the stream is unknown, finished or reset")]
     UnknownStream,
 }
 

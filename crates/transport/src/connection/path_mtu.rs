@@ -1,7 +1,7 @@
 //! Path MTU discovery (DPLPMTUD, RFC 8899): which packet sizes the path carries, and so how large symbols are and how
 //! many a packet has.
 //!
-//! The handshake finds the largest of the profile's symbol sizes that passes in both directions. From there an
+//! The handshake finds the largest of the profile's symbol sizes that passes in both directions. From it an
 //! [`UpwardSearch`] finds how many symbols a packet may have, while data is sent. Packets lost because of their size
 //! alone indicate a [`BlackHole`]: a [`DownwardSearch`] then finds the size that still passes, and every flow continues
 //! in smaller symbols. Router reports are ignored, since they can be forged.
@@ -58,9 +58,9 @@ pub(super) enum MtuProbe {
 /// The result of a response to a PATH_CHALLENGE for packet sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProbeResponse {
-    /// The challenge was none of ours.
+    /// The challenge is unknown.
     Unknown,
-    /// It came from an address to which the probe was not sent.
+    /// It arrived from an address to which the probe was not sent.
     Ignored,
     /// Packets have this many symbols from now on.
     Raised(u8),
@@ -130,7 +130,7 @@ impl PathMtu {
         self.set_payload(payload);
     }
 
-    /// Starts over on another path to the peer, which has `overhead` bytes of headers and is searched anew.
+    /// Starts over on another path to the peer, which has `overhead` bytes of headers and is searched again.
     pub(super) fn on_migration(&mut self, overhead: u32) {
         self.overhead = overhead;
         self.set_payload(self.payload);
@@ -222,7 +222,7 @@ impl PathMtu {
         self.black_hole.restart(self.smallest_payload() as u32 + self.overhead);
     }
 
-    /// Begins to find out whether the path carries what the profile wants in a packet, once for each path.
+    /// Begins the search for the packet size of the path, up to the profile's, once for each path.
     pub(super) fn begin_search(&mut self, data: impl FnOnce() -> [u8; 8]) {
         let wanted = self.wanted_per_packet();
         if wanted > self.per_packet && !std::mem::replace(&mut self.searched, true) {
@@ -230,7 +230,7 @@ impl PathMtu {
         }
     }
 
-    /// Returns when the next probe is due that tells whether large packets vanish.
+    /// Returns when the next probe for a loss of large packets is due.
     pub(super) fn black_hole_deadline(&self, times: ProbeTimes) -> Option<Time> {
         self.black_hole.probe_at(times.pto, times.max_spacing).filter(|_| times.in_flight)
     }
@@ -350,7 +350,7 @@ impl PathMtu {
     }
 
     /// Returns the consequence of `largest` bytes being the largest datagram that passes; `None` when size was not the
-    /// cause, or there is no smaller size.
+    /// cause, or no smaller size exists.
     fn shrunk(&self, largest: usize) -> Option<Shrunk> {
         let largest = largest.max(self.smallest_payload());
         let (payload, per_packet) = (self.payload.min(largest), self.per_packet_within(largest));

@@ -1,8 +1,8 @@
 //! The location of the peer: the path in use, and the addresses to which the peer seems to have moved (RFC 9000
 //! sections 8.2 and 9).
 //!
-//! A packet that opens proves that the peer made it, but not that the peer sent it from its source address: an on-path
-//! attacker can send a copy from elsewhere. So a new address is challenged, is sent at most three times the bytes
+//! An authentic packet proves that the peer made it, but not that the peer sent it from its source address: an on-path
+//! attacker can send a copy from another one. So a new address is challenged, is sent at most three times the bytes
 //! received from it, and becomes the path when it answers, unless something newer has arrived over the path in use.
 
 use crate::time::Time;
@@ -26,7 +26,7 @@ const SLACK: Duration = Duration::from_millis(25);
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
 /// Shortest and longest time between two restarts of our congestion control caused by challenges. The interval doubles
-/// while challenges continue, since an attacker who replays packets from other addresses can make the peer send
+/// while challenges continue, since an attacker that replays packets from other addresses can make the peer send
 /// challenges indefinitely.
 const RESTART_SPACING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 
@@ -42,7 +42,7 @@ pub(super) const PATH_FRAME: usize = 9;
 /// The two ends of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AddressPair {
-    /// The peer's address, as seen from here.
+    /// The peer's address, as seen by this side.
     pub(crate) remote: SocketAddr,
     /// The local address at which the peer's packets arrive, if known: answers are sent from there.
     pub(crate) local: Option<IpAddr>,
@@ -74,7 +74,7 @@ pub(super) enum PathFrame {
     Response([u8; 8]),
 }
 
-/// A packet with only a path frame, to an address that is not, or need not be, the one in use.
+/// A packet with only a path frame, perhaps to an address other than the one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathProbe {
     pub(super) to: AddressPair,
@@ -101,8 +101,9 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the time until the next challenge, up to a quarter longer than the spacing: the peer's probes of a second
-    /// could otherwise fill a short queue just before each response, for good. The challenge's bytes are random.
+    /// Returns the time until the next challenge, up to a quarter longer than the spacing: the peer's probes of a
+    /// second could otherwise fill a short queue just before each response, permanently. The challenge's bytes are
+    /// random.
     fn uneven_spacing(&self) -> Duration {
         let nth = self.copies as usize % self.data.len();
         self.spacing + self.spacing * u32::from(self.data[nth]) / 1024
@@ -144,18 +145,18 @@ pub(super) enum LastPath {
 #[derive(Debug)]
 pub(super) struct PathValidator {
     active: AddressPair,
-    /// Highest packet number that came over the path in use.
+    /// Highest packet number received over the path in use.
     highest: Option<u64>,
-    /// When the last packet came over it.
-    last_heard: Time,
+    /// When the last packet arrived over it.
+    last_received: Time,
     /// The peer's address is validated. Before that, only path probes are sent.
     validated: bool,
-    /// The first message came from several addresses, so a packet from one of them does not validate it.
+    /// The first message arrived from several addresses, so a packet from one of them does not validate it.
     contested: bool,
     candidates: Vec<Candidate>,
     /// The response to send.
     response: Option<(AddressPair, [u8; 8])>,
-    /// The last challenge that was answered, and when a challenge last restarted the path.
+    /// The last answered challenge, and when a challenge last restarted the path.
     last_challenge: Option<[u8; 8]>,
     last_restart: Option<Time>,
     restart_spacing: Duration,
@@ -170,7 +171,7 @@ impl PathValidator {
         Self {
             active: path,
             highest: None,
-            last_heard: now,
+            last_received: now,
             validated: false,
             contested: false,
             candidates: Vec::new(),
@@ -193,7 +194,7 @@ impl PathValidator {
         self.validated
     }
 
-    /// Returns whether the peer may be elsewhere than on the path in use.
+    /// Returns whether the peer may have left the path in use.
     pub(super) const fn is_validating(&self) -> bool {
         !self.validated || !self.candidates.is_empty()
     }
@@ -209,7 +210,7 @@ impl PathValidator {
         self.validated = true;
     }
 
-    /// Notes that a copy of the first message came from this address.
+    /// Notes that a copy of the first message arrived from this address.
     pub(super) fn on_first_message(&mut self, remote: SocketAddr) {
         self.contested |= remote != self.active.remote;
     }
@@ -231,8 +232,8 @@ impl PathValidator {
             known.path = path;
             known.highest = known.highest.max(number);
             known.received += ip_bytes;
-            // Where challenges and responses are lost, the peer is there for as long as it is heard only from there:
-            // an answer to an earlier challenge counts too.
+            // If challenges and responses are lost, the peer counts as present at an address while its packets arrive
+            // only from it: an answer to an earlier challenge counts too.
             if Some(number) > self.highest {
                 known.expires = now + validation_timeout(rtt);
             }
@@ -261,8 +262,8 @@ impl PathValidator {
         });
     }
 
-    /// Handles an authentic, new packet on a closing connection, where there is no time to validate another address,
-    /// and no need to, as each packet gets one answer at most.
+    /// Handles an authentic, new packet on a closing connection, which does not validate another address, as each
+    /// packet gets one answer at most.
     pub(super) fn on_packet_while_closing(&mut self, now: Time, packet: ReceivedPacket) -> LastPath {
         let moved = !self.is_from_active(packet);
         if moved && !self.is_newest(packet.number) {
@@ -280,7 +281,7 @@ impl PathValidator {
     fn on_active_packet(&mut self, now: Time, packet: ReceivedPacket) {
         self.active.local = packet.path.local;
         self.highest = self.highest.max(Some(packet.number));
-        self.last_heard = now;
+        self.last_received = now;
         self.validated = true;
     }
 
@@ -290,11 +291,11 @@ impl PathValidator {
         highest.is_none_or(|highest| number > highest)
     }
 
-    /// Handles a challenge, which is answered on the path it came from. `alone`: its packet has no other content, so it
-    /// asks for our address and does not test packet sizes. Returns true if it shows that the peer sees us at another
-    /// address than before, so that our packets take another path too. A challenge from an address other than the
-    /// peer's does not show that: either the peer itself moved, or an attacker whose address the peer challenges
-    /// relayed it (RFC 9000 section 9.3.3).
+    /// Handles a challenge, which is answered on its own path. `alone`: its packet has no other content, so it checks
+    /// our address and does not test packet sizes. Returns true if it shows that the peer sees us at another address
+    /// than before, so that our packets take another path too. A challenge from an address other than the peer's does
+    /// not show that: either the peer itself moved, or an attacker whose address the peer challenges relayed it (RFC
+    /// 9000 section 9.3.3).
     pub(super) fn on_challenge(&mut self, now: Time, path: AddressPair, data: [u8; 8], alone: bool) -> bool {
         self.response = Some((path, data));
         let repeated = || self.last_challenge == Some(data);
@@ -320,7 +321,7 @@ impl PathValidator {
         true
     }
 
-    /// Handles a response. It counts only from the address that was challenged: from elsewhere the peer may be
+    /// Handles a response. It counts only from the address that was challenged: from another one the peer may be
     /// answering a challenge that an attacker at that address has relayed.
     pub(super) fn on_response(&mut self, now: Time, path: AddressPair, data: [u8; 8]) -> Validation {
         let challenged = |candidate: &Candidate| candidate.data == data && candidate.copies > 0;
@@ -336,7 +337,7 @@ impl PathValidator {
         }
         self.active = candidate.path;
         self.highest = Some(candidate.highest);
-        self.last_heard = now;
+        self.last_received = now;
         self.validated = true;
         self.answered = Some(data);
         self.migrations += 1;
@@ -373,7 +374,7 @@ impl PathValidator {
         (HEADER + PATH_FRAME + TAG) as u32 + self.active.datagram_overhead()
     }
 
-    /// Returns when a probe is to be sent, or a candidate given up.
+    /// Returns when to send a probe or give up a candidate.
     pub(super) fn deadline(&self) -> Option<Time> {
         if self.response.is_some() {
             return Some(Time::ZERO);
@@ -390,11 +391,11 @@ impl PathValidator {
         self.candidates.retain(|candidate| candidate.expires > now);
     }
 
-    /// Returns whether the peer sends from elsewhere and the path in use has been silent for longer than three round
-    /// trips: only probes are worth sending over it.
+    /// Returns whether the peer sends from another address and the path in use has been silent for longer than three
+    /// round trips: only probes are worth sending over it.
     pub(super) fn is_in_doubt(&self, now: Time, rtt: Duration) -> bool {
         let newer = |candidate: &Candidate| Some(candidate.highest) > self.highest;
-        now.since(self.last_heard) > rtt * 3 + QUIET && self.candidates.iter().any(newer)
+        now.since(self.last_received) > rtt * 3 + QUIET && self.candidates.iter().any(newer)
     }
 }
 

@@ -26,10 +26,9 @@ impl Connection {
         self.crypto.opener()
     }
 
-    /// Processes packets that were received together and have been opened, all with the same ECN mark.
+    /// Processes opened packets that were received together, all with the same ECN mark.
     ///
-    /// `from` is the address they came from, `local` the one to which they were sent, if known: answers are sent from
-    /// there.
+    /// `from` is their source address, `local` the one to which they were sent, if known: answers are sent from it.
     pub fn handle_packets(
         &mut self,
         now: Time,
@@ -80,7 +79,7 @@ impl Connection {
         self.counters.refused.add(reason);
         self.trace.record(now, TraceEvent::Refused { reason });
         if reason == RejectReason::AuthenticationFailed && self.crypto.on_forgery() {
-            self.close_exhausted(now, "too many forged packets have arrived for its keys");
+            self.close_exhausted(now, "too many forged packets for its keys");
         }
     }
 
@@ -108,8 +107,8 @@ impl Connection {
                 for frame in Frames::new(packet.plaintext) {
                     let frame = frame?;
                     asks |= asks_for_feedback(&frame);
-                    if let Err(Violation(what)) = self.handle_frame(now, (path, packet.plaintext.len()), frame) {
-                        self.violation(now, what);
+                    if let Err(Violation(reason)) = self.handle_frame(now, (path, packet.plaintext.len()), frame) {
+                        self.violation(now, reason);
                     }
                     if !matches!(self.phase, ConnectionState::Open) {
                         return Ok(());
@@ -140,7 +139,7 @@ impl Connection {
             }
             Frame::Control { offset, data } => {
                 let more = self.control.on_data(offset, data);
-                if more.map_err(|_| Violation("control data beyond its credit"))? {
+                if more.map_err(|_| Violation("sent control data beyond its credit"))? {
                     self.events.push_back(Event::ControlReadable);
                 }
             }
@@ -159,7 +158,7 @@ impl Connection {
             Frame::PathChallenge { data } => self.on_challenge(now, path, data, plaintext),
             Frame::PathResponse { data } => self.on_response(now, path, data),
             Frame::Close { code, reason } => {
-                // Everything before it counts: the program learns what the peer acknowledged, and then that it has
+                // Everything before it counts: the program learns of acknowledged data, and then that the peer has
                 // closed.
                 self.settle(now);
                 if !matches!(self.phase, ConnectionState::Open) {
@@ -176,10 +175,10 @@ impl Connection {
 
     fn handle_feedback(&mut self, now: Time, feedback: &Feedback) -> Result<(), Violation> {
         let number = self.seen.number_of(feedback.number);
-        let told = told(self.profile.feedback.packets, feedback);
+        let acked = ack_info(self.profile.feedback.packets, feedback);
         self.recovery
-            .on_feedback(now, told, feedback.ecn)
-            .map_err(|_| Violation("a packet was acknowledged that was never sent"))?;
+            .on_feedback(now, acked, feedback.ecn)
+            .map_err(|_| Violation("acknowledged a packet that was never sent"))?;
         self.liveness.on_feedback(now);
         self.spread_report();
         self.send_flows.grant(feedback.credit.symbols);
@@ -188,13 +187,13 @@ impl Connection {
         send_flows.on_statuses(number, &feedback.statuses(), |flow, block| {
             trace.record(now, TraceEvent::BlockAcknowledged { flow, block });
         });
-        // Last: flows that continue under other numbers would not recognise what the feedback says of them.
+        // Last: flows that continue under other numbers would not recognise their feedback.
         self.update_path_mtu(now);
         self.seen.on_feedback(number, feedback.len());
         Ok(())
     }
 
-    /// Passes recovery's report to the components whose packets it concerns.
+    /// Passes recovery's report to the components that sent its packets.
     pub(super) fn spread_report(&mut self) {
         let report = self.recovery.report();
         let limited_by = self.pause.limited_by().name(self.recovery.constraint());
@@ -216,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with smaller packets.
+    /// Continues with smaller packets.
     pub(super) fn shrink(&mut self, now: Time, shrunk: Shrunk) {
         match shrunk {
             Shrunk::Symbols { symbol_size: size, payload } => {
@@ -224,7 +223,7 @@ impl Connection {
                     return self.mtu.watch_anew();
                 }
                 if !self.send_flows.can_be_numbered(self.next_flow) {
-                    return self.close_exhausted(now, "no flow numbers are left for smaller packets");
+                    return self.close_exhausted(now, "no flow numbers left for smaller packets");
                 }
                 self.mtu.set_payload(payload);
                 self.next_flow = self.send_flows.shrink(size, self.next_flow, &mut self.control);
@@ -239,27 +238,27 @@ impl Connection {
         }
         self.recovery.set_max_packet(self.mtu.full_packet());
         let rtt = self.recovery.rtt().smoothed();
-        // Recent losses were due to size: they say nothing of the path but its round trip.
+        // Recent losses were due to size: they are no evidence about the path but its round trip.
         self.restart_path(now);
         self.recovery.set_rtt_from_handshake(now, rtt);
     }
 
-    /// Closes the connection because a block cannot be decoded: the sender has dropped it, or does not send it again.
-    /// Both sides should learn it rather than wait (rc-udp IV acknowledges before it decodes, and leaves open what
-    /// follows; ttp I lets transfers fail).
+    /// Closes the connection because a block cannot be decoded: the sender has dropped it, or does not retransmit it.
+    /// Both sides should learn it rather than wait (rc-udp IV acknowledges before it decodes, and leaves the
+    /// consequence open; ttp I lets transfers fail).
     pub(super) fn close_undecodable(&mut self, now: Time, why: &'static str) {
         self.counters.undecodable_blocks += 1;
         self.close_as(now, CloseCode::Undecodable as u32, why, ConnectionError::Undecodable);
     }
 
-    pub(super) fn violation(&mut self, now: Time, what: &'static str) {
-        self.close_as(now, CloseCode::Violation as u32, what, ConnectionError::Violation(what));
+    pub(super) fn violation(&mut self, now: Time, reason: &'static str) {
+        self.close_as(now, CloseCode::Violation as u32, reason, ConnectionError::Violation(reason));
     }
 
     /// Closes the connection because a sequence number or key is exhausted. A new connection can continue
     /// (docs/design/counters.md).
-    pub(super) fn close_exhausted(&mut self, now: Time, what: &'static str) {
-        self.close_as(now, CloseCode::Exhausted as u32, what, ConnectionError::Exhausted(what));
+    pub(super) fn close_exhausted(&mut self, now: Time, reason: &'static str) {
+        self.close_as(now, CloseCode::Exhausted as u32, reason, ConnectionError::Exhausted(reason));
     }
 
     /// Handles the second message of the handshake, in a datagram of `size` bytes.
@@ -274,7 +273,7 @@ impl Connection {
         let answered = handshake.on_answer(now, from, message, size)?;
         let peer = Parameters::decode(&answered.established.payload)?;
         if peer.ciphers.len() != 1 || Cipher::from_wire(peer.ciphers[0]).is_none() {
-            self.end(ConnectionError::Violation("the peer chose no cipher that was offered"));
+            self.end(ConnectionError::Violation("chose a cipher that was not offered"));
             return Ok(());
         }
         self.paths.on_handshake(answered.remote);
@@ -286,7 +285,7 @@ impl Connection {
             self.seen.on_handshake();
         }
         self.events.push_back(Event::Connected);
-        // The peer sends nothing until it has heard from us under the new keys: two packets, in case one is lost.
+        // The peer sends nothing until it receives a packet under the new keys: send two, in case one is lost.
         self.liveness.on_handshake(now);
         self.control.push(ReliableFrame::Ping);
         self.feedback.hurry();
@@ -300,8 +299,9 @@ impl Connection {
     }
 }
 
-/// Returns what feedback says of packets. A receiver that does not support the requested form names what arrived.
-const fn told(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
+/// Returns the packets of feedback. A receiver that does not support the requested form acknowledges each arrived
+/// packet.
+const fn ack_info(asked: PacketFeedback, feedback: &Feedback) -> AckInfo<'_> {
     match (asked, feedback.count, &feedback.packets) {
         (PacketFeedback::Count, Some(count), _) => {
             AckInfo::Count { largest: count.largest, delay_micros: count.delay_micros, arrived: count.arrived }

@@ -5,17 +5,17 @@ use crate::profile::{Profile, ProfileError};
 use crate::time::Time;
 use crate::wire::Parameters;
 
-/// Keys that are fixed once the handshake has sent them to the receiver.
+/// Keys fixed once the handshake has sent them to the receiver.
 const SETTLED: [&str; 2] = ["symbols", "feedback"];
 
 /// The reason why the profile could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReconfigureError {
-    /// There is no such key or value.
+    /// The key or the value is unknown.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The key was fixed by the handshake.
-    #[error("'{0}' is settled when a connection begins")]
+    #[error("'{0}' cannot change once a connection has begun")]
     Settled(String),
 }
 
@@ -30,7 +30,7 @@ impl Connection {
     /// at once, change for flows opened from now on.
     ///
     /// # Errors
-    /// When there is no such key or value, or the handshake has fixed it. Nothing has changed then.
+    /// An unknown key or value, or one fixed by the handshake. Nothing has changed then.
     pub fn set(&mut self, now: Time, key: &str, value: &str) -> Result<(), ReconfigureError> {
         if SETTLED.iter().any(|settled| key.split('.').next() == Some(settled)) {
             return Err(ReconfigureError::Settled(key.into()));

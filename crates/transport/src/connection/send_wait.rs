@@ -14,7 +14,7 @@ pub(super) struct SendWait {
 }
 
 impl SendWait {
-    /// Begins an attempt to send, which determines anew when to make the next.
+    /// Begins an attempt to send, which determines the time of the next.
     pub(super) const fn on_attempt(&mut self) {
         self.stop();
     }
@@ -58,7 +58,7 @@ impl SendWait {
         self.schedule
     }
 
-    /// Returns what keeps data from being sent faster.
+    /// Returns the limit that keeps data from being sent faster.
     pub(super) const fn limited_by(&self) -> SendLimit {
         self.limited_by
     }

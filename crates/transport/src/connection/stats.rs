@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SendLimit {
-    /// There is nothing to send.
+    /// No data waits to be sent.
     #[default]
     Nothing,
     /// The congestion window is full.
@@ -46,7 +46,7 @@ pub(super) struct Counters {
     pub(super) timers_expired: u64,
 }
 
-/// The state of a connection at one moment, and what it has counted since it began.
+/// The state of a connection at one moment, and its counters since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectionStats {
     /// Packets and datagrams.
@@ -55,9 +55,9 @@ pub struct ConnectionStats {
     pub symbols: SymbolStats,
     /// Bytes of objects and streams.
     pub objects: ObjectStats,
-    /// What has been measured of the path.
+    /// The measurements of the path.
     pub path: PathStats,
-    /// Window, pacing and what the controller believes.
+    /// Window, pacing and the controller's estimates.
     pub congestion: CongestionStats,
     /// Timers that have expired.
     pub timers: TimerStats,
@@ -87,8 +87,7 @@ pub struct PacketStats {
     pub pings: u64,
     /// Packets sent to find out which sizes the path carries.
     pub mtu_probes: u64,
-    /// Datagrams of this connection that were refused; [`Connection::refused`](super::Connection::refused) has the
-    /// reasons.
+    /// Rejected datagrams of this connection; [`Connection::refused`](super::Connection::refused) has the reasons.
     pub refused: u64,
 }
 
@@ -101,12 +100,12 @@ pub struct SymbolStats {
     pub resent: u64,
     /// Repair symbols sent.
     pub repair: u64,
-    /// Symbols received that were not needed.
+    /// Received symbols that were not needed.
     pub surplus: u64,
-    /// Blocks that were acknowledged and could not be decoded. The connection ends with the first.
+    /// Acknowledged blocks that could not be decoded. The connection closes with the first.
     pub undecodable_blocks: u64,
-    /// The most bytes of symbols that one object or stream of the peer has had here at once, of blocks that were neither
-    /// complete nor decoded.
+    /// The most bytes of symbols buffered at once for one object or stream of the peer, of blocks neither complete nor
+    /// decoded.
     pub most_held: u64,
 }
 
@@ -117,16 +116,16 @@ pub struct ObjectStats {
     pub written: u64,
     /// Bytes of our objects and streams that the receiver has.
     pub acknowledged: u64,
-    /// Bytes of symbols of the peer's objects that are here, of blocks that are not written yet. They may have padding and
-    /// may be dropped again.
+    /// Received bytes of symbols of the peer's objects, of blocks not yet written. They may have padding and may be
+    /// dropped again.
     pub arriving: u64,
     /// Bytes of symbols that the receiver has of blocks of our objects which it does not have yet, as far as is known.
     pub delivered: u64,
-    /// Blocks of our objects whose bytes the program has been asked for and has not delivered.
+    /// Blocks of local objects with bytes requested from the program and not delivered.
     pub reading: usize,
 }
 
-/// What a connection has measured of its path.
+/// A connection's measurements of its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathStats {
     /// Smoothed round-trip time.
@@ -141,7 +140,7 @@ pub struct PathStats {
     pub ecn: Option<bool>,
     /// UDP payload of the largest datagram that the path is known to carry, in bytes.
     pub datagram: usize,
-    /// Bytes of a symbol of the flows that are sent.
+    /// Bytes of a symbol of the sent flows.
     pub symbol_size: u16,
     /// The most symbols that a packet has: as many as the profile wants and the path is known to carry.
     pub per_packet: u8,
@@ -158,12 +157,11 @@ pub struct CongestionStats {
     pub counter_drift: u64,
     /// The pacing rate; `None` while packets leave as the window allows.
     pub pacing_rate: Option<Rate>,
-    /// What it means that the window is full or the pacer waits: the limit that the program has set, or what the
-    /// controller says of the path.
+    /// The cause of a full window or a waiting pacer: the limit set by the program, or the controller's constraint.
     pub constraint: RateConstraint,
-    /// What the controller believes of the path, if it has beliefs.
+    /// The controller's estimates of the path, if it makes any.
     pub controller: Option<ControllerState>,
-    /// What the next connection to the same address may begin with ([`super::Connection::restore_path`]).
+    /// Measurements for the next connection to the same address ([`super::Connection::restore_path`]).
     pub memory: Option<SavedPath>,
 }
 
@@ -176,6 +174,6 @@ pub struct TimerStats {
     pub probe_timeouts: u64,
     /// Retransmission timeouts (RFC 6298), for profiles that have them.
     pub retransmission_timeouts: u64,
-    /// Timeouts that found the window full of packets that were no longer in flight, with `in-flight = counter`.
+    /// Timeouts with the window full of packets no longer in flight, with `in-flight = counter`.
     pub counter_resets: u64,
 }

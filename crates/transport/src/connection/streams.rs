@@ -14,10 +14,9 @@ use erasure::{AnyCode, BlockCode};
 pub struct StreamOptions {
     /// The program's name for it; the peer sees it.
     pub tag: u64,
-    /// What goes first on the path. It is this side's alone: each side chooses for the streams that it sends.
+    /// The priority on the path. Each side chooses it for the streams that it sends.
     pub class: Priority,
-    /// The peer's program waits for it: it is told of a reset, too, of which it would know nothing before the announcement has
-    /// arrived.
+    /// The peer's program waits for it: a reset is sent after the announcement, without which the peer would ignore it.
     pub is_awaited: bool,
 }
 
@@ -31,11 +30,11 @@ impl From<u64> for StreamOptions {
 /// Which streams go first on the path. Equals take turns, and objects are like streams of [`Priority::Bulk`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// Before all others, for as long as it has something to send: somebody waits for each byte.
+    /// Before all others while it has data: a user waits for each byte.
     Interactive,
-    /// After all that is interactive: only the time of the last byte counts.
+    /// After all interactive ones: only the time of the last byte counts.
     Bulk,
-    /// Interactive as long as its program writes little, 16 kB at once or per second, and bulk when it pours.
+    /// Interactive as long as its program writes little, 16 kB at once or per second, and bulk when it writes more.
     #[default]
     Auto,
 }
@@ -101,13 +100,12 @@ impl Connection {
         Ok(flow)
     }
 
-    /// Accepts as many of `bytes` as there is room for: a stream buffers [`Connection::stream_room`] bytes that are in no
-    /// block yet, and blocks as far as the path and the peer's credit allow. After a partial write
-    /// [`Event::StreamWritable`] follows.
+    /// Accepts as many of `bytes` as fit: a stream buffers [`Connection::stream_room`] bytes not yet in a block, and
+    /// blocks as far as the path and the peer's credit allow. After a partial write [`Event::StreamWritable`] follows.
     ///
     /// # Errors
-    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, given up,
-    /// or was never opened here.
+    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when the stream is finished, reset or
+    /// unknown.
     pub fn write_stream(&mut self, now: Time, flow: FlowId, bytes: &[u8]) -> Result<usize, FlowError> {
         if !matches!(self.phase, ConnectionState::Open) {
             return Err(FlowError::NotConnected);
@@ -115,14 +113,14 @@ impl Connection {
         let room = self.stream_room();
         let stream = self.send_flows.wake(flow).ok_or(FlowError::UnknownStream)?;
         let taken = stream.write(bytes, room).ok_or(FlowError::UnknownStream)?;
-        // Blocks are opened when packets are asked for. Room for the rest is made now.
+        // Blocks are opened when packets are polled. Room for the rest is made now.
         if taken < bytes.len() {
             self.settle_sending(now);
         }
         Ok(taken)
     }
 
-    /// Returns the bytes that a stream buffers before they are in a block: a sixth of what the path holds, so that a
+    /// Returns the bytes that a stream buffers before they are in a block: a sixth of the path's content, so that a
     /// program which buffers half as much again is ahead of the path by a quarter of a round trip.
     pub fn stream_room(&self) -> usize {
         let share = usize::try_from(self.recovery.window() / WINDOWS_AHEAD).unwrap_or(usize::MAX);
@@ -132,7 +130,7 @@ impl Connection {
     /// Ends a stream after the bytes written so far. [`Event::StreamDelivered`] follows when all of it has arrived.
     ///
     /// # Errors
-    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] when there is no such stream.
+    /// [`FlowError::NotConnected`] after the end, [`FlowError::UnknownStream`] for an unknown stream.
     pub fn finish_stream(&mut self, now: Time, flow: FlowId) -> Result<(), FlowError> {
         if !matches!(self.phase, ConnectionState::Open) {
             return Err(FlowError::NotConnected);
@@ -144,8 +142,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives up a stream that this side sends: nothing more of it is sent, and the peer's program is told `code`. Has
-    /// no effect if the peer has read all of it.
+    /// Resets a stream that this side sends: nothing more of it is sent, and the peer's program gets `code`. Has no
+    /// effect if the peer has read all of it.
     pub fn reset_stream(&mut self, now: Time, flow: FlowId, code: u32) {
         if matches!(self.phase, ConnectionState::Open) && self.send_flows.reset(flow, code, &mut self.control) {
             self.trace.record(now, TraceEvent::StreamReset { flow, code });
@@ -170,8 +168,7 @@ impl Connection {
         self.recv_flows.is_read(flow)
     }
 
-    /// Stops a stream of the peer that is no longer wanted: its unread bytes are dropped, and its sender is asked to
-    /// give it up with `code`.
+    /// Stops a stream of the peer: its unread bytes are dropped, and its sender is asked to reset it with `code`.
     pub fn stop_stream(&mut self, now: Time, flow: FlowId, code: u32) {
         if matches!(self.phase, ConnectionState::Open) && self.recv_flows.stop(flow) {
             self.trace.record(now, TraceEvent::StreamStopped { flow, code });
@@ -182,7 +179,7 @@ impl Connection {
     /// Handles the peer's request to stop a stream that this side sends.
     pub(super) fn on_stop(&mut self, now: Time, flow: FlowId, code: u32) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
-            return Err(Violation("a flow was stopped that is no stream"));
+            return Err(Violation("stopped a flow other than a stream"));
         }
         // For a stream that has arrived, read or not, the program has had its last event.
         let sent = self.send_flows.named_mut(flow).is_some_and(|stream| stream.is_sent());
@@ -198,7 +195,7 @@ impl Connection {
     /// Handles the report of how much of a stream the peer's program has read.
     pub(super) fn on_stream_read(&mut self, flow: FlowId, symbols: u64) -> Result<(), Violation> {
         if flow.0 >= self.next_flow || self.send_flows.is_object(flow) {
-            return Err(Violation("a flow was read that is no stream"));
+            return Err(Violation("reported a flow other than a stream as read"));
         }
         self.send_flows.on_peer_read(flow, symbols);
         Ok(())

@@ -1,5 +1,5 @@
-//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md). And symbols of streams
-//! that are shorter than others.
+//! Numbers on the wire at their limits: each test starts just below one (docs/design/counters.md). Also short symbols
+//! of streams.
 
 use super::*;
 use crate::secure::{Cipher, Initiator, Prologue, Psk, Secret, respond};
@@ -91,7 +91,7 @@ impl Pair {
         self.ends[side].handle_reply(self.now, reply);
     }
 
-    /// Runs a turn of one side and delivers what it sends.
+    /// Runs a turn of one side and delivers its packets.
     fn turn(&mut self, side: usize) {
         self.now += TRAVEL;
         let now = self.now;
@@ -153,14 +153,14 @@ impl Pair {
         assert!(self.written.iter().enumerate().all(|(at, written)| *written == byte(at as u64)));
     }
 
-    /// Runs turns until `side` has closed because of `what` and the peer has been notified.
+    /// Runs turns until `side` has closed because of `reason` and the peer has been notified.
     #[track_caller]
-    fn run_to_exhaustion(&mut self, side: usize, what: &'static str) {
-        let told = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
-        self.run(2_000, |pair| pair.events.iter().all(told));
-        assert_eq!(self.events[side].last(), Some(&Event::Closed(ConnectionError::Exhausted(what))));
-        let heard = ConnectionError::ClosedByPeer { code: CloseCode::Exhausted as u32, reason: what.to_owned() };
-        assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(heard)));
+    fn run_to_exhaustion(&mut self, side: usize, reason: &'static str) {
+        let is_notified = |events: &Vec<Event>| matches!(events.last(), Some(Event::Closed(_)));
+        self.run(2_000, |pair| pair.events.iter().all(is_notified));
+        assert_eq!(self.events[side].last(), Some(&Event::Closed(ConnectionError::Exhausted(reason))));
+        let received = ConnectionError::ClosedByPeer { code: CloseCode::Exhausted as u32, reason: reason.to_owned() };
+        assert_eq!(self.events[1 - side].last(), Some(&Event::Closed(received)));
         self.run(2_000, |pair| pair.ends.iter().all(Connection::is_drained));
     }
 }
@@ -183,11 +183,11 @@ fn parameters() -> Parameters {
 
 /// Blocks are acknowledged by feedback on a lossy path, before and after the feedback number exceeds 32 bits.
 #[test]
-fn a_transfer_goes_on_across_two_to_the_32_feedbacks() {
+fn a_transfer_continues_across_two_to_the_32_feedbacks() {
     let mut pair = Pair::new(|_| ());
     pair.lose_every = 20;
     // It takes all loss for congestion, so that there are many feedbacks.
-    pair.ends[0].set(pair.now, "congestion", "cubic").expect("a choice that there is");
+    pair.ends[0].set(pair.now, "congestion", "cubic").expect("a valid choice");
     pair.ends[1].feedback.begin_after((1 << 32) - 100);
     let flow = pair.send_object().expect("open");
     pair.run_object(flow);
@@ -203,7 +203,7 @@ fn a_connection_to_a_peer_that_does_not_count_on_ends_before_the_border() {
     let mut pair = Pair::new(|parameters| parameters.counts_on = false);
     pair.ends[1].feedback.begin_after((1 << 32) - 5);
     pair.send_object().expect("open");
-    pair.run_to_exhaustion(1, "the other side's version counts no further feedback");
+    pair.run_to_exhaustion(1, "the peer's version cannot number more feedback");
     assert_eq!(pair.ends[1].feedback.last(), (1 << 32) - 1);
 }
 
@@ -216,7 +216,7 @@ fn a_connection_ends_before_its_packet_numbers_do() {
         end.recovery.on_untracked(first - 1, 0);
     }
     pair.send_object().expect("open");
-    pair.run_to_exhaustion(0, "no packet numbers are left");
+    pair.run_to_exhaustion(0, "no packet numbers left");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn the_last_flow_number_is_as_good_as_the_first() {
     assert_eq!(flow, FlowId(u16::MAX - 1));
     pair.run_object(flow);
     assert_eq!(pair.send_object(), Err(FlowError::Exhausted));
-    assert!(!pair.ends[0].is_closed(), "what is under way is not touched");
+    assert!(!pair.ends[0].is_closed(), "flows in progress are not touched");
 }
 
 /// Continuing with smaller packets takes new flow numbers.
@@ -238,7 +238,7 @@ fn a_connection_ends_that_has_no_flow_number_for_smaller_packets() {
     pair.send_object().expect("one is left");
     pair.run(100, |pair| pair.symbols > 100);
     pair.largest = 1_300;
-    pair.run_to_exhaustion(0, "no flow numbers are left for smaller packets");
+    pair.run_to_exhaustion(0, "no flow numbers left for smaller packets");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_connection_ends_when_a_stream_has_no_block_numbers_left() {
         pair.ends[0].write_stream(pair.now, flow, &[7; 10]).expect("open");
         pair.turn(0);
     }
-    pair.run_to_exhaustion(0, "no block numbers are left in a stream");
+    pair.run_to_exhaustion(0, "no block numbers left in a stream");
 }
 
 /// Writes this to a stream, loses each `lose_every`th packet, and returns the bytes of all of its packets once it is read.
@@ -269,7 +269,7 @@ fn bytes_of_stream(pair: &mut Pair, written: &[u8], lose_every: u64) -> usize {
     pair.symbol_bytes - before
 }
 
-/// Header and tag are 43 bytes, the beginning of a block 5. What is written and finished at once is one block.
+/// Header and tag are 43 bytes, the beginning of a block 5. Bytes written and finished at once are one block.
 #[test]
 fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
     for (streams, written, bytes) in [
@@ -282,7 +282,7 @@ fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
     ] {
         let bytes_to = |accepts: bool| {
             let mut pair = Pair::new(|parameters| parameters.short_symbols = accepts);
-            pair.ends[0].set(pair.now, "streams", streams).expect("a choice that there is");
+            pair.ends[0].set(pair.now, "streams", streams).expect("a valid choice");
             bytes_of_stream(&mut pair, written, u64::MAX)
         };
         assert_eq!(bytes_to(true), bytes, "{written:?} {streams}");
@@ -291,12 +291,12 @@ fn symbols_of_streams_go_without_padding_to_a_peer_that_accepts_that() {
     }
 }
 
-/// Whichever packet is lost, repair as short as what was written makes up for it.
+/// Whichever packet is lost, repair as short as the written bytes replaces it.
 #[test]
 fn short_symbols_are_recovered_from_repair() {
     for streams in ["blocks", "window"] {
         let mut pair = Pair::new(|_| ());
-        pair.ends[0].set(pair.now, "streams", streams).expect("a choice that there is");
+        pair.ends[0].set(pair.now, "streams", streams).expect("a valid choice");
         for (round, length) in [1, 3, 100, 1_402, 1_403, 1_404, 2_811, 2_812, 30_000].into_iter().enumerate() {
             let written: Vec<u8> = (0..length).map(|at| byte(at as u64 + 1)).collect();
             let bytes = bytes_of_stream(&mut pair, &written, 2 + round as u64 % 3);
@@ -343,7 +343,7 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
         pair.ends[1].refuse(pair.now, RejectReason::AuthenticationFailed);
         assert!(pair.ends[1].opener().is_none(), "{cipher}: not one packet more is opened");
         pair.turn(1);
-        let closed = ConnectionError::Exhausted("too many forged packets have arrived for its keys");
+        let closed = ConnectionError::Exhausted("too many forged packets for its keys");
         assert_eq!(pair.events[1].last(), Some(&Event::Closed(closed)), "{cipher}");
         pair.turn(0);
         let heard = matches!(pair.events[0].last(), Some(Event::Closed(ConnectionError::ClosedByPeer { code: 3, .. })));
@@ -356,7 +356,7 @@ fn a_connection_ends_at_the_integrity_limit_of_its_cipher() {
 fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
     let mut pair = Pair::new(|_| ());
     for (key, choice) in [("congestion", "cubic"), ("timeout", "rto:max=1s")] {
-        pair.ends[0].set(pair.now, key, choice).expect("a choice that there is");
+        pair.ends[0].set(pair.now, key, choice).expect("a valid choice");
     }
     pair.send_object().expect("few flows are open");
     pair.run(2_000, |pair| pair.symbols > 100);
@@ -368,9 +368,9 @@ fn a_retransmission_timeout_sends_data_rather_than_a_ping() {
     assert!((9..=11).contains(&(pair.symbols - before)), "{} in ten seconds", pair.symbols - before);
 }
 
-/// Packets prove a size until the peer has heard us. The path may have shrunk since the handshake.
+/// Packets prove a size until the peer has received one. The path may have shrunk since the handshake.
 #[test]
-fn a_close_that_comes_first_is_small() {
+fn an_early_close_is_small() {
     let mut pair = Pair::new(|_| ());
     pair.ends[0].liveness.on_handshake(pair.now);
     pair.largest = 1_200;

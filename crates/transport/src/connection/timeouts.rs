@@ -1,4 +1,4 @@
-//! The passing of time: which timers have expired, and what follows.
+//! The passing of time: expired timers and their consequences.
 
 use super::control::ReliableFrame;
 use super::liveness::{Activity, max_spacing};
@@ -38,7 +38,7 @@ impl Connection {
             table = self.timers();
         }
         self.on_liveness_timers(now, &table);
-        // The next `poll_transmit` does what the others wait for.
+        // The next `poll_transmit` handles the others.
         if self.expire(now, &table, &SENDING).contains(Timer::MtuSearch)
             && let Some(shrunk) = self.mtu.on_timer(now, self.probe_times())
         {
@@ -79,7 +79,7 @@ impl Connection {
         table.set(Timer::Schedule, self.pause.schedule_deadline());
     }
 
-    /// Returns what liveness has to know of the other components.
+    /// Returns the input of liveness from the other components.
     fn activity(&self) -> Activity {
         Activity {
             rtt: self.known_rtt(),
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// Returns what path MTU discovery has to know of the other components.
+    /// Returns the input of path MTU discovery from the other components.
     pub(super) fn probe_times(&self) -> ProbeTimes {
         ProbeTimes {
             rtt: self.known_rtt(),
@@ -108,7 +108,7 @@ impl Connection {
         let expired = table.expired(now, timers);
         for timer in expired.iter() {
             self.counters.timers_expired += 1;
-            // Loss detection itself records more precisely what has expired.
+            // Loss detection itself records the expired timer more precisely.
             if timer != Timer::LossDetection {
                 self.trace.record(now, TraceEvent::TimerExpired { timer: timer.name() });
             }
@@ -181,13 +181,13 @@ impl Connection {
         if let ConnectionState::Handshake(handshake) = &mut self.phase {
             return handshake.on_unreachable(now, remote);
         }
-        let is_there = self.remote() == remote;
-        if is_there
+        let is_remote = self.remote() == remote;
+        if is_remote
             && matches!(self.phase, ConnectionState::Open)
             && self.liveness.on_unreachable(now, self.known_rtt())
         {
             self.trace.record(now, TraceEvent::UnreachableHint);
         }
-        is_there
+        is_remote
     }
 }

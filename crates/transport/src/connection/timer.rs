@@ -9,7 +9,7 @@ pub(super) enum Timer {
     Handshake,
     /// The close: another copy, or the end of the wait for an answer.
     Close,
-    /// Liveness: the peer is given up.
+    /// Liveness: the timeout of the peer.
     Idle,
     /// The path validator: another challenge, or the end of one.
     PathValidation,
@@ -17,9 +17,9 @@ pub(super) enum Timer {
     LossDetection,
     /// Liveness: a probe ahead of a retransmission timeout that has backed off.
     EarlyProbe,
-    /// Liveness: something of ours is unfinished, and nothing is in flight.
+    /// Liveness: a local flow is unfinished, and nothing is in flight.
     SendPing,
-    /// Liveness: something of the peer's is unfinished, and nothing arrives.
+    /// Liveness: a flow of the peer is unfinished, and nothing arrives.
     ReceivePing,
     /// Liveness: the connection is idle.
     KeepAlive,
@@ -27,7 +27,7 @@ pub(super) enum Timer {
     Feedback,
     /// The sending half: the report that feedback was seen.
     FeedbackSeen,
-    /// Path MTU discovery: a small packet that tells whether large ones vanish.
+    /// Path MTU discovery: a small packet that shows whether large ones vanish.
     BlackHole,
     /// Path MTU discovery: a larger packet.
     MtuSearch,

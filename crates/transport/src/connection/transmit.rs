@@ -10,16 +10,16 @@ use crate::time::Time;
 use crate::trace::TraceEvent;
 use crate::wire::{Credit, Frame, HEADER, PacketHeader, PacketKind, SymbolHeader, SymbolRun, TAG};
 
-/// Most packet numbers remembered, besides several round trips of packets in flight, before closing a connection whose
-/// peer provokes feedback but never acknowledges other packets.
+/// Most packet numbers remembered, in addition to several round trips of packets in flight, before closing a connection
+/// whose peer provokes feedback but never acknowledges other packets.
 const MAX_REMEMBERED: u64 = 1 << 18;
 
-/// Round trips of packets in flight that are remembered: those lost are, for a while.
+/// Round trips for which packets in flight are remembered: lost ones are, for a while.
 const REMEMBERED_ROUNDS: u64 = 8;
 
 impl Connection {
-    /// Fills `batch` with the next datagrams to one destination; returns false when there is nothing to send now. Their
-    /// packet numbers are assigned and they count as sent: any not sealed and sent after all is later declared lost.
+    /// Fills `batch` with the next datagrams to one destination; returns false when nothing can be sent now. Their
+    /// packet numbers are assigned and they count as sent: one that is not sealed and sent is later declared lost.
     pub fn poll_transmit(&mut self, now: Time, batch: &mut Batch) -> bool {
         self.pause.on_attempt();
         match &mut self.phase {
@@ -50,11 +50,11 @@ impl Connection {
     /// Returns which number is exhausted, if any.
     const fn exhausted(&self) -> Option<&'static str> {
         if self.crypto.is_exhausted() {
-            Some("no packet numbers are left")
+            Some("no packet numbers left")
         } else if self.feedback.is_exhausted() {
-            Some("the other side's version counts no further feedback")
+            Some("the peer's version cannot number more feedback")
         } else if self.send_flows.is_exhausted() {
-            Some("no block numbers are left in a stream")
+            Some("no block numbers left in a stream")
         } else {
             None
         }
@@ -74,7 +74,7 @@ impl Connection {
         }
         let in_flight = self.recovery.bytes_in_flight() / u64::from(self.recovery.max_packet());
         if self.recovery.remembered() as u64 > MAX_REMEMBERED + REMEMBERED_ROUNDS * in_flight {
-            self.violation(now, "it makes us send and acknowledges nothing");
+            self.violation(now, "requested packets and acknowledged none");
             return self.transmit_close(now, batch);
         }
         let mut frames = Vec::new();
@@ -129,13 +129,13 @@ impl Connection {
         true
     }
 
-    /// Sends probes after a silence: packets that ask for feedback, and carry what the peer most likely lacks (RFC 9002
-    /// section 6.2.4).
+    /// Sends probes after a silence: packets that request feedback, and carry the frames that the peer most likely
+    /// lacks (RFC 9002 section 6.2.4).
     fn transmit_probe(&mut self, now: Time, batch: &mut Batch) -> bool {
         let Some(first) = self.liveness.next_probe() else { return false };
         self.begin_batch(batch, self.recovery.ecn_codepoint());
         // Unacknowledged control frames are the likelier cause of the silence. But the second probe carries a symbol:
-        // until one of many copies is answered there is always a control frame to repeat.
+        // until one of many copies is answered a control frame always remains to be repeated.
         if first {
             self.control.repeat(self.mtu.frame_room());
         }
@@ -285,8 +285,8 @@ impl Connection {
     /// Appends a control packet. Returns its number and IP bytes.
     fn push_frames(&mut self, batch: &mut Batch, frames: &[u8]) -> (u64, u32) {
         let header = self.next_header(PacketKind::Control);
-        // Until the peer has heard us, our packets have to prove which size the path carries. A close proves nothing,
-        // and a path that has shrunk would drop every copy of it.
+        // Until the peer has received a packet, ours have to prove the size that the path carries. A close proves
+        // nothing, and a shrunken path would drop every copy of it.
         let is_padded = self.liveness.is_unconfirmed() && matches!(self.phase, ConnectionState::Open);
         let padding = if is_padded { self.mtu.frame_room().saturating_sub(frames.len()) } else { 0 };
         batch.push_packet(header, [frames, &vec![0; padding]]);

@@ -1,4 +1,4 @@
-//! Fuzz target of an endpoint before authentication: strangers, who have seen datagrams and hold no key.
+//! Fuzz target of an endpoint before authentication, for strangers that have seen datagrams and hold no key.
 
 use super::{AcceptOptions, ConnectOptions, Endpoint, EndpointConfig};
 use crate::connection::ReceivedEcn;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 
 const KEY: [u8; 32] = [9; 32];
 const NOW: Time = Time::from_nanos(1_000_000_000);
-/// The places of a first message's parts that are authenticated: version, key id and connection id, then the Noise
+/// The positions of the authenticated parts of a first message: version, key id and connection id, then the Noise
 /// message behind the copy's number and a length.
 const IDS: usize = 13;
 const COPY: usize = 21;
@@ -19,13 +19,13 @@ const NOISE: usize = 24;
 /// Bounds the cost of an input.
 const MAX_DATAGRAMS: usize = 64;
 
-/// Delivers datagrams made from `data` to an endpoint that accepts a key and is connecting with it. Nothing that a
-/// stranger sends may open a connection, complete one, or be answered by more than it has sent; every datagram that is
-/// refused is counted.
+/// Delivers datagrams made from `data` to an endpoint that accepts a key and is connecting with it. No datagram of a
+/// stranger may open or complete a connection, or be answered with more bytes than the stranger has sent; every
+/// rejected datagram is counted.
 ///
-/// Layout: for each datagram its kind (1 byte), its length (2 bytes, big-endian) and so many bytes. The kinds are: as
-/// it is; a first message that names the key; one of another version; a true first message in which a byte was changed;
-/// a sealed packet, an answer, or a list of versions, for the connection that is being opened.
+/// Layout: for each datagram its kind (1 byte), its length (2 bytes, big-endian) and that many bytes. The kinds are: as
+/// it is; a first message with the key; one of another version; a true first message with one byte changed; a sealed
+/// packet, an answer, or a list of versions, for the connection being opened.
 ///
 /// # Panics
 /// If a stranger achieves something.
@@ -35,7 +35,7 @@ pub fn fuzz_strangers(data: &[u8]) {
     let key = Psk::new(KEY).id();
     let peer = SocketAddr::from(([192, 0, 2, 1], 4_000));
     endpoint.connect(NOW, KEY, ConnectOptions::new(vec![peer])).expect("one connection");
-    let own = *endpoint.by_id.keys().next().expect("the one that is being opened");
+    let own = *endpoint.by_id.keys().next().expect("the one being opened");
     let from = [peer, SocketAddr::from(([192, 0, 2, 2], 4_000))];
 
     let (mut rest, mut sent, mut lists) = (data, 0, 0);
@@ -47,7 +47,7 @@ pub fn fuzz_strangers(data: &[u8]) {
         rest = after;
         let mut datagram = datagram(&endpoint, kind, bytes, (key, own));
         if datagram.is_empty() {
-            // The kernel may deliver such, but there is nothing to read.
+            // The kernel may deliver an empty datagram.
             continue;
         }
         lists += u64::from(matches!(Datagram::classify(&datagram), Ok(Datagram::Versions(_))));
@@ -56,13 +56,16 @@ pub fn fuzz_strangers(data: &[u8]) {
         endpoint.handle_datagrams(NOW, source, None, ReceivedEcn::NotEct, &mut datagram, stride);
         sent += 1;
         while let Some(answer) = endpoint.poll_answer() {
-            assert!(answer.bytes.len() <= stride && answer.destination == source, "amplified, or sent elsewhere");
+            assert!(
+                answer.bytes.len() <= stride && answer.destination == source,
+                "amplified, or sent to another address"
+            );
             assert!(matches!(Datagram::classify(&answer.bytes), Ok(Datagram::Versions(_))), "a stranger was answered");
         }
     }
     assert_eq!((endpoint.poll_event(), endpoint.half_open()), (None, 0), "a stranger was accepted");
     let handles: Vec<_> = endpoint.handles().collect();
-    let connection = endpoint.connection(handles[0]).expect("the one that is being opened");
+    let connection = endpoint.connection(handles[0]).expect("the one being opened");
     assert_eq!(connection.poll_event(), None, "a stranger has completed or ended a handshake");
     let refused = connection.refused().total() + endpoint.refused().total();
     let sent = sent as u64;

@@ -1,6 +1,6 @@
-//! Handshakes that were answered, and whose initiators have not yet proved that they take part: a first message can be a
-//! replay. They are no connections, and are bounded in time and number. Where there are too many, keys and then
-//! addresses share the places, so that one guest does not keep others out.
+//! Answered handshakes whose initiators have not yet proved that they take part: a first message can be a replay. They
+//! are not connections, and are bounded in time and number. If there are too many, keys and then addresses share the
+//! entries, so that one guest does not keep others out.
 
 use super::shares::Shares;
 use super::spent::Name;
@@ -14,15 +14,15 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an initiator may take, from its first message on, to send a packet under the keys that were agreed on.
-/// Chosen: as long as a connection outlasts silence unless told otherwise. An initiator that was answered sends up to 30
-/// packets in that time, of which one arrives in 999 of 1,000 cases where 80 % are lost.
+/// How long an initiator may take, from its first message on, to send a packet under the agreed keys. Chosen: as long
+/// as a connection outlasts silence by default. An answered initiator sends up to 30 packets in that time; with 80 %
+/// loss, one of them arrives in 999 of 1,000 cases.
 const PROOF_TIME: Duration = Duration::from_secs(30);
 
-/// Copies of one first message that are answered: more than an initiator sends in [`PROOF_TIME`].
+/// Answers to copies of one first message: more than an initiator sends in [`PROOF_TIME`].
 const MAX_COPIES: u8 = 128;
 
-/// A handshake that was answered.
+/// An answered handshake.
 #[derive(Debug)]
 pub(super) struct HalfOpen {
     pub(super) since: Time,
@@ -43,7 +43,7 @@ pub(super) struct HalfOpen {
 impl HalfOpen {
     /// Returns the opener of the initiator's packets.
     fn opener(&self) -> Opener {
-        // The answer names the only one.
+        // The answer has the only one.
         let cipher = self.peer.ciphers.first().and_then(|number| Cipher::from_wire(*number));
         Opener::new(PacketKeys::new(&self.secrets.receive, cipher.unwrap_or_else(Cipher::preferred)))
     }
@@ -56,15 +56,15 @@ struct Place {
     handshake: HalfOpen,
     opener: Opener,
     copies: u8,
-    /// Another address from which copies came.
-    elsewhere: Option<SocketAddr>,
+    /// Another address from which copies arrived.
+    alternative: Option<SocketAddr>,
 }
 
-/// A handshake whose initiator has taken part.
+/// A handshake with a proved initiator.
 #[derive(Debug)]
 pub(super) struct Proved {
     handshake: HalfOpen,
-    elsewhere: Option<SocketAddr>,
+    alternative: Option<SocketAddr>,
 }
 
 /// All such handshakes of an endpoint, by the connection ids that it has chosen for them.
@@ -97,7 +97,7 @@ impl HalfOpens {
         }
         place.copies += 1;
         if from != place.handshake.path.remote {
-            place.elsewhere = Some(from);
+            place.alternative = Some(from);
         }
         Ok(Some(place.handshake.noise2.clone()))
     }
@@ -110,7 +110,7 @@ impl HalfOpens {
         self.addresses.entry(handshake.key).or_default().add(holder(handshake.path.remote), age);
         self.by_name.insert(handshake.name, id);
         self.by_age.insert(age, id);
-        self.places.insert(id, Place { age, handshake, opener, copies: 1, elsewhere: None });
+        self.places.insert(id, Place { age, handshake, opener, copies: 1, alternative: None });
         while self.places.len() > most.max(1)
             && let Some(id) = self.first_to_go()
         {
@@ -132,8 +132,8 @@ impl HalfOpens {
 
     /// Takes out a handshake because a packet has opened.
     pub(super) fn prove(&mut self, id: ConnectionId) -> Option<Proved> {
-        let Place { handshake, elsewhere, .. } = self.remove(id)?;
-        Some(Proved { handshake, elsewhere })
+        let Place { handshake, alternative, .. } = self.remove(id)?;
+        Some(Proved { handshake, alternative })
     }
 
     fn remove(&mut self, id: ConnectionId) -> Option<Place> {
@@ -157,7 +157,7 @@ impl HalfOpens {
         self.places.get(id).map(|place| place.handshake.since + PROOF_TIME)
     }
 
-    /// Forgets those whose time is over.
+    /// Forgets the expired ones.
     pub(super) fn on_timer(&mut self, now: Time) {
         while self.deadline().is_some_and(|at| at <= now)
             && let Some((_, id)) = self.by_age.first_key_value()
@@ -166,7 +166,7 @@ impl HalfOpens {
         }
     }
 
-    /// Returns whether there is one that was answered with this key.
+    /// Returns whether a handshake was answered with this key.
     pub(super) fn has(&self, key: KeyHandle) -> bool {
         self.keys.has(key)
     }
@@ -186,17 +186,17 @@ impl Proved {
         self.handshake.name
     }
 
-    /// Opens the connection, whose first packet has this many bytes of payload.
+    /// Opens the connection; its first packet has this many bytes of payload.
     pub(super) fn open(self, payload: usize) -> Connection {
-        let Self { handshake, elsewhere } = self;
+        let Self { handshake, alternative } = self;
         let HalfOpen { since, options, limits, path, peer, secrets, seed, .. } = handshake;
         let (profile, qlog) = (options.profile.clone(), options.qlog);
         let parts = Parts { now: since, profile, limits, path, seed, qlog };
-        Connection::respond(parts, &secrets, peer, elsewhere, payload)
+        Connection::respond(parts, &secrets, peer, alternative, payload)
     }
 }
 
-/// Returns who is at an address, for the sharing of places: of IPv6 64 bits, as a host may choose the others.
+/// Returns the holder of an address, for the sharing of entries: of IPv6 64 bits, as a host may choose the others.
 fn holder(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(address) => address.into(),

@@ -38,11 +38,11 @@ pub struct KeyHandle(u64);
 pub struct EndpointConfig {
     /// The limits that each connection sets to its peer.
     pub limits: ConnectionConfig,
-    /// The most connections at once. For a peer's, one that is closed makes way once its events have been polled.
+    /// The most connections at once. A closed one makes room for one of a peer once its events have been polled.
     pub max_connections: usize,
-    /// The most first messages whose senders, having been answered, have not proved yet that these are no replays. Where
-    /// more arrive, keys and then addresses (of IPv6, networks of 64 bits) share the places: the oldest message of the
-    /// one with the most is forgotten.
+    /// The most answered first messages whose senders have not proved yet that these are no replays. If more arrive,
+    /// keys and then addresses (of IPv6, networks of 64 bits) share the entries: the oldest message of the largest
+    /// holder is forgotten.
     pub max_half_open: usize,
     /// The cipher to use if the peer supports it too.
     pub cipher: Cipher,
@@ -168,7 +168,7 @@ impl AcceptOptions {
 /// The reason why a connection cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// There is no address to connect to.
+    /// No address to connect to was given.
     #[error("no address to connect to")]
     NoAddress,
     /// The endpoint has reached its limit of connections.
@@ -212,7 +212,7 @@ struct Key {
 }
 
 impl Key {
-    /// Returns whether the key is valid at this time. To a stranger, an expired key looks like an unknown one.
+    /// Returns whether the key is valid at this time. A stranger cannot distinguish an expired key from an unknown one.
     fn is_live(&self, now: Time) -> bool {
         self.expires.is_none_or(|at| now < at)
     }
@@ -273,8 +273,8 @@ impl Endpoint {
         handle
     }
 
-    /// Ignores first messages with this key from now on. Those that were answered may still open a connection
-    /// ([`Endpoint::awaits`]), and connections that it opened stay.
+    /// Ignores first messages with this key from now on. Answered initiators may still open a connection
+    /// ([`Endpoint::awaits`]), and connections opened with it stay.
     pub fn remove_key(&mut self, key: KeyHandle) {
         self.keys.retain(|_, known| known.handle != key);
     }
@@ -284,7 +284,7 @@ impl Endpoint {
         self.half_open.has(key)
     }
 
-    /// Returns the number of first messages that were answered and whose senders may still open a connection.
+    /// Returns the number of answered first messages whose senders may still open a connection.
     pub fn half_open(&self) -> usize {
         self.half_open.len()
     }
@@ -385,7 +385,8 @@ impl Endpoint {
     ) -> Result<OpenedPacket<'a>, RejectReason> {
         self.half_open.on_timer(now);
         let size = datagram.len();
-        // What fails to open needs not be counted: far fewer can arrive in time than the limits of the ciphers permit.
+        // Packets that fail to open need not be counted: far fewer can arrive in time than the limits of the ciphers
+        // permit.
         let packet = self.half_open.opener(id).ok_or(RejectReason::UnknownConnection)?.open(datagram)?;
         if !self.make_room() {
             return Err(RejectReason::Busy);
@@ -399,7 +400,7 @@ impl Endpoint {
     }
 
     /// Handles the network's report that nothing listens at `remote`; see [`Connection::on_port_unreachable`]. Returns
-    /// false when no connection has its peer there.
+    /// false when no connection has its peer at that address.
     pub fn hint_unreachable(&mut self, now: Time, remote: SocketAddr) -> bool {
         let mut any = false;
         for (_, connection) in self.connections.values_mut() {
@@ -532,7 +533,7 @@ impl Endpoint {
         self.answers.pop_front()
     }
 
-    /// Returns the connection with this handle, until it is removed or has made way ([`EndpointConfig::max_connections`]).
+    /// Returns the connection with this handle, until it is removed or replaced ([`EndpointConfig::max_connections`]).
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.connections.get_mut(&handle).map(|(_, connection)| connection)
     }
@@ -543,8 +544,8 @@ impl Endpoint {
         connections.chain(self.half_open.deadline()).min()
     }
 
-    /// Forgets first messages, and the keys that were agreed on with their senders, where those have not opened a
-    /// connection in time. Connections have timers of their own ([`Connection::handle_timeout`]).
+    /// Forgets first messages whose senders have not opened a connection in time, with the agreed keys. Connections
+    /// have timers of their own ([`Connection::handle_timeout`]).
     pub fn handle_timeout(&mut self, now: Time) {
         self.half_open.on_timer(now);
     }
@@ -568,21 +569,21 @@ impl Endpoint {
         &self.refused
     }
 
-    /// Returns whether there is room for another connection of a peer, or can be made.
+    /// Returns whether another connection of a peer has room, or room can be made.
     fn has_room(&self) -> bool {
         self.connections.len() < self.config.max_connections || self.oldest_over().is_some()
     }
 
-    /// Returns the oldest connection of a peer that is over and only still says so. One that this side has opened is its
-    /// program's to remove.
+    /// Returns the oldest connection of a peer that is over and only repeats its close. The program removes those that
+    /// it opened itself.
     fn oldest_over(&self) -> Option<ConnectionHandle> {
         let mut all = self.connections.iter();
         all.find(|(handle, (_, connection))| connection.is_over() && self.spent.has_opened(**handle))
             .map(|(handle, _)| *handle)
     }
 
-    /// Makes room for another connection of a peer, if need be in place of the oldest that is over: guests that are turned
-    /// away again and again must not keep others out.
+    /// Makes room for another connection of a peer, if necessary in place of the oldest that is over: repeatedly
+    /// rejected guests must not keep others out.
     fn make_room(&mut self) -> bool {
         if self.connections.len() < self.config.max_connections {
             return true;
@@ -625,8 +626,8 @@ impl Endpoint {
         Parts { now, profile, limits, path, seed: self.random.draw(), qlog }
     }
 
-    /// Returns the limits of a connection where there are `more` than now: many must not take more than one may. Each
-    /// may hold a block and another that is written, so that none hangs.
+    /// Returns the limits of a connection for `more` connections than now: many must not take more than one may. Each
+    /// may buffer a block and another being written, so that none hangs.
     fn limits_with(&self, more: u64) -> ConnectionConfig {
         let limits = self.config.limits;
         let share = limits.most_symbols / (self.connections.len() as u64 + more).max(1);
@@ -634,7 +635,7 @@ impl Endpoint {
         ConnectionConfig { most_symbols: share.max(least), ..limits }
     }
 
-    /// Divides the bound on memory among the connections there are.
+    /// Divides the bound on memory among the connections.
     fn share_memory(&mut self) {
         let most = self.limits_with(0).most_symbols;
         self.connections.values_mut().for_each(|(_, connection)| connection.set_most_symbols(most));

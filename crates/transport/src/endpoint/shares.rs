@@ -1,4 +1,4 @@
-//! Places that holders share: where there are too many, the oldest place of the largest holder is the first to go.
+//! Entries that holders share: if there are too many, the oldest entry of the largest holder goes first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(super) struct Shares<H> {
     places: BTreeMap<H, BTreeSet<u64>>,
-    /// The holders by size; of those with equally many places, the one with the oldest comes last.
+    /// The holders by size; of those with equally many entries, the one with the oldest is last.
     order: BTreeSet<(usize, Reverse<u64>, H)>,
 }
 
@@ -28,8 +28,8 @@ impl<H: Copy + Ord> Shares<H> {
         self.change(holder, |places| places.remove(&place));
     }
 
-    /// Returns the holder with the most places, and the oldest of them. Of several holders, it is the one with the oldest
-    /// place of all.
+    /// Returns the holder with the most entries, and the oldest of them. Of several holders, it is the one with the
+    /// oldest entry of all.
     pub(super) fn largest(&self) -> Option<(H, u64)> {
         self.order.last().map(|(_, Reverse(oldest), holder)| (*holder, *oldest))
     }

@@ -1,17 +1,17 @@
 //! First messages that have opened a connection: a late copy, or a replay, is refused before anything is computed.
 //!
-//! This spares work, and is not what makes a replay harmless (docs/design/handshake.md): one that was forgotten is
-//! answered under keys that whoever replays it cannot have. So the memory may be bounded.
+//! This spares work; it does not make a replay harmless (docs/design/handshake.md): a forgotten message is answered
+//! under keys that the replaying host cannot have. So the record may be bounded.
 
 use super::ConnectionHandle;
 use crate::wire::{ConnectionId, KeyId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Connections that have ended whose first messages are remembered. Chosen: copies that are still on their way when
-/// their connection ends belong to the newest of them.
+/// Closed connections whose first messages are remembered. Chosen: copies still in flight when their connection closes
+/// belong to the newest of them.
 const MAX_ENDED: usize = 4_096;
 
-/// What a first message authenticates of its sender.
+/// The part of a first message that authenticates its sender.
 pub(super) type Name = (KeyId, ConnectionId);
 
 /// The first messages of the open connections and of the last that have ended.
@@ -66,7 +66,7 @@ mod tests {
             spent.on_end(ConnectionHandle(number));
         }
         assert_eq!((spent.names.len(), spent.open.len(), spent.ended.len()), (MAX_ENDED + 1, 1, MAX_ENDED));
-        assert!(spent.contains(name(0)), "one that is open is never forgotten");
+        assert!(spent.contains(name(0)), "an open connection is never forgotten");
         assert!(spent.contains(name(1_000_000)) && !spent.contains(name(1_000_000 - MAX_ENDED as u64)));
         spent.on_end(ConnectionHandle(5_000_000));
         assert_eq!(spent.ended.len(), MAX_ENDED, "this side has opened it");

@@ -22,8 +22,7 @@ pub(crate) struct ControlSender {
 }
 
 impl ControlSender {
-    /// Bytes at the end of the stream that are worth sending twice: a loss further ahead is revealed by the bytes
-    /// behind it.
+    /// Bytes at the end of the stream worth sending twice: a loss further ahead is revealed by the bytes behind it.
     const DOUBLED_AT_MOST: u64 = 16_384;
 
     /// Appends bytes to the stream.
@@ -176,7 +175,7 @@ impl ControlReceiver {
         Ok(true)
     }
 
-    /// Moves the bytes that are in order to `out`, which returns their credit to the peer.
+    /// Moves the bytes in order to `out`, which returns their credit to the peer.
     pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let count = self.ready.len();
         append_range(&self.ready, 0..count, out);

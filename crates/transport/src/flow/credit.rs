@@ -39,20 +39,20 @@ impl SendCredit {
 /// Room that a receiver gives on any path: 8.4 MB in full symbols, as much as a sender opens on any path.
 const FLOOR: u64 = 6_000;
 
-/// Before a round trip of arrivals is measured, a shorter time than this part of it says too little.
+/// Before a round trip of arrivals is measured, a shorter time than this share of it is not evaluated.
 const EARLY: u32 = 16;
 
 /// Round trips' worth of arrivals granted beyond that: for symbols in flight, for waiting on retransmissions, and for
 /// the credit's way back.
 const ROUND_TRIPS: u64 = 4;
 
-/// Intervals remembered, the largest of which counts: the first ones of a transfer say little, and an outage does not
-/// reduce the need.
+/// Intervals remembered, the largest of which counts: the first ones of a transfer are unreliable, and an outage does
+/// not reduce the need.
 const REMEMBERED: usize = 4;
 
-/// The receiver's side. It starts with the credit of the handshake, since nothing is known of the path, and then adapts
-/// to what the path needs, up to a limit. Granted credit is never withdrawn: the room shrinks by not granting again
-/// what has been written.
+/// The receiver's side. It starts with the credit of the handshake, as the path is unknown, and then adapts to the need
+/// of the path, up to a limit. Granted credit is never withdrawn: the room shrinks when written symbols are not granted
+/// again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveCredit {
     first: u64,
@@ -65,7 +65,7 @@ pub(crate) struct ReceiveCredit {
     largest: u64,
     /// Useful symbols that arrived since the interval began.
     arrived: u64,
-    /// The interval's start; `None` until there is a round-trip time.
+    /// The interval's start; `None` until the round-trip time is known.
     since: Option<Time>,
     /// Arrivals in each of the last intervals; initially as many as keep the first room.
     arrivals: [u64; REMEMBERED],
@@ -74,8 +74,8 @@ pub(crate) struct ReceiveCredit {
 }
 
 impl ReceiveCredit {
-    /// Creates credit with room for `first` source symbols that are started and not written, and for at most `limit`
-    /// once the path is known.
+    /// Creates credit for `first` source symbols started and not written, and for at most `limit` once the path is
+    /// known.
     pub(crate) fn new(first: u64, limit: u64) -> Self {
         Self {
             first,
@@ -114,7 +114,7 @@ impl ReceiveCredit {
         self.grant();
     }
 
-    /// Sets the limit from now on. What is granted beyond it is used up, and not granted again.
+    /// Sets the limit from now on. Credit beyond it is used up and not granted again.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
         self.room = self.room.min(limit);
@@ -129,7 +129,7 @@ impl ReceiveCredit {
         FLOOR.max(2 * self.largest).min(self.limit)
     }
 
-    /// Counts a symbol that was useful to its block.
+    /// Counts a symbol that its block needed.
     pub(crate) const fn note_arrival(&mut self) {
         self.arrived += 1;
     }
@@ -179,8 +179,8 @@ impl ReceiveCredit {
         self.grant();
     }
 
-    /// Grants what the path seems to need before a round trip of it is known: on a long fat path the first credit is
-    /// used up by then. Room beyond the first is given as the disk proves to write.
+    /// Grants the estimated need of the path before a round trip is known: on a long fat path the first credit is used
+    /// up by then. Room beyond the first is given as the disk proves to write.
     fn grow_early(&mut self, in_a_round_trip: u64) {
         let needed = self.floor() + ROUND_TRIPS * in_a_round_trip;
         let proven = self.first + ROUND_TRIPS * self.returned;
@@ -193,8 +193,8 @@ impl ReceiveCredit {
     }
 }
 
-/// One stream's use of credit, as counted by either side: symbols started and not read. The first `own` are the
-/// stream's alone; any above come out of a pool that all streams of a direction share.
+/// One stream's use of credit, as counted by either side: symbols started and not read. The first `own` belong to the
+/// stream; further ones come from a pool that all streams of a direction share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamCredit {
     own: u64,
@@ -223,7 +223,7 @@ impl StreamCredit {
         (self.own + shared).saturating_sub(self.outstanding())
     }
 
-    /// Returns the number of symbols that are the stream's alone.
+    /// Returns the number of symbols of the stream's own credit.
     pub(crate) const fn own(&self) -> u64 {
         self.own
     }
@@ -243,7 +243,8 @@ impl StreamCredit {
         self.started += symbols;
     }
 
-    /// Raises the count of symbols read to `symbols`. Ignores a count that is not higher, or exceeds what was started.
+    /// Raises the count of symbols read to `symbols`. Ignores a count that is not higher or exceeds the symbols
+    /// started.
     pub(crate) const fn note_read(&mut self, symbols: u64) {
         if symbols > self.read && symbols <= self.started {
             self.read = symbols;
@@ -278,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn room_follows_what_arrives() {
-        assert_eq!(room_after(3, 1_000, 0, 0), 24_000, "too early to tell");
+    fn credit_follows_arrivals() {
+        assert_eq!(room_after(3, 1_000, 0, 0), 24_000, "too early to know");
         assert_eq!(room_after(100, 3_000, 1_000, 0), 6_000 + 4_000, "four round trips of arrivals");
         assert_eq!(room_after(100, 24_000, 1_000, 24_000), 6_000 + 1_000, "the disk is the limit");
         assert_eq!(room_after(100, 24_000, 1_000, 0), 24_000, "credit is the limit");
-        assert_eq!(room_after(100, 20_000, 9_000, 0), 24_000, "no more than there may be");
+        assert_eq!(room_after(100, 20_000, 9_000, 0), 24_000, "no more than allowed");
     }
 
     /// Returns the room granted after `rounds` round trips of 600 ms at `rate` symbols a second, of which all are
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn room_grows_to_what_a_long_fat_path_needs() {
+    fn credit_grows_to_the_need_of_a_long_fat_path() {
         assert_eq!(long_path(48_000, 1 << 20, 80_000, 80_000, 10), 6_000 + 4 * 48_000, "1 Gbit/s");
         assert_eq!(long_path(48_000, 100_000, 80_000, 80_000, 10), 100_000, "the limit");
     }
@@ -320,14 +321,14 @@ mod tests {
         assert!(!capped(24_000, 1_000, 24_000), "the disk is the limit");
         assert!(capped(20_000, 20_000, 10_000), "some blocks are being written at any time");
         assert!(!capped(20_000, 9_000, 0), "the sender has credit");
-        assert!(!capped(3_000, 1_000, 0), "there is enough");
-        assert!(capped(20_000, 20_000, 0), "what is granted arrives, and is written at once");
+        assert!(!capped(3_000, 1_000, 0), "it is enough");
+        assert!(capped(20_000, 20_000, 0), "granted symbols arrive and are written at once");
 
         let mut credit = ReceiveCredit::new(24_000, 24_000);
         assert!(credit.start(24_000));
         credit.set_limit(10_000);
         credit.give_back_symbols(14_000);
-        assert!(!credit.start(1), "10,000 are still there");
+        assert!(!credit.start(1), "10,000 are still granted");
         credit.give_back_symbols(1);
         assert!(credit.start(1));
     }
@@ -369,7 +370,7 @@ mod tests {
             credit.give_back_symbols(100);
             assert!(credit.granted() >= before);
         }
-        assert_eq!(credit.granted(), 24_100, "of 9,900 that are written only the first, before the path was known");
+        assert_eq!(credit.granted(), 24_100, "of 9,900 written ones only the first, before the path was known");
         credit.give_back_symbols(10_100);
         assert_eq!(credit.granted(), 26_000);
     }

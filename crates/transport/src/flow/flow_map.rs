@@ -33,7 +33,7 @@ impl<F> FlowMap<F> {
         self.flows.get_mut(&id)
     }
 
-    /// Returns the id under which a flow is that began as `first`, if there is one.
+    /// Returns the current id of the flow that began as `first`, if it exists.
     fn id_of(&self, first: FlowId) -> Option<FlowId> {
         // Hardly a connection has any.
         if self.successors.is_empty() {

@@ -88,7 +88,7 @@ impl ObjectLayout {
         (fits && countable).then_some(layout).ok_or(BadPlan)
     }
 
-    /// Adds a plan. Plans come in order of their numbers; a known one is ignored.
+    /// Adds a plan. Plans are added in order of their numbers; a known one is ignored.
     ///
     /// # Errors
     /// [`BadPlan`] when it leaves a gap, overlaps, or contradicts a known plan.
@@ -142,7 +142,7 @@ impl ObjectLayout {
         Some(BlockShape { number, plan, k, code: chosen.code, offset, length: usize::try_from(length).ok()?, cost })
     }
 
-    /// Returns the shape of block `number` under the plan in force there.
+    /// Returns the shape of block `number` under its plan.
     pub(crate) fn block(&self, number: u32) -> Option<BlockShape> {
         let plan = self.plans.iter().rev().find(|plan| plan.first_block <= number)?;
         self.shape(number, plan.number)

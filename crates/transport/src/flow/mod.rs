@@ -1,5 +1,5 @@
-//! Flows: how objects and streams are cut into blocks, which symbol to send next, and what is still needed. This module
-//! knows no packet numbers.
+//! Flows: how objects and streams are cut into blocks, which symbol to send next, and which are still needed. This
+//! module knows no packet numbers.
 
 mod announcement;
 mod control;

@@ -43,8 +43,8 @@ pub struct PathEstimate {
     pub window: u64,
 }
 
-/// Losses up to this share are repaired in advance. Above it, as after a pause of the whole path, feedback comes first:
-/// otherwise many times the object would be sent into a path that is all but dead.
+/// Losses up to this share are repaired in advance. Above it, as after a pause of the whole path, the sender waits for
+/// feedback: otherwise it would send many times the object into an almost dead path.
 const MOST_LOSS: f64 = 0.5;
 
 impl PathEstimate {
@@ -54,7 +54,7 @@ impl PathEstimate {
     }
 }
 
-/// What to send next. Window and pacer are checked before the schedule is asked: what it returns is sent (law 2).
+/// A schedule's next action. Window and pacer are checked before: the returned symbol is sent (law 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleAction {
     /// The next source symbol in order.
@@ -83,7 +83,7 @@ pub trait Schedule: Debug + Send {
     /// Returns the next thing to send.
     fn next(&mut self, now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction;
 
-    /// Handles a report on the fate of packets, of this flow or of others.
+    /// Handles a report on the outcome of packets, of this flow or of others.
     fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks);
 
     /// Returns whether lost source symbols are sent again. If not, a probe carries repair rather than source.

@@ -30,7 +30,7 @@ pub enum BlockSizing {
     SubFiles(SubFiles),
     /// About a window's worth of symbols.
     LtTcp(LtTcpBlocks),
-    /// Chunks of a number of bits, whose code follows the loss.
+    /// Chunks of a number of bits, with a code that follows the loss.
     Ttp(TtpBlocks),
 }
 
@@ -54,7 +54,8 @@ pub struct FixedBlocks {
     pub k: u32,
     /// Code of full blocks.
     pub code: BlockCode,
-    /// Code of a last block of at most `small_k` symbols: an MDS code needs no symbol beyond k, which matters there.
+    /// Code of a last block of at most `small_k` symbols: an MDS code needs no symbol beyond k, which matters for
+    /// these.
     pub small_code: BlockCode,
     /// Largest block coded with `small_code`.
     pub small_k: u32,
@@ -95,8 +96,7 @@ impl BlockSizing {
         }
     }
 
-    /// Returns the sizer for an object under way whose first blocks were cut otherwise; `None` where only a whole
-    /// object can be cut so.
+    /// Returns the sizer for an object in progress with other first blocks; `None` if it divides only whole objects.
     pub(crate) fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
             Self::Fixed(_) | Self::Bytes(_) => Some(Box::new(self.of_streams(symbol_size))),
@@ -124,7 +124,7 @@ impl BlockSizing {
         }
     }
 
-    /// Returns how the blocks of a stream are cut, whose length is unknown.
+    /// Returns the division of a stream into blocks, as its length is unknown.
     pub(crate) fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
         let alike = |k, code| FixedBlocks { k, code, small_code: code, small_k: 0 };
         match self {
@@ -226,7 +226,7 @@ impl StreamCoding {
     /// Blocks with as much repair as their schedule wants.
     pub(crate) const UNBOUNDED: Self = Self::Blocks(BlockCoding { overhead: None });
 
-    /// Returns the most repair ahead of losses, as a share of what is written; `None`: without a bound.
+    /// Returns the most repair ahead of losses, as a share of the written bytes; `None`: without a bound.
     pub(crate) const fn overhead(&self) -> Option<f64> {
         match self {
             Self::Blocks(BlockCoding { overhead }) | Self::Window(WindowCoding { overhead, .. }) => *overhead,
@@ -234,7 +234,8 @@ impl StreamCoding {
     }
 }
 
-/// The most repair of a stream ahead of losses, as a share of what is written, where that is more than a few keystrokes.
+/// The most repair of a stream ahead of losses, as a share of the written bytes, if those are more than a few
+/// keystrokes.
 const OVERHEAD: Option<f64> = Some(0.5);
 /// How it is written.
 const OVERHEADS: Or<Share> = Or("none", Share(0.0, 100.0));
@@ -242,7 +243,7 @@ const OVERHEADS: Or<Share> = Or("none", Share(0.0, 100.0));
 /// Blocks of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockCoding {
-    /// The most repair ahead of losses, as a share of what is written; `None`: without a bound.
+    /// The most repair ahead of losses, as a share of the written bytes; `None`: without a bound.
     pub overhead: Option<f64>,
 }
 
@@ -263,7 +264,7 @@ pub struct WindowCoding {
     pub code: WindowCode,
     /// Source symbols in the largest window. The receiver may allow fewer.
     pub symbols: u32,
-    /// The most repair ahead of losses, as a share of what is written; `None`: without a bound.
+    /// The most repair ahead of losses, as a share of the written bytes; `None`: without a bound.
     pub overhead: Option<f64>,
 }
 

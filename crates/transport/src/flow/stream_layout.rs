@@ -45,7 +45,7 @@ impl StreamHeader {
     }
 
     /// Parses the header at the beginning of a block of `size` bytes; `None` if it is invalid: more bytes than fit,
-    /// none although more is to come, or unknown flags.
+    /// none although more follow, or unknown flags.
     pub(crate) fn decode(block: &[u8], size: usize) -> Option<Self> {
         let [a, b, c, d, flags] = *block.first_chunk()?;
         let length = u32::from_be_bytes([a, b, c, d]);
@@ -90,7 +90,7 @@ impl StreamLayout {
         (k < full).then_some(k)
     }
 
-    /// Returns the shape of a block with this plan, all of whose bytes count.
+    /// Returns the shape of a block with this plan and no padding.
     pub(crate) fn shape(&self, number: u32, plan: u8) -> Option<BlockShape> {
         let cost = self.cost(plan)?;
         let announcement = &self.announcement;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_room_for_what_it_is_to_carry() {
+    fn a_block_has_room_for_its_bytes() {
         for full in [1, 2, 10, 127, 128, 129, 130, 200, 256, 300, 1_024, 8_192, 56_403] {
             let layout = layout(full);
             for symbols in (1..300).chain([1_000, 5_000, 60_000]) {
@@ -219,7 +219,7 @@ mod tests {
             for size in [98, 76, 50] {
                 after.shrink(size).expect("smaller");
                 for plan in (0..=u8::MAX).filter(|plan| layout(full).cost(*plan).is_some()) {
-                    let (old, new) = (layout(full).shape(7, plan), after.shape(7, plan).expect("there is one"));
+                    let (old, new) = (layout(full).shape(7, plan), after.shape(7, plan).expect("one exists"));
                     assert_eq!(old, Some(BlockShape { k: new.cost, ..new }));
                     let bytes = new.k as usize * usize::from(size);
                     assert!((new.length..new.length + usize::from(size)).contains(&bytes), "{new:?}");
@@ -255,8 +255,8 @@ mod tests {
     fn headers_that_make_no_sense() {
         let header = StreamHeader { length: 95, end: false };
         assert_eq!(StreamHeader::decode(&header.encode(), 100), Some(header));
-        assert_eq!(StreamHeader::decode(&header.encode(), 99), None, "more than there is");
-        assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 0], 100), None, "nothing, and more to come");
+        assert_eq!(StreamHeader::decode(&header.encode(), 99), None, "more than present");
+        assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 0], 100), None, "none, and more to follow");
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 0, 1], 100), Some(StreamHeader { length: 0, end: true }));
         assert_eq!(StreamHeader::decode(&[0, 0, 0, 1, 2], 100), None, "a flag of no meaning");
         assert_eq!(StreamHeader::decode(&[255; 5], 100), None);

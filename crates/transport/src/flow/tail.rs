@@ -1,5 +1,5 @@
-//! The tail rule (docs/design/tail-rule.md): near the end, repair is sent until a block is decodable from what is in
-//! flight, except with a small enough probability; then the sender waits for feedback.
+//! The tail rule (docs/design/tail-rule.md): near the end, repair is sent until a block is decodable from the symbols
+//! in flight, except with a small probability; then the sender waits for feedback.
 
 use erasure::BlockCode;
 
@@ -45,7 +45,7 @@ impl Outstanding {
         }
         let mut high = 1u32;
         while !enough(high) {
-            // Past ten times the need, the path is all but dead: feedback has to come first.
+            // Past ten times the need, the path is almost dead: the sender waits for feedback.
             if high > 64 + self.need.saturating_mul(10) {
                 return high;
             }

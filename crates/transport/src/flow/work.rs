@@ -75,13 +75,13 @@ pub enum WorkRequest {
 /// The result of a request.
 #[derive(Debug)]
 pub enum WorkReply {
-    /// The bytes asked for.
+    /// The requested bytes.
     Read {
         /// The flow.
         flow: FlowId,
         /// The block.
         block: u32,
-        /// At least the length asked for.
+        /// At least the requested length.
         buffer: Vec<u8>,
     },
     /// The bytes are written: the engine may grant their credit to the peer again.
@@ -105,7 +105,7 @@ pub enum WorkReply {
 }
 
 impl WorkRequest {
-    /// Runs a request that is pure computation, and returns one that needs the caller's storage.
+    /// Runs a request that needs computation only, and returns one that needs the caller's storage.
     ///
     /// # Errors
     /// `Err` holds the request when it is not [`WorkRequest::Encode`] or [`WorkRequest::Decode`].

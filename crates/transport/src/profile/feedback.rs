@@ -109,11 +109,11 @@ impl Algorithm for Option<BlockFeedback> {
     }
 
     fn written(&self, own: &[SettingText]) -> String {
-        self.map_or_else(|| "nothing".into(), |told| told.written(own))
+        self.map_or_else(|| "nothing".into(), |feedback| feedback.written(own))
     }
 
     fn numbers(&self) -> Vec<SettingText> {
-        self.map_or_else(Vec::new, |told| told.numbers())
+        self.map_or_else(Vec::new, |feedback| feedback.numbers())
     }
 
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {

@@ -3,8 +3,8 @@
 use super::{Key, Profile};
 use std::fmt::Write as _;
 
-/// Reads `data` as the name of a profile and lines `KEY=VALUE`, which are set one by one and all at once, then as the
-/// JSON of a profile. A profile that is printed and read again is the same.
+/// Reads `data` as the name of a profile and lines `KEY=VALUE`, set one by one and all at once, then as the JSON of a
+/// profile. A printed profile reads back as the same.
 ///
 /// # Panics
 /// If it is not.
@@ -34,7 +34,7 @@ pub fn fuzz_profile(data: &[u8]) {
 /// Checks that a profile is the same when it is written and read again, as a whole and key by key.
 fn check(profile: &Profile) {
     let written = serde_json::to_string(profile).expect("plain data");
-    let again: Profile = serde_json::from_str(&written).expect("what was written");
+    let again: Profile = serde_json::from_str(&written).expect("the written profile");
     assert_eq!(again, *profile, "{written}");
     check_keys(profile);
 }
@@ -43,7 +43,7 @@ fn check_keys(profile: &Profile) {
     for key in Key::ALL {
         let text = key.text(profile);
         let mut again = profile.clone();
-        again.set(key.name(), &text).expect("what was printed");
+        again.set(key.name(), &text).expect("the printed profile");
         assert_eq!(again, *profile, "{}={text}", key.name());
     }
     let mut shown = String::new();

@@ -15,10 +15,10 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No profile has this name.
-    #[error("no profile is called '{0}' (there are: {names})", names = Profile::NAMES.join(", "))]
+    #[error("unknown profile '{0}' (one of: {names})", names = Profile::NAMES.join(", "))]
     UnknownName(String),
     /// No choice has this key.
-    #[error("a profile has no '{0}' (it has: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
+    #[error("unknown profile key '{0}' (one of: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
     UnknownKey(String),
     /// The value is not allowed.
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub enum ProfileError {
         error: Box<Self>,
     },
     /// The lower of two bounds is above the upper one.
-    #[error("{least} and {most} contradict each other: the first is above the second")]
+    #[error("{least} must not exceed {most}")]
     Contradiction {
         /// Key and value of the lower bound.
         least: String,
@@ -119,11 +119,11 @@ impl Profile {
     /// Changes one choice or one of its numbers: `key` is the name of a [`Key`] (`congestion`, with value
     /// `cubic:beta=0.5`), or that of a number of the current choice (`congestion.beta`, with value `0.5`).
     ///
-    /// Numbers that a choice leaves out are those of the profile that this one is based on, if it makes the same choice,
-    /// and the standard ones otherwise: with `cubic:beta=0.6`, `arq` keeps the rest of its own CUBIC.
+    /// Numbers that a choice omits are those of the profile that this one is based on, if it makes the same choice, and
+    /// the standard ones otherwise: with `cubic:beta=0.6`, `arq` keeps the rest of its own CUBIC.
     ///
     /// # Errors
-    /// An unknown key, or a value that is not allowed. Nothing has changed then.
+    /// An unknown key or an invalid value. Nothing has changed then.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ProfileError> {
         let (found, number) = Key::find(key).ok_or_else(|| ProfileError::UnknownKey(key.into()))?;
         match number {
@@ -238,7 +238,7 @@ fn renamed<'a>(
 /// A profile is serialised as its name and the keys in which it differs from the profile that it is based on, each as
 /// text. This is how a profile is sent to another host, which may run the previous release: that host uses its own
 /// defaults for all other keys, and renamed controllers have their former names, which both releases know. The previous
-/// release takes numbers that a choice leaves out from the standard ones, so none is left out that is not standard.
+/// release takes numbers that a choice omits from the standard ones, so only standard numbers are omitted.
 impl Serialize for Profile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -292,7 +292,7 @@ impl Value<'_> {
         }
         match self.written.0.insert(self.key.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(E::custom(format_args!("{} stands there twice", self.key))),
+            Some(_) => Err(E::custom(format_args!("duplicate key {}", self.key))),
         }
     }
 }
@@ -341,7 +341,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         let mut values = Vec::new();
         let mut item = ProfileText::default();
         while list.next_element_seed(Value { key: self.key, written: &mut item })?.is_some() {
-            // An item that is a table has other keys.
+            // An item in the form of a table has other keys.
             values.extend(item.0.remove(self.key));
             if !item.0.is_empty() || values.len() > LONGEST_VALUE {
                 return Err(A::Error::invalid_type(Unexpected::Seq, &self));
@@ -355,7 +355,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         while let Some(name) = table.next_key::<String>()? {
             // The crate `toml` presents dates as such tables.
             if name.starts_with('$') {
-                return Err(A::Error::custom(format_args!("{key} is a date, which no choice is")));
+                return Err(A::Error::custom(format_args!("{key}: a date is not allowed")));
             }
             if name.len() > LONGEST_VALUE {
                 return Err(A::Error::custom(format_args!("a key of {} bytes", name.len())));
@@ -378,7 +378,7 @@ impl<'de> DeserializeSeed<'de> for &AlgorithmRegistry {
         let name = keys.remove("name");
         let known = name.as_deref().filter(|name| Profile::NAMES.contains(name));
         let mut profile = self.profile(base.as_deref().or(known).unwrap_or("auto")).map_err(|error| match base {
-            Some(_) => Error::custom(format_args!("{BASED_ON} is the name of a profile, not a file: {error}")),
+            Some(_) => Error::custom(format_args!("{BASED_ON} needs the name of a profile, not a file: {error}")),
             None => Error::custom(error),
         })?;
         profile.set_all(keys.iter().map(|(key, value)| (key.as_str(), value.as_str()))).map_err(Error::custom)?;

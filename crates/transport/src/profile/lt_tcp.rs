@@ -8,8 +8,8 @@ use crate::wire::{FeedbackConfig, FeedbackTiming};
 use std::time::Duration;
 
 impl Profile {
-    /// Blocks of an MDS code with proactive repair according to the loss estimate and reactive repair if that was too
-    /// little, under a window that responds to ECN marks and not to losses (lt-tcp).
+    /// Blocks of an MDS code with proactive repair according to the loss estimate and reactive repair after heavier
+    /// loss, under a window that responds to ECN marks and not to losses (lt-tcp).
     ///
     /// In the document (§3.5) every block counts the packets sent of it less those acknowledged or lost; after a
     /// timeout the network counts as empty, and late acknowledgements only count towards completeness. Recovery keeps
@@ -17,9 +17,9 @@ impl Profile {
     /// it). Departs: packets of a block that the receiver has completed stay in flight until they are acknowledged or
     /// lost. The document removes them from its sum at once, and so has as many extra packets on the network.
     ///
-    /// What the document measured with, and then mends, are values: `--set in-flight=counter` (§3.5), `--set
-    /// schedule.idle=10` (§3.4), `--set detection=threshold:packets=1,adapt=off` (§3.3, as revised: late arrivals are taken
-    /// back), `--set rtt=overestimated` (§2.2), `--set estimator=dynamic-ewma` (§3.1).
+    /// The faults that the document measured and then repairs are values: `--set in-flight=counter` (§3.5), `--set
+    /// schedule.idle=10` (§3.4), `--set detection=threshold:packets=1,adapt=off` (§3.3, as revised: late arrivals are
+    /// taken back), `--set rtt=overestimated` (§2.2), `--set estimator=dynamic-ewma` (§3.1).
     ///
     /// The document requires ECN (§1.1). On a path that fails ECN validation, the window responds to losses until a
     /// later test succeeds (RFC 9000 §13.4.2.2): otherwise nothing would limit it.
@@ -76,7 +76,7 @@ pub(super) const SOURCES: &[Citation] = &[
     Citation { key: "congestion.threshold", section: "RFC 5681 §3.1: arbitrarily high at first" },
     Citation {
         key: "congestion.inflation",
-        section: "chosen: feedback names what arrived beyond a gap, so that nothing needs inflating",
+        section: "chosen: feedback reports arrivals beyond a gap, so no window needs inflating",
     },
     Citation {
         key: "congestion.signal",

@@ -161,7 +161,7 @@ impl Profile {
         self
     }
 
-    /// Returns the rate of a profile whose controller is `fixed-rate`.
+    /// Returns the rate of a profile with the controller `fixed-rate`.
     pub const fn fixed_rate(&self) -> Option<Rate> {
         match self.recovery.congestion {
             CongestionConfig::FixedRate(config) => Some(config.rate),
@@ -169,7 +169,7 @@ impl Profile {
         }
     }
 
-    /// Returns the rate at which a profile whose controller is `auto` begins, if it was given one.
+    /// Returns the rate at which a profile with the controller `auto` begins, if set.
     pub const fn min_rate(&self) -> Option<Rate> {
         match self.recovery.congestion {
             CongestionConfig::Auto(config) => config.min_rate,

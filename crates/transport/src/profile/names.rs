@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Another algorithm of the same family has it.
-    #[error("'{0}' is taken")]
+    #[error("the name '{0}' is taken")]
     Taken(&'static str),
     /// It could not be distinguished from the rest of a profile's text.
     #[error("'{0}' is not a name: a name has lower-case letters, digits and hyphens, and begins with a letter")]
     Malformed(&'static str),
 }
 
-/// The names, beside the built-in ones, by which the profiles of a program choose controllers and schedules. A program
-/// makes one such table and obtains its profiles from it; every profile keeps the table that it comes from.
+/// The names, in addition to the built-in ones, by which the profiles of a program choose controllers and schedules. A
+/// program makes one such table and obtains its profiles from it; every profile keeps its table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlgorithmRegistry {
     controllers: BTreeMap<&'static str, CustomController>,
@@ -104,7 +104,7 @@ mod tests {
     use crate::settings::{IntegerRange, Setting, Settings, field};
     use serde::de::DeserializeSeed as _;
 
-    /// Numbers under a name that is the type's parameter.
+    /// Numbers under the name in the type's parameter.
     #[derive(Clone, Debug, PartialEq)]
     struct Mine<const NAME: usize> {
         packets: u32,
@@ -159,10 +159,10 @@ mod tests {
         assert_eq!(profile.schedule, ScheduleConfig::custom(Mine::<0> { packets: 5 }));
         let before = profile.clone();
         for (key, value, says) in [
-            ("congestion", "mine:packets=0", "'0' is not a packets"),
+            ("congestion", "mine:packets=0", "invalid packets '0'"),
             ("congestion", "vegas", ", grow-only, mine)"),
             ("schedule", "restless", ", chunks, mine)"),
-            ("timeout", "never", "(there are: probe, rto)"),
+            ("timeout", "never", "(one of: probe, rto)"),
         ] {
             let error = profile.set(key, value).expect_err(value).to_string();
             assert!(error.contains(says), "{error}");
@@ -172,11 +172,11 @@ mod tests {
         let read = |names: &AlgorithmRegistry| names.deserialize(&mut serde_json::Deserializer::from_str(&sent));
         assert_eq!(read(&names()).expect("the same program"), profile);
         let error = read(&AlgorithmRegistry::default()).expect_err("another program").to_string();
-        assert!(error.contains("no congestion control is called 'mine'"), "{error}");
+        assert!(error.contains("unknown congestion control 'mine'"), "{error}");
     }
 
     #[test]
-    fn a_name_stands_for_one_algorithm() {
+    fn a_name_means_one_algorithm() {
         assert_eq!(names().with_controller::<Mine<0>>(), Err(NameError::Taken("mine")));
         assert_eq!(names().with_schedule::<Mine<0>>(), Err(NameError::Taken("mine")));
         assert_eq!(names().with_controller::<Mine<1>>(), Err(NameError::Taken("cubic")));

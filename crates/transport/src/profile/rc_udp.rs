@@ -76,7 +76,7 @@ pub(super) const SOURCES: &[Citation] = &[
     },
     Citation {
         key: "feedback.blocks.epsilon",
-        section: "chosen: rc-udp §IV-B acknowledges (1 + epsilon) K received symbols, epsilon 0.01; here a block is done once decoded",
+        section: "chosen: rc-udp §IV-B acknowledges (1 + epsilon) K received symbols, epsilon 0.01; this profile acknowledges decoded blocks",
     },
     Citation {
         key: "feedback.timing.heartbeat",

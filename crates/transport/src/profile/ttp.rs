@@ -9,7 +9,7 @@ use crate::wire::{FeedbackConfig, FeedbackTiming, LastPackets, PacketCountTiming
 
 impl Profile {
     /// Chunks of a Tornado code, padded for the moving average of loss, each encoded while the previous one is sent, at
-    /// a rate that is halved when loss exceeds thresholds (ttp).
+    /// a rate halved when loss exceeds thresholds (ttp).
     pub fn ttp() -> Self {
         let auto = Self::auto();
         Self {

@@ -9,7 +9,7 @@ pub enum AckInfo<'a> {
     Nothing,
     /// The packets that have arrived.
     Ranges(&'a PacketRanges),
-    /// Cumulative acknowledgement: packets with symbols are named only once nothing before them in their flow is
+    /// Cumulative acknowledgement: packets with symbols are acknowledged only once nothing before them in their flow is
     /// missing (arq §2.1).
     InOrder {
         /// The packets named.
@@ -40,7 +40,7 @@ impl<'a> AckInfo<'a> {
         }
     }
 
-    /// Returns the largest packet number received, if feedback reports it beside the names.
+    /// Returns the largest packet number received, if feedback reports it in addition to the acknowledged ones.
     pub(super) const fn largest(&self) -> Option<u64> {
         match self {
             Self::InOrder { largest, .. } | Self::Count { largest, .. } => Some(*largest),

@@ -15,7 +15,7 @@ impl Recovery {
     /// Turns arrived feedback into a [`Report`](super::Report). `counts` are its ECN counts.
     ///
     /// # Errors
-    /// [`UnsentAcknowledged`] if it names a packet that was never sent. It is then refused as a whole, and nothing has changed.
+    /// [`UnsentAcknowledged`] if it acknowledges an unsent packet. It is then rejected as a whole, and changes nothing.
     pub fn on_feedback(
         &mut self,
         now: Time,
@@ -70,8 +70,8 @@ impl Recovery {
         self.measure(now, largest_sent.filter(|_| has_sample), packets.delay_micros);
     }
 
-    /// Handles feedback that counts arrivals without naming them. Which packets were lost is then a guess, and bursts
-    /// of losses look longer than they were.
+    /// Handles feedback that only counts arrivals. The lost packets are then a guess, and bursts of losses look longer
+    /// than they were.
     fn settle(&mut self, now: Time, largest: u64, arrivals: u64, delay_micros: u32) {
         let persistent = self.detector.persistent_duration(&self.rtt);
         let Self { sent_packets, report, delivery_rate, loss, ecn, first_number, .. } = self;
@@ -104,7 +104,7 @@ impl Recovery {
             let delay = Duration::from_micros(u64::from(delay_micros));
             self.rtt.sample(now, sample, delay);
             self.report.rtt = Some(sample);
-            // A delay longer than the sample is a lie.
+            // A delay longer than the sample is false.
             self.report.path_rtt = Some(sample.checked_sub(delay).unwrap_or(sample));
         }
         self.report.rate_sample = self.delivery_rate.take_sample(self.rtt.min());
@@ -152,12 +152,10 @@ impl Recovery {
     }
 
     /// Returns when to call [`Recovery::on_timeout`]: the loss time if a packet has one, else the probe or
-    /// retransmission timeout. `None` if nothing is in flight, unless the window is full of what lt-tcp's counter has not
-    /// let go (§3.5).
+    /// retransmission timeout. `None` if nothing is in flight, unless lt-tcp's counter fills the window (§3.5).
     ///
     /// With feedback in order the probe timeout runs from the oldest packet (as in RFC 6298 section 5.3): duplicate
-    /// acknowledgements let new packets out, but none of them reveals that the retransmission of the oldest was lost
-    /// too.
+    /// acknowledgements send new packets, but none of them reveals that the retransmission of the oldest was lost too.
     pub fn next_timeout(&self) -> Option<Time> {
         if self.sent_packets.packets() == 0 && !self.counter_is_full() {
             return None;
@@ -179,8 +177,8 @@ impl Recovery {
             symbols: named().any(|sent| sent.content.is_symbol()),
             newest: named().map(|sent| sent.number).max(),
         };
-        // In order, packets without symbols are named as soon as they arrive. Counted, one without symbols is taken for
-        // lost unless it must have arrived.
+        // In order, packets without symbols are acknowledged as soon as they arrive. Counted, one without symbols is
+        // taken for lost unless it must have arrived.
         let withheld = arrived.saturating_sub(acks.named);
         let persistent = self.detector.persistent_duration(&self.rtt);
         let Self { sent_packets, report, loss, ecn, detector, rtt, .. } = self;

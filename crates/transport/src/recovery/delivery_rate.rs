@@ -69,7 +69,7 @@ impl DeliveryRate {
         self.app_limited_until = Some(self.delivered + in_flight);
     }
 
-    /// Returns whether packets are in flight that were sent before the end of an application-limited phase.
+    /// Returns whether packets sent before the end of an application-limited phase are in flight.
     pub(super) fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }

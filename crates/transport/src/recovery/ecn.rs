@@ -30,7 +30,7 @@ pub enum EcnState {
     /// Here all are marked until a probe timeout, so that a batch has one codepoint, and then none until a marked
     /// packet is acknowledged: a path that drops them costs one probe timeout.
     Testing,
-    /// The counts agree with what was delivered so far.
+    /// The counts agree with the packets delivered so far.
     Capable,
     /// ECN is off: marked packets were lost, or their counts were missing or impossible. It is tested again later, as
     /// RFC 9000 section 13.4.2.2 allows: a burst that takes the first packets looks the same as a path that drops
@@ -146,7 +146,7 @@ impl Ecn {
         self.delivered += u64::from(marked);
         self.uncounted += u64::from(marked);
         self.unmarked += u64::from(!marked);
-        self.give_up_where_marks_vanish();
+        self.fail_where_marks_vanish();
         let doublings = self.failures.saturating_sub(1).min(MOST_DOUBLINGS);
         if self.state == EcnState::Failed && self.unmarked >= TRIAL << doublings {
             self.test_again(self.failures);
@@ -156,12 +156,12 @@ impl Ecn {
     /// Counts a marked packet declared lost.
     pub(super) fn on_marked_lost(&mut self) {
         self.lost += 1;
-        self.give_up_where_marks_vanish();
+        self.fail_where_marks_vanish();
     }
 
     /// Fails the test if all its marked packets are lost and others are delivered: the path drops marked packets (RFC
     /// 9000 section 13.4.2).
-    fn give_up_where_marks_vanish(&mut self) {
+    fn fail_where_marks_vanish(&mut self) {
         let all_lost = self.delivered == 0 && self.lost > 0 && self.lost >= self.awaited;
         if self.state == EcnState::Testing && self.held && self.unmarked > 0 && all_lost {
             self.fail();
@@ -176,8 +176,8 @@ impl Ecn {
     /// Validates the counts of a feedback frame. `newest`: it acknowledges a packet that none before it did, so that it
     /// was not reordered behind a newer one (RFC 9000 section 13.4.2.1). Returns the number of packets newly marked CE.
     ///
-    /// RFC 9000 compares the increase of the counts with the newly acknowledged packets. Here the sums since the path
-    /// began are compared, which differs only for packets that were counted before they were named.
+    /// RFC 9000 compares the increase of the counts with the newly acknowledged packets. The sums since the path began
+    /// are compared, which differs only for packets counted before they were acknowledged.
     pub(super) fn on_counts(&mut self, counts: Option<EcnCounts>, newest: bool) -> u64 {
         self.held |= self.failures > 0 && self.awaited >= TRIAL;
         if !newest {
@@ -185,10 +185,10 @@ impl Ecn {
         }
         let testing = self.state == EcnState::Testing;
         let Some(counts) = counts else {
-            // Departs: RFC 9000 section 13.4.2.1 fails validation at the first feedback without counts. Ours may omit
-            // them for lack of space.
-            let told_all = testing && self.held && self.delivered > 0 && self.delivered + self.lost >= self.awaited;
-            if self.state != EcnState::Failed && (self.uncounted >= UNCOUNTED || told_all) {
+            // Departs: RFC 9000 section 13.4.2.1 fails validation at the first feedback without counts. Downpour's may
+            // omit them for lack of space.
+            let settled_all = testing && self.held && self.delivered > 0 && self.delivered + self.lost >= self.awaited;
+            if self.state != EcnState::Failed && (self.uncounted >= UNCOUNTED || settled_all) {
                 self.fail();
             }
             return 0;
@@ -228,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn reports_what_was_newly_marked() {
+    fn reports_newly_marked_packets() {
         let mut ecn = sent_and_delivered(20, 10);
         assert_eq!(ecn.on_counts(counts(8, 0, 2), true), 2);
         assert_eq!(ecn.state(), EcnState::Capable);
         assert_eq!(ecn.on_counts(counts(9, 0, 5), true), 3);
-        assert_eq!(ecn.on_counts(counts(8, 0, 2), false), 0, "an overtaken feedback says nothing");
+        assert_eq!(ecn.on_counts(counts(8, 0, 2), false), 0, "overtaken feedback is ignored");
         assert_eq!((ecn.state(), ecn.codepoint(), ecn.counts().ce), (EcnState::Capable, EcnCodepoint::Ect0, 5));
     }
 
@@ -288,7 +288,7 @@ mod tests {
         ecn.on_silence();
         ecn.on_marked_lost();
         ecn.on_delivered(false);
-        assert_eq!(ecn.state(), EcnState::Testing, "one may still come");
+        assert_eq!(ecn.state(), EcnState::Testing, "one may still arrive");
         ecn.on_marked_lost();
         assert_eq!(ecn.state(), EcnState::Failed);
         let mut ecn = sent_and_delivered(2, 0);
@@ -306,20 +306,20 @@ mod tests {
         assert_eq!(ecn.state(), EcnState::Capable, "a feedback may have had no room");
         ecn.on_delivered(true);
         ecn.on_counts(None, false);
-        assert_eq!(ecn.state(), EcnState::Capable, "overtaken feedback says nothing");
+        assert_eq!(ecn.state(), EcnState::Capable, "overtaken feedback is ignored");
         ecn.on_counts(None, true);
         assert_eq!(ecn.state(), EcnState::Failed);
     }
 
     /// A failed test is repeated with ten packets, at growing intervals (RFC 9000 section 13.4.2.2).
     #[test]
-    fn a_failed_test_comes_again_and_ever_later() {
+    fn a_failed_ecn_test_is_repeated_with_backoff() {
         let mut ecn = sent_and_delivered(2, 0);
-        assert!(ecn.on_sent(false) && ecn.is_usable(), "one more whose fate nobody tells; nothing is known yet");
+        assert!(ecn.on_sent(false) && ecn.is_usable(), "one more without an outcome; nothing is known yet");
         ecn.on_silence();
         (0..2).for_each(|_| ecn.on_marked_lost());
         ecn.on_delivered(false);
-        assert_eq!((ecn.state(), ecn.is_usable()), (EcnState::Failed, false), "the burst took all that was marked");
+        assert_eq!((ecn.state(), ecn.is_usable()), (EcnState::Failed, false), "the burst took all marked packets");
         for wait in [10, 20, 40] {
             (1..wait).for_each(|_| ecn.on_delivered(false));
             assert_eq!((ecn.state(), ecn.codepoint()), (EcnState::Failed, EcnCodepoint::NotEct), "{wait}");
@@ -340,7 +340,7 @@ mod tests {
         (0..10).for_each(|_| assert!(ecn.on_sent(true)));
         (0..9).for_each(|_| ecn.on_marked_lost());
         ecn.on_delivered(true);
-        assert_eq!(ecn.on_counts(counts(0, 0, 1), true), 1, "one has come through, and with a mark");
+        assert_eq!(ecn.on_counts(counts(0, 0, 1), true), 1, "one has arrived, with a mark");
         assert_eq!((ecn.state(), ecn.is_usable(), ecn.codepoint()), (EcnState::Capable, true, EcnCodepoint::Ect0));
     }
 

@@ -2,17 +2,17 @@
 
 use crate::settings::choices;
 
-/// How packets in flight are counted against the window. Detection, timers and statistics know each packet's fate either
-/// way.
+/// The way packets in flight are counted against the window. Detection, timers and statistics know each packet's
+/// outcome either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InFlightConfig {
     /// One by one: a packet leaves when it is acknowledged or lost.
     #[default]
     Packets,
-    /// By the first counter of lt-tcp §3.5: up with each packet sent, down with each one acknowledged, never below zero.
-    /// Packets that are lost stay in it, and so do those that arrive after the receiver has their block. Only a timeout
-    /// that finds the window full of it takes it to zero, so a transfer pauses until then.
-    /// [`RecoveryStats::counter_resets`](super::RecoveryStats::counter_resets) says how often.
+    /// By the first counter of lt-tcp §3.5: up with each packet sent, down with each one acknowledged, never below
+    /// zero. Lost packets stay in it, and so do those that arrive after the receiver has their block. Only a timeout
+    /// with the counter at the window takes it to zero, so a transfer pauses until then.
+    /// [`RecoveryStats::counter_resets`](super::RecoveryStats::counter_resets) counts this.
     Counter,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Creates the counter that the configuration asks for, with what is in flight.
+    /// Creates the configured counter, with the packets in flight.
     pub(super) fn of(config: InFlightConfig, in_flight: u64) -> Option<Self> {
         (config == InFlightConfig::Counter).then_some(Self { bytes: in_flight })
     }
@@ -38,7 +38,7 @@ impl Counter {
         self.bytes += bytes as u64;
     }
 
-    /// Takes out a packet that was acknowledged, in time or late.
+    /// Removes an acknowledged packet, in time or late.
     pub(super) const fn leave(&mut self, bytes: u32) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
     }

@@ -4,7 +4,7 @@
 use super::sent_packets::SentPacket;
 use std::collections::VecDeque;
 
-/// Counts the packets that were delivered or lost, and remembers the last of them.
+/// Counts delivered and lost packets, and remembers the last of them.
 #[derive(Clone, Debug)]
 pub(super) struct LossWindow {
     /// Number of packets remembered.
@@ -64,7 +64,7 @@ impl LossWindow {
         self.missing += u64::from(lost);
     }
 
-    /// Takes back `count` losses that were spurious, the newest first.
+    /// Takes back `count` spurious losses, the newest first.
     pub(super) fn on_spurious(&mut self, count: usize) {
         self.lost = self.lost.saturating_sub(count as u64);
         let losses = self.last.iter_mut().rev().filter(|lost| **lost).take(count);
@@ -82,7 +82,7 @@ impl LossWindow {
         self.missing as f64 / (self.last.len() as u64 - self.missing).max(1) as f64
     }
 
-    /// Returns the long-term loss: the share of all packets that was lost.
+    /// Returns the long-term loss: the share of lost packets.
     pub(super) fn link(&self) -> f64 {
         self.lost as f64 / self.known.max(1) as f64
     }
@@ -101,9 +101,9 @@ mod tests {
         let (lost, delivered): (Vec<u64>, Vec<u64>) = (1..=500).partition(is_lost);
         let [delivered, lost] = [delivered, lost].map(|numbers| numbers.into_iter().map(sent).collect::<Vec<_>>());
         let mut window = LossWindow::new(100);
-        let mut told = Vec::new();
-        window.on_report(&delivered, &lost, |number| told.push(number));
-        assert_eq!(told, lost.iter().map(|sent| sent.number).collect::<Vec<_>>());
+        let mut reported = Vec::new();
+        window.on_report(&delivered, &lost, |number| reported.push(number));
+        assert_eq!(reported, lost.iter().map(|sent| sent.number).collect::<Vec<_>>());
         assert_eq!((window.perceived(), window.link()), (2.0 / 98.0, 0.02), "2 of the last 100, 10 of all 500");
     }
 }

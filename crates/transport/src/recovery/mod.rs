@@ -1,9 +1,9 @@
 //! Loss detection and congestion control: sent packets, ack processing, round-trip time, loss estimate, ECN,
 //! controllers and the pacer.
 //!
-//! [`Recovery`] belongs to one path. It decides how much may be sent ([`Recovery::send_allowance`]), records what was sent, and
-//! turns feedback and timeouts, whatever their form, into one [`Report`]. It carries the [`Content`] of packets without
-//! interpreting it; only whether it is symbols matters, since feedback in order names nothing else.
+//! [`Recovery`] belongs to one path. It decides how much may be sent ([`Recovery::send_allowance`]), records sent
+//! packets, and turns feedback and timeouts, whatever their form, into one [`Report`]. It carries the [`Content`] of
+//! packets without interpreting it; only whether it is symbols matters, since feedback in order reports nothing else.
 
 mod ack_info;
 mod ack_processing;
@@ -77,14 +77,14 @@ pub enum SendAllowance {
 pub enum Timeout {
     /// No timer was due.
     None,
-    /// Packets were declared lost, perhaps all in flight: there is a new [`Report`].
+    /// Packets were declared lost, perhaps all in flight: a new [`Report`] is available.
     Lost,
     /// The probe timeout expired: one or two ack-eliciting packets must be sent, whatever the window allows (RFC 9002
     /// section 6.2.4).
     Probe,
 }
 
-/// The peer acknowledged a packet that was never sent (RFC 9000 section 13.1).
+/// The peer acknowledged an unsent packet (RFC 9000 section 13.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet {number} was acknowledged but never sent")]
 pub struct UnsentAcknowledged {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// The longest time that one batch covers at the pacing rate (docs/design/pacing.md).
 const BATCH: Duration = Duration::from_millis(1);
-/// Probes go out without asking, each second on a silent path. At a low rate they would otherwise hold back everything
-/// else for longer than the connection lives.
+/// Probes need no admission, one each second on a silent path. At a low rate they would otherwise delay all other
+/// packets beyond the timeout of the connection.
 const LONGEST_DEBT: Duration = Duration::from_secs(1);
 /// At low rates a millisecond covers less than a packet; two at a time halve the wake-ups.
 const MIN_BATCH_PACKETS: u64 = 2;
@@ -25,7 +25,7 @@ pub(super) struct Pacer {
     catch_up: Duration,
     /// Packets that leave together at least.
     train: u64,
-    /// Bytes that may be sent, times [`PER_BYTE`]; negative after packets that were sent without asking (probes).
+    /// Bytes that may be sent, times [`PER_BYTE`]; negative after unadmitted packets (probes).
     credit: i128,
     updated: Time,
     /// The credit was used up: the next batch waits until all of it fits.

@@ -93,7 +93,7 @@ impl Recovery {
     }
 
     /// Starts over on an unknown path, after a migration (RFC 9000 section 9.4). Packets in flight are abandoned: a
-    /// report says so, but no controller sees it. Rate limit, packet size and statistics stay.
+    /// report lists them, but no controller sees it. Rate limit, packet size and statistics stay.
     pub fn restart(&mut self, config: &RecoveryConfig, now: Time) {
         self.close(now);
         self.first_number = self.sent_packets.next_number();
@@ -152,12 +152,12 @@ impl Recovery {
         self.path_changed(self.pacer.updated());
     }
 
-    /// Sets the number by which connections differ in what they do at times of their own choice.
+    /// Sets the number by which connections differ in the events that they time themselves.
     pub const fn set_salt(&mut self, salt: u64) {
         self.salt = salt;
     }
 
-    /// Gives the controller what an earlier connection has learned of the path.
+    /// Passes the measurements of an earlier connection to the controller.
     pub fn recall(&mut self, memory: &SavedPath) {
         self.congestion.recall(memory);
     }
@@ -194,8 +194,8 @@ impl Recovery {
         self.pacer.set_rate(now, rate, self.congestion.catch_up());
     }
 
-    /// Returns how much may be sent now: the remaining window, and what the pacer allows for the next millisecond.
-    /// Probes are sent without asking.
+    /// Returns how much may be sent now: the remaining window, and the pacer's allowance for the next millisecond.
+    /// Probes need no admission.
     pub fn send_allowance(&mut self, now: Time) -> SendAllowance {
         let in_flight = self.bytes_against_window();
         let room = self.congestion.window().saturating_sub(in_flight);
@@ -208,8 +208,8 @@ impl Recovery {
         }
     }
 
-    /// Records an ack-eliciting packet that was sent. Numbers rise from call to call; those passed over were sent
-    /// untracked. A `probe` was sent without admission, but counts as in flight.
+    /// Records a sent ack-eliciting packet. Numbers rise from call to call; those passed over were sent untracked. A
+    /// `probe` was sent without admission, but counts as in flight.
     pub fn on_sent(&mut self, sent: SentPacket, probe: bool) {
         let passed_over = sent.number.saturating_sub(self.sent_packets.next_number());
         (0..passed_over).for_each(|_| _ = self.ecn.on_sent(false));
@@ -228,7 +228,7 @@ impl Recovery {
         self.congestion.on_sent(sent.time, sent.bytes, self.bytes_in_flight());
     }
 
-    /// Records a packet sent that is not ack-eliciting: neither window nor pacer counts it, but its number may be
+    /// Records a sent packet that is not ack-eliciting: neither window nor pacer counts it, but its number may be
     /// acknowledged.
     pub fn on_untracked(&mut self, number: u64, bytes: u32) {
         self.ecn.on_sent(false);
@@ -248,8 +248,8 @@ impl Recovery {
         self.delivery_rate.set_app_limited(self.sent_packets.bytes());
     }
 
-    /// Takes what the last report says to have arrived, as far as it `leaves`, out of lt-tcp's counter (§3.5): packets
-    /// stay whose block the receiver had before. Packets that are counted one by one need no such call.
+    /// Removes the arrived packets of the last report that `leaves` selects from lt-tcp's counter (§3.5): packets whose
+    /// block the receiver had before stay. Packets counted one by one need no such call.
     pub fn leave_counter(&mut self, leaves: impl Fn(&SentPacket) -> bool) {
         if let Some(counter) = &mut self.counter {
             let report = self.report.report();
@@ -276,7 +276,7 @@ impl Recovery {
         self.counter.map_or(0, |counter| counter.bytes().saturating_sub(self.bytes_in_flight()))
     }
 
-    /// Abandons the path: everything in flight counts as lost. Statistics exclude it, since it says nothing about the
+    /// Abandons the path: everything in flight counts as lost. Statistics exclude it, since it is no evidence about the
     /// path.
     pub fn close(&mut self, now: Time) {
         self.begin_report(now, Cause::Closed);
@@ -287,7 +287,7 @@ impl Recovery {
         self.report.total();
     }
 
-    /// Tells the controller if nothing has been heard for so long that the path may be dead.
+    /// Notifies the controller if no packet has arrived for so long that the path may be dead.
     pub(super) fn notify_repeated_pto(&mut self, now: Time) {
         if self.timer.is_silent() {
             self.congestion.on_repeated_pto(now);
@@ -297,7 +297,7 @@ impl Recovery {
 
     pub(super) fn begin_report(&mut self, now: Time, cause: Cause) {
         self.report.begin(now, cause, self.bytes_in_flight());
-        // The mark may be a round trip old: a window that is full now is the limit now.
+        // The mark may be a round trip old: a full window is the limit now.
         let full = self.congestion.window().saturating_sub(2 * u64::from(self.max_packet));
         let held_back = self.delivery_rate.is_app_limited() || self.limit_binds();
         self.report.app_limited = held_back && self.bytes_against_window() <= full;
@@ -308,8 +308,8 @@ impl Recovery {
         self.limit.is_some_and(|limit| self.controlled_rate().is_none_or(|rate| limit < rate))
     }
 
-    /// Returns what keeps this side from sending faster where window or pacer do: the limit that the program has set, or
-    /// what the controller says of the path.
+    /// Returns the reason if window or pacer limit the rate: the limit set by the program, or the controller's
+    /// constraint.
     pub fn constraint(&self) -> RateConstraint {
         if self.limit_binds() {
             return RateConstraint::RateLimit;
@@ -342,7 +342,7 @@ impl Recovery {
         self.rtt.probe_timeout(self.detector.slack(&self.rtt))
     }
 
-    /// Returns the last report made: by feedback, by a timeout that was [`super::Timeout::Lost`], or by closing.
+    /// Returns the last report: of feedback, of a timeout ([`super::Timeout::Lost`]), or of closing.
     pub fn report(&self) -> Report<'_> {
         self.report.report()
     }
@@ -352,7 +352,7 @@ impl Recovery {
         self.sent_packets.remembered()
     }
 
-    /// Returns the IP bytes in flight. A packet that was received but not named yet is deducted at the average size.
+    /// Returns the IP bytes in flight. A packet received but not yet acknowledged is deducted at the average size.
     pub fn bytes_in_flight(&self) -> u64 {
         let (bytes, packets) = (self.sent_packets.bytes(), self.sent_packets.packets() as u64);
         match self.detector.received_unnamed() {
@@ -361,7 +361,7 @@ impl Recovery {
         }
     }
 
-    /// Returns the IP bytes that the window must cover. A window that is inflated for packets received but not named
+    /// Returns the IP bytes that the window must cover. A window inflated for packets received but not acknowledged
     /// covers these too (RFC 5681 section 3.2 counts them in FlightSize): deducted as well, each would let two new
     /// packets out.
     fn bytes_against_window(&self) -> u64 {
@@ -402,8 +402,8 @@ impl Recovery {
         &self.loss
     }
 
-    /// Returns the loss that packets sent now have to expect: what was measured, held within what the controller takes for
-    /// the path's own, without its answers to congestion.
+    /// Returns the expected loss of packets sent now: the measured loss, limited to the controller's estimate of the
+    /// path's own.
     pub fn expected_loss(&self) -> f64 {
         let measured = self.loss.loss();
         match self.congestion.path_loss() {

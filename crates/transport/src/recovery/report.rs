@@ -1,4 +1,4 @@
-//! [`Report`]: what feedback or a timeout says about the packets in flight, and the buffers in which it is assembled.
+//! [`Report`]: the result of feedback or a timeout for the packets in flight, and the buffers in which it is assembled.
 
 use super::delivery_rate::RateSample;
 use super::ecn::Ecn;
@@ -35,10 +35,10 @@ pub struct Report<'a> {
     pub lost: &'a [SentPacket],
     /// Packets acknowledged after they had been declared lost.
     pub spurious: &'a [SentPacket],
-    /// Acknowledged packets that were sent on an earlier path and abandoned with it: they are no sample of this path.
+    /// Acknowledged packets of an earlier path that were abandoned with it: they are no sample of this path.
     pub outlived: &'a [SentPacket],
-    /// Packets that have newly arrived and are not known by number: their symbols lie behind a gap of their flow
-    /// (feedback in order), or arrivals are only counted.
+    /// Newly arrived packets without a known number: their symbols are behind a gap of their flow (feedback in order),
+    /// or arrivals are only counted.
     pub withheld: u64,
     /// IP bytes in `delivered`.
     pub delivered_bytes: u64,
@@ -119,8 +119,7 @@ impl ReportBuilder {
         self.persistent_congestion = false;
     }
 
-    /// Records a packet declared lost. Losses in a row that were sent over at least `persistent` are persistent
-    /// congestion.
+    /// Records a packet declared lost. Losses in a row, sent over at least `persistent`, are persistent congestion.
     pub(super) fn on_lost(
         &mut self,
         entry: &TrackedPacket,

@@ -19,8 +19,8 @@ pub enum RttConfig {
     PerRound(RttWeights),
     /// The same over the median of the last samples, which ignores outliers such as those that lt-tcp §2.2 observes.
     Median(MedianConfig),
-    /// `ewma`, of which retransmission timeouts see a multiple: the fault of lt-tcp §2.2, whose timeouts are nearly all the
-    /// longest that are allowed.
+    /// `ewma`, of which retransmission timeouts see a multiple: the fault of lt-tcp §2.2, whose timeouts are nearly all
+    /// the longest allowed.
     Overestimated(OverestimatedConfig),
 }
 
@@ -149,8 +149,7 @@ struct Round {
 
 impl Round {
     /// Counts a sample, and returns the number of samples in a round trip. Departs: RFC 7323 appendix G derives it from
-    /// the packets in flight, of which TCP acknowledges every second. Feedback here may be rarer, so samples are
-    /// counted.
+    /// the packets in flight, of which TCP acknowledges every second. Feedback may be rarer, so samples are counted.
     fn shares(&mut self, now: Time, smoothed: Duration) -> u32 {
         if now.since(self.start) >= smoothed {
             *self = Self { start: now, samples: 0, last: self.samples };
@@ -167,7 +166,7 @@ pub(super) struct Slack {
     pub(super) granularity: Duration,
     /// The longest delay of feedback (max_ack_delay).
     pub(super) feedback_delay: Duration,
-    /// How long feedback is held where little is sent (docs/design/feedback.md).
+    /// How long feedback is delayed if little is sent (docs/design/feedback.md).
     pub(super) hold: Duration,
 }
 
@@ -278,7 +277,7 @@ impl RttEstimator {
         }
     }
 
-    /// Returns whether there was a sample. Until then every value derives from [`INITIAL_RTT`].
+    /// Returns whether a sample was taken. Until then every value derives from [`INITIAL_RTT`].
     pub fn has_sample(&self) -> bool {
         self.has_sample
     }
@@ -378,7 +377,7 @@ mod tests {
 
     /// A change on a live path keeps the measurements, and the memory follows the choice.
     #[test]
-    fn another_choice_keeps_what_is_known() {
+    fn another_rtt_estimator_keeps_the_estimate() {
         let mut rtt = RttEstimator::new(&"median:samples=9".parse().unwrap());
         (0..20).for_each(|_| rtt.sample(NOW, millis(80), Duration::ZERO));
         let known = (rtt.smoothed(), rtt.variance(), rtt.min());

@@ -1,10 +1,10 @@
 //! Sent packets (RFC 9002 appendix A.1): a ring of slots indexed by packet number.
 //!
-//! Feedback is repetitive (about forty frames name the same packet), so its cost must not depend on packets already
-//! known. Every settled slot holds a distance to the next slot that may be unsettled, and walks shorten these distances
-//! as in a disjoint-set forest: feedback costs the packets that it newly acknowledges, plus a near-constant per range.
-//! Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so that lost
-//! packets are nearly always a prefix of the outstanding ones, and a cursor marks its end.
+//! Feedback is repetitive (about forty frames acknowledge the same packet), so its cost must not depend on packets
+//! already known. Every settled slot holds a distance to the next slot that may be unsettled, and walks shorten these
+//! distances as in a disjoint-set forest: feedback costs the packets that it newly acknowledges, plus a near-constant
+//! per range. Loss detection costs the packets it declares lost: packet numbers and sending times rise together, so
+//! that lost packets are nearly always a prefix of the outstanding ones, and a cursor marks its end.
 
 use super::UnsentAcknowledged;
 use super::delivery_rate::Snapshot;
@@ -32,7 +32,7 @@ impl Content {
     }
 }
 
-/// An ack-eliciting packet that was sent.
+/// A sent ack-eliciting packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentPacket {
     /// Packet number.
@@ -83,7 +83,7 @@ pub(super) enum AckedPacket<'a> {
     Late(&'a TrackedPacket),
 }
 
-/// The fate of a packet, if feedback only counts arrivals.
+/// The outcome of a packet, if feedback only counts arrivals.
 #[derive(Debug)]
 pub(super) enum PacketOutcome<'a> {
     /// It arrived.
@@ -101,7 +101,7 @@ pub(super) struct LossRule {
     pub(super) age: Duration,
 }
 
-/// The packets that are outstanding, and those declared lost recently.
+/// The outstanding packets, and those declared lost recently.
 #[derive(Debug, Default)]
 pub(super) struct SentPackets {
     slots: VecDeque<Slot>,
@@ -144,7 +144,7 @@ impl SentPackets {
         self.base + self.slots.len() as u64
     }
 
-    /// Adds an ack-eliciting packet that was sent. Numbers rise; those passed over are not tracked.
+    /// Adds a sent ack-eliciting packet. Numbers rise; those passed over are not tracked.
     pub(super) fn push(&mut self, entry: TrackedPacket) {
         if !self.pass_to(entry.sent.number) {
             return;
@@ -160,7 +160,7 @@ impl SentPackets {
         self.slots.len()
     }
 
-    /// Records a packet sent that is not ack-eliciting.
+    /// Records a sent packet that is not ack-eliciting.
     pub(super) fn push_untracked(&mut self, number: u64) {
         if self.pass_to(number) {
             self.slots.push_back(Slot::Settled { skip: 1 });
@@ -192,7 +192,7 @@ impl SentPackets {
         self.next_number() == number
     }
 
-    /// Refuses a number that was never sent.
+    /// Rejects an unsent number.
     pub(super) fn check_number(&self, number: u64) -> Result<(), UnsentAcknowledged> {
         if number >= self.next_number() || self.skipped.contains(&number) {
             return Err(UnsentAcknowledged { number });
@@ -200,7 +200,7 @@ impl SentPackets {
         Ok(())
     }
 
-    /// Refuses feedback that names a number that was never sent.
+    /// Rejects feedback that acknowledges an unsent number.
     pub(super) fn check(&self, packets: &PacketRanges) -> Result<(), UnsentAcknowledged> {
         if let Some(&(_, largest)) = packets.ranges.first() {
             self.check_number(largest)?;
@@ -310,8 +310,8 @@ impl SentPackets {
         }
     }
 
-    /// Returns the first unsettled number from `number` on, or `end` or more if there is none before. Makes every
-    /// settled slot on the way point to it (path compression).
+    /// Returns the first unsettled number from `number` on, or `end` or more if none is before it. Makes every settled
+    /// slot on the way point to it (path compression).
     fn next_unsettled(&mut self, number: u64, end: u64) -> u64 {
         let mut found = number;
         while found < end

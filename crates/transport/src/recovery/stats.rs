@@ -12,7 +12,7 @@ pub struct RecoveryStats {
     pub sent_bytes: u64,
     /// Probes among the packets sent.
     pub probe_packets: u64,
-    /// Packets sent that are not ack-eliciting.
+    /// Sent packets that are not ack-eliciting.
     pub untracked_packets: u64,
     /// Bytes of these.
     pub untracked_bytes: u64,
@@ -32,7 +32,7 @@ pub struct RecoveryStats {
     pub probe_timeouts: u64,
     /// Retransmission timeouts that expired, each with everything in flight declared lost.
     pub timeouts: u64,
-    /// Timeouts that found the window full of what lt-tcp's counter had not let go, and took it to zero
+    /// Timeouts with lt-tcp's counter at the window, which took it to zero
     /// ([`InFlightConfig::Counter`](super::InFlightConfig::Counter)).
     pub counter_resets: u64,
     /// Packets that the peer reported as marked CE.

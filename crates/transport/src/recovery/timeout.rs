@@ -119,8 +119,8 @@ impl TimeoutTimer {
         Self { config, backoff: 0, since: now, advanced: now }
     }
 
-    /// Handles the sending of a packet; `first` if nothing else was in flight. Starts a retransmission timer that is
-    /// not running (RFC 6298 section 5.1).
+    /// Handles the sending of a packet; `first` if nothing else was in flight. Starts a stopped retransmission timer
+    /// (RFC 6298 section 5.1).
     pub(super) fn on_sent(&mut self, now: Time, first: bool) {
         if first {
             self.advance(now);
@@ -151,7 +151,7 @@ impl TimeoutTimer {
         self.advanced
     }
 
-    /// Returns whether nothing has been heard for at least three timeouts: two if the second was twice as long.
+    /// Returns whether no packet has arrived for at least three timeouts: two if the second was twice as long.
     pub(super) const fn is_silent(&self) -> bool {
         let has_doubled = self.config.steady() == 0;
         self.backoff > if has_doubled { 1 } else { 2 }
@@ -185,8 +185,8 @@ impl TimeoutTimer {
         }
     }
 
-    /// Returns a timeout with its back-off. Departs: RFC 6298 section 2.5 caps the timeout itself. Here only the
-    /// back-off is capped: on a path longer than the cap, the timeout would expire before any feedback could arrive.
+    /// Returns a timeout with its back-off. Departs: RFC 6298 section 2.5 caps the timeout itself. Only the back-off is
+    /// capped: on a path longer than the cap, the timeout would expire before any feedback could arrive.
     fn backed_off(&self, once: Duration) -> Duration {
         let doublings = self.backoff.saturating_sub(self.config.steady());
         once.saturating_mul(1 << doublings).min(self.config.longest().max(once))
@@ -276,7 +276,7 @@ mod tests {
     fn an_overestimated_round_trip_takes_the_timeout_to_its_cap() {
         let mut rtt = RttEstimator::new(&"overestimated".parse().unwrap());
         (0..200).for_each(|_| rtt.sample(Time::ZERO, millis(64), Duration::ZERO));
-        assert_eq!(rtt.smoothed(), millis(64), "the rest of the engine sees what was measured");
+        assert_eq!(rtt.smoothed(), millis(64), "the rest of the engine sees the measured value");
         assert_eq!(waits(&mut timer("rto:min=200ms,max=5s"), &rtt)[..3], [5000, 5000, 5000]);
         assert_eq!(waits(&mut timer("probe"), &rtt)[..3], [67, 134, 268]);
         rtt.reconfigure(&"overestimated:factor=10".parse().unwrap());
@@ -293,7 +293,7 @@ mod tests {
         timer.on_sent(at(50), false);
         assert_eq!(timer.due(at(50), &rtt, SLACK), at(77), "later packets do not hold it up");
         timer.on_feedback(at(70), true, false);
-        assert_eq!(timer.due(at(50), &rtt, SLACK), at(77), "nor does what leaves the oldest missing");
+        assert_eq!(timer.due(at(50), &rtt, SLACK), at(77), "nor does feedback without the oldest");
         timer.on_feedback(at(74), true, true);
         assert_eq!(timer.due(at(50), &rtt, SLACK), at(141));
         assert_eq!(timer.on_expiry(at(141)), Expiry::AllLost);

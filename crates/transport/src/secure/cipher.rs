@@ -43,12 +43,12 @@ impl Cipher {
         }
     }
 
-    /// Returns the cipher that is faster on this processor.
+    /// Returns the faster cipher on this processor.
     pub fn preferred() -> Self {
         if has_aes() { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
     }
 
-    /// Returns the offer of an initiator that is faster with this cipher: all ciphers, this one first.
+    /// Returns the offer of an initiator with this faster cipher: all ciphers, this one first.
     pub fn offer(self) -> Vec<u8> {
         let others = Self::ALL.into_iter().filter(|&cipher| cipher != self);
         [self].into_iter().chain(others).map(Self::wire).collect()
@@ -69,7 +69,7 @@ impl Cipher {
     pub(super) const fn confidentiality_limit(self) -> u64 {
         match self {
             Self::Aes256Gcm => 1 << 23,
-            // More than there are packet numbers.
+            // More than all packet numbers.
             Self::ChaCha20Poly1305 => u64::MAX,
         }
     }

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-/// Number of stack bytes to overwrite: several times what a handshake needs.
+/// Number of stack bytes to overwrite: several times the need of a handshake.
 const STACK: usize = 64 << 10;
 
 /// Runs `work`, which keeps secrets on its stack, and then overwrites that part of the stack. The result must not

@@ -63,7 +63,7 @@ mod tests {
         for _ in 0..10 {
             let drawn: [u8; 32] = one.draw();
             assert_eq!(drawn, other.draw());
-            assert!(!keys.contains(&one.key) && *one.key != drawn, "neither an earlier key nor what was given out");
+            assert!(!keys.contains(&one.key) && *one.key != drawn, "neither an earlier key nor earlier output");
             keys.push(*one.key);
         }
         assert_ne!(SecretRng::new([8; 32]).draw::<32>(), SecretRng::new([7; 32]).draw());

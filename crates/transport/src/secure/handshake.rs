@@ -98,7 +98,8 @@ impl Initiator {
     ///
     /// # Errors
     ///
-    /// [`RejectReason::HandshakeFailed`] if the message is not authentic, [`RejectReason::HandshakeLate`] after one that was.
+    /// [`RejectReason::HandshakeFailed`] if the message is not authentic, [`RejectReason::HandshakeLate`] after an
+    /// authentic one.
     pub fn finish(&mut self, message2: &[u8]) -> Result<Established, RejectReason> {
         if self.noise.0.is_handshake_finished() {
             return Err(RejectReason::HandshakeLate);
@@ -122,8 +123,8 @@ impl fmt::Debug for Initiator {
 ///
 /// # Errors
 ///
-/// [`RejectReason::HandshakeFailed`] if the message is not authentic (or not with this prologue), the refusal of `answer`,
-/// or a local payload that is too long.
+/// [`RejectReason::HandshakeFailed`] if the message is not authentic (or not with this prologue), the rejection by
+/// `answer`, or a too long local payload.
 pub fn respond(
     psk: &Psk,
     prologue: Prologue,

@@ -110,7 +110,7 @@ pub struct PacketKeys {
     previous: Option<EpochKey>,
     current: EpochKey,
     next: EpochKey,
-    /// The secret of the epoch after `next`. Earlier ones are gone.
+    /// The secret of the epoch after `next`. Earlier ones are erased.
     after_next: Secret,
 }
 
@@ -239,6 +239,6 @@ fn expand<const N: usize>(prk: &Prk, info: &[&[u8]]) -> [u8; N] {
     let mut out = [0; N];
     prk.expand(info, Length::<N>)
         .and_then(|okm| okm.fill(&mut out))
-        .expect("HKDF-SHA256 gives up to 8,160 bytes, and this asks for at most 32");
+        .expect("HKDF-SHA256 gives up to 8,160 bytes, and at most 32 are requested");
     out
 }

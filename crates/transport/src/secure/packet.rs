@@ -20,7 +20,7 @@ pub enum SealError {
     /// The bytes do not begin with a packet header or have no room for the tag.
     #[error("not a packet with room for its tag")]
     NotAPacket,
-    /// The packet number is in an epoch whose key is not available.
+    /// The packet number is in an epoch without an available key.
     #[error("packet number {0} is in an epoch without a key")]
     Epoch(u64),
 }
@@ -62,7 +62,7 @@ pub struct Opener {
     keys: Arc<PacketKeys>,
 }
 
-/// An authentic packet; only a [`ReplayWindow`](super::ReplayWindow) can tell whether it is new.
+/// An authentic packet; only a [`ReplayWindow`](super::ReplayWindow) shows whether it is new.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenedPacket<'a> {
     /// Its kind.
@@ -79,8 +79,8 @@ impl Opener {
         Self { keys }
     }
 
-    /// Returns the keys in use. Once a packet has opened whose [`epoch_of`] is the one after [`PacketKeys::epoch`],
-    /// they should be advanced to it.
+    /// Returns the keys in use. Once a packet of the [`epoch_of`] after [`PacketKeys::epoch`] has opened, they should
+    /// be advanced to it.
     pub const fn keys(&self) -> &Arc<PacketKeys> {
         &self.keys
     }

@@ -12,7 +12,7 @@ const WORDS: usize = (WINDOW / 64) as usize;
 #[derive(Clone)]
 pub struct ReplayWindow {
     highest: u64,
-    /// Bit `n % WINDOW` stands for number `n`; bits for numbers above `highest - WINDOW` are valid.
+    /// Bit `n % WINDOW` represents number `n`; bits for numbers above `highest - WINDOW` are valid.
     bits: Box<[u64; WORDS]>,
 }
 

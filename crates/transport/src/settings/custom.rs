@@ -3,7 +3,7 @@
 use super::{Algorithm, SettingError, SettingText, Settings, change, list, read, write};
 use std::fmt::{self, Debug, Display};
 
-/// An algorithm of another crate, with its numbers: `T` is what its family builds it by.
+/// An algorithm of another crate, with its numbers: `T` is the builder of its family.
 pub struct Custom<T: ?Sized>(pub(crate) Box<T>);
 
 impl<T: Algorithm + ?Sized> Display for Custom<T> {
@@ -18,7 +18,7 @@ impl<T: Algorithm + ?Sized> Debug for Custom<T> {
     }
 }
 
-/// Equal as text: in a program, a name stands for one algorithm.
+/// Equal as text: in a program, a name means one algorithm.
 impl<T: Algorithm + ?Sized> PartialEq for Custom<T> {
     fn eq(&self, other: &Self) -> bool {
         self.0.text() == other.0.text()

@@ -40,7 +40,7 @@ pub struct Share(pub f64, pub f64);
 impl ValueFormat<f64> for Share {
     fn parse(&self, text: &str) -> Option<f64> {
         let value = match text.strip_suffix('%') {
-            // A hundredth of a decimal, exactly what the decimal two places on would be.
+            // A hundredth of a decimal, exactly the decimal shifted by two places.
             Some(percent) => format!("{}e-2", percent).parse().ok().filter(|_| percent.parse::<f64>().is_ok())?,
             None => text.parse::<f64>().ok()?,
         };

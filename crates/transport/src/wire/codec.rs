@@ -151,8 +151,8 @@ impl<'a> Frames<'a> {
         Self { reader: Reader::new(plaintext), read: 0 }
     }
 
-    /// Checks that every frame parses. A packet is refused as a whole, so this comes before the first frame is acted
-    /// upon.
+    /// Checks that every frame parses. A packet is rejected as a whole, so all frames are checked before the first one
+    /// is handled.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub enum Datagram<'a> {
     OtherVersion {
         /// The requested version.
         version: u32,
-        /// The key that is to secure the connection.
+        /// The key of the connection.
         key: KeyId,
         /// The initiator's connection id.
         connection: ConnectionId,
@@ -43,7 +43,7 @@ pub enum Datagram<'a> {
 /// The first message of a handshake. Every copy of it carries the same Noise message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message1<'a> {
-    /// Names the key.
+    /// The id of the key.
     pub key: KeyId,
     /// The id under which the initiator will receive.
     pub connection: ConnectionId,

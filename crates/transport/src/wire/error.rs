@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Bytes that do not parse. The packet they came in is refused as a whole.
+/// Bytes that do not parse. Their packet is rejected as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The bytes end inside a field.
@@ -12,7 +12,7 @@ pub enum WireError {
     #[error("unknown frame type {0:#04x}")]
     UnknownFrame(u8),
     /// A field with a value that its definition does not allow; the text names the field.
-    #[error("a value that is not allowed: {0}")]
+    #[error("invalid value: {0}")]
     Malformed(&'static str),
     /// More of something than its limit in [`limits`](super::limits) allows; the text names it.
     #[error("too many or too long: {0}")]

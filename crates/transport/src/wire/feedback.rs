@@ -5,7 +5,7 @@ use super::codec::kind;
 use super::error::WireError;
 use super::frame::{BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowStatus, PacketCount, PacketRanges};
 use super::ids::FlowId;
-use super::limits::{MAX_BLOCK_STATUSES, MAX_COMPLETE_TOLD, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
+use super::limits::{MAX_BLOCK_STATUSES, MAX_COMPLETE_REPORTED, MAX_FLOW_STATUSES, MAX_PACKET_NUMBER};
 use super::ranges::MIN_SECTION;
 use std::borrow::Cow;
 
@@ -32,10 +32,10 @@ impl Feedback {
     /// Appends the frame in at most `budget` bytes and returns how many it took: 0, and nothing is written, below
     /// [`MIN_FEEDBACK`].
     ///
-    /// Number and credit are always included. Of the rest the ECN counts (24 bytes) and the count of packets (20) come
-    /// first, then the packets get what the blocks leave and at least half; packets are cut to the newest, blocks from
-    /// the end. Masks have priority over flows that report blocks, but not over those without blocks at the front: a
-    /// complete flow is removed once it has been reported.
+    /// Number and credit are always included. Of the rest the ECN counts (24 bytes) and the count of packets (20) are
+    /// first; then the packets get the bytes that the blocks leave and at least half; packets are cut to the newest,
+    /// blocks from the end. Masks have priority over flows that report blocks, but not over those without blocks at the
+    /// front: a complete flow is removed once it has been reported.
     pub fn encode_within(&self, budget: usize, out: &mut Vec<u8>) -> usize {
         let Some(mut left) = budget.checked_sub(MIN_FEEDBACK) else {
             return 0;
@@ -102,7 +102,7 @@ impl Feedback {
 
     /// Returns the bytes of the flows section up to the first flow that reports blocks; complete flows report none.
     fn complete_len(&self) -> usize {
-        let complete = self.flows.iter().take(MAX_COMPLETE_TOLD).take_while(|flow| flow.blocks.is_empty()).count();
+        let complete = self.flows.iter().take(MAX_COMPLETE_REPORTED).take_while(|flow| flow.blocks.is_empty()).count();
         if complete == 0 { 0 } else { 1 + FLOW_HEAD * complete }
     }
 
@@ -214,7 +214,7 @@ fn decode_flow(reader: &mut Reader<'_>) -> Result<FlowStatus, WireError> {
     if flow.0 == 0 {
         return Err(WireError::Malformed("flow of a status"));
     }
-    // Check that the bytes are there before allocating for them.
+    // Check that the bytes are present before allocating for them.
     let mut entries = Reader::new(reader.bytes(BLOCK_STATUS * count)?);
     let mut blocks = Vec::with_capacity(count);
     let mut lowest = u64::from(done_below);

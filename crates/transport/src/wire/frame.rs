@@ -10,7 +10,8 @@ pub enum Frame<'a> {
     Ping,
     /// Which packets arrived and which symbols are still needed.
     Feedback(Feedback),
-    /// The sender of data names the highest feedback it has seen, so that the receiver need not repeat its content.
+    /// The sender of data acknowledges the highest feedback it has seen, so that the receiver need not repeat its
+    /// content.
     FeedbackSeen {
         /// Highest feedback number seen.
         number: u32,
@@ -42,7 +43,7 @@ pub enum Frame<'a> {
         /// Their source symbols, the sum of their `k`, from the stream's beginning.
         symbols: u64,
     },
-    /// The sender gives up a stream: it sends no more of it.
+    /// The sender resets a stream: it sends no more of it.
     Reset {
         /// The stream.
         flow: FlowId,
@@ -56,20 +57,20 @@ pub enum Frame<'a> {
         /// The program's reason.
         code: u32,
     },
-    /// Asks for a [`Frame::PathResponse`] from the address to which this packet is sent, to verify that a holder of the
-    /// keys is there.
+    /// Asks for a [`Frame::PathResponse`] from the address to which this packet is sent, to verify that it belongs to a
+    /// holder of the keys.
     PathChallenge {
         /// Unpredictable bytes.
         data: [u8; 8],
     },
-    /// Answers a [`Frame::PathChallenge`], at the address it came from.
+    /// Answers a [`Frame::PathChallenge`], at the address that it came from.
     PathResponse {
         /// The bytes of the challenge.
         data: [u8; 8],
     },
     /// The connection ends.
     Close {
-        /// 0 is a normal end; below 0x100 the engine's own codes (`CloseCode`), from there on the program's.
+        /// 0 is a normal close; codes below 0x100 are the engine's (`CloseCode`), the others the program's.
         code: u32,
         /// A human-readable reason, at most 256 bytes of UTF-8.
         reason: &'a [u8],
@@ -87,7 +88,7 @@ pub struct Feedback {
     pub ecn: Option<EcnCounts>,
     /// How many packets arrived.
     pub count: Option<PacketCount>,
-    /// Which blocks are done and what the others need, per flow.
+    /// The done blocks and the needs of the others, per flow.
     pub flows: Vec<FlowStatus>,
     /// Which blocks are done, of objects with at most 256.
     pub masks: Vec<BlockMask>,
@@ -112,7 +113,7 @@ pub struct PacketCount {
     pub largest: u64,
     /// Microseconds between the arrival of `largest` and the sending of this feedback.
     pub delay_micros: u32,
-    /// How many there are, `largest` included.
+    /// Their number, `largest` included.
     pub arrived: u64,
 }
 
@@ -205,7 +206,7 @@ pub struct StreamAnnouncement {
     /// Code of full blocks, and of those of more than [`SHORT_K`](super::SHORT_K) symbols. With a window code, every
     /// block is one source symbol, and repair symbols cover the blocks before them.
     pub code: AnyCode,
-    /// Code of blocks of at most [`SHORT_K`](super::SHORT_K) symbols that are not full; with a window code uncoded.
+    /// Code of partly filled blocks of at most [`SHORT_K`](super::SHORT_K) symbols; with a window code uncoded.
     pub short_code: BlockCode,
 }
 

@@ -9,7 +9,7 @@ pub fn fuzz_wire(data: &[u8]) {
         assert_eq!(header.encode(), data[..header.encode().len()], "symbol header");
     }
     if let Ok(parameters) = Parameters::decode(data) {
-        let bytes = parameters.encode(0).expect("what was read is within its limits");
+        let bytes = parameters.encode(0).expect("decoded values are within their limits");
         assert_eq!(Parameters::decode(&bytes), Ok(parameters), "parameters");
     }
     let parsed: Vec<_> = Frames::new(data).collect();
@@ -64,7 +64,7 @@ fn feedback_within(feedback: &Feedback, budget: usize) {
     assert_eq!(written, bytes.len());
     assert!(written <= budget, "{written} bytes in a budget of {budget}");
     let Some(Ok(Frame::Feedback(cut))) = Frames::new(&bytes).next() else {
-        assert_eq!(written, 0, "what is written can be read");
+        assert_eq!(written, 0, "encoded bytes can be decoded");
         return;
     };
     assert_eq!((cut.number, cut.credit), (feedback.number, feedback.credit));
@@ -72,7 +72,7 @@ fn feedback_within(feedback: &Feedback, budget: usize) {
         let (last, before) = cut.ranges.split_last().expect("never empty");
         let (same, rest) = whole.ranges.split_at(before.len());
         assert_eq!(before, same, "the newest ranges are whole");
-        let &(low, high) = rest.first().expect("no more ranges than there were");
+        let &(low, high) = rest.first().expect("no more ranges than before");
         assert!(last.1 == high && last.0 >= low, "the oldest range may only be shorter");
     }
     for (cut, whole) in cut.flows.iter().zip(&feedback.flows) {

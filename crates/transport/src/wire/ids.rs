@@ -39,7 +39,7 @@ pub struct SymbolId {
 pub struct SymbolRun {
     /// The first.
     pub first: SymbolId,
-    /// How many there are, at least one.
+    /// Their number, at least one.
     pub count: u8,
 }
 

@@ -50,16 +50,16 @@ pub const MAX_RANGES_BODY: usize = 4_096;
 /// Flows in one feedback.
 pub const MAX_FLOW_STATUSES: usize = 255;
 
-/// Complete flows reported in one feedback: if they come first, all of it fits.
-pub const MAX_COMPLETE_TOLD: usize = 32;
+/// Complete flows reported in one feedback: as the first flows, they all fit.
+pub const MAX_COMPLETE_REPORTED: usize = 32;
 
 /// Blocks of one flow in one feedback.
 pub const MAX_BLOCK_STATUSES: usize = 65_535;
 
-/// Flows of one direction that are announced and not complete. A sender holds further ones back.
+/// Announced and incomplete flows of one direction. A sender holds further ones back.
 pub const MAX_OPEN_FLOWS: usize = 64;
 
-/// Largest short block of a stream whose plan number is its `k`, and the last that has the code of short blocks.
+/// Largest short block of a stream with its `k` as plan number, and the last with the code of short blocks.
 pub const SHORT_K: u32 = 128;
 
 /// Bytes at the beginning of a stream's block that give the number of its stream bytes: length 4, flags 1.

@@ -74,7 +74,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// When there is no cipher or more than [`MAX_CIPHERS`], or the program's bytes exceed [`MAX_APPLICATION`].
+    /// When the ciphers are none or more than [`MAX_CIPHERS`], or the program's bytes exceed [`MAX_APPLICATION`].
     pub fn encode(&self, grease: u32) -> Result<Vec<u8>, WireError> {
         check_ciphers(&self.ciphers)?;
         if self.application.len() > MAX_APPLICATION {
@@ -125,7 +125,7 @@ impl Parameters {
             let (kind, length) = (reader.u16()?, reader.u16()?);
             let value = reader.bytes(usize::from(length))?;
             if seen.contains(&kind) {
-                return Err(WireError::Malformed("parameter that stands twice"));
+                return Err(WireError::Malformed("duplicate parameter"));
             }
             if seen.len() == MAX_PARAMETERS {
                 return Err(WireError::Limit("parameters"));

@@ -27,13 +27,13 @@ struct Fit {
     form: RangeEncoding,
     /// Bytes after the head.
     body: usize,
-    /// Distance from the largest number to the lowest one that is reported as arrived.
+    /// Distance from the largest number to the lowest one reported as arrived.
     depth: u64,
 }
 
 impl PacketRanges {
     /// Writes the section in the smaller of its two forms; if both need more than `budget` bytes, the newest part that
-    /// fits. Returns the bytes written: none if there are no ranges or the budget does not hold one run (17 bytes).
+    /// fits. Returns the bytes written: 0 without ranges or if the budget does not hold one run (17 bytes).
     pub fn encode_within(&self, budget: usize, out: &mut Vec<u8>) -> usize {
         let Some((&(_, largest), fit)) = self.ranges.first().zip(self.fit(budget)) else {
             return 0;

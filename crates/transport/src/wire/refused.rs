@@ -41,11 +41,11 @@ refused! {
     HandshakeFailed = "handshake_failed",
     /// A handshake message where none is expected: the connection exists already.
     HandshakeLate = "handshake_late",
-    /// A first message that was answered before and is too old to be answered again.
+    /// An answered first message, too old to be answered again.
     HandshakeReplayed = "handshake_replayed",
-    /// A packet number that was seen before, or is too old to tell.
+    /// A packet number seen before, or too old to know.
     Replayed = "replayed",
-    /// A packet number whose key epoch is neither the current one nor next to it.
+    /// A packet number of a key epoch neither current nor next to it.
     WrongEpoch = "wrong_epoch",
     /// The packet is not authentic.
     AuthenticationFailed = "authentication_failed",
@@ -53,7 +53,7 @@ refused! {
     Malformed = "malformed",
     /// Well formed, but beyond this side's limits on flows, symbols or credit.
     Unacceptable = "unacceptable",
-    /// An answer would exceed three times what an unvalidated address has sent.
+    /// An answer would exceed three times the bytes from an unvalidated address.
     Amplification = "amplification",
     /// No room for another connection.
     Busy = "busy",

@@ -1,7 +1,7 @@
 //! 64-bit numbers of which the wire carries the lower 32 bits.
 
-/// Returns the number with these lower 32 bits that is nearest to `expected` (RFC 9000 appendix A.3). It is the number
-/// that was sent if that lies within 2^31 of `expected`.
+/// Returns the number with these lower 32 bits nearest to `expected` (RFC 9000 appendix A.3). It is the sent number if
+/// that lies within 2^31 of `expected`.
 pub fn expand(truncated: u32, expected: u64) -> u64 {
     const TURN: u64 = 1 << 32;
     let candidate = expected & !(TURN - 1) | u64::from(truncated);

@@ -1,5 +1,5 @@
-//! Guests, who hold a key, and replays of first messages: however many there are, others can connect, and nothing but a
-//! handshake that its initiator completes is ever accepted.
+//! Guests, which hold a key, and replays of first messages: whatever their number, others can connect, and only a
+//! handshake completed by its initiator is accepted.
 
 use crate::rogue::{KEY, deliver, message1, message1_for, parameters, proof, victim};
 use downpour_transport::secure::Initiator;
@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 const NOW: Time = Time::from_nanos(1_000_000_000);
-/// How long a first message that was answered is remembered.
+/// How long an answered first message is remembered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn from(address: &str) -> SocketAddr {
@@ -63,7 +63,7 @@ fn flood(endpoint: &mut Endpoint, key: [u8; 32], messages: u64, address: impl Fn
         .count() as u64
 }
 
-/// Checks that a guest is let in whose proof arrives behind this many first messages, and another who comes after them.
+/// Checks that a guest with a proof behind this many first messages is accepted, and another one after them.
 #[track_caller]
 fn assert_open(key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr) {
     let config = EndpointConfig::default();
@@ -72,14 +72,14 @@ fn assert_open(key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr
         endpoint.add_key(key, None, AcceptOptions::default());
     }
     let mut guest = Guest::new(KEY, "198.51.100.7", 1);
-    let answer = guest.ask(&mut endpoint, NOW).expect("there is room");
+    let answer = guest.ask(&mut endpoint, NOW).expect("it is accepted");
     assert_eq!(flood(&mut endpoint, key, messages, address), messages, "each is answered");
     assert!(endpoint.half_open() <= config.max_half_open, "{} are remembered", endpoint.half_open());
     let now = NOW + Duration::from_micros(messages);
     assert!(guest.prove(&mut endpoint, now, &answer).1, "the first guest was forgotten");
     let mut late = Guest::new(KEY, "203.0.113.9", 2);
-    let answer = late.ask(&mut endpoint, now).expect("there is room");
-    assert!(late.prove(&mut endpoint, now, &answer).1, "there is no room for a late guest");
+    let answer = late.ask(&mut endpoint, now).expect("it is accepted");
+    assert!(late.prove(&mut endpoint, now, &answer).1, "no room for a late guest");
     assert_eq!(endpoint.handles().count(), 2, "nothing but a proof opens a connection");
     endpoint.handle_timeout(now + PATIENCE);
     assert_eq!(endpoint.half_open(), 0);
@@ -89,57 +89,57 @@ fn assert_open(key: [u8; 32], messages: u64, address: impl Fn(u64) -> SocketAddr
 const CROWD: u64 = 6_000;
 
 #[test]
-fn first_messages_from_one_address_keep_nobody_out() {
+fn first_messages_from_one_address_exclude_no_guest() {
     assert_open(KEY, CROWD, |_| from("192.0.2.1"));
 }
 
 #[test]
-fn first_messages_from_many_ports_and_addresses_of_one_network_keep_nobody_out() {
+fn first_messages_from_one_network_exclude_no_guest() {
     let host = |nth: u64| {
         SocketAddr::new((0x2001_0db8_0000_0001_u128 << 64 | u128::from(nth)).to_be_bytes().into(), nth as u16)
     };
     assert_open(KEY, CROWD, host);
 }
 
-/// With as many addresses as there are places, or more, every address has one. Each is two messages here.
+/// With at least as many addresses as entries, every address has one. Each is two messages here.
 #[test]
-fn first_messages_from_many_networks_keep_nobody_out_who_has_fewer() {
+fn first_messages_from_many_networks_exclude_no_smaller_holder() {
     assert_open(KEY, CROWD, |nth| {
         SocketAddr::from((((198 << 24 | 18 << 16) + (nth % 3_000) as u32).to_be_bytes(), 4_000))
     });
 }
 
 #[test]
-fn first_messages_with_another_key_from_anywhere_keep_nobody_out() {
+fn first_messages_with_another_key_exclude_no_guest() {
     assert_open([3; 32], CROWD, |nth| SocketAddr::from((((198 << 24 | 18 << 16) + nth as u32).to_be_bytes(), 4_000)));
 }
 
 #[test]
 #[ignore = "takes a minute"]
-fn a_hundred_thousand_first_messages_from_one_address_keep_nobody_out() {
+fn first_messages_100_000_from_one_address_exclude_no_guest() {
     assert_open(KEY, 100_000, |_| from("192.0.2.1"));
 }
 
-/// What arrives from one address displaces its own: whoever shares the address with a flood has as long as the places
+/// Messages from one address displace its own: a host that shares the address with a flood has as long as the entries
 /// last.
 #[test]
 fn the_oldest_first_message_of_the_largest_holder_is_forgotten_first() {
     let mut endpoint = victim(EndpointConfig { max_half_open: 8, ..EndpointConfig::default() });
     let mut neighbour = Guest::new(KEY, "192.0.2.1", 1);
-    let answer = neighbour.ask(&mut endpoint, NOW).expect("there is room");
+    let answer = neighbour.ask(&mut endpoint, NOW).expect("it is accepted");
     assert_eq!(flood(&mut endpoint, KEY, 7, |_| from("192.0.2.1")), 7);
     assert!(neighbour.prove(&mut endpoint, NOW, &answer).1, "all eight have a place");
 
     let mut neighbour = Guest::new(KEY, "192.0.2.1", 2);
-    let answer = neighbour.ask(&mut endpoint, NOW).expect("there is room");
+    let answer = neighbour.ask(&mut endpoint, NOW).expect("it is accepted");
     let mut apart = Guest::new(KEY, "192.0.2.2", 3);
-    let answer_apart = apart.ask(&mut endpoint, NOW).expect("there is room");
+    let answer_apart = apart.ask(&mut endpoint, NOW).expect("it is accepted");
     assert_eq!(flood(&mut endpoint, KEY, 7, |_| from("192.0.2.1")), 7);
     assert_eq!(endpoint.half_open(), 8);
     assert!(!neighbour.prove(&mut endpoint, NOW, &answer).1, "it was the oldest of the address with the most");
     assert!(apart.prove(&mut endpoint, NOW, &answer_apart).1);
     // It may try again with the same message: the answer is another one.
-    assert_ne!(neighbour.ask(&mut endpoint, NOW).expect("there is room"), answer);
+    assert_ne!(neighbour.ask(&mut endpoint, NOW).expect("it is accepted"), answer);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_first_message_alone_changes_nothing_for_others() {
 fn a_first_message_is_forgotten_in_half_a_minute_however_often_it_is_copied() {
     let mut endpoint = victim(EndpointConfig::default());
     let mut guest = Guest::new(KEY, "192.0.2.1", 1);
-    let answer = guest.ask(&mut endpoint, NOW).expect("there is room");
+    let answer = guest.ask(&mut endpoint, NOW).expect("it is accepted");
     assert_eq!(endpoint.poll_timeout(), Some(NOW + PATIENCE));
     for seconds in 1..30 {
         let again = guest.ask(&mut endpoint, NOW + Duration::from_secs(seconds));
@@ -172,17 +172,17 @@ fn a_first_message_is_forgotten_in_half_a_minute_however_often_it_is_copied() {
     }
     endpoint.handle_timeout(NOW + PATIENCE - Duration::from_nanos(1));
     assert_eq!((endpoint.half_open(), endpoint.poll_timeout()), (1, Some(NOW + PATIENCE)));
-    // Whether or not anybody looks at the timer.
+    // Whether or not the timer is checked.
     let (late, opened) = guest.prove(&mut endpoint, NOW + PATIENCE, &answer);
     assert_eq!((opened, endpoint.half_open(), endpoint.poll_timeout()), (false, 0, None));
     assert_eq!(endpoint.refused().get(RejectReason::UnknownConnection), 1);
 
-    // An initiator that still tries is answered anew.
+    // An initiator that still tries is answered again.
     let mut guest = Guest::new(KEY, "192.0.2.1", 1);
-    let other = guest.ask(&mut endpoint, NOW + PATIENCE).expect("there is room");
+    let other = guest.ask(&mut endpoint, NOW + PATIENCE).expect("it is accepted");
     assert_ne!(other, answer);
     deliver(&mut endpoint, NOW + PATIENCE, guest.from, late);
-    assert_eq!(endpoint.poll_event(), None, "what was sealed for the first answer does not open under the second");
+    assert_eq!(endpoint.poll_event(), None, "a packet sealed for the first answer does not open under the second");
     assert!(guest.prove(&mut endpoint, NOW + PATIENCE, &other).1);
 }
 
@@ -194,25 +194,25 @@ fn only_so_many_copies_of_a_first_message_are_answered() {
     assert_eq!((answered, endpoint.refused().get(RejectReason::HandshakeReplayed)), (128, 72));
 }
 
-/// Where there is no room for its connection, a guest that was answered may come again until there is.
+/// Without room for its connection, an answered guest may try again until room is free.
 #[test]
 fn a_proof_that_finds_no_room_may_be_repeated() {
     let mut endpoint = victim(EndpointConfig { max_connections: 1, ..EndpointConfig::default() });
     let mut guests = [1, 2].map(|number| Guest::new(KEY, "192.0.2.1", number));
-    let answers = guests.each_ref().map(|guest| guest.ask(&mut endpoint, NOW).expect("nobody is connected"));
+    let answers = guests.each_ref().map(|guest| guest.ask(&mut endpoint, NOW).expect("no peer is connected"));
     assert!(guests[0].prove(&mut endpoint, NOW, &answers[0]).1);
     let (ping, opened) = guests[1].prove(&mut endpoint, NOW, &answers[1]);
     assert_eq!((opened, endpoint.refused().get(RejectReason::Busy)), (false, 1));
-    assert_eq!(Guest::new(KEY, "192.0.2.3", 3).ask(&mut endpoint, NOW), None, "who comes now is not answered");
+    assert_eq!(Guest::new(KEY, "192.0.2.3", 3).ask(&mut endpoint, NOW), None, "a new guest is not answered");
     let first = endpoint.handles().next().expect("one is open");
     endpoint.remove(first);
     deliver(&mut endpoint, NOW, guests[1].from, ping);
     assert!(matches!(endpoint.poll_event(), Some(EndpointEvent::Accepted { .. })));
 }
 
-/// A guest who is turned away by the program, again and again, leaves closed connections that wait for its answer.
+/// A guest that the program rejects again and again leaves closed connections that wait for its answer.
 #[test]
-fn closed_connections_keep_nobody_out() {
+fn closed_connections_exclude_no_guest() {
     let mut endpoint = victim(EndpointConfig { max_connections: 2, ..EndpointConfig::default() });
     let connect = |endpoint: &mut Endpoint, number| {
         let mut guest = Guest::new(KEY, "192.0.2.1", number);
@@ -220,15 +220,15 @@ fn closed_connections_keep_nobody_out() {
         assert!(guest.prove(endpoint, NOW, &answer).1, "guest {number}");
         endpoint.handles().last()
     };
-    let [first, mut last] = [0, 1].map(|number| connect(&mut endpoint, number).expect("there is room"));
-    endpoint.connection(first).expect("open").close(NOW, 1, "there is another");
-    assert_eq!(connect(&mut endpoint, 2), None, "the program has not heard that it is closed");
+    let [first, mut last] = [0, 1].map(|number| connect(&mut endpoint, number).expect("it is accepted"));
+    endpoint.connection(first).expect("open").close(NOW, 1, "another one");
+    assert_eq!(connect(&mut endpoint, 2), None, "the program has not got the event of the close");
     for number in 2..10 {
         let closed = if number == 2 { first } else { last };
         let connection = endpoint.connection(closed).expect("not removed");
-        connection.close(NOW, 1, "there is another");
+        connection.close(NOW, 1, "another one");
         assert!(matches!(connection.poll_event(), Some(Event::Closed(_))) && !connection.is_drained());
-        let handle = connect(&mut endpoint, number).expect("the closed one makes way");
+        let handle = connect(&mut endpoint, number).expect("the closed one is replaced");
         assert!(endpoint.connection(closed).is_none() && endpoint.handles().count() == 2);
         last = handle;
     }
@@ -236,17 +236,17 @@ fn closed_connections_keep_nobody_out() {
 }
 
 #[test]
-fn a_removed_key_is_awaited_as_long_as_somebody_who_was_answered_may_come() {
+fn a_removed_key_is_awaited_while_an_answered_guest_may_connect() {
     let mut endpoint = Endpoint::new(EndpointConfig::default(), [1; 32]);
     let first = endpoint.add_key(KEY, None, AcceptOptions::default());
     assert!(!endpoint.awaits(first));
     let mut early = Guest::new(KEY, "192.0.2.1", 1);
-    let answer = early.ask(&mut endpoint, NOW).expect("there is room");
-    // The same key anew, with other options.
+    let answer = early.ask(&mut endpoint, NOW).expect("it is accepted");
+    // The same key again, with other options.
     let second = endpoint.add_key(KEY, None, AcceptOptions::default());
     endpoint.remove_key(first);
     let late = Guest::new(KEY, "192.0.2.1", 2);
-    assert!(late.ask(&mut endpoint, NOW).is_some(), "the key is still there");
+    assert!(late.ask(&mut endpoint, NOW).is_some(), "the key still exists");
     assert!(endpoint.awaits(first) && endpoint.awaits(second));
     let (_, ping) = proof(&mut early.initiator, &answer);
     deliver(&mut endpoint, NOW, early.from, ping);
@@ -263,7 +263,7 @@ fn a_replay_is_never_accepted_however_old_it_is() {
     const CONNECTIONS: u64 = 4_200;
     let mut endpoint = victim(EndpointConfig::default());
     let mut recorded = Guest::new(KEY, "192.0.2.1", 0);
-    let answer = recorded.ask(&mut endpoint, NOW).expect("there is room");
+    let answer = recorded.ask(&mut endpoint, NOW).expect("it is accepted");
     let (ping, opened) = recorded.prove(&mut endpoint, NOW, &answer);
     assert!(opened);
     let replay = |endpoint: &mut Endpoint, at: &str| {
@@ -281,7 +281,7 @@ fn a_replay_is_never_accepted_however_old_it_is() {
     assert_eq!(replay(&mut endpoint, "after its end"), 0);
     for number in 1..=CONNECTIONS {
         let mut guest = Guest::new(KEY, "198.51.100.7", number);
-        let answer = guest.ask(&mut endpoint, NOW).expect("there is room for one after another");
+        let answer = guest.ask(&mut endpoint, NOW).expect("room for one after another");
         assert!(guest.prove(&mut endpoint, NOW, &answer).1, "connection {number}");
         let handle = endpoint.handles().next().expect("open");
         endpoint.remove(handle);

@@ -23,9 +23,9 @@ fn a_plan_for_a_block_that_has_begun_ends_the_connection() {
     let code = BlockCode::ReedSolomon;
     let late = Plan { flow: FLOW, number: 1, first_block: 1, first_symbol: 10, k: 8_000, code };
     rogue.send(&[Frame::Plan(late)]);
-    let closed = Event::Closed(ConnectionError::Violation("impossible plan"));
-    assert!(rogue.events().contains(&closed), "the connection went on");
-    assert!(rogue.connection().poll_request().is_none(), "work for a connection that is over");
+    let closed = Event::Closed(ConnectionError::Violation("sent an invalid plan"));
+    assert!(rogue.events().contains(&closed), "the connection continued");
+    assert!(rogue.connection().poll_request().is_none(), "work for a closed connection");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_forged_version_answer_ends_no_handshake() {
     let Ok(Datagram::Message1(message)) = Datagram::classify(batch.bytes()) else { panic!("no first message") };
     let forged = [&[3][..], &message.connection.0, &[1], &2u32.to_be_bytes()].concat();
     deliver(&mut endpoint, Time::ZERO, address(99), forged);
-    let connection = endpoint.connection(handle).expect("still there");
+    let connection = endpoint.connection(handle).expect("still exists");
     assert_eq!(connection.poll_event(), None, "a stranger ended the handshake");
     connection.handle_timeout(Time::ZERO + Duration::from_secs(10));
     let explained = Event::Closed(ConnectionError::VersionMismatch { offered: vec![2] });

@@ -17,7 +17,7 @@ fn rogue(choice: FeedbackConfig) -> Rogue {
     Rogue::with(EndpointConfig::default(), offer)
 }
 
-fn told_of_blocks(blocks: BlockFeedback) -> Rogue {
+fn with_block_feedback(blocks: BlockFeedback) -> Rogue {
     rogue(FeedbackConfig { blocks: Some(blocks), ..FeedbackConfig::everything(FeedbackTiming::EveryPacket) })
 }
 
@@ -55,14 +55,14 @@ fn packets_are_named_in_the_order_of_their_symbols() {
         assert_eq!((largest, arrived), (rogue.number - 1, rogue.number), "all of them arrived");
         packets.expect("the first was named").ranges
     };
-    // Packet 0 was a ping. Symbols of flows that are not announced yet have no order.
+    // Packet 0 was a ping. Symbols of unannounced flows have no order.
     assert_eq!(named(&mut rogue, symbol(0, 0)), [(0, 1)]);
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
     assert_eq!(named(&mut rogue, symbol(0, 2)), [(0, 2)], "packet 3 waits");
     assert_eq!(named(&mut rogue, symbol(0, 3)), [(0, 2)]);
     assert_eq!(named(&mut rogue, symbol(1, 0)), [(0, 2)]);
     assert_eq!(named(&mut rogue, symbol(0, 1)), [(6, 6), (0, 4)], "the gap is closed, packet 5 is of the next block");
-    assert_eq!(named(&mut rogue, symbol(0, 1)), [(6, 7), (0, 4)], "what is known is named at once");
+    assert_eq!(named(&mut rogue, symbol(0, 1)), [(6, 7), (0, 4)], "known arrivals are reported at once");
     for esi in 4..9 {
         named(&mut rogue, symbol(0, esi));
     }
@@ -75,8 +75,8 @@ fn packets_are_named_in_the_order_of_their_symbols() {
 }
 
 #[test]
-fn blocks_are_told_as_a_mask_where_it_holds_them() {
-    let mut rogue = told_of_blocks(BlockFeedback::Mask);
+fn blocks_are_reported_as_a_mask_if_it_holds_them() {
+    let mut rogue = with_block_feedback(BlockFeedback::Mask);
     rogue.send(&[Frame::Announce(announcement(1, 3_000)), Frame::Announce(announcement(2, 256_001))]);
     for flow in [FlowId(1), FlowId(2)] {
         for esi in 0..10 {
@@ -84,17 +84,21 @@ fn blocks_are_told_as_a_mask_where_it_holds_them() {
         }
         rogue.send_symbol(SymbolId { flow, block: 2, esi: 0 }, 0, &[7; 100]);
     }
-    let told = feedback(&mut rogue);
+    let decoded = feedback(&mut rogue);
     let mut done = [0; 32];
     done[0] = 0b0100_0000;
-    assert_eq!(told.masks, [BlockMask { flow: FLOW, done }]);
+    assert_eq!(decoded.masks, [BlockMask { flow: FLOW, done }]);
     let blocks = vec![BlockStatus { block: 1, need: 0 }];
-    assert_eq!(told.flows, [FlowStatus { flow: FlowId(2), done_below: 0, blocks }], "257 blocks, and no needs");
+    assert_eq!(decoded.flows, [FlowStatus { flow: FlowId(2), done_below: 0, blocks }], "257 blocks, and no needs");
     for (block, esi) in [0, 2].into_iter().flat_map(|block| (0..10).map(move |esi| (block, esi))) {
         rogue.send_symbol(symbol(block, esi), 0, &[7; 100]);
     }
-    let told = feedback(&mut rogue);
-    assert_eq!((told.masks, told.flows[0].done_below), (vec![], 3), "what is complete is told until it is seen");
+    let decoded = feedback(&mut rogue);
+    assert_eq!(
+        (decoded.masks, decoded.flows[0].done_below),
+        (vec![], 3),
+        "complete flows are reported until that is seen"
+    );
 }
 
 /// Sends repair symbols of block 0 with arbitrary content.
@@ -102,7 +106,7 @@ fn send_repair(rogue: &mut Rogue, esis: std::ops::Range<u32>) {
     esis.for_each(|esi| rogue.send_symbol(symbol(0, esi), 0, &[7; 100]));
 }
 
-/// Runs the pending decoding request, if there is one.
+/// Runs the pending decoding request, if any.
 fn decode(rogue: &mut Rogue) -> Option<WorkReply> {
     let request = rogue.connection().poll_request()?;
     assert!(matches!(request, WorkRequest::Decode(_)), "{request:?}");
@@ -110,7 +114,7 @@ fn decode(rogue: &mut Rogue) -> Option<WorkReply> {
 }
 
 #[test]
-fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
+fn received_feedback_reports_a_block_at_its_threshold() {
     for early in [true, false] {
         let epsilon = 70_001;
         let blocks = if early {
@@ -118,7 +122,7 @@ fn a_block_is_called_done_when_enough_has_come_and_decoded_not_before() {
         } else {
             BlockFeedback::Done(DoneConfig { epsilon })
         };
-        let mut rogue = told_of_blocks(blocks);
+        let mut rogue = with_block_feedback(blocks);
         rogue.send(&[Frame::Announce(large_block(BlockCode::RaptorQ))]);
         send_repair(&mut rogue, 100..207);
         assert!(decode(&mut rogue).is_none(), "107 symbols are less than 1.070001 times 100");
@@ -143,10 +147,10 @@ fn assert_undecodable(rogue: &mut Rogue) {
     assert_eq!(rogue.connection().bytes_in_flight(), 0);
 }
 
-/// rc-udp as documented: a block that was acknowledged and cannot be decoded is lost, and reported as lost.
+/// rc-udp as documented: an acknowledged block that cannot be decoded is lost, and reported as lost.
 #[test]
-fn what_was_called_done_too_early_ends_the_connection() {
-    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
+fn received_feedback_undecodable_closes() {
+    let mut rogue = with_block_feedback(BlockFeedback::Received(ReceivedConfig { epsilon: 0 }));
     rogue.send(&[Frame::Announce(large_block(BlockCode::Lt))]);
     send_repair(&mut rogue, 100..200);
     let reply = decode(&mut rogue).expect("as many as k");
@@ -157,8 +161,8 @@ fn what_was_called_done_too_early_ends_the_connection() {
 }
 
 #[test]
-fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
-    let mut rogue = told_of_blocks(BlockFeedback::Received(ReceivedConfig::default()));
+fn acknowledged_blocks_do_not_continue_in_smaller_symbols() {
+    let mut rogue = with_block_feedback(BlockFeedback::Received(ReceivedConfig::default()));
     let object = large_block(BlockCode::RaptorQ);
     rogue.send(&[Frame::Announce(object)]);
     send_repair(&mut rogue, 100..201);
@@ -168,25 +172,25 @@ fn what_was_called_done_does_not_go_on_in_smaller_symbols() {
 
 /// Lets time pass for this long, serving the victim's timers. Returns the number of feedback frames that it sends.
 fn wait(rogue: &mut Rogue, span: Duration) -> usize {
-    let (end, mut heard) = (rogue.now + span, 0);
+    let (end, mut received) = (rogue.now + span, 0);
     while let Some(next) = rogue.connection().poll_timeout().filter(|next| *next <= end) {
         rogue.now = rogue.now.max(next);
         let now = rogue.now;
         rogue.connection().handle_timeout(now);
-        heard += feedbacks(rogue).len();
+        received += feedbacks(rogue).len();
     }
     rogue.now = end;
-    heard
+    received
 }
 
 #[test]
-fn a_heartbeat_says_again_what_may_have_been_lost() {
+fn a_heartbeat_repeats_feedback_that_may_be_lost() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
     let mut rogue = rogue(FeedbackConfig::everything(timing));
     let second = Duration::from_secs(1);
     rogue.send(&[Frame::Announce(announcement(1, 2_000))]);
     feedbacks(&mut rogue);
-    assert_eq!(wait(&mut rogue, second), 0, "no data has come");
+    assert_eq!(wait(&mut rogue, second), 0, "no data has arrived");
     rogue.send_symbol(symbol(0, 0), 0, &[7; 100]);
     assert_eq!(wait(&mut rogue, second), 11, "the answer to the symbol, and ten beats");
     (1..10).for_each(|esi| rogue.send_symbol(symbol(0, esi), 0, &[7; 100]));
@@ -203,8 +207,8 @@ fn a_heart_stops() {
     let mut rogue = rogue(FeedbackConfig::everything(timing));
     rogue.send(&[Frame::Announce(announcement(1, 2_000))]);
     rogue.send_symbol(symbol(0, 0), 0, &[7; 100]);
-    let heard = wait(&mut rogue, Duration::from_secs(100));
+    let received = wait(&mut rogue, Duration::from_secs(100));
     // One each millisecond for a round trip, then one in eight.
-    assert!((3_500..=3_800).contains(&heard), "{heard} heartbeats");
+    assert!((3_500..=3_800).contains(&received), "{received} heartbeats");
     assert!(rogue.events().contains(&Event::Closed(ConnectionError::TimedOut)));
 }

@@ -1,5 +1,5 @@
-//! Hostile peers, who hold the key, and strangers, who do not: their packets are refused, counted and bounded, and a
-//! peer that breaks the protocol only loses its connection.
+//! Hostile peers, which hold the key, and strangers, which do not: their packets are rejected, counted and bounded, and
+//! a peer that breaks the protocol only loses its connection.
 
 mod counts;
 mod crowds;

@@ -68,7 +68,7 @@ fn a_packet_carries_as_many_symbols_as_were_announced_and_no_more() {
 
 /// If the packet with the last symbol that a block needs has more symbols of it, those are surplus.
 #[test]
-fn what_a_packet_has_beyond_its_block_is_surplus() {
+fn symbols_beyond_the_block_are_surplus() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Announce(four())]);
     for esi in [0, 4, 8] {
@@ -79,7 +79,7 @@ fn what_a_packet_has_beyond_its_block_is_surplus() {
 }
 
 #[test]
-fn packets_that_come_before_their_announcement_are_bounded_in_bytes() {
+fn packets_before_their_announcement_are_bounded_in_bytes() {
     let mut rogue = Rogue::new();
     for esi in [0, 4, 8] {
         rogue.send_symbol(symbol(1, 0, esi), 0, &vec![7; if esi == 8 { 2 } else { 4 } * SIZE]);
@@ -88,13 +88,13 @@ fn packets_that_come_before_their_announcement_are_bounded_in_bytes() {
     for block in 0..20 {
         rogue.send_symbol(symbol(9, block, 0), 0, &vec![7; 60_000]);
     }
-    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 9, "there is room for eleven");
+    assert_eq!(rogue.connection().refused().get(RejectReason::Unacceptable), 9, "eleven fit");
     rogue.send(&[Frame::Announce(four())]);
     assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }]);
     let now = rogue.now;
     rogue.connection().accept_flow(now, FlowId(1), false);
     let writes = std::iter::from_fn(|| rogue.connection().poll_request()).count();
-    assert_eq!(writes, 1, "the block that came early is written");
+    assert_eq!(writes, 1, "the early block is written");
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn a_flood_of_challenges_gets_one_response_each_and_restarts_nothing_more_than_o
         assert_eq!(responses, 1, "for packet {nth}");
     }
     assert!(rogue.now.since(now) < Duration::from_secs(1));
-    assert_eq!(rogue.connection().stats().packets.lost, 0, "what was given up with a path is not called lost");
+    assert_eq!(rogue.connection().stats().packets.lost, 0, "packets abandoned with a path do not count as lost");
 }
 
 #[test]
-fn a_response_that_nobody_asked_for_is_counted_and_moves_nothing() {
+fn an_unsolicited_response_is_counted_and_moves_nothing() {
     let mut rogue = Rogue::new();
     for nth in 0..100u64 {
         let packet = rogue.seal(PacketKind::Control, &frame(&Frame::PathResponse { data: nth.to_be_bytes() }));
@@ -56,10 +56,10 @@ fn a_response_that_nobody_asked_for_is_counted_and_moves_nothing() {
     assert_eq!(rogue.connection().stats().path.changes, 0);
 }
 
-/// A stranger who forwards packets from ever new addresses gets few bytes at each, and the victim remembers few of
+/// A stranger that forwards packets from ever new addresses gets few bytes at each, and the victim remembers few of
 /// them.
 #[test]
-fn no_address_gets_more_than_three_times_what_it_sent() {
+fn no_address_gets_more_than_three_times_its_bytes() {
     let mut rogue = Rogue::new();
     let mut received = [0usize; 256];
     let mut got = [0usize; 256];

@@ -23,7 +23,7 @@ fn acknowledging_a_packet_never_sent_ends_the_connection() {
     rogue.listen();
     let last = *rogue.numbers.last().expect("the ping is answered");
     rogue.send(&[acknowledging(1, vec![(0, last)])]);
-    assert_eq!(rogue.events(), [], "what was sent may be acknowledged");
+    assert_eq!(rogue.events(), [], "sent packets may be acknowledged");
     rogue.send(&[acknowledging(2, vec![(last + 1_000, last + 1_000)])]);
     rogue.assert_violation("never sent");
 }
@@ -80,7 +80,7 @@ fn symbols_out_of_range_are_refused_and_not_acknowledged() {
 }
 
 #[test]
-fn symbols_of_flows_and_plans_that_never_come_are_bounded() {
+fn symbols_without_a_flow_or_plan_are_bounded() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Announce(announcement(1, 5_000))]);
     for block in 0..2_000 {
@@ -88,7 +88,7 @@ fn symbols_of_flows_and_plans_that_never_come_are_bounded() {
         rogue.send_symbol(symbol(1, 0, 0), 200, &[0; 100]);
     }
     let refused = rogue.connection().refused().get(RejectReason::Unacceptable);
-    assert_eq!(refused, 4_000 - 512, "512 symbols wait for what explains them");
+    assert_eq!(refused, 4_000 - 512, "512 symbols wait for their announcement");
 }
 
 #[test]
@@ -197,17 +197,17 @@ fn plans_wait_for_those_before_them_and_are_bounded() {
     rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(plan(2)), Frame::Announce(fits), Frame::Plan(plan(3))]);
     assert_eq!(rogue.events(), [Event::ObjectAnnounced { flow: FlowId(1), length: 5_000, tag: 0 }], "they wait");
     rogue.send(&[Frame::Plan(Plan { k: 9, ..plan(1) })]);
-    rogue.assert_violation("impossible plan");
+    rogue.assert_violation("sent an invalid plan");
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Plan(plan(2)), Frame::Plan(Plan { k: 9, ..plan(2) })]);
-    rogue.assert_violation("impossible plan");
+    rogue.assert_violation("sent an invalid plan");
     let mut rogue = Rogue::new();
     for flow in 2..258 {
         rogue.send(&[Frame::Plan(Plan { flow: FlowId(flow), ..plan(1) })]);
     }
     assert_eq!(rogue.events(), [], "256 wait");
     rogue.send(&[Frame::Plan(Plan { flow: FlowId(258), ..plan(1) })]);
-    rogue.assert_violation("impossible plan");
+    rogue.assert_violation("sent an invalid plan");
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn frames_against_the_layout_are_refused_as_a_whole_packet() {
 }
 
 #[test]
-fn a_close_that_is_no_text_is_shown_as_text() {
+fn a_close_with_invalid_text_is_shown_as_text() {
     let mut rogue = Rogue::new();
     rogue.send(&[Frame::Close { code: 5, reason: &[0xff, 0xfe, b'a'] }]);
     let events = rogue.events();
@@ -335,12 +335,12 @@ fn a_close_that_crosses_one_not_yet_sent_is_answered() {
     rogue.connection().close(now, 7, "done");
     rogue.send(&[Frame::Close { code: 0, reason: &[] }]);
     rogue.listen();
-    assert_eq!(rogue.close_heard(), Some(7), "or the peer repeats its own until it gives up");
+    assert_eq!(rogue.close_heard(), Some(7), "or the peer repeats its own until a timeout");
     assert!(!rogue.connection().is_drained(), "the answer may be lost");
 }
 
 #[test]
-fn a_close_that_crosses_ours_ends_both() {
+fn a_crossing_close_ends_both() {
     let mut rogue = Rogue::new();
     let now = rogue.now;
     rogue.connection().close(now, 7, "done");

@@ -78,8 +78,8 @@ pub(crate) fn seal(
     packet
 }
 
-/// Completes a handshake with this answer to its first message. Returns what the answer says and the first packet under
-/// the agreed keys, a ping: it proves that the first message is no replay.
+/// Completes a handshake with this answer to its first message. Returns the content of the answer and the first packet
+/// under the agreed keys, a ping: it proves that the first message is no replay.
 pub(crate) fn proof(initiator: &mut Initiator, answer: &[u8]) -> (Parameters, Vec<u8>) {
     let (reply, sealer, _) = finish(initiator, answer);
     let ping = seal(&sealer, (PacketKind::Control, reply.connection, 0), &[1]);
@@ -90,7 +90,7 @@ fn finish(initiator: &mut Initiator, answer: &[u8]) -> (Parameters, Sealer, Open
     let Ok(Datagram::Message2(message)) = Datagram::classify(answer) else { panic!("not a message 2") };
     let Established { payload, secrets } = initiator.finish(message.noise).expect("authentic");
     let reply = Parameters::decode(&payload).expect("parameters");
-    let cipher = Cipher::from_wire(reply.ciphers[0]).expect("one that was offered");
+    let cipher = Cipher::from_wire(reply.ciphers[0]).expect("an offered one");
     let [sealer, opener] = [&secrets.send, &secrets.receive].map(|secret| PacketKeys::new(secret, cipher));
     (reply, Sealer::new(sealer), Opener::new(opener))
 }
@@ -119,7 +119,7 @@ impl Rogue {
         let (mut victim, now) = (victim(config), Time::ZERO);
         let (mut initiator, datagram) = message1(&offer, 3, 1_451);
         deliver(&mut victim, now, address(66), datagram);
-        let answer = victim.poll_answer().expect("who holds the key is answered");
+        let answer = victim.poll_answer().expect("a holder of the key is answered");
         let (reply, sealer, opener) = finish(&mut initiator, &answer.bytes);
         let now = now + Duration::from_micros(100);
         deliver(&mut victim, now, address(66), seal(&sealer, (PacketKind::Control, reply.connection, 0), &[1]));
@@ -204,7 +204,7 @@ impl Rogue {
             .any(|event| matches!(event, Event::Closed(ConnectionError::Violation(what)) if what.contains(words)));
         assert!(said, "no violation about '{words}' in {events:?}");
         self.listen();
-        assert_eq!(self.close_heard(), Some(1), "the close frame says violation");
+        assert_eq!(self.close_heard(), Some(1), "the close frame reports a violation");
         assert_eq!(self.connection().bytes_in_flight(), 0);
     }
 }

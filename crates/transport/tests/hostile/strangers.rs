@@ -1,4 +1,4 @@
-//! Strangers, who hold no key, and repeated first messages.
+//! Strangers without a key, and repeated first messages.
 
 use crate::rogue::{EMPTY, KEY, Rogue, address, deliver, message1, parameters, proof, victim};
 use downpour_transport::wire::{ConnectionId, Datagram, RejectReason, limits::MIN_MESSAGE1};
@@ -22,7 +22,7 @@ fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
     assert_eq!(answers(&mut endpoint), std::slice::from_ref(&first), "a copy of the same size");
     deliver(&mut endpoint, NOW, address(1), small);
     let cut = answers(&mut endpoint).remove(0);
-    assert_eq!((first.len(), cut.len()), (1_451, MIN_MESSAGE1), "padded to the size that was received");
+    assert_eq!((first.len(), cut.len()), (1_451, MIN_MESSAGE1), "padded to the received size");
     assert_eq!(cut[..], first[..MIN_MESSAGE1]);
     assert_eq!((endpoint.half_open(), endpoint.handles().count()), (1, 0));
     let (_, ping) = proof(&mut initiator, &cut);
@@ -31,7 +31,7 @@ fn a_repeated_message_1_gets_the_same_answer_and_one_connection() {
     assert_eq!((endpoint.half_open(), endpoint.handles().collect()), (0, vec![handle]));
 
     deliver(&mut endpoint, NOW, address(1), datagram.clone());
-    assert_eq!(answers(&mut endpoint), Vec::<Vec<u8>>::new(), "who has proved to have the answer needs no other");
+    assert_eq!(answers(&mut endpoint), Vec::<Vec<u8>>::new(), "a proved initiator needs no other answer");
     endpoint.remove(handle);
     deliver(&mut endpoint, NOW, address(1), datagram);
     deliver(&mut endpoint, NOW, address(1), ping);
@@ -87,7 +87,7 @@ fn an_expired_or_removed_key_gets_silence() {
 }
 
 #[test]
-fn another_version_is_answered_only_to_who_names_a_known_key() {
+fn another_version_is_answered_only_with_a_known_key() {
     let (_, mut datagram) = message1(&parameters(ConnectionId([5; 8])), 3, 1_451);
     datagram[1..5].copy_from_slice(&77u32.to_be_bytes());
     let mut stranger = Endpoint::new(EndpointConfig::default(), [1; 32]);
@@ -119,7 +119,7 @@ fn another_version_with_an_expired_key_gets_silence() {
 }
 
 #[test]
-fn no_answer_is_larger_than_what_was_received() {
+fn no_answer_is_larger_than_the_received_datagram() {
     for size in [MIN_MESSAGE1, 1_300, 1_451, 9_000] {
         let mut endpoint = victim(EndpointConfig::default());
         let (_, datagram) = message1(&parameters(ConnectionId([5; 8])), 3, size);
@@ -172,7 +172,7 @@ fn garbage_of_every_length_is_counted_and_nothing_else() {
 /// One read may return a mixture of packets, messages and garbage that begins like a packet; each datagram is handled
 /// by its type.
 #[test]
-fn datagrams_of_one_read_are_told_apart() {
+fn datagrams_of_one_read_are_distinguished() {
     const LENGTH: usize = 60;
     for kind in [0x02, 0x03, 0x55] {
         for impostor_at in 0..3 {

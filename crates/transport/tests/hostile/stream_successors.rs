@@ -9,7 +9,8 @@ fn successor(flow: u16, symbol_size: u16, stream: StreamAnnouncement) -> Frame<'
     Frame::StreamSuccessor(StreamSuccessor { flow: FlowId(flow), symbol_size, stream })
 }
 
-/// Sends a symbol of `size` bytes; the header of a block's first symbol says how many bytes belong to the stream.
+/// Sends a symbol of `size` bytes; the header of a block's first symbol has the number of bytes that belong to the
+/// stream.
 fn send(rogue: &mut Rogue, flow: u16, (block, esi, plan): (u32, u32, u8), size: usize, header: Option<(u32, u8)>) {
     let mut symbol = header.map_or_else(Vec::new, |(length, flags)| beginning(length, flags));
     symbol.resize(size, b'0' + esi as u8);
@@ -69,7 +70,7 @@ fn a_stream_is_announced_once() {
 }
 
 #[test]
-fn what_was_read_of_a_block_is_not_read_again() {
+fn read_bytes_of_a_block_are_not_read_again() {
     let mut rogue = rogue();
     rogue.send(&[Frame::AnnounceStream(stream(1))]);
     // 1000 bytes, 995 of them of the stream. Two of the ten symbols are read; then the block begins anew, with
@@ -80,12 +81,12 @@ fn what_was_read_of_a_block_is_not_read_again() {
     rogue.send(&[successor(2, 80, stream(1))]);
     send(&mut rogue, 2, (0, 0, 0), 80, Some((995, 0)));
     send(&mut rogue, 2, (0, 1, 0), 80, None);
-    assert_eq!(read(&mut rogue), b"", "160 bytes of 200 that were read");
+    assert_eq!(read(&mut rogue), b"", "160 of 200 read bytes");
     send(&mut rogue, 2, (0, 2, 0), 80, None);
     assert_eq!(read(&mut rogue), [b'2'; 40]);
     (3..13).for_each(|esi| send(&mut rogue, 2, (0, esi, 0), 80, None));
     assert_eq!(read(&mut rogue).len(), 995 - 195 - 40);
-    // A block that is done is not done again, and the next one ends the stream.
+    // A done block does not complete again, and the next one ends the stream.
     send(&mut rogue, 2, (0, 0, 0), 80, Some((995, 0)));
     assert_eq!(read(&mut rogue), b"");
     send(&mut rogue, 2, (1, 0, 1), 80, Some((3, 1)));
@@ -142,10 +143,10 @@ fn endings_name_the_stream_and_not_the_flow_that_carries_it() {
     assert_eq!(rogue.events(), [announced, reset]);
     let mut never = self::rogue();
     never.send(&[Frame::Reset { flow: FLOW, code: 3 }, successor(2, 80, stream(1))]);
-    assert_eq!(never.events(), [], "given up before anything was heard of it");
+    assert_eq!(never.events(), [], "reset before its announcement");
     let mut later = self::rogue();
     later.send(&[successor(2, 80, stream(1)), Frame::Reset { flow: FlowId(2), code: 3 }]);
-    later.assert_violation("a successor was reset");
+    later.assert_violation("reset a successor");
 }
 
 /// However many flows carry it, it is one of the three streams that may be open. The credit for its reads is sent under
@@ -162,8 +163,8 @@ fn a_chain_of_successors_is_one_stream() {
     assert_eq!(read(&mut rogue).len(), 2 * 995);
     rogue.listen();
     let frames = rogue.plaintexts.iter().flat_map(|plaintext| Frames::new(plaintext)).flatten();
-    let told: Vec<_> = frames.filter(|frame| matches!(frame, Frame::StreamRead { .. })).collect();
-    assert!(told.contains(&Frame::StreamRead { flow: FLOW, symbols: 20 }), "{told:?}");
+    let reported: Vec<_> = frames.filter(|frame| matches!(frame, Frame::StreamRead { .. })).collect();
+    assert!(reported.contains(&Frame::StreamRead { flow: FLOW, symbols: 20 }), "{reported:?}");
     rogue.send(&[successor(200, 80, stream(99))]);
     rogue.assert_violation("too many streams");
 }

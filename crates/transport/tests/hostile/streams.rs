@@ -58,7 +58,7 @@ fn a_stream_is_read_in_order_and_ends() {
     assert_eq!(read(&mut rogue), b"xxxxx");
     assert_eq!(rogue.events(), [Event::StreamFinished { flow: FLOW }]);
     send_short(&mut rogue, 1, 3, 0);
-    assert_eq!((rogue.events(), read(&mut rogue)), (vec![], vec![]), "what comes again is nothing new");
+    assert_eq!((rogue.events(), read(&mut rogue)), (vec![], vec![]), "a repeated symbol is not new");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn bytes_are_read_before_their_block_is_whole() {
 
 #[test]
 fn blocks_that_contradict_themselves_end_the_connection() {
-    // More than a symbol holds, an empty block that is not the end, an undefined flag.
+    // More than a symbol holds, an empty block other than the end, an undefined flag.
     for (length, flags) in [(96, 0), (0, 0), (5, 2), (u32::MAX, 1)] {
         let mut rogue = rogue();
         rogue.send(&[Frame::AnnounceStream(stream(1))]);
@@ -122,11 +122,7 @@ fn symbols_beyond_the_credit_and_the_end_are_refused() {
     send_short(&mut ended, 1, 5, 1);
     send_short(&mut ended, 2, 5, 0);
     ended.send_symbol(symbol(0, 0), 200, &beginning(5, 0));
-    assert_eq!(
-        ended.connection().refused().get(RejectReason::Unacceptable),
-        2,
-        "behind the end, and a plan there is not"
-    );
+    assert_eq!(ended.connection().refused().get(RejectReason::Unacceptable), 2, "behind the end, and an unknown plan");
 }
 
 #[test]
@@ -156,7 +152,7 @@ fn impossible_announcements_end_the_connection() {
 }
 
 #[test]
-fn endings_of_what_is_no_stream_end_the_connection() {
+fn a_reset_or_stop_of_no_stream_ends_the_connection() {
     let (flow, code, symbols) = (FLOW, 0, 1);
     for frame in [Frame::Stop { flow, code }, Frame::StreamRead { flow, symbols }] {
         let mut never = rogue();
@@ -171,7 +167,7 @@ fn endings_of_what_is_no_stream_end_the_connection() {
     }
     let mut object = rogue();
     object.send(&[Frame::Announce(announcement(1, 100)), Frame::Reset { flow, code }]);
-    object.assert_violation("an object was reset");
+    object.assert_violation("reset an object");
 }
 
 #[test]
@@ -188,7 +184,7 @@ fn a_reset_before_its_announcement_is_the_end_of_the_stream() {
 }
 
 #[test]
-fn claims_of_what_was_read_let_us_start_no_more_than_that() {
+fn claims_of_read_symbols_grant_no_more_than_the_started_ones() {
     let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
     let now = rogue.now;
     let flow = rogue.connection().open_stream(now, 0).expect("it takes four");
@@ -202,7 +198,7 @@ fn claims_of_what_was_read_let_us_start_no_more_than_that() {
     rogue.connection().reset_stream(now, flow, 9);
     assert_eq!(rogue.connection().write_stream(now, flow, b"more"), Err(FlowError::UnknownStream));
     rogue.send(&[Frame::Stop { flow, code: 1 }]);
-    assert_eq!(rogue.events(), [], "given up before it was stopped");
+    assert_eq!(rogue.events(), [], "reset before it was stopped");
 }
 
 #[test]
@@ -245,7 +241,7 @@ fn is_given_up(rogue: &mut Rogue) -> bool {
 
 /// A peer that answers but accepts no data is given up; a peer that has received everything need not report packets.
 #[test]
-fn a_peer_that_answers_and_takes_nothing_is_given_up() {
+fn a_peer_that_answers_but_accepts_no_symbol_is_given_up() {
     for (done, given_up) in [(false, true), (true, false)] {
         let mut rogue = Rogue::with(EndpointConfig::default(), parameters(ConnectionId([1; 8])));
         assert!(!is_given_up(&mut rogue), "nothing is sent");
@@ -263,7 +259,7 @@ fn a_peer_that_answers_and_takes_nothing_is_given_up() {
 }
 
 #[test]
-fn what_is_acknowledged_with_the_close_has_arrived() {
+fn data_acknowledged_with_the_close_has_arrived() {
     let mut rogue = rogue();
     let now = rogue.now;
     let connection = rogue.connection();

@@ -70,10 +70,10 @@ fn windows_that_cannot_be_are_refused_and_counted() {
     let (repair, symbol) = true_repair(4, 1);
     let impossible = [
         (repair_id(10, WINDOW + 1, 1), 0, "larger than was announced"),
-        (repair_id(4, 4_095, 1), 0, "as large as there are"),
+        (repair_id(4, 4_095, 1), 0, "of the largest size"),
         (repair_id(2, 4, 1), 0, "begins before the first symbol"),
-        (repair, 1, "a plan there is not"),
-        (repair, 255, "a plan there is not"),
+        (repair, 1, "an unknown plan"),
+        (repair, 255, "an unknown plan"),
         // Beyond its own 20 symbols and the 50 shared ones.
         (repair_id(70, 1, 1), 0, "beyond the credit"),
         (repair_id(u32::MAX, 5, 1), 0, "beyond everything"),
@@ -90,16 +90,11 @@ fn windows_that_cannot_be_are_refused_and_counted() {
     assert_eq!(refused(&mut rogue), before + 2, "too long, and nothing");
     rogue.send_symbol(repair_id(69, 5, 1), 0, &symbol);
     assert_eq!(refused(&mut rogue), before + 2, "the last that has credit");
-    // A block that is done has no more symbols than before: 4,095 of them would be source far beyond the credit.
+    // A done block has no more symbols than before: 4,095 of them would be source far beyond the credit.
     rogue.send_symbol(id(0, 0), 0, &beginning(1, 0));
     for (at, (id, plan)) in [(id(0, 1), 0), (id(0, 0xfff), 0), (id(0, 0), 1)].into_iter().enumerate() {
         rogue.send_symbol(id, plan, &beginning(1, 0));
-        assert_eq!(
-            refused(&mut rogue),
-            before + 3 + at as u64,
-            "symbol {} of plan {plan} of a block that is done",
-            id.esi
-        );
+        assert_eq!(refused(&mut rogue), before + 3 + at as u64, "symbol {} of plan {plan} of a done block", id.esi);
     }
     // Behind the end.
     rogue.send_symbol(id(1, 0), 0, &beginning(1, 1));
@@ -112,7 +107,7 @@ fn windows_that_cannot_be_are_refused_and_counted() {
 fn repair_of_a_stream_without_windows_is_that_of_its_blocks() {
     let mut rogue = rogue();
     rogue.send(&[Frame::AnnounceStream(stream(1))]);
-    // 10 symbols of RaptorQ have as many repair symbols as there are ESIs.
+    // 10 symbols of RaptorQ have as many repair symbols as ESIs.
     rogue.send_symbol(repair_id(0, 2, 1), 0, &beginning(1, 0));
     assert_eq!((refused(&mut rogue), read(&mut rogue)), (0, vec![]));
 }

@@ -1,6 +1,6 @@
-//! Samples of every frame, with descriptions. The vectors and corpora are made of them, and tests of the wire and of the
-//! engine in the simulator vary them. The limits of every number follow from them too; of a length or a count only if
-//! what it counts is there. A test that includes this file needs `wire` in scope.
+//! Samples of every frame, with descriptions. The vectors and corpora consist of them, and tests of the wire and of the
+//! engine in the simulator vary them. The limits of every number follow from them too; those of a length or a count
+//! only if the sample has the counted items. A test that includes this file needs `wire` in scope.
 
 use super::wire::{
     Announcement, BlockMask, BlockStatus, Credit, EcnCounts, Feedback, FlowId, FlowStatus, Frame, PacketCount,
@@ -8,7 +8,7 @@ use super::wire::{
 };
 use erasure::{AnyCode, BlockCode, WindowCode};
 
-/// What a frame says, beginning with its name, and the frame.
+/// A description of a frame, beginning with its name, and the frame.
 type Sample = (&'static str, Frame<'static>);
 
 macro_rules! samples {

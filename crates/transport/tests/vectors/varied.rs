@@ -30,7 +30,7 @@ fn is_a_frame(bytes: &[u8]) -> bool {
     matches!(frames.next(), Some(Ok(_))) && frames.next().is_none()
 }
 
-/// Replaces a number of any width, wherever one may be, by one that is small, at a limit, or of any magnitude.
+/// Replaces a number of any width, at any position, by a small one, one at a limit, or one of any magnitude.
 fn overwrite(bytes: &mut [u8], draw: Draw<'_>) {
     let at = 1 + draw(bytes.len() as u64 - 1) as usize;
     let width = (1 << draw(4)).min(bytes.len() - at);
@@ -42,8 +42,7 @@ fn overwrite(bytes: &mut [u8], draw: Draw<'_>) {
     bytes[at..at + width].copy_from_slice(&value.to_be_bytes()[8 - width..]);
 }
 
-/// Replaces what may be the upper bytes of a number, or all of it, by a small one: a byte that is not 0 and perhaps the
-/// next.
+/// Replaces possible upper bytes of a number, or all of it, by a small one: a byte other than 0 and perhaps the next.
 fn shrink(bytes: &mut [u8], draw: Draw<'_>) {
     let at = 1 + draw(bytes.len() as u64 - 1) as usize;
     if bytes[at] != 0 {

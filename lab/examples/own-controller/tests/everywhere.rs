@@ -93,7 +93,7 @@ fn in_the_simulator() {
 
     let output = own(["lab", "simulate", "--set", "congestion=mine:beta=2"]).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
-    let message = "downpour-lab: --set congestion=mine:beta=2: '2' is not a beta: it is a number from 0.5 to 0.95\n";
+    let message = "downpour-lab: --set congestion=mine:beta=2: invalid beta '2': use a number from 0.5 to 0.95\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), message);
 }
 

@@ -51,11 +51,11 @@ dispatch! {
     ///
     /// # Safety
     ///
-    /// All slots named exist, with `bytes` bytes each, and there is a coefficient for each pair.
+    /// All named slots exist, with `bytes` bytes each, and each pair has a coefficient.
     pub(super) unsafe fn combine(slots: *mut u8, bytes: usize, targets: &[u32], sources: &[u32], coefficients: &[u8]) = combine_body;
 }
 
-/// Registers of a sum that are gathered at once: enough to hide the latency of an addition.
+/// Registers of a sum gathered at once: enough to hide the latency of an addition.
 const REGISTERS: usize = 4;
 
 /// Picks the instance of a body for the number of registers that make up a slot, or divide it.
@@ -79,7 +79,7 @@ unsafe fn sums_body<V: Vector>(words: &[u32], run: SumOperands<'_>) {
 unsafe fn sums_by<V: Vector, const N: usize>(words: &[u32], run: SumOperands<'_>) {
     let mut at = words.as_ptr();
     let end = words.as_ptr_range().end;
-    // SAFETY: a program is a row of whole sums; the caller guarantees that what they name exists.
+    // SAFETY: a program is a row of whole sums; the caller guarantees that their slots exist.
     unsafe {
         while at < end {
             let (target, input) = (*at as usize, *at.add(1) as usize);

@@ -182,7 +182,7 @@ fn a_matrix_times_slots_is_added() {
     );
 }
 
-/// Runs a program of one sum, in 4 slots, with one input beside the zeros.
+/// Runs a program of one sum, in 4 slots, with one input and the zeros.
 fn run(target: u32, input: u32, first: u32, last: u32) {
     let mut program = Program::default();
     program.push_parts(target, input, [first], [last]);
@@ -229,7 +229,7 @@ fn a_panic_among_the_sources_leaves_whole_sums() {
 
 #[test]
 #[should_panic(expected = "before the last ones")]
-fn first_sources_come_first() {
+fn first_sources_are_first() {
     let mut program = Program::default();
     program.push_parts(0, 0, [], [1]);
     program.add_first([2]);

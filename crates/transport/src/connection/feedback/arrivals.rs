@@ -7,21 +7,21 @@ use std::collections::VecDeque;
 /// Most ranges kept: on a path that loses every other packet, the newest 4096 packets are still reported.
 const MAX_RANGES: usize = 2048;
 
-/// Feedbacks remembered until the sender names one of them as seen.
+/// Feedbacks remembered until the sender acknowledges one of them.
 const MAX_HISTORY: usize = 4_096;
 
 /// The packets that arrived, as ranges, newest first.
 #[derive(Debug)]
 pub(super) struct ReceivedRanges {
     packets: PacketFeedback,
-    /// Number of most recent packet numbers that are remembered, whatever the sender has seen.
+    /// Number of most recent packet numbers to remember, whatever the sender has seen.
     remembered: u64,
     ranges: VecDeque<(u64, u64)>,
     largest_at: Time,
     /// Packets below were reported in a feedback that the sender has seen.
     floor: u64,
     /// Feedbacks sent: their number, and the floor once the feedback is known to be seen.
-    told: VecDeque<(u64, u64)>,
+    reported: VecDeque<(u64, u64)>,
     /// One above the largest packet number when the last feedback was made.
     before: u64,
     /// Packets that ask for feedback: their count, the highest number, and its arrival time.
@@ -52,7 +52,7 @@ impl ReceivedRanges {
             ranges: VecDeque::new(),
             largest_at: Time::ZERO,
             floor: 0,
-            told: VecDeque::new(),
+            reported: VecDeque::new(),
             before: 0,
             asking: None,
             marks: EcnCounts::default(),
@@ -76,7 +76,7 @@ impl ReceivedRanges {
         }
     }
 
-    /// Makes feedback name a packet that arrived at `at` from now on.
+    /// Makes feedback report a packet that arrived at `at` from now on.
     pub(super) fn record_received(&mut self, number: u64, at: Time) {
         match self.ranges.front_mut() {
             Some((_, high)) if number == *high + 1 => *high = number,
@@ -87,10 +87,10 @@ impl ReceivedRanges {
         self.ranges.truncate(MAX_RANGES);
     }
 
-    /// Names a packet that others have overtaken.
+    /// Reports a packet that others have overtaken.
     fn name_late(&mut self, number: u64) {
-        // No feedback so far named it. The floors rise with the feedback number, so the others are below it.
-        for (_, floor) in self.told.iter_mut().rev().take_while(|(_, floor)| *floor > number) {
+        // No feedback so far has reported it. The floors rise with the feedback number, so the others are below it.
+        for (_, floor) in self.reported.iter_mut().rev().take_while(|(_, floor)| *floor > number) {
             *floor = number;
         }
         self.floor = self.floor.min(number);
@@ -109,8 +109,8 @@ impl ReceivedRanges {
         self.ranges.truncate(MAX_RANGES);
     }
 
-    /// Returns the packets that feedback `number` names: those since the last feedback that the sender is known to have
-    /// seen, or among the last packets.
+    /// Returns the packets that feedback `number` reports: those since the last feedback known to be seen, or among the
+    /// last packets.
     pub(super) fn report_ranges(&mut self, number: u64, now: Time) -> Option<PacketRanges> {
         let (_, largest) = *self.ranges.front()?;
         let delay_micros = micros(now.since(self.largest_at));
@@ -120,7 +120,7 @@ impl ReceivedRanges {
                 return None;
             }
             PacketFeedback::Last(LastPackets { packets }) => {
-                // Feedback sent less often than every `packets` would leave some out, and so report them lost.
+                // Feedback sent less often than every `packets` would omit some, and so report them lost.
                 let lowest = (largest + 1).saturating_sub(packets.into()).min(self.before);
                 self.pass(largest);
                 let of_these = self.ranges.iter().take_while(|(_, high)| *high >= lowest);
@@ -128,9 +128,9 @@ impl ReceivedRanges {
             }
             PacketFeedback::Ranges | PacketFeedback::InOrder => {
                 let since = self.ranges.iter().take_while(|(_, high)| *high >= self.floor).copied().collect::<Vec<_>>();
-                self.told.push_back((number, largest + 1));
-                if self.told.len() > MAX_HISTORY {
-                    self.told.pop_front();
+                self.reported.push_back((number, largest + 1));
+                if self.reported.len() > MAX_HISTORY {
+                    self.reported.pop_front();
                 }
                 // Reports are repeated until seen; the newest packet is always reported.
                 if since.is_empty() { vec![(largest, largest)] } else { since }
@@ -140,7 +140,7 @@ impl ReceivedRanges {
     }
 
     /// Returns how many packets arrived, if the sender wants counts.
-    pub(super) fn tell_count(&self, now: Time) -> Option<PacketCount> {
+    pub(super) fn report_count(&self, now: Time) -> Option<PacketCount> {
         let (count, largest_at) = self.asking?;
         let wanted = matches!(self.packets, PacketFeedback::Count | PacketFeedback::InOrder);
         wanted.then_some(PacketCount { delay_micros: micros(now.since(largest_at)), ..count })
@@ -155,9 +155,9 @@ impl ReceivedRanges {
 
     /// Handles the sender's confirmation that it has seen feedback `number`.
     pub(super) fn on_seen(&mut self, number: u64) {
-        while let Some((told, floor)) = self.told.front().copied().filter(|(told, _)| *told <= number) {
-            self.told.pop_front();
-            if told == number {
+        while let Some((feedback, floor)) = self.reported.front().copied().filter(|(feedback, _)| *feedback <= number) {
+            self.reported.pop_front();
+            if feedback == number {
                 self.floor = self.floor.max(floor);
             }
         }

@@ -6,12 +6,12 @@ use crate::wire::{FeedbackTiming, Heartbeat, MILLION, PacketCountTiming, Spacing
 use std::time::Duration;
 
 /// With feedback every so many packets, a pause of this length between packets ends the wait for more: the sender may
-/// have nothing to send until it hears, and the packet after the pause may be its probe. A quarter of a round trip, but
-/// longer than the gap between paced batches.
+/// have nothing to send until feedback arrives, and the packet after the pause may be its probe. A quarter of a round
+/// trip, but longer than the gap between paced batches.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Longest time without feedback while packets arrive. Departs: ttp II-B counts packets only. A sender slower than 34
-/// packets a second would hear nothing for 30 s, and give up a peer that receives everything.
+/// packets a second would get no feedback for 30 s, and give up a peer that receives everything.
 const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 
 /// Round trips shorter than this do not make heartbeats more frequent.
@@ -37,7 +37,7 @@ pub(super) struct FeedbackClock {
     last: Option<Time>,
     pending: bool,
     urgent: bool,
-    /// Nothing is missing of what the pending feedback tells.
+    /// The pending feedback reports no gap.
     settled: bool,
     received: u64,
     sent: u64,
@@ -109,21 +109,21 @@ impl FeedbackClock {
         self.urgent = true;
     }
 
-    /// Handles the end of a decoding attempt. The sender waits to hear whether the block is done or needs more, unless
-    /// it wants feedback after a number of packets and no sooner.
+    /// Handles the end of a decoding attempt. The sender waits for the result, done or more needed, unless it wants
+    /// feedback after a number of packets and no sooner.
     pub(super) const fn on_tried(&mut self) {
         self.pending = true;
         self.urgent |= !matches!(self.timing, FeedbackTiming::Every(_));
     }
 
-    /// Handles a block that is done.
+    /// Handles a done block.
     pub(super) const fn on_done(&mut self) {
         self.pending = true;
         self.urgent |= matches!(self.timing, FeedbackTiming::OnBlocks(_));
     }
 
-    /// Makes feedback due when nothing is missing. If it exceeds its share it waits for what follows soon, as the
-    /// repair of a small write does.
+    /// Makes feedback due when nothing is missing. If it exceeds its share it waits for packets that follow soon, as
+    /// the repair of a small write does.
     pub(super) const fn settle(&mut self) {
         self.pending = true;
         self.settled = true;
@@ -134,7 +134,7 @@ impl FeedbackClock {
         self.pending = true;
     }
 
-    /// Returns when the next feedback is due. `unfinished`: something of which data has arrived is incomplete.
+    /// Returns when the next feedback is due. `unfinished`: a flow with received data is incomplete.
     pub(super) fn due(&self, unfinished: impl FnOnce() -> bool) -> Option<Time> {
         let last = match (self.pending, self.urgent, self.last) {
             (false, _, last) => {
@@ -163,10 +163,10 @@ impl FeedbackClock {
         })
     }
 
-    /// Returns the time until the next heartbeat, if there are any.
+    /// Returns the time until the next heartbeat, if any.
     ///
-    /// Departs: after a round trip of heartbeats that repeat the same news they get rarer. What is known of the round trip
-    /// comes from the sender, and one that waits for feedback in a long queue sends nothing (docs/design/feedback.md).
+    /// Departs: after a round trip of heartbeats with the same news they get rarer. The round-trip time is reported by
+    /// the sender, and a sender that waits for feedback in a long queue sends nothing (docs/design/feedback.md).
     fn heartbeat(&self) -> Option<Duration> {
         let FeedbackTiming::OnBlocks(timing) = self.timing else { return None };
         let doublings = self.beats.saturating_sub(Self::NEVER_BLOCKED).min(MAX_DOUBLINGS);
@@ -198,7 +198,7 @@ impl FeedbackClock {
 }
 
 /// Returns whether `unsaid` packets are enough to report (ttp II-B): n of them; n / 2, when the loss over the last n
-/// exceeds the threshold; more by the factor, when there is none. Checked when the next half of n is full.
+/// exceeds the threshold; more by the factor, without loss. Checked when the next half of n is full.
 fn is_enough(counting: PacketCountTiming, unsaid: u32, arrivals: &ReceivedRanges) -> bool {
     let PacketCountTiming { packets, threshold, factor } = counting;
     if !unsaid.is_multiple_of(u32::from(packets / 2)) {

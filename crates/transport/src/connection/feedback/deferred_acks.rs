@@ -1,10 +1,10 @@
-//! Packets that arrived and are not named yet, because their symbols lie behind a gap of their flows (arq 2.1).
+//! Packets that arrived and are not acknowledged yet, because their symbols are behind a gap of their flows (arq 2.1).
 
 use crate::time::Time;
 use crate::wire::{FlowId, SymbolId};
 use std::collections::BTreeMap;
 
-/// Most packets withheld. Further ones are never named: their sender declares them lost, and sends them again.
+/// Most packets withheld. Further ones are never acknowledged: their sender declares them lost, and sends them again.
 const MAX_WITHHELD: usize = 65_536;
 
 /// Packets by the symbols they brought: block, esi, packet number; with their arrival time.

@@ -1,4 +1,4 @@
-//! Feedback: which packets arrived, and when the peer is told.
+//! Feedback: arrived packets, and the time of their report.
 
 mod arrivals;
 mod clock;
@@ -14,7 +14,7 @@ use clock::FeedbackClock;
 use deferred_acks::DeferredAcks;
 use std::time::Duration;
 
-/// A packet whose content was accepted.
+/// A packet with accepted content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AcceptedPacket {
     pub(super) number: u64,
@@ -32,7 +32,7 @@ pub(super) struct Feedback {
     /// The peer's choice.
     choice: FeedbackConfig,
     arrivals: ReceivedRanges,
-    /// Packets that are not named yet, if the sender wants them in order.
+    /// Packets not yet acknowledged, if the sender wants them in order.
     withheld: Option<DeferredAcks>,
     clock: FeedbackClock,
     /// Number of the last feedback. The wire carries its lower 32 bits.
@@ -54,12 +54,12 @@ impl Feedback {
         }
     }
 
-    /// Returns whether packets are named in order: one whose symbol lies behind a gap of its flow is withheld.
+    /// Returns whether packets are acknowledged in order: one with a symbol behind a gap of its flow is withheld.
     pub(super) const fn is_in_order(&self) -> bool {
         self.withheld.is_some()
     }
 
-    /// Handles a packet that was accepted and must be acknowledged.
+    /// Handles an accepted packet that must be acknowledged.
     pub(super) fn on_packet(&mut self, now: Time, packet: AcceptedPacket) {
         let AcceptedPacket { number, ecn, ip_bytes, asks, behind_gap } = packet;
         self.arrivals.count(number, ecn, asks, now);
@@ -70,7 +70,7 @@ impl Feedback {
         self.clock.on_packet(now, ip_bytes, asks, &self.arrivals);
     }
 
-    /// Handles the flows' progress with what arrived.
+    /// Handles the flows' progress with the received packets.
     pub(super) const fn on_progress(&mut self, progress: RecvProgress) {
         let RecvProgress { written, caught_up, block_done, decoded, complete } = progress;
         if written {
@@ -112,7 +112,7 @@ impl Feedback {
         self.last
     }
 
-    /// Returns when feedback is due. `awaited`: something of which data has arrived is incomplete.
+    /// Returns when feedback is due. `awaited`: a flow with received data is incomplete.
     pub(super) fn deadline(&self, awaited: impl FnOnce() -> bool) -> Option<Time> {
         self.clock.due(awaited)
     }
@@ -134,7 +134,7 @@ impl Feedback {
             number: number as u32,
             packets: self.arrivals.report_ranges(number, now),
             ecn: self.choice.ecn.then(|| self.arrivals.marks()),
-            count: self.arrivals.tell_count(now),
+            count: self.arrivals.report_count(now),
             ..wire::Feedback::default()
         };
         (number, feedback)
@@ -179,7 +179,7 @@ mod tests {
         AcceptedPacket { number, ecn: ReceivedEcn::Ect0, ip_bytes: 1_500, asks: true, behind_gap: None }
     }
 
-    /// Where packets are named in order, a packet behind a gap is named once the gap is closed.
+    /// With packets in order, a packet behind a gap is acknowledged once the gap is closed.
     #[test]
     fn a_packet_behind_a_gap_waits_for_it() {
         let choice = FeedbackConfig { packets: PacketFeedback::InOrder, ..everything() };
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(key(&mut feedback, 2, 500), Some(at(21)), "within the share: the usual time, long past");
         feedback.on_sent(at(500), 2_000);
         assert_eq!(key(&mut feedback, 3, 1_000), Some(at(1_040)));
-        assert_eq!(key(&mut feedback, 4, 1_020), Some(at(1_040)), "from the first that is unsaid");
+        assert_eq!(key(&mut feedback, 4, 1_020), Some(at(1_040)), "from the first unreported one");
         feedback.on_sent(at(1_040), 100);
         assert_eq!(key(&mut feedback, 5, 1_041), Some(at(1_081)));
         feedback.on_progress(RecvProgress { decoded: true, ..RecvProgress::default() });

@@ -30,7 +30,7 @@ fn initiator_to(hosts: &[u8], listen: bool) -> Initiation {
     Initiation::new(at(0), timeout, started, PROLOGUE, remotes, FULL)
 }
 
-/// Returns what is sent at this moment: destination, size, and the number of the copy.
+/// Returns the datagrams sent at this moment: destination, size, and the number of the copy.
 fn sent(handshake: &mut Initiation, now: Time) -> Vec<(SocketAddr, usize, u8)> {
     let (mut batch, mut sent) = (Batch::new(), Vec::new());
     while handshake.poll_transmit(now, &mut batch) {
@@ -76,13 +76,13 @@ fn copies_in_both_sizes_go_to_every_address_and_back_off_to_one_round_a_second()
 fn a_peer_that_should_listen_and_does_at_no_address_is_given_up_at_once() {
     let mut handshake = initiator_to(&[1, 2], true);
     assert_eq!(sent(&mut handshake, at(0)).len(), 2);
-    assert!(!handshake.on_unreachable(at(5), address(3)), "nobody asked there");
+    assert!(!handshake.on_unreachable(at(5), address(3)), "no message went to it");
     assert!(handshake.on_unreachable(at(5), address(1)) && handshake.on_unreachable(at(5), address(1)));
     assert_eq!(handshake.failure(at(5)), None, "it may be at the other address");
     assert!(handshake.on_unreachable(at(7), address(2)));
     assert_eq!((handshake.deadline(), handshake.failure(at(7))), (at(7), Some(ConnectionError::HandshakeTimeout)));
 
-    // Where it may begin to listen later, and whoever guesses the port may forge such reports, nothing ends.
+    // If the peer may begin to listen later, and a host that guesses the port may forge such reports, nothing ends.
     let mut handshake = initiator(&[1]);
     assert!(handshake.on_unreachable(at(5), address(1)));
     assert_eq!(
@@ -92,7 +92,7 @@ fn a_peer_that_should_listen_and_does_at_no_address_is_given_up_at_once() {
 }
 
 #[test]
-fn an_answer_tells_address_size_and_the_round_trip_of_its_copy() {
+fn an_answer_gives_address_size_and_round_trip_of_its_copy() {
     let mut handshake = initiator(&[1]);
     let noise = answer(&mut handshake);
     assert_eq!(sent(&mut handshake, at(20)).len(), 1);
@@ -103,7 +103,7 @@ fn an_answer_tells_address_size_and_the_round_trip_of_its_copy() {
 }
 
 #[test]
-fn an_answer_from_an_address_that_was_not_asked_or_that_is_not_authentic_changes_nothing() {
+fn a_forged_answer_or_one_from_another_address_changes_nothing() {
     let mut handshake = initiator(&[1]);
     let noise = answer(&mut handshake);
     let mut on_answer = |host, noise: &[u8]| handshake.on_answer(at(50), address(host), &message(noise, 0), FULL).err();
@@ -122,11 +122,11 @@ fn silence_ends_the_handshake_after_its_timeout_and_other_versions_explain_it() 
     let mut bytes = Vec::new();
     VersionAnswer::encode(PROLOGUE.connection, 0, &mut bytes);
     let Ok(Datagram::Versions(versions)) = Datagram::classify(&bytes) else { panic!("a list of versions") };
-    assert_eq!(handshake.on_versions(&versions), Err(RejectReason::BadVersion), "it is ours");
+    assert_eq!(handshake.on_versions(&versions), Err(RejectReason::BadVersion), "its number is ours");
     assert_eq!(handshake.failure(at(30_000)), Some(ConnectionError::HandshakeTimeout));
 }
 
-/// A ticket may name addresses of hosts that never asked for anything: they get few bytes, whoever chose the addresses
+/// A ticket may name addresses of hosts that do not expect it: they get few bytes, whatever the source of the addresses
 /// (docs/THREATS.md).
 #[test]
 fn an_address_that_does_not_answer_gets_little() {

@@ -41,13 +41,13 @@ fn a_path_that_carries_small_packets_and_no_symbols_is_given_up_too() {
     let unanswered = Activity { unanswered: Some(at(1_000)), ..IDLE };
     assert_eq!(liveness.idle_deadline(&unanswered), at(31_000));
     let slow = Activity { rtt: Duration::from_secs(4), ..unanswered };
-    assert_eq!(liveness.idle_deadline(&slow), at(35_000), "it has not been heard");
+    assert_eq!(liveness.idle_deadline(&slow), at(35_000), "no packet of it has arrived");
     liveness.on_packet(at(40_000));
     assert_eq!(liveness.idle_deadline(&slow), at(65_000), "sixteen round trips");
 }
 
 #[test]
-fn a_hint_that_nobody_is_there_is_probed_twice_and_ends_the_wait_after_three_seconds() {
+fn port_unreachable_is_probed_twice_and_ends_the_wait_after_3_s() {
     let mut liveness = liveness();
     liveness.on_packet(at(1_000));
     assert!(!liveness.on_unreachable(at(1_199), RTT), "heard within four round trips");
@@ -59,12 +59,12 @@ fn a_hint_that_nobody_is_there_is_probed_twice_and_ends_the_wait_after_three_sec
     let long = Activity { rtt: RTT * 20, ..IDLE };
     assert_eq!(liveness.idle_deadline(&long), at(7_200), "six round trips");
     liveness.on_packet(at(4_000));
-    assert_eq!(liveness.idle_deadline(&IDLE), at(34_000), "whoever is heard after the hint is there");
+    assert_eq!(liveness.idle_deadline(&IDLE), at(34_000), "a peer heard after the hint is alive");
     assert!(liveness.on_unreachable(at(5_000), RTT), "and the next hint counts");
 }
 
 #[test]
-fn who_only_waits_for_a_close_asks_and_believes_the_hint_after_two_round_trips() {
+fn waiting_for_a_close_pings_and_believes_a_hint_after_two_round_trips() {
     let mut liveness = liveness();
     liveness.on_packet(at(1_000));
     assert_eq!(liveness.send_ping_deadline(&IDLE), None);
@@ -78,7 +78,7 @@ fn who_only_waits_for_a_close_asks_and_believes_the_hint_after_two_round_trips()
     assert!(liveness.on_unreachable(at(1_050), RTT));
     assert_eq!(liveness.idle_deadline(&IDLE), at(1_175));
     liveness.on_packet(at(1_100));
-    assert_eq!(liveness.idle_deadline(&IDLE), at(31_100), "whoever is heard after the hint is there");
+    assert_eq!(liveness.idle_deadline(&IDLE), at(31_100), "a peer heard after the hint is alive");
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn an_unfinished_sender_with_nothing_in_flight_pings_after_two_round_trips_and_b
     liveness.on_report();
     assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_000)), "a report ends the back-off");
     liveness.on_packet(at(4_990));
-    assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_000)), "a PING of the peer says nothing of ours");
+    assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_000)), "a PING of the peer acknowledges nothing");
     liveness.on_feedback(at(4_990));
     assert_eq!(liveness.send_ping_deadline(&SENDING), Some(at(5_115)));
 }
 
 #[test]
-fn an_unfinished_receiver_pings_after_four_round_trips_until_something_comes() {
+fn an_unfinished_receiver_pings_after_four_round_trips_until_a_packet_arrives() {
     let mut liveness = liveness();
     assert_eq!(liveness.receive_ping_deadline(&IDLE), None);
     assert_eq!(liveness.receive_ping_deadline(&RECEIVING), Some(at(300)));
@@ -125,7 +125,7 @@ fn a_timeout_that_is_capped_below_a_second_caps_pings_as_well() {
     assert_eq!(liveness.send_ping_deadline(&short), Some(at(60)));
     assert_eq!(liveness.receive_ping_deadline(&short), Some(at(100)), "but a silence of 100 ms is nothing");
     liveness.on_packet_sent(at(40));
-    assert_eq!(liveness.send_ping_deadline(&short), Some(at(100)), "what was sent asks as well");
+    assert_eq!(liveness.send_ping_deadline(&short), Some(at(100)), "a sent packet asks as well");
 }
 
 #[test]
@@ -143,13 +143,13 @@ fn a_retransmission_timeout_of_a_minute_is_preceded_by_probes() {
     let mut waiting = Activity { in_flight: true, longest_timeout: Duration::from_secs(60), ..IDLE };
     assert_eq!(liveness.early_probe_deadline(&Activity { in_flight: false, ..waiting }), None);
     let short = Activity { longest_timeout: Duration::from_millis(3_750), ..waiting };
-    assert_eq!(liveness.early_probe_deadline(&short), None, "it comes first itself");
+    assert_eq!(liveness.early_probe_deadline(&short), None, "it is due first");
     assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(3_750)), "an eighth of 30 s");
     assert!(!expire(&mut liveness, at(3_750), Timer::EarlyProbe, &waiting), "a probe, no ping");
     assert_eq!(liveness.next_probe(), Some(true));
     assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(4_750)), "once a second");
     waiting.oldest_since = at(4_000);
-    assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(7_750)), "what went out lately has time");
+    assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(7_750)), "a recent packet has time");
     waiting.unanswered = Some(at(2_000));
     assert_eq!(liveness.early_probe_deadline(&waiting), Some(at(5_750)), "but symbols have waited for long");
     waiting.longest_timeout = short.longest_timeout;
@@ -159,7 +159,7 @@ fn a_retransmission_timeout_of_a_minute_is_preceded_by_probes() {
 }
 
 #[test]
-fn until_the_peer_has_heard_us_a_second_is_long() {
+fn pings_are_frequent_until_the_peer_answers() {
     let mut liveness = liveness();
     liveness.on_handshake(at(1_000));
     let waiting =

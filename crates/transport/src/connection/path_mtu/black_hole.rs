@@ -30,7 +30,7 @@ struct LossRun {
     arrived: u32,
 }
 
-/// Watches the fate of packets by their size.
+/// Watches the outcome of packets by their size.
 #[derive(Debug, Default)]
 pub(super) struct BlackHole {
     /// IP bytes that any path carries.
@@ -60,7 +60,7 @@ impl BlackHole {
         }
     }
 
-    /// Handles a report on the fate of packets.
+    /// Handles a report on the outcome of packets.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for lost in report.lost.iter().filter(|sent| sent.bytes > self.small) {
             let (first, least) = (lost.time, lost.bytes);
@@ -69,12 +69,11 @@ impl BlackHole {
             run.least = run.least.min(least);
             run.lost += 1;
         }
-        // A packet that was declared lost by a timeout and arrives late has got through as well: a retransmission
-        // timeout may be shorter than the travel time of the small packet whose arrival would reveal the loss of the
-        // large ones.
+        // A packet declared lost by a timeout that arrives late has passed as well: a retransmission timeout may be
+        // shorter than the travel time of the small packet whose arrival would reveal the loss of the large ones.
         for sent in report.delivered.iter().chain(report.spurious) {
             let began = self.run.map(|run| run.first);
-            // Packets differ in size where they carry several symbols: those that pass say nothing about larger ones.
+            // Packets differ in size where they carry several symbols: those that pass prove nothing about larger ones.
             let is_smaller = self.run.is_some_and(|run| sent.bytes < run.least);
             if !self.is_large(sent) || is_smaller {
                 self.unanswered_probes = 0;
@@ -162,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn what_left_before_and_what_is_small_count_for_nothing() {
+    fn earlier_and_small_packets_do_not_count() {
         let mut hole = watch();
         let lost: Vec<SentPacket> = (1..8).map(|nth| sent(nth * 50, 1_479)).collect();
         report(&mut hole, &[sent(10, 61), sent(20, 61)], &lost);
         assert!(!hole.is_found(PTO), "those passed before the path changed");
         report(&mut hole, &[sent(30, 1_479), sent(400, 61), sent(410, 61)], &[]);
-        assert!(hole.is_found(PTO), "an old large one that comes late refutes nothing");
+        assert!(hole.is_found(PTO), "an old large one that arrives late refutes nothing");
         let mut hole = watch();
         let small: Vec<SentPacket> = (1..8).map(|nth| sent(nth * 50, 1_223)).collect();
         report(&mut hole, &[sent(400, 61), sent(410, 61)], &small);
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_packet_that_comes_after_it_was_called_lost_has_got_through() {
+    fn a_late_small_packet_declared_lost_has_passed() {
         let mut hole = watch();
         let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 1_479)).collect();
         let late = [sent(60, 61), sent(260, 61)];
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_middle_size_that_pass_say_nothing_of_larger_ones() {
+    fn middle_sized_packets_prove_nothing_about_larger_ones() {
         let lost: Vec<SentPacket> = (0..6).map(|nth| sent(nth * 50, 8_519)).collect();
         let mut hole = watch();
         report(&mut hole, &[], &lost);

@@ -57,8 +57,8 @@ impl DownwardSearch {
         self.in_flight.push((number, payload));
     }
 
-    /// Handles a report of recovery. Returns the largest payload that passes, or 0 for none, when the fate of all probes
-    /// is known.
+    /// Handles a report of recovery. Returns the largest payload that passes, or 0 for none, when the outcome of all
+    /// probes is known.
     pub(super) fn on_report(&mut self, report: &Report<'_>) -> Option<usize> {
         self.collect(report);
         if !self.unsent.is_empty() || !self.in_flight.is_empty() {

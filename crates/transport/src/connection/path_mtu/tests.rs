@@ -122,7 +122,7 @@ fn a_probe_of_the_search_waits_two_round_trips_and_25_ms_for_its_response() {
 }
 
 #[test]
-fn a_response_from_elsewhere_raises_nothing() {
+fn a_response_from_another_address_raises_nothing() {
     let mut mtu = mtu("1408:per-packet=2", 1_451);
     mtu.begin_search(counting());
     assert!(mtu.poll_probe(at(0), TIMES, counting()).is_some());
@@ -161,7 +161,7 @@ fn losses_that_were_chance_change_nothing() {
     assert_eq!(report(&mut mtu, &probes, 1_451, Cause::Feedback), None);
     assert!(!mtu.holds_data());
     assert_eq!(mtu.on_report(&Report::empty(at(3_000)), TIMES.pto), None);
-    assert!(!mtu.holds_data(), "detection has begun anew");
+    assert!(!mtu.holds_data(), "detection has restarted");
 }
 
 #[test]

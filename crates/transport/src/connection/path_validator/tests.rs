@@ -13,7 +13,7 @@ fn path(host: u8) -> AddressPair {
     AddressPair { remote: SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 4_000)), local: None }
 }
 
-/// A peer at host 1 that has been heard.
+/// A peer at host 1 with a received packet.
 fn validator() -> PathValidator {
     let mut paths = PathValidator::new(Time::ZERO, path(1));
     hear(&mut paths, 0, 1, 0);
@@ -58,7 +58,7 @@ fn a_response_counts_only_from_the_address_that_was_challenged() {
 }
 
 #[test]
-fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_elsewhere() {
+fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_another_address() {
     let mut paths = validator();
     hear(&mut paths, 100, 2, 1);
     assert!(paths.poll_probe(at(100)).is_some());
@@ -66,11 +66,11 @@ fn a_newer_packet_over_the_path_in_use_refutes_a_copy_from_elsewhere() {
     assert_eq!(paths.on_response(at(160), path(2), 1u64.to_be_bytes()), Validation::Ignored);
     assert_eq!(paths.active(), path(1));
     hear(&mut paths, 170, 3, 1);
-    assert_eq!(paths.poll_probe(at(170)), None, "an old packet from elsewhere is not even challenged");
+    assert_eq!(paths.poll_probe(at(170)), None, "an old packet from another address is not even challenged");
 }
 
 #[test]
-fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_received() {
+fn challenges_back_off_within_three_times_the_received_bytes() {
     let mut paths = validator();
     hear(&mut paths, 0, 2, 1);
     let mut sent = Vec::new();
@@ -82,7 +82,7 @@ fn challenges_are_repeated_less_and_less_often_and_within_three_times_what_was_r
     // first.
     assert_eq!(sent, [0, 125, 375, 875]);
     assert!((60..75).contains(&PROBE), "{PROBE}");
-    assert_eq!(paths.deadline(), Some(at(3_000)), "nothing is left but to give up");
+    assert_eq!(paths.deadline(), Some(at(3_000)), "the candidate is given up");
     paths.on_timer(at(3_000));
     assert!(!paths.is_validating());
 }
@@ -99,7 +99,7 @@ fn challenges_keep_no_time_with_anything_else() {
 
 /// On a path that loses half of the packets in each direction, one challenge in four is answered.
 #[test]
-fn an_address_from_which_alone_the_peer_is_heard_is_challenged_for_as_long_as_that() {
+fn the_only_address_of_the_peer_is_challenged_until_it_answers() {
     let mut paths = validator();
     let mut sent = 0;
     for second in 0..30 {
@@ -169,9 +169,9 @@ fn a_challenge_of_the_peer_is_answered_and_restarts_the_path_less_and_less_often
 }
 
 #[test]
-fn a_challenge_from_elsewhere_is_answered_there_and_restarts_nothing() {
+fn a_challenge_from_another_address_is_answered_to_it_and_restarts_nothing() {
     let mut paths = validator();
-    assert!(!paths.on_challenge(at(10), path(3), [2; 8], true), "anybody may have relayed it");
+    assert!(!paths.on_challenge(at(10), path(3), [2; 8], true), "any host may have relayed it");
     let probe = PathProbe { to: path(3), frame: PathFrame::Response([2; 8]), ip_bytes: PROBE as u32 };
     assert_eq!(paths.poll_probe(at(10)), Some(probe));
     assert!(paths.on_challenge(at(20), path(1), [3; 8], true));
@@ -188,7 +188,7 @@ fn a_packet_validates_the_address_of_the_first_message_unless_copies_came_from_o
     let mut paths = PathValidator::new(Time::ZERO, path(1));
     paths.on_first_message(path(2).remote);
     hear(&mut paths, 0, 1, 0);
-    assert!(!paths.is_validated(), "anybody may have sent the copies, and the packet");
+    assert!(!paths.is_validated(), "any host may have sent the copies, and the packet");
     assert_eq!(paths.poll_probe(at(0)), challenge(1, 0));
     let rtt = Some(RTT);
     assert_eq!(paths.on_response(at(50), path(1), 0u64.to_be_bytes()), Validation::Migrated { rtt });
@@ -196,9 +196,9 @@ fn a_packet_validates_the_address_of_the_first_message_unless_copies_came_from_o
 }
 
 #[test]
-fn the_path_in_use_is_in_doubt_when_it_is_silent_and_the_peer_speaks_from_elsewhere() {
+fn a_silent_path_is_in_doubt_when_the_peer_sends_from_another_address() {
     let mut paths = validator();
-    assert!(!paths.is_in_doubt(at(10_000), RTT), "silence alone says nothing of the path");
+    assert!(!paths.is_in_doubt(at(10_000), RTT), "silence alone is no evidence about the path");
     hear(&mut paths, 100, 2, 1);
     assert!(!paths.is_in_doubt(at(250), RTT));
     assert!(paths.is_in_doubt(at(251), RTT));

@@ -1,23 +1,23 @@
-//! Flows that are over: which of them the sender knows to be over, and which have to be reported again.
+//! Finished flows: those that the sender knows to be over, and those to report again.
 
 use crate::wire::FlowId;
-use crate::wire::limits::MAX_COMPLETE_TOLD;
+use crate::wire::limits::MAX_COMPLETE_REPORTED;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Feedbacks remembered with the flows that they reported as over; the sender names what it has seen four times a round
+/// Feedbacks remembered with the flows that they reported as over; the sender acknowledges feedback four times a round
 /// trip.
-const MAX_TOLD: usize = 1_024;
+const MAX_REPORTED: usize = 1_024;
 
-/// Flows that are over. Their announcements and symbols may arrive again.
+/// Finished flows. Their announcements and symbols may arrive again.
 #[derive(Debug, Default)]
 pub(super) struct ClosedFlows {
     /// Whether each was complete.
     flows: BTreeMap<FlowId, bool>,
     /// Complete flows of which the sender still sends symbols: they are reported again (law 7).
-    unheard: BTreeSet<FlowId>,
+    unreported: BTreeSet<FlowId>,
     /// The flows that each of the last feedbacks reported as over. Only the feedback that the sender names as seen
     /// counts: those before it may be lost, and not every feedback has room for all flows.
-    told: VecDeque<(u64, Vec<FlowId>)>,
+    reported: VecDeque<(u64, Vec<FlowId>)>,
 }
 
 impl ClosedFlows {
@@ -29,33 +29,33 @@ impl ClosedFlows {
         self.flows.contains_key(&flow)
     }
 
-    /// Handles symbols of a flow; returns whether it is one of these. The sender of a complete one has not heard that
-    /// it is complete.
+    /// Handles symbols of a flow; returns whether it is one of these. The sender of a complete one does not know yet
+    /// that it is complete.
     pub(super) fn on_symbols(&mut self, flow: FlowId) -> bool {
         let Some(complete) = self.flows.get(&flow) else { return false };
-        if *complete && self.unheard.len() < MAX_COMPLETE_TOLD {
-            self.unheard.insert(flow);
+        if *complete && self.unreported.len() < MAX_COMPLETE_REPORTED {
+            self.unreported.insert(flow);
         }
         true
     }
 
     /// Takes the flows that feedback should report as complete once more.
     pub(super) fn take_unreported(&mut self) -> BTreeSet<FlowId> {
-        std::mem::take(&mut self.unheard)
+        std::mem::take(&mut self.unreported)
     }
 
-    /// Returns those of `over`, at most `most`, that feedback `number` reports as over. If there is no room for all,
-    /// those not reported lately go first.
+    /// Returns those of `over`, at most `most`, that feedback `number` reports as over. Without room for all, those not
+    /// reported lately go first.
     pub(super) fn report_finished(&mut self, number: u64, mut over: Vec<FlowId>, most: usize) -> Vec<FlowId> {
-        if over.len() > MAX_COMPLETE_TOLD {
-            let told: BTreeSet<FlowId> = self.told.iter().flat_map(|(_, told)| told).copied().collect();
-            over.sort_by_key(|id| told.contains(id));
+        if over.len() > MAX_COMPLETE_REPORTED {
+            let reported: BTreeSet<FlowId> = self.reported.iter().flat_map(|(_, reported)| reported).copied().collect();
+            over.sort_by_key(|id| reported.contains(id));
         }
         over.truncate(most);
         if !over.is_empty() {
-            self.told.push_back((number, over.clone()));
-            if self.told.len() > MAX_TOLD {
-                self.told.pop_front();
+            self.reported.push_back((number, over.clone()));
+            if self.reported.len() > MAX_REPORTED {
+                self.reported.pop_front();
             }
         }
         over
@@ -65,8 +65,8 @@ impl ClosedFlows {
     /// over.
     pub(super) fn on_seen(&mut self, number: u64) -> Vec<FlowId> {
         let mut seen = Vec::new();
-        while let Some((told, flows)) = self.told.pop_front_if(|(told, _)| *told <= number) {
-            if told == number {
+        while let Some((feedback, flows)) = self.reported.pop_front_if(|(feedback, _)| *feedback <= number) {
+            if feedback == number {
                 seen = flows;
             }
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_were_not_told_lately_go_first() {
+    fn flows_not_reported_lately_go_first() {
         let mut closed = ClosedFlows::default();
         let all: Vec<FlowId> = (0..40).map(FlowId).collect();
         assert_eq!(closed.report_finished(1, all.clone(), 32), all[..32]);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_goes_on_is_told_again_that_a_flow_is_complete() {
+    fn a_continuing_sender_gets_another_report_of_a_complete_flow() {
         let mut closed = ClosedFlows::default();
         closed.insert(FlowId(1), true);
         closed.insert(FlowId(2), false);

@@ -51,11 +51,11 @@ impl EarlySymbols {
 pub(super) struct EarlyPlans(BTreeMap<(FlowId, u8), Plan>);
 
 impl EarlyPlans {
-    /// Keeps a plan. If there is no room the sender is at fault: no sender plans that far ahead.
+    /// Keeps a plan. Without room for it the sender has broken the protocol: no sender plans that far ahead.
     pub(super) fn keep(&mut self, plan: Plan) -> Result<(), Violation> {
         let room = self.0.len() < MAX_PLANS;
         let known = self.0.insert((plan.flow, plan.number), plan);
-        known.map_or(room, |known| known == plan).then_some(()).ok_or(Violation("impossible plan"))
+        known.map_or(room, |known| known == plan).then_some(()).ok_or(Violation("sent an invalid plan"))
     }
 
     /// Takes the plan of a flow with this number.
@@ -63,7 +63,7 @@ impl EarlyPlans {
         self.0.remove(&(flow, u8::try_from(number).ok()?))
     }
 
-    /// Drops the plans of a flow that is over.
+    /// Drops the plans of a finished flow.
     pub(super) fn forget(&mut self, flow: FlowId) {
         self.0.retain(|(of, _), _| *of != flow);
     }
@@ -103,12 +103,12 @@ mod tests {
         };
         let mut early = EarlyPlans::default();
         assert_eq!([plan(1, 2, 5), plan(1, 2, 5), plan(2, 1, 5)].map(|plan| early.keep(plan)), [Ok(()); 3]);
-        assert_eq!(early.keep(plan(1, 2, 6)), Err(Violation("impossible plan")), "another one of that number");
+        assert_eq!(early.keep(plan(1, 2, 6)), Err(Violation("sent an invalid plan")), "another one of that number");
         assert_eq!((early.take(FlowId(1), 1), early.take(FlowId(2), 1)), (None, Some(plan(2, 1, 5))));
         early.forget(FlowId(1));
         assert_eq!(early.take(FlowId(1), 2), None);
         (0..=255).for_each(|number| early.keep(plan(3, number, 5)).expect("there is room"));
         assert_eq!(early.keep(plan(3, 255, 5)), Ok(()), "a copy takes none");
-        assert_eq!(early.keep(plan(4, 1, 5)), Err(Violation("impossible plan")));
+        assert_eq!(early.keep(plan(4, 1, 5)), Err(Violation("sent an invalid plan")));
     }
 }

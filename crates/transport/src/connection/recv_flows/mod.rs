@@ -1,4 +1,4 @@
-//! The flows that the peer sends: announced, filled, given up, and reported to the peer.
+//! The flows that the peer sends: announced, filled, reset, and reported to the peer.
 
 mod closed;
 mod early;
@@ -9,7 +9,7 @@ use crate::flow::{
     RecvCredit, RecvFlow, SymbolOutcome, WorkReply, WorkRequest,
 };
 use crate::time::Time;
-use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_TOLD, MAX_OPEN_FLOWS};
+use crate::wire::limits::{ESI_LIMIT, MAX_COMPLETE_REPORTED, MAX_OPEN_FLOWS};
 use crate::wire::{
     BlockFeedback, BlockMask, FlowId, FlowStatus, Plan, RejectReason, StreamLimits, SymbolId, SymbolRun,
 };
@@ -18,10 +18,10 @@ use early::{EarlyPlans, EarlySymbols};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Flows of each kind that are over and may wait until the sender knows.
+/// Finished flows of each kind that may wait until the sender knows.
 const MAX_LINGERING: usize = 1_024;
 
-/// Objects come before streams wherever both have something to report.
+/// Objects go before streams if both have something to report.
 const KINDS: [FlowKind; 2] = [FlowKind::Object, FlowKind::Stream];
 
 /// The peer violated the protocol.
@@ -37,7 +37,7 @@ pub(super) enum RecvError {
     Undecodable,
 }
 
-/// The flows' progress with symbols and replies, as far as the sender waits to hear of it.
+/// The flows' progress with symbols and replies, as far as the sender waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecvProgress {
     /// Blocks are written: their credit is the sender's again.
@@ -62,7 +62,7 @@ pub(super) struct RecvFlows {
     limits: FlowLimits,
     streams: StreamLimits,
     /// How to report blocks to the sender; `None`: not at all.
-    told: Option<BlockFeedback>,
+    block_feedback: Option<BlockFeedback>,
     credit: RecvCredit,
     pool: Pool,
     events: VecDeque<Event>,
@@ -71,12 +71,12 @@ pub(super) struct RecvFlows {
     broken: Option<RecvError>,
     surplus: u64,
     bytes_written: u64,
-    /// The most that one flow has held of blocks that were not done, in bytes.
+    /// The most that one flow has buffered of incomplete blocks, in bytes.
     most_held: u64,
 }
 
 impl RecvFlows {
-    pub(super) fn new(limits: &ConnectionConfig, told: Option<BlockFeedback>) -> Self {
+    pub(super) fn new(limits: &ConnectionConfig, block_feedback: Option<BlockFeedback>) -> Self {
         let ConnectionConfig { most_symbols, flows, streams, .. } = *limits;
         Self {
             flows: FlowMap::new(),
@@ -85,7 +85,7 @@ impl RecvFlows {
             early_plans: EarlyPlans::default(),
             limits: flows,
             streams,
-            told,
+            block_feedback,
             credit: RecvCredit {
                 objects: ReceiveCredit::new(limits.first_credit().symbols, most_symbols),
                 shared: streams.shared.into(),
@@ -101,8 +101,8 @@ impl RecvFlows {
     }
 
     /// Sets how to report blocks to the sender. No flow is announced before that.
-    pub(super) const fn set_block_feedback(&mut self, told: Option<BlockFeedback>) {
-        self.told = told;
+    pub(super) const fn set_block_feedback(&mut self, block_feedback: Option<BlockFeedback>) {
+        self.block_feedback = block_feedback;
     }
 
     /// Handles a flow's announcement.
@@ -112,20 +112,21 @@ impl RecvFlows {
             return Ok(());
         }
         if let Some(flow) = self.flows.get(id) {
-            return (*flow.announcement() == announcement).then_some(()).ok_or(Violation("flow announced twice"));
+            return (*flow.announcement() == announcement).then_some(()).ok_or(Violation("announced a flow twice"));
         }
         let kind = announcement.kind();
         let over = self.of_kind(kind).filter(|flow| flow.is_over()).count();
         let (most, too_many, impossible) = match kind {
-            FlowKind::Object => (MAX_OPEN_FLOWS, "too many flows announced", "impossible flow announced"),
+            FlowKind::Object => (MAX_OPEN_FLOWS, "announced too many flows", "announced an invalid flow"),
             FlowKind::Stream => {
-                (self.streams.count.into(), "too many streams announced", "impossible stream announced")
+                (self.streams.count.into(), "announced too many streams", "announced an invalid stream")
             }
         };
         if self.of_kind(kind).count() - over >= most || over >= MAX_LINGERING {
             return Err(Violation(too_many));
         }
-        let flow = RecvFlow::new(announcement, self.limits, self.streams.window, self.told.unwrap_or_default());
+        let flow =
+            RecvFlow::new(announcement, self.limits, self.streams.window, self.block_feedback.unwrap_or_default());
         self.flows.insert(id, flow.map_err(|_| Violation(impossible))?);
         self.events.push_back(match announcement {
             FlowAnnouncement::Object(object) => {
@@ -150,12 +151,12 @@ impl RecvFlows {
         }
         if let Some(known) = self.flows.get(id) {
             let same = *known.announcement() == announcement && known.symbol_size() == symbol_size_now;
-            return same.then_some(()).ok_or(Violation("flow announced twice"));
+            return same.then_some(()).ok_or(Violation("announced a flow twice"));
         }
         let first = announcement.first();
         if self.flows.named(first).is_none_or(|flow| flow.kind() != announcement.kind()) {
             if self.closed.contains(first) {
-                // It was over before it was recut: a sender of its symbols is told so.
+                // It was over before its symbol size changed: the sender of its symbols gets a report.
                 return self.close(id, true);
             }
             self.on_announcement(announcement)?;
@@ -163,8 +164,8 @@ impl RecvFlows {
         let Some(flow) = self.flows.named_mut(first) else { return Ok(()) };
         if *flow.announcement() != announcement {
             return Err(Violation(match announcement.kind() {
-                FlowKind::Object => "successor of another object",
-                FlowKind::Stream => "successor of another stream",
+                FlowKind::Object => "sent a successor of another object",
+                FlowKind::Stream => "sent a successor of another stream",
             }));
         }
         if flow.symbol_size() <= symbol_size_now {
@@ -175,7 +176,7 @@ impl RecvFlows {
             // The decoder works on symbols of the old size, and the sender has dropped the block.
             self.broken.get_or_insert(RecvError::Undecodable);
         }
-        flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("impossible successor"))?;
+        flow.succeed(id, symbol_size, &mut self.pool).map_err(|_| Violation("sent an invalid successor"))?;
         if let Some(before) = self.flows.current_id(first) {
             self.closed.insert(before, false);
             self.early_plans.forget(before);
@@ -184,8 +185,8 @@ impl RecvFlows {
         self.replay(id)
     }
 
-    /// Handles a further plan of an object. It may arrive before an earlier one that was lost and will be resent; it is
-    /// kept, since it may not be resent itself.
+    /// Handles a further plan of an object. It may arrive before an earlier one that was lost; it is kept, since it may
+    /// not be resent itself.
     pub(super) fn on_plan(&mut self, plan: Plan) -> Result<(), Violation> {
         let id = plan.flow;
         if self.closed.contains(id) {
@@ -201,13 +202,13 @@ impl RecvFlows {
 
     fn add_plan(&mut self, plan: Plan) -> Result<(), Violation> {
         let Some(flow) = self.flows.get_mut(plan.flow) else { return Ok(()) };
-        flow.add_plan(plan, self.limits).map_err(|_| Violation("impossible plan"))?;
+        flow.add_plan(plan, self.limits).map_err(|_| Violation("sent an invalid plan"))?;
         self.credit.objects.expect_blocks(plan.k);
         self.replay_symbols(plan.flow);
         Ok(())
     }
 
-    /// Places what waited for a flow's announcement: plans, then symbols.
+    /// Handles the plans and then the symbols that waited for a flow's announcement.
     fn replay(&mut self, id: FlowId) -> Result<(), Violation> {
         self.replay_plans(id)?;
         self.replay_symbols(id);
@@ -230,7 +231,7 @@ impl RecvFlows {
         }
     }
 
-    /// Closes a flow that brings nothing any more; anything received of it before that was known is surplus.
+    /// Closes a flow that brings nothing any more; symbols received before that was known are surplus.
     fn close(&mut self, id: FlowId, complete: bool) -> Result<(), Violation> {
         self.closed.insert(id, complete);
         self.early_plans.forget(id);
@@ -242,12 +243,12 @@ impl RecvFlows {
     pub(super) fn on_reset(&mut self, first: FlowId, code: u32) -> Result<(), Violation> {
         let (named, carried) = (self.flows.named(first), self.flows.get(first));
         if named.into_iter().chain(carried).any(|flow| flow.kind() == FlowKind::Object) {
-            return Err(Violation("an object was reset"));
+            return Err(Violation("reset an object"));
         }
         match named {
-            None if carried.is_some() => return Err(Violation("a successor was reset")),
+            None if carried.is_some() => return Err(Violation("reset a successor")),
             None if self.closed.contains(first) => return Ok(()),
-            // For a stream that is read, or was stopped, the program has had its last event.
+            // The program has had its last event of a read or stopped stream.
             Some(stream) if !stream.is_over() && !stream.is_stopped() => {
                 self.events.push_back(Event::StreamReset { flow: first, code });
             }
@@ -259,7 +260,7 @@ impl RecvFlows {
         Ok(())
     }
 
-    /// Removes a flow that is over, `complete` or given up.
+    /// Removes a finished flow, `complete` or reset.
     fn forget(&mut self, first: FlowId, complete: bool) {
         let id = self.flows.current_id(first).unwrap_or(first);
         if let Some(flow) = self.flows.remove(first) {
@@ -296,15 +297,15 @@ impl RecvFlows {
             match outcome {
                 SymbolOutcome::New | SymbolOutcome::CompletesBlock => {
                     let done = outcome == SymbolOutcome::CompletesBlock;
-                    // A block reported done before it is decoded is urgent: the sender goes on to the next one.
-                    let early = done && matches!(self.told, Some(BlockFeedback::Received(_)));
+                    // A block reported done before it is decoded is urgent: the sender continues with the next one.
+                    let early = done && matches!(self.block_feedback, Some(BlockFeedback::Received(_)));
                     self.progress.block_done |= done;
                     self.progress.complete |= early || flow.is_complete();
-                    // The sender of a stream's end waits to hear that all has arrived; where blocks are small and far
-                    // apart, only the probe waits for feedback.
+                    // The sender of a stream's end waits for the feedback that all has arrived; if blocks are small and
+                    // far apart, only the probe waits for feedback.
                     self.progress.caught_up |= flow.has_caught_up();
                 }
-                // Law 7: a sender that still sends this has not heard that it is done.
+                // Law 7: a sender that still sends this does not know that it is done.
                 SymbolOutcome::Surplus => self.surplus += 1,
                 SymbolOutcome::UnknownPlan => {
                     // All are of one block: the plan of the first applies to all.
@@ -373,8 +374,7 @@ impl RecvFlows {
         self.flows.named_mut(first).is_some_and(RecvFlow::stop)
     }
 
-    /// Moves out the flows' requests, and what to report to the peer of streams that are read. Queues events for the
-    /// program.
+    /// Moves out the flows' requests, and the reports to the peer of read streams. Queues events for the program.
     pub(super) fn collect(&mut self, requests: &mut impl Extend<WorkRequest>, mut on_read: impl FnMut(FlowId, u64)) {
         for kind in KINDS {
             for recv in self.flows.values_mut().filter(|flow| flow.kind() == kind) {
@@ -416,7 +416,7 @@ impl RecvFlows {
         self.flows.values().any(RecvFlow::lacks_something)
     }
 
-    /// Returns whether something of which data has arrived is incomplete: the sender may wait to hear more of it.
+    /// Returns whether a flow with received data is incomplete: the sender may wait for feedback on it.
     pub(super) fn awaits_more(&self) -> bool {
         self.flows.values().any(|flow| flow.has_begun() && flow.lacks_something())
     }
@@ -431,7 +431,7 @@ impl RecvFlows {
         self.flows.get_mut(id)?.gap()
     }
 
-    /// Adapts the credit of objects to what the path needs, once a round trip.
+    /// Adapts the credit of objects to the need of the path, once a round trip.
     pub(super) fn follow(&mut self, now: Time, rtt: Duration) {
         let waiting = self.flows.values().map(RecvFlow::waiting_symbols).sum();
         self.credit.objects.follow(now, rtt, waiting);
@@ -452,38 +452,39 @@ impl RecvFlows {
         self.credit.objects.granted()
     }
 
-    /// Returns the number of symbols that were of no use.
+    /// Returns the number of surplus symbols.
     pub(super) const fn surplus(&self) -> u64 {
         self.surplus
     }
 
-    /// Returns the bytes of objects that are written.
+    /// Returns the written bytes of objects.
     pub(super) const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
 
-    /// Returns the bytes of symbols that are here of blocks of objects that are not written.
+    /// Returns the received bytes of unwritten blocks of objects.
     pub(super) fn bytes_arriving(&self) -> u64 {
         self.flows.iter().map(|(_, flow)| flow.bytes_arriving()).sum()
     }
 
-    /// Returns the most bytes of symbols that one flow has held for blocks that were not done.
+    /// Returns the most bytes of symbols that one flow has buffered for incomplete blocks.
     pub(super) const fn most_held(&self) -> u64 {
         self.most_held
     }
 
-    /// Returns the block sections of feedback `number`. Flows that are over go first: they fit, and are removed once
-    /// the sender has seen this. The order of the others rotates, so that none is always left out for want of room.
+    /// Returns the block sections of feedback `number`. Finished flows go first: they fit, and are removed once the
+    /// sender has seen this. The order of the others rotates, so that the lack of room does not always omit the same
+    /// ones.
     pub(super) fn statuses(&mut self, number: u64) -> (Vec<FlowStatus>, Vec<BlockMask>) {
-        if self.told.is_none() {
+        if self.block_feedback.is_none() {
             return Default::default();
         }
         let over = |flow| FlowStatus { flow, done_below: u32::MAX, blocks: Vec::new() };
         let mut statuses: Vec<FlowStatus> = self.closed.take_unreported().into_iter().map(over).collect();
         let of_kind = |kind| self.flows.iter().filter(move |(_, flow)| flow.kind() == kind);
         let ids = KINDS.into_iter().flat_map(of_kind).filter(|(_, flow)| flow.is_over()).map(|(id, _)| id).collect();
-        let told = self.closed.report_finished(number, ids, MAX_COMPLETE_TOLD - statuses.len());
-        statuses.extend(told.iter().filter_map(|id| self.flows.get(*id)?.status()));
+        let reported = self.closed.report_finished(number, ids, MAX_COMPLETE_REPORTED - statuses.len());
+        statuses.extend(reported.iter().filter_map(|id| self.flows.get(*id)?.status()));
         let (mut open, mut masks): (Vec<FlowStatus>, Vec<BlockMask>) = Default::default();
         for flow in KINDS.into_iter().flat_map(|kind| self.of_kind(kind)).filter(|flow| !flow.is_over()) {
             match flow.mask() {
@@ -515,7 +516,7 @@ impl RecvFlows {
 impl From<BadBlock> for RecvError {
     fn from(bad: BadBlock) -> Self {
         match bad {
-            BadBlock::Contradiction => Self::Violation(Violation("impossible block of a stream")),
+            BadBlock::Contradiction => Self::Violation(Violation("sent an invalid block of a stream")),
             BadBlock::Undecodable => Self::Undecodable,
         }
     }

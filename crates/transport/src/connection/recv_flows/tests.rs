@@ -69,9 +69,9 @@ fn an_object_is_announced_filled_written_and_forgotten() {
     assert_eq!(flows.statuses(1).0, [over]);
     flows.on_seen(1);
     assert_eq!(flows.statuses(2).0, []);
-    flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("it may come again");
+    flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("it may arrive again");
     let again = FlowStatus { flow: FlowId(1), done_below: u32::MAX, blocks: vec![] };
-    assert_eq!(flows.statuses(3).0, [again], "who still sends has not heard");
+    assert_eq!(flows.statuses(3).0, [again], "a sender that continues does not know");
     assert_eq!(flows.on_announcement(object(1, 300)), Ok(()));
     assert_eq!(events(&mut flows), []);
 }
@@ -116,13 +116,13 @@ fn flows_are_succeeded_alike() {
         assert_eq!((status[0].flow, status[0].done_below), (FlowId(2), 1));
         assert_eq!(flows.on_successor(FlowId(3), 90, announcement), Ok(()), "overtaken by its own successor");
         assert_eq!(flows.gap(FlowId(3)), None);
-        assert_eq!(flows.on_successor(FlowId(4), 30, announcement), Err(Violation("impossible successor")));
+        assert_eq!(flows.on_successor(FlowId(4), 30, announcement), Err(Violation("sent an invalid successor")));
     }
 }
 
-/// A successor of a flow that was never announced announces it.
+/// A successor of an unannounced flow announces it.
 #[test]
-fn a_successor_stands_for_what_it_succeeds() {
+fn a_successor_announces_its_predecessor() {
     let mut flows = flows();
     flows.on_successor(FlowId(2), 80, object(1, 300)).expect("an object");
     assert_eq!(events(&mut flows), [Event::ObjectAnnounced { flow: FlowId(1), length: 300, tag: 7 }]);
@@ -133,7 +133,7 @@ fn a_successor_stands_for_what_it_succeeds() {
         flows.on_reset(FlowId(1), 0),
         flows.on_reset(FlowId(2), 0),
     ];
-    let texts = ["successor of another object", "flow announced twice", "an object was reset", "an object was reset"];
+    let texts = ["sent a successor of another object", "announced a flow twice", "reset an object", "reset an object"];
     assert_eq!(violations, texts.map(|text| Err(Violation(text))));
 }
 
@@ -143,12 +143,12 @@ fn an_id_is_of_one_kind() {
     flows.on_announcement(object(1, 300)).expect("an object");
     flows.on_announcement(stream(2)).expect("a stream");
     let violations = [flows.on_announcement(stream(1)), flows.on_announcement(object(2, 300))];
-    assert_eq!(violations, [Err(Violation("flow announced twice")); 2]);
+    assert_eq!(violations, [Err(Violation("announced a flow twice")); 2]);
     assert_eq!((flows.stop(FlowId(1)), flows.stop(FlowId(2)), flows.stop(FlowId(2))), (false, true, false));
 }
 
 #[test]
-fn a_stream_that_is_given_up_leaves_its_credit() {
+fn a_reset_stream_returns_its_credit() {
     let mut flows = flows();
     let shared = flows.credit.shared;
     flows.on_announcement(stream(1)).expect("a stream");
@@ -157,7 +157,7 @@ fn a_stream_that_is_given_up_leaves_its_credit() {
     }
     assert_eq!(flows.credit.shared, shared - (400 - 128), "128 symbols are its own");
     flows.on_successor(FlowId(2), 80, stream(1)).expect("smaller");
-    assert_eq!(flows.on_reset(FlowId(2), 9), Err(Violation("a successor was reset")));
+    assert_eq!(flows.on_reset(FlowId(2), 9), Err(Violation("reset a successor")));
     assert_eq!([flows.on_reset(FlowId(1), 9), flows.on_reset(FlowId(1), 9)], [Ok(()); 2]);
     assert_eq!(flows.credit.shared, shared);
     let announced = Event::StreamAnnounced { flow: FlowId(1), tag: 8 };
@@ -174,7 +174,7 @@ fn symbols_and_plans_that_overtake_their_announcement_wait() {
     assert_eq!(flows.take_progress(), RecvProgress::default());
     flows.on_announcement(object(1, 300)).expect("an object");
     assert!(flows.take_progress().block_done, "block 1 is one symbol by plan 1");
-    assert_eq!(flows.on_plan(Plan { k: 2, ..plan }), Err(Violation("impossible plan")));
+    assert_eq!(flows.on_plan(Plan { k: 2, ..plan }), Err(Violation("sent an invalid plan")));
 }
 
 #[test]
@@ -182,24 +182,24 @@ fn each_kind_has_its_bound() {
     let mut flows = flows();
     (1..=64).for_each(|flow| assert_eq!(flows.on_announcement(object(flow, 300)), Ok(())));
     (1..=1_024).for_each(|flow| assert_eq!(flows.on_announcement(stream(100 + flow)), Ok(())));
-    assert_eq!(flows.on_announcement(object(65, 300)), Err(Violation("too many flows announced")));
-    assert_eq!(flows.on_announcement(stream(1_125)), Err(Violation("too many streams announced")));
+    assert_eq!(flows.on_announcement(object(65, 300)), Err(Violation("announced too many flows")));
+    assert_eq!(flows.on_announcement(stream(1_125)), Err(Violation("announced too many streams")));
     (0..2).for_each(|esi| flows.on_symbols(id(1, 0, esi), 0, &[5; 100]).map(drop).expect("block 0"));
     flows.on_symbols(id(1, 1, 0), 0, &[5; 100]).expect("block 1");
     assert_eq!(flows.on_announcement(object(65, 300)), Ok(()), "one is complete");
 }
 
-/// The sender's choice for blocks decides what is urgent and what is reported.
+/// The sender's choice for blocks decides which events are urgent and which are reported.
 #[test]
-fn blocks_are_told_as_the_sender_asked() {
-    let told = [
+fn blocks_are_reported_as_the_sender_asked() {
+    let choices = [
         None,
         Some(BlockFeedback::Mask),
         Some(BlockFeedback::Done(DoneConfig { epsilon: 0 })),
         Some(BlockFeedback::Received(ReceivedConfig { epsilon: 0 })),
     ];
-    let found = told.map(|told| {
-        let mut flows = RecvFlows::new(&ConnectionConfig::default(), told);
+    let found = choices.map(|choice| {
+        let mut flows = RecvFlows::new(&ConnectionConfig::default(), choice);
         flows.on_announcement(object(1, 300)).expect("an object");
         flows.on_symbols(id(1, 0, 0), 0, &[5; 100]).expect("half a block");
         assert_eq!(flows.take_progress(), RecvProgress::default());

@@ -1,16 +1,16 @@
-//! What streams spend on repair that nobody has asked for: a share of what the program writes, and up to a low rate
-//! whatever their delay needs.
+//! The budget of streams for proactive repair: a share of the written bytes, and up to a low rate whatever their delay
+//! needs.
 
 use crate::time::Time;
 use std::time::Duration;
 
 /// Up to so many bytes of streams per second repair is free. Those are keystrokes, of which delay counts and not bytes.
 const FREE: f64 = 16_000.0;
-/// What is not used of that can be used for so long, in seconds.
+/// Its unused rest can be used for this long, in seconds.
 const FREE_FOR: f64 = 1.0;
-/// Of the bytes that were written, so many count at most at once: a full block at a time may be repaired.
+/// At most so many written bytes count at once: a full block at a time may be repaired.
 const MOST_WRITTEN: f64 = 256.0 * 1_500.0;
-/// Bytes that repair may have when a stream is asked for it: those of the largest packet.
+/// Bytes allowed to the repair of a stream: those of the largest packet.
 pub(super) const LARGEST_REPAIR: usize = 1_500;
 
 /// The bytes of repair that may be sent.
@@ -45,7 +45,7 @@ impl Budget {
         self.earned = (self.earned + share * bytes as f64).min(most);
     }
 
-    /// Counts a packet with repair of a stream, whether it was allowed or asked for by the receiver.
+    /// Counts a packet with repair of a stream, proactive or requested by the receiver.
     pub(super) fn on_repair(&mut self, now: Time, bytes: usize) {
         self.refill(now);
         let bytes = bytes as f64;
@@ -62,7 +62,7 @@ impl Budget {
         self.share.is_none() || self.free.max(self.earned) >= bytes as f64
     }
 
-    /// Returns a time when that is so if no more source is sent.
+    /// Returns the time of that if no more source is sent.
     pub(super) fn allows_at(&self, bytes: usize) -> Time {
         // A little later, so that it is so in spite of rounding.
         self.at + Duration::from_secs_f64((bytes as f64 - self.free).max(0.0) / FREE) + Duration::from_millis(1)
@@ -109,7 +109,7 @@ mod tests {
             assert!((share - 0.02..=share + 0.02).contains(&spent), "{spent} of {share}");
         }
         assert_eq!(repair(None, 1_080, Duration::from_millis(20)), 2.0, "no bound");
-        // 8 kB/s leave half of what is free.
+        // 8 kB/s leave half of the free rate.
         let spent = repair(Some(0.0), 800, Duration::from_millis(100));
         assert!((0.9..=1.1).contains(&spent), "{spent}");
     }

@@ -59,15 +59,15 @@ pub(super) struct SendFlows {
     turns: SendOrder,
     /// The order in which to ask for the next symbol, kept for its memory.
     order: Vec<Turn>,
-    /// Streams to which something has happened: the program may have to be told, and they may be over or at rest.
+    /// Changed streams: they may have an event for the program, be over or be idle.
     touched: Vec<FlowId>,
     /// Streams of which bytes, or the end, may be in no block yet.
     unopened: BTreeSet<FlowId>,
-    /// Streams that were given up before the peer had heard of them, and has now.
+    /// Streams that were reset before their announcement arrived, which it now has.
     announced_resets: Vec<FlowId>,
     credit: SendCredit,
     pool: Pool,
-    /// A schedule has given up on a block.
+    /// A schedule has abandoned a block.
     failed: bool,
     /// A stream has no number left for its next block.
     exhausted: bool,
@@ -110,7 +110,7 @@ impl SendFlows {
         (self.streams_allowed, self.short_symbols) = (allowed, short);
     }
 
-    /// Bounds the repair of streams ahead of losses, as a share of what is written; `None`: not at all.
+    /// Bounds the repair of streams ahead of losses, as a share of the written bytes; `None`: not at all.
     pub(super) const fn bound_repair(&mut self, share: Option<f64>) {
         self.budget.set_share(share);
     }
@@ -219,7 +219,7 @@ impl SendFlows {
         Some(flow)
     }
 
-    /// Gives a flow up; returns false when there is none that can be, or it already was.
+    /// Resets a flow; returns false when it is unknown, an object or already reset.
     pub(super) fn reset(&mut self, first: FlowId, code: u32, control: &mut ControlStream) -> bool {
         let Some(flow) = self.wake(first) else { return false };
         let (kind, waits) = (flow.kind(), flow.is_announced_first());
@@ -231,7 +231,7 @@ impl SendFlows {
         }
         let waiting = &mut self.line(kind).waiting;
         if let Some(at) = waiting.iter().position(|id| *id == first) {
-            // The peer has never heard of it.
+            // The peer does not know it.
             waiting.remove(at);
             self.turns.remove(first);
             self.flows.remove(first);
@@ -275,7 +275,7 @@ impl SendFlows {
         next
     }
 
-    /// Handles a reply to a request of a flow that is sent; returns the request that follows from it.
+    /// Handles a reply to a request of a sent flow; returns the request that follows from it.
     pub(super) fn on_reply(&mut self, reply: WorkReply) -> Option<WorkRequest> {
         match reply {
             WorkReply::Read { flow, block, buffer } => self.flows.named_mut(flow)?.on_read(block, buffer),
@@ -291,7 +291,7 @@ impl SendFlows {
         }
     }
 
-    /// Passes the fate of packets first to the blocks whose symbols they carried, then to the schedules.
+    /// Passes the outcomes of packets first to the blocks of their symbols, then to the schedules.
     pub(super) fn on_report(&mut self, report: &Report<'_>) {
         for sent in report.delivered {
             if let Content::Symbols(run) = sent.content {
@@ -365,8 +365,8 @@ impl SendFlows {
         }
     }
 
-    /// Handles the block sections of feedback `number`, and passes each block that is newly done to `finished`. Feedback
-    /// overtaken by newer feedback has nothing new.
+    /// Handles the block sections of feedback `number`, and passes each newly done block to `finished`. Feedback
+    /// overtaken by newer feedback has no news.
     pub(super) fn on_statuses(&mut self, number: u64, statuses: &[FlowStatus], mut finished: impl FnMut(FlowId, u32)) {
         if number <= self.last_feedback {
             return;
@@ -394,7 +394,7 @@ impl SendFlows {
         }
     }
 
-    /// Returns events for the program. Removes flows that are over, and announces others in their place.
+    /// Returns events for the program. Removes finished flows, and announces others in their place.
     pub(super) fn take_events(&mut self, control: &mut ControlStream) -> Vec<Event> {
         for first in self.announced_resets.drain(..) {
             control.push(ReliableFrame::Reset(first));
@@ -420,7 +420,7 @@ impl SendFlows {
                 self.flows.remove(first);
                 self.turns.remove(first);
                 self.line(kind).served.retain(|other| *other != first);
-            } else if flow.is_at_rest() {
+            } else if flow.is_idle() {
                 self.turns.sleep(first);
             }
         }
@@ -456,7 +456,7 @@ impl SendFlows {
         symbol
     }
 
-    /// Returns what has been sent so far.
+    /// Returns the symbols sent so far.
     pub(super) fn symbols(&self) -> Symbols {
         let SymbolCounts { source, resent, repair } = self.counts;
         let open_blocks = self.served().map(|flow| flow.blocks().unfinished()).sum();
@@ -483,13 +483,13 @@ impl SendFlows {
         self.unanswered
     }
 
-    /// Forgets that symbols are unanswered: they were too large for the path, so the silence says nothing about the
+    /// Forgets that symbols are unanswered: they were too large for the path, so the silence is no evidence about the
     /// peer.
     pub(super) const fn forget_unanswered(&mut self) {
         self.unanswered = None;
     }
 
-    /// Returns whether a schedule has given up on a block: the transfer cannot be completed.
+    /// Returns whether a schedule has abandoned a block: the transfer cannot be completed.
     pub(super) const fn has_failed(&self) -> bool {
         self.failed
     }

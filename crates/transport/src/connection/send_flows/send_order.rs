@@ -1,4 +1,4 @@
-//! Who sends next. Interactive streams come first; among equals the objects, as one, and each stream take turns (deficit
+//! The next sender. Interactive streams go first; among equals the objects, as one, and each stream take turns (deficit
 //! round robin, Shreedhar 1995; all packets are equally long, so no deficit has to be kept).
 
 use super::super::streams::Priority;
@@ -12,11 +12,11 @@ const QUANTUM: u32 = 4;
 /// A stream that decides by itself is interactive up to this many bytes per second of its program: so much takes 1 % of a
 /// path of 13 Mbit/s.
 const SPARSE: f64 = 16_000.0;
-/// What a stream has not used of that can be used for so long, in seconds: a page's request, its answer's first bytes, or a
+/// The unused rest of a stream can be used for this long, in seconds: a page's request, its answer's first bytes, or a
 /// screen of text.
 const SPARSE_FOR: f64 = 1.0;
 
-/// One that sends.
+/// A sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The objects, in the order they were opened.
@@ -25,12 +25,12 @@ pub(super) enum Turn {
     Stream(FlowId),
 }
 
-/// What a stream may send before others.
+/// The quota of a stream before others.
 #[derive(Debug)]
 struct StreamQuota {
     class: Priority,
-    /// Bytes that are left of it, or that were sent beyond it, at a time since which the stream had nothing to send. One
-    /// that always has something gets no more.
+    /// Its remaining bytes, or those sent beyond it, at a time since which the stream had nothing to send. A stream
+    /// that always sends gets no more.
     left: f64,
     idle_since: Option<Time>,
     state: StreamActivity,
@@ -74,7 +74,7 @@ impl StreamQuota {
 /// All that may have something to send, and the class of each stream.
 #[derive(Debug)]
 pub(super) struct SendOrder {
-    /// Whoever has waited longest for its turn comes first; with the packets of this turn so far.
+    /// The sender that has waited longest is first; with the packets of its turn so far.
     order: VecDeque<(Turn, u32)>,
     streams: BTreeMap<FlowId, StreamQuota>,
 }
@@ -126,7 +126,7 @@ impl SendOrder {
         }
     }
 
-    /// Iterates over the streams that are awake, by their turns.
+    /// Iterates over the awake streams, by their turns.
     pub(super) fn awake(&self) -> impl Iterator<Item = FlowId> {
         self.order.iter().filter_map(|(turn, _)| match turn {
             Turn::Objects => None,
@@ -134,7 +134,7 @@ impl SendOrder {
         })
     }
 
-    /// Returns the order in which to ask those that are awake.
+    /// Returns the order in which to poll the awake ones.
     pub(super) fn order(&self, now: Time, out: &mut Vec<Turn>) {
         let is_first = |turn: &Turn| match turn {
             Turn::Objects => false,
@@ -185,11 +185,11 @@ mod tests {
         turns
     }
 
-    /// Sends a packet of the first that is not in `idle`.
+    /// Sends a packet of the first sender not in `idle`.
     fn send(turns: &mut SendOrder, now: Time, idle: &[Turn]) -> Turn {
         let mut order = Vec::new();
         turns.order(now, &mut order);
-        let turn = order.into_iter().find(|turn| !idle.contains(turn)).expect("somebody has some");
+        let turn = order.into_iter().find(|turn| !idle.contains(turn)).expect("a sender is left");
         turns.taken(turn);
         if let Turn::Stream(first) = turn {
             turns.on_source(now, first, PACKET, true);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_than_all_equals_together() {
+    fn no_stream_waits_longer_than_all_equals_together() {
         let mut turns = turns(5, Priority::Bulk);
         let mut since = [0; 6];
         for _ in 0..1_000 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn interactive_streams_come_before_all_others() {
+    fn interactive_streams_go_before_all_others() {
         let mut turns = turns(3, Priority::Bulk);
         turns.add(FlowId(9), Priority::Interactive);
         turns.wake(FlowId(9));
@@ -266,7 +266,7 @@ mod tests {
         assert!(!order.contains(&stream(9)) && order.len() == 4);
     }
 
-    /// A stream that pours has its first 16 kB before others, and nothing more until it pauses.
+    /// A backlogged stream has its first 16 kB before others, and nothing more until it pauses.
     #[test]
     fn a_stream_is_interactive_while_it_is_sparse() {
         let mut turns = turns(1, Priority::Bulk);
@@ -280,7 +280,7 @@ mod tests {
         assert!(row(at) <= QUANTUM as usize, "it has never paused");
         turns.on_source(at, FlowId(2), PACKET, false);
         let mut row = |at| (0..100).take_while(|_| send(&mut turns, at, &[]) == stream(2)).count();
-        assert!(row(at + Duration::from_millis(1_500)) >= 5, "half of it is back, once the rest is made up for");
+        assert!(row(at + Duration::from_millis(1_500)) >= 5, "half of it is back, once the excess is compensated");
     }
 
     /// 1 MB a second, each packet by itself.
@@ -299,7 +299,7 @@ mod tests {
         }
         let mut order = Vec::new();
         turns.order(at, &mut order);
-        assert!(!turns.streams[&FlowId(1)].is_interactive(at), "{first} of 1,000 came first");
+        assert!(!turns.streams[&FlowId(1)].is_interactive(at), "{first} of 1,000 were first");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The order of service: whose blocks are opened, and whose symbol is sent next.
+//! The order of service: the flow that opens the next block, and the flow that sends the next symbol.
 
 use super::SendFlows;
 use super::budget::LARGEST_REPAIR;
@@ -15,7 +15,7 @@ const READ_AHEAD: u64 = 3_000;
 /// Most requests from one call for data before the caller gets to run them.
 const REQUESTS_PER_ASK: usize = 16;
 
-/// A stream may always hold this share of the limit for all streams: one that waits for lost symbols does not keep
+/// A stream may always use this share of the limit for all streams: one that waits for lost symbols does not keep
 /// another from its first.
 const LEAST_SHARE: u64 = 64;
 
@@ -69,7 +69,7 @@ impl SendFlows {
             return;
         }
         let Self { flows, turns, pool, exhausted, touched, unopened, .. } = self;
-        // Those that are asleep have no open block and hold no credit.
+        // Sleeping streams have no open block and use no credit.
         let all = || turns.awake().filter_map(|first| flows.named(first));
         let mut open: u64 = all().map(|stream| stream.blocks().open_symbols()).sum();
         let mut borrowed: u64 = all().map(SendFlow::shared_credit).sum();
@@ -101,14 +101,14 @@ impl SendFlows {
     }
 
     /// Returns whether `most` source symbols of objects are open, and only the receiver can change that: another block
-    /// is to be opened, and nothing of the open ones is being read, digested or encoded here.
+    /// is due, and none of the open ones is being read, digested or encoded.
     pub(in super::super) fn is_full(&self, most: u64) -> bool {
         let waits = self.served_objects().any(|flow| flow.next_cost().is_some());
         let open = || self.served_objects().map(SendFlow::held_symbols).sum::<u64>();
         waits && open() >= most && !self.served_objects().any(SendFlow::is_prepared_here)
     }
 
-    /// Returns the number of blocks of objects whose bytes are requested and not here yet.
+    /// Returns the number of blocks of objects whose bytes are requested and not read yet.
     pub(in super::super) fn reading(&self) -> usize {
         self.served_objects().map(SendFlow::reading).sum()
     }
@@ -127,7 +127,7 @@ impl SendFlows {
         self.flows.named(first).is_some_and(|flow| flow.blocks().source_left() > 0)
     }
 
-    /// Returns the last object with unsent source, by its position among those being served; one that waits counts as
+    /// Returns the last object with unsent source, by its position among those being served; a waiting one counts as
     /// after all.
     fn last_with_source(&self) -> Option<usize> {
         if self.objects.waiting.iter().any(|first| self.has_source_of(*first)) {

@@ -106,8 +106,7 @@ fn objects_go_out_in_order_and_take_turns_with_each_stream() {
     assert_eq!(sent[2..4], [(1, 1, 0), (3, 0, 0)]);
 }
 
-/// What somebody waits for goes out before what pours, whoever was first; then nothing is asked of a stream that has nothing
-/// to send.
+/// Interactive streams send before bulk ones, whichever was first; then a stream without data is not polled.
 #[test]
 fn interactive_streams_go_first_and_those_at_rest_have_no_turn() {
     let (mut flows, mut control) = flows();
@@ -128,10 +127,10 @@ fn interactive_streams_go_first_and_those_at_rest_have_no_turn() {
     assert_eq!(send(&mut flows, &mut control, 1), [(2, 2, 0)]);
 }
 
-/// A receiver that has granted credit and reports no block as done is what keeps such a sender from going on; while
-/// its own bytes are not read, it is itself.
+/// A receiver that has granted credit and reports no block as done stops such a sender; while its own bytes are not
+/// read, it stops itself.
 #[test]
-fn too_many_open_blocks_are_the_receivers_only_once_they_are_read() {
+fn open_blocks_limit_as_the_receivers_only_once_read() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 9), &mut control);
     frames(&flows, &mut control);
@@ -160,13 +159,13 @@ fn flows_wait_until_the_peer_takes_them() {
     assert!(flows.reset(FlowId(1), 5, &mut control));
     flows.on_frame_delivered(&ReliableFrame::Reset(FlowId(1)));
     assert_eq!(flows.take_events(&mut control), []);
-    assert_eq!(frames(&flows, &mut control), [("stream", 3)], "of what was given up nothing is said any more");
+    assert_eq!(frames(&flows, &mut control), [("stream", 3)], "nothing more is sent of a reset stream");
     assert_eq!(send(&mut flows, &mut control, 9), [(3, 0, 0)]);
 }
 
-/// A reset that came before the announcement would say nothing to a peer that waits for the stream.
+/// A reset before the announcement would mean nothing to a peer that waits for the stream.
 #[test]
-fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
+fn an_awaited_stream_is_announced_before_its_reset() {
     let (mut flows, mut control) = flows();
     for number in 1..=3 {
         let mut awaited = stream(number);
@@ -187,14 +186,14 @@ fn what_the_peer_waits_for_is_announced_before_it_is_given_up() {
 }
 
 #[test]
-fn a_flow_is_given_up_once_and_an_object_never() {
+fn a_stream_is_reset_once_and_an_object_never() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
     (2..=4).for_each(|flow| flows.open_stream(stream(flow), Priority::Bulk, &mut control));
     frames(&flows, &mut control);
     let mut reset = |flow| flows.reset(FlowId(flow), 5, &mut control);
     assert_eq!([1, 2, 2, 4, 4, 9].map(&mut reset), [false, true, false, true, false, false]);
-    assert_eq!(frames(&flows, &mut control), [("reset", 2)], "the peer has never heard of 4");
+    assert_eq!(frames(&flows, &mut control), [("reset", 2)], "the peer does not know 4");
 }
 
 /// Flows of both kinds continue in smaller symbols: objects first, and waiting ones too.
@@ -220,7 +219,7 @@ fn all_flows_are_succeeded_at_once() {
 }
 
 #[test]
-fn what_has_arrived_is_reported_and_forgotten() {
+fn delivered_streams_are_reported_and_forgotten() {
     let (mut flows, mut control) = flows();
     flows.open_object(object(1, 3), &mut control);
     flows.open_stream(stream(2), Priority::Bulk, &mut control);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// covers the blocks above.
 pub(in crate::flow) const MOST_AHEAD: u32 = 4_096;
 
-/// A block that is not complete yet.
+/// An incomplete block.
 #[derive(Debug)]
 pub(in crate::flow) struct IncompleteBlock {
     shape: BlockShape,
@@ -35,7 +35,7 @@ enum BlockState {
 /// The received part of a block of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialBlock<'a> {
-    /// The flow, as packets name it: the last successor of the one that was announced.
+    /// The flow as identified in packets: the last successor of the announced one.
     pub flow: FlowId,
     /// Its number.
     pub number: u32,
@@ -43,13 +43,13 @@ pub struct PartialBlock<'a> {
     pub offset: u64,
     /// Bytes of the object; the rest of the last symbol is zero.
     pub length: usize,
-    /// Its source symbols, those that are here.
+    /// Its received source symbols.
     pub source: &'a Block,
-    /// Repair symbols that are here.
+    /// Received repair symbols.
     pub repairs: u32,
 }
 
-/// Bytes of the symbols of blocks that are not done.
+/// Bytes of the symbols of incomplete blocks.
 #[derive(Debug, Default)]
 struct BufferedBytes {
     now: u64,
@@ -69,21 +69,21 @@ impl BufferedBytes {
 
 impl BlockState {
     /// Creates a block of which nothing has arrived.
-    fn filling(shape: BlockShape, symbol_size: usize, told: BlockFeedback, pool: &mut Pool) -> Self {
+    fn filling(shape: BlockShape, symbol_size: usize, block_feedback: BlockFeedback, pool: &mut Pool) -> Self {
         let block = Block::new_missing(shape.k, symbol_size, pool.take());
         Self::Filling(Box::new(IncompleteBlock {
             shape,
             block,
             decoder: None,
             repairs: 0,
-            wanted: first_try(&shape, told),
+            wanted: first_try(&shape, block_feedback),
         }))
     }
 }
 
-/// Returns how many symbols the first decoding attempt takes: (1 + epsilon) k, or all there are; k, where any k decode.
-fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
-    let epsilon = match (told, shape.code) {
+/// Returns how many symbols the first decoding attempt takes: (1 + epsilon) k, or all that exist; k, if any k decode.
+fn first_try(shape: &BlockShape, block_feedback: BlockFeedback) -> u32 {
+    let epsilon = match (block_feedback, shape.code) {
         (_, BlockCode::Uncoded | BlockCode::ReedSolomon) | (BlockFeedback::Needs | BlockFeedback::Mask, _) => 0,
         (BlockFeedback::Done(DoneConfig { epsilon }) | BlockFeedback::Received(ReceivedConfig { epsilon }), _) => {
             epsilon
@@ -99,7 +99,7 @@ fn first_try(shape: &BlockShape, told: BlockFeedback) -> u32 {
 pub(crate) enum SymbolOutcome {
     /// It was useful to its block.
     New,
-    /// It was the last that its block lacked: feedback should say that the block is done.
+    /// It was the last that its block lacked: feedback should report the block as done.
     CompletesBlock,
     /// None: a duplicate, or not needed.
     Surplus,
@@ -127,7 +127,7 @@ pub(in crate::flow) enum DecodeOutcome {
     Complete(BlockShape, Block),
     /// It needs more symbols, or is no longer wanted.
     Incomplete,
-    /// It needs more symbols, although the sender has been told that it is done.
+    /// It needs more symbols, although feedback has reported it as done.
     Lost,
 }
 
@@ -137,21 +137,30 @@ pub(in crate::flow) struct BlockReceiver {
     flow: FlowId,
     symbol_size: usize,
     /// The form in which feedback reports blocks to the sender.
-    told: BlockFeedback,
+    block_feedback: BlockFeedback,
     blocks: BTreeMap<u32, BlockState>,
     held: BufferedBytes,
     /// Every block below is done.
     done_below: u32,
-    /// A block, and the first of its source symbols that was missing at the last look.
+    /// A block, and the first of its source symbols that was missing at the last check.
     gap: (u32, u32),
-    /// Done blocks from there on, at most [`MOST_AHEAD`].
+    /// Done blocks above it, at most [`MOST_AHEAD`].
     done_above: BTreeSet<u32>,
 }
 
 impl BlockReceiver {
-    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, told: BlockFeedback) -> Self {
+    pub(in crate::flow) fn new(flow: FlowId, symbol_size: usize, block_feedback: BlockFeedback) -> Self {
         let (blocks, done_above) = (BTreeMap::new(), BTreeSet::new());
-        Self { flow, symbol_size, told, blocks, held: BufferedBytes::default(), done_below: 0, gap: (0, 0), done_above }
+        Self {
+            flow,
+            symbol_size,
+            block_feedback,
+            blocks,
+            held: BufferedBytes::default(),
+            done_below: 0,
+            gap: (0, 0),
+            done_above,
+        }
     }
 
     pub(in crate::flow) const fn flow(&self) -> FlowId {
@@ -185,7 +194,7 @@ impl BlockReceiver {
         open.max(done).unwrap_or(0).max(self.done_below)
     }
 
-    /// Returns the received part of a block that is neither done nor being decoded.
+    /// Returns the received symbols of an incomplete block that is not being decoded.
     pub(in crate::flow) fn partial(&self, number: u32) -> Option<(&BlockShape, &Block)> {
         match self.blocks.get(&number) {
             Some(BlockState::Filling(filling)) => Some((&filling.shape, &filling.block)),
@@ -193,7 +202,7 @@ impl BlockReceiver {
         }
     }
 
-    /// Iterates over the blocks that are neither done nor being decoded, in order.
+    /// Iterates over the incomplete blocks that are not being decoded, in order.
     pub(in crate::flow) fn partial_blocks(&self) -> impl Iterator<Item = PartialBlock<'_>> {
         self.blocks.iter().filter_map(|(number, state)| {
             let BlockState::Filling(filling) = state else { return None };
@@ -227,7 +236,7 @@ impl BlockReceiver {
                 Ok(shape) => shape,
                 Err(taken) => return PlaceResult::Symbol(taken),
             };
-            self.blocks.insert(id.block, BlockState::filling(shape, self.symbol_size, self.told, pool));
+            self.blocks.insert(id.block, BlockState::filling(shape, self.symbol_size, self.block_feedback, pool));
         }
         let Some(BlockState::Filling(filling)) = self.blocks.get_mut(&id.block) else {
             return PlaceResult::Symbol(SymbolOutcome::Surplus);
@@ -273,7 +282,7 @@ impl BlockReceiver {
 
     /// Returns whether blocks are reported done before they are decoded.
     pub(in crate::flow) const fn is_early(&self) -> bool {
-        matches!(self.told, BlockFeedback::Received(_))
+        matches!(self.block_feedback, BlockFeedback::Received(_))
     }
 
     /// Returns whether a block reported done is still being decoded.
@@ -296,12 +305,12 @@ impl BlockReceiver {
                 BlockState::Filling(filling) => filling.shape,
                 BlockState::Decoding(shape, _) => *shape,
             };
-            *state = BlockState::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.told, pool);
+            *state = BlockState::filling(BlockShape { k: k(&shape), ..shape }, symbol_size, self.block_feedback, pool);
         }
         (self.gap, self.held.now) = ((0, 0), 0);
     }
 
-    /// Drops the blocks that are not done.
+    /// Drops the incomplete blocks.
     pub(in crate::flow) fn clear(&mut self) {
         self.held.now = 0;
         self.blocks.clear();
@@ -313,7 +322,7 @@ impl BlockReceiver {
             self.done_above.iter().map(|block| BlockStatus { block: *block, need: 0 }).collect();
         for (number, state) in &self.blocks {
             match state {
-                BlockState::Filling(filling) if self.told == BlockFeedback::Needs => {
+                BlockState::Filling(filling) if self.block_feedback == BlockFeedback::Needs => {
                     blocks.push(BlockStatus { block: *number, need: filling.need() });
                 }
                 BlockState::Decoding(..) if self.is_early() => blocks.push(BlockStatus { block: *number, need: 0 }),
@@ -325,9 +334,9 @@ impl BlockReceiver {
         FlowStatus { flow: self.flow, done_below: self.done_below, blocks }
     }
 
-    /// Returns the same for a flow with at most 256 blocks, if the sender asked for that form.
+    /// Returns the same for a flow with at most 256 blocks, if the sender requested that form.
     pub(in crate::flow) fn mask(&self) -> Option<BlockMask> {
-        if self.told != BlockFeedback::Mask {
+        if self.block_feedback != BlockFeedback::Mask {
             return None;
         }
         let mut done = [0; 32];
@@ -350,7 +359,7 @@ impl BlockReceiver {
         self.gap
     }
 
-    /// Returns whether the block is close enough to the first that is not done.
+    /// Returns whether the block is close enough to the first incomplete one.
     pub(in crate::flow) const fn is_near(&self, number: u32) -> bool {
         number < u32::MAX && number.saturating_sub(self.done_below) <= MOST_AHEAD
     }
@@ -429,7 +438,7 @@ mod tests {
     use super::*;
     use erasure::BlockCode;
 
-    /// Every accepted number has a successor, and the number that stands for "all blocks" is not accepted.
+    /// Every accepted number has a successor, and the number that means "all blocks" is not accepted.
     #[test]
     fn the_largest_block_number_is_no_block() {
         let mut blocks = BlockReceiver::new(FlowId(1), 8, BlockFeedback::Needs);

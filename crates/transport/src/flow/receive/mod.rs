@@ -46,10 +46,10 @@ pub(crate) struct RecvCredit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadBlock {
     /// A block of a stream contradicts itself or another: a protocol violation by the peer.
-    #[error("impossible block of a stream")]
+    #[error("sent an invalid block of a stream")]
     Contradiction,
-    /// A block that was reported done cannot be decoded: its bytes are lost.
-    #[error("a block was acknowledged before it was decoded, and cannot be")]
+    /// A block reported as done cannot be decoded: its bytes are lost.
+    #[error("a block acknowledged before decoding cannot be decoded")]
     Undecodable,
 }
 
@@ -72,8 +72,8 @@ pub(crate) struct RecvFlow {
 }
 
 impl RecvFlow {
-    /// Creates a flow that the peer announced. `told` sets the form of its status in feedback; a stream has `window`
-    /// symbols of credit of its own.
+    /// Creates a flow that the peer announced. `block_feedback` sets the form of its status in feedback; a stream has
+    /// `window` symbols of its own credit.
     ///
     /// # Errors
     /// [`BadPlan`] when the announcement contradicts itself or asks for more than `limits`.
@@ -81,7 +81,7 @@ impl RecvFlow {
         announcement: FlowAnnouncement,
         limits: FlowLimits,
         window: u32,
-        told: BlockFeedback,
+        block_feedback: BlockFeedback,
     ) -> Result<Self, BadPlan> {
         let (sink, k, symbol_size) = match announcement {
             FlowAnnouncement::Object(object) => {
@@ -95,7 +95,7 @@ impl RecvFlow {
         if k > limits.largest_k || symbol_size > limits.largest_symbol || per_packet > limits.most_per_packet {
             return Err(BadPlan);
         }
-        let blocks = BlockReceiver::new(announcement.first(), usize::from(symbol_size), told);
+        let blocks = BlockReceiver::new(announcement.first(), usize::from(symbol_size), block_feedback);
         let window = sink.layout().window().map(WindowReceiver::new);
         Ok(Self { announcement, blocks, sink, window, requests: Vec::new() })
     }
@@ -123,7 +123,7 @@ impl RecvFlow {
         self.blocks.most_held()
     }
 
-    /// Returns the bytes of symbols that are here of blocks that are not written; 0 for a stream.
+    /// Returns the bytes of received symbols of unwritten blocks; 0 for a stream.
     pub(crate) fn bytes_arriving(&self) -> u64 {
         match self.kind() {
             FlowKind::Object => self.blocks.held() + self.waiting_symbols() * self.symbol_size() as u64,
@@ -227,7 +227,7 @@ impl RecvFlow {
         let Some(mut window) = self.window.take() else { return Ok(()) };
         let flow = self.blocks.flow();
         while let Some((id, symbol)) = window.next_recovered(flow) {
-            // A symbol without credit is sent again once there is some.
+            // A symbol without credit is retransmitted once credit is granted.
             self.place(id, 0, symbol, credit, pool)?;
         }
         // The stream's last symbol may have been among them.
@@ -298,7 +298,7 @@ impl RecvFlow {
         Ok(())
     }
 
-    /// Drops state that is no longer wanted, once a stream is stopped or read to its end.
+    /// Drops unneeded state once a stream is stopped or read to its end.
     fn drop_unwanted(&mut self) {
         if !self.sink.is_open() {
             self.blocks.clear();
@@ -312,7 +312,7 @@ impl RecvFlow {
         self.blocks.has_promised()
     }
 
-    /// Iterates over the blocks of an object that are neither done nor being decoded; a stream's have no place.
+    /// Iterates over the incomplete blocks of an object that are not being decoded; yields none for a stream.
     pub(crate) fn partial_blocks(&self) -> impl Iterator<Item = PartialBlock<'_>> {
         self.blocks.partial_blocks().filter(|_| self.kind() == FlowKind::Object)
     }
@@ -360,8 +360,8 @@ impl RecvFlow {
         self.sink.is_complete(self.blocks.done_below())
     }
 
-    /// Returns whether the sender may be told that the flow is over: every block of an object is done, or every byte of
-    /// a stream is read.
+    /// Returns whether feedback may report the flow as over: every block of an object is done, or every byte of a
+    /// stream is read.
     pub(crate) fn is_over(&self) -> bool {
         match &self.sink {
             Sink::Object(_) => self.is_complete(),
@@ -391,7 +391,7 @@ impl RecvFlow {
         }
     }
 
-    /// Returns whether every begun block of a stream is done. Of an object more is sure to come.
+    /// Returns whether every begun block of a stream is done. An object always has more to follow.
     pub(crate) fn has_caught_up(&self) -> bool {
         self.kind() == FlowKind::Stream && self.blocks.begun_below() == self.blocks.done_below()
     }
@@ -401,7 +401,7 @@ impl RecvFlow {
         self.sink.is_open().then(|| self.blocks.gap())
     }
 
-    /// Returns the symbols of a stream that come out of the shared credit, which are returned when it is removed.
+    /// Returns the symbols of a stream from the shared credit, which are returned when it is removed.
     pub(crate) const fn shared_credit(&self) -> u64 {
         match &self.sink {
             Sink::Object(_) => 0,
@@ -409,7 +409,7 @@ impl RecvFlow {
         }
     }
 
-    /// Returns the cost of blocks of an object that are done and not written.
+    /// Returns the cost of the done and unwritten blocks of an object.
     pub(crate) const fn waiting_symbols(&self) -> u64 {
         match &self.sink {
             Sink::Object(object) => object.waiting_symbols(),
@@ -438,8 +438,8 @@ impl RecvFlow {
         }
     }
 
-    /// Returns how many symbols of a stream are read, when the sender should be told: after a quarter of those it takes
-    /// for unread.
+    /// Returns how many symbols of a stream are read when this should be reported: after a quarter of those that the
+    /// sender takes for unread.
     pub(crate) fn newly_read(&mut self) -> Option<u64> {
         match &mut self.sink {
             Sink::Object(_) => None,
@@ -447,7 +447,7 @@ impl RecvFlow {
         }
     }
 
-    /// Returns the flow's status as a mask, if the sender asked for masks and the flow is short enough for one.
+    /// Returns the flow's status as a mask, if the sender requested masks and the flow is short enough for one.
     pub(crate) fn mask(&self) -> Option<BlockMask> {
         let Sink::Object(object) = &self.sink else { return None };
         self.blocks.mask().filter(|_| object.layout.block(256).is_none())
@@ -506,7 +506,7 @@ impl Sink {
         }
     }
 
-    /// Handles a symbol that was new but did not complete its block.
+    /// Handles a new symbol that did not complete its block.
     fn on_new_symbol(
         &mut self,
         id: SymbolId,

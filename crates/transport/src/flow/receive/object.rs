@@ -24,14 +24,14 @@ pub(super) struct ObjectSink {
     /// The id by which the program knows the object.
     object: FlowId,
     pub(super) layout: ObjectLayout,
-    /// Complete blocks that are not written.
+    /// Complete blocks not yet written.
     done: BTreeMap<u32, Done>,
     /// Whether digests are wanted; `None` until the program accepts the object.
     accepted: Option<bool>,
     written_symbols: u64,
-    /// The cost of complete blocks that are not written.
+    /// The cost of complete blocks not yet written.
     waiting_symbols: u64,
-    /// The program has been told that every byte is written.
+    /// The program has got the event that every byte is written.
     reported: bool,
 }
 
@@ -117,7 +117,7 @@ impl ObjectSink {
         now
     }
 
-    /// Returns whether the program has been told that every byte is written.
+    /// Returns whether the program has got the event that every byte is written.
     pub(super) const fn is_reported(&self) -> bool {
         self.reported
     }

@@ -26,19 +26,19 @@ enum RecvStreamState {
 #[derive(Debug)]
 pub(super) struct StreamSink {
     pub(super) layout: StreamLayout,
-    /// Complete blocks that are not read to their end, with their cost.
+    /// Complete blocks not read to their end, with their cost.
     complete: BTreeMap<u32, (u32, Block)>,
     credit: StreamCredit,
     /// The number of read symbols last reported to the sender.
-    read_told: u64,
+    read_reported: u64,
     /// The block being read, and the position of the next byte in it.
     front: u32,
     at: usize,
     /// The last block of all, once its header has arrived.
     end: Option<u32>,
     phase: RecvStreamState,
-    readable_told: bool,
-    received_told: bool,
+    readable_reported: bool,
+    received_reported: bool,
 }
 
 impl StreamSink {
@@ -55,13 +55,13 @@ impl StreamSink {
             layout,
             complete: BTreeMap::new(),
             credit: StreamCredit::new(own),
-            read_told: 0,
+            read_reported: 0,
             front: 0,
             at: STREAM_HEADER,
             end: None,
             phase: RecvStreamState::Open,
-            readable_told: false,
-            received_told: false,
+            readable_reported: false,
+            received_reported: false,
         })
     }
 
@@ -113,7 +113,7 @@ impl StreamSink {
         Ok(())
     }
 
-    /// Checks the beginning of a block of `length` bytes, by itself and against what is known of the end.
+    /// Checks the beginning of a block of `length` bytes, by itself and against the known end.
     fn check(&mut self, number: u32, beginning: &[u8], length: usize, blocks: &BlockReceiver) -> Result<(), BadBlock> {
         let header = StreamHeader::decode(beginning, length).ok_or(BadBlock::Contradiction)?;
         let sound = if header.end {
@@ -141,7 +141,7 @@ impl StreamSink {
             self.at = ready.end;
             self.release_read(credit, pool);
         }
-        self.readable_told &= self.is_readable(blocks);
+        self.readable_reported &= self.is_readable(blocks);
         read
     }
 
@@ -168,7 +168,7 @@ impl StreamSink {
         self.ready(1, blocks).is_some_and(|(_, ready)| !ready.is_empty())
     }
 
-    /// Releases the memory and the credit of complete blocks that are read to their end.
+    /// Releases the memory and credit of complete blocks read to their end.
     fn release_read(&mut self, credit: &mut RecvCredit, pool: &mut Pool) {
         while let Some((_, block)) = self.complete.get(&self.front) {
             let header = StreamHeader::decode(block.bytes(), block.bytes().len());
@@ -224,25 +224,25 @@ impl StreamSink {
     }
 
     pub(super) fn newly_readable(&mut self, blocks: &BlockReceiver) -> bool {
-        let now = !self.readable_told && self.is_readable(blocks);
-        self.readable_told |= now;
+        let now = !self.readable_reported && self.is_readable(blocks);
+        self.readable_reported |= now;
         now
     }
 
     /// Returns true once: when every byte is read.
     pub(super) fn newly_received(&mut self) -> bool {
-        let now = self.is_over() && !self.received_told;
-        self.received_told |= now;
+        let now = self.is_over() && !self.received_reported;
+        self.received_reported |= now;
         now
     }
 
     pub(super) fn newly_read(&mut self) -> Option<u64> {
-        let (read, taken_for_unread) = (self.credit.read(), self.credit.started() - self.read_told);
-        let worth_it = (read - self.read_told) * 4 >= taken_for_unread.max(self.credit.own() / 2).max(1);
+        let (read, taken_for_unread) = (self.credit.read(), self.credit.started() - self.read_reported);
+        let worth_it = (read - self.read_reported) * 4 >= taken_for_unread.max(self.credit.own() / 2).max(1);
         if !self.is_open() || !worth_it {
             return None;
         }
-        self.read_told = read;
+        self.read_reported = read;
         Some(read)
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Parameters of the block-at-a-time schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockAtATimeConfig {
-    /// Delta-t: the sender's silence after a block, for each packet of it that was dropped.
+    /// Delta-t: the sender's silence after a block, for each dropped packet of it.
     pub wait: Duration,
     /// Blocks in flight at once.
     pub blocks: u32,
@@ -94,8 +94,8 @@ impl BlockAtATime {
         }
     }
 
-    /// Orders missing symbols: of a block that has its turn before they run out, of the following blocks all that they
-    /// will need.
+    /// Requests missing symbols: of a current block before they run out, of the following blocks all that they will
+    /// need.
     fn prepare(&self, flow: &SendBlocks, path: &PathEstimate) -> Option<ScheduleAction> {
         let at_once = (self.config.blocks + self.config.ahead) as usize;
         flow.open_blocks().take(at_once).find_map(|block| {
@@ -250,7 +250,7 @@ mod tests {
 
     /// §IV-B b: Ps counts packets, of which (1 + epsilon) K / r are enough with r symbols in each.
     #[test]
-    fn what_was_dropped_counts_in_packets() {
+    fn dropped_symbols_count_in_packets() {
         let mut line = line("", 3, 100).announced();
         for nth in 0..20 {
             assert_eq!(line.packet(8), (0..8).map(|esi| (0, 100 + 8 * nth + esi)).collect::<Vec<_>>());
@@ -287,9 +287,9 @@ mod tests {
         assert_eq!(line.packet(8), packet(2, 10..18));
     }
 
-    /// §IV-B b: a block that is not encoded is sent as soon as it is.
+    /// §IV-B b: a block not yet encoded is sent as soon as it is.
     #[test]
-    fn a_block_that_is_not_encoded_goes_out_once_it_is() {
+    fn an_unencoded_block_is_sent_once_encoded() {
         let mut line = line("ahead=0", 2, 100).announced();
         line.send(161);
         line.acknowledge(0);
@@ -331,13 +331,13 @@ mod tests {
         line.send(1);
         line.holds_replies = true;
         let before = line.send(10_000).len();
-        assert_eq!(before, 807, "all that were made");
+        assert_eq!(before, 807, "all encoded ones");
         assert_eq!(line.encodes, [(0, 808), (0, 200)]);
         line.reply();
         assert_eq!(line.send(1), [(0, 1_608)]);
     }
 
-    /// A code without further symbols sends its source, and resends what is lost.
+    /// A code without further symbols sends its source, and retransmits lost symbols.
     #[test]
     fn a_code_that_has_no_repair_is_carried_all_the_same() {
         let mut line = TestFlow::new("block-at-a-time", "uncoded", 2, 4).announced();

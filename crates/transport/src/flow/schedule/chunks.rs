@@ -19,8 +19,8 @@ use std::str::FromStr;
 /// Parameters of the chunks schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunksConfig {
-    /// Probability with which the padding completes a chunk; `None`: as much as is lost on average plus what the code
-    /// needs on average.
+    /// Probability with which the padding completes a chunk; `None`: the average loss plus the average need of the
+    /// code.
     pub padding: Option<f64>,
     /// Resend lost source of a chunk that cannot be completed; otherwise the transfer fails.
     pub mend: bool,
@@ -31,7 +31,7 @@ pub struct ChunksConfig {
 /// When a chunk is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodeOrder {
-    /// Beside the transmission of its own source, if it needs padding.
+    /// During the transmission of its own source, if it needs padding.
     Beside,
     /// Before any of it is sent, and while the chunk before it is sent (ttp §II-C, figure 2). Every chunk is encoded,
     /// with one check symbol at least.
@@ -110,13 +110,13 @@ impl Chunks {
     }
 }
 
-/// Returns a lost source symbol, which is what a failed chunk lacks.
+/// Returns a lost source symbol, which a failed chunk lacks.
 fn mend(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
     flow.first_lost_of(block).map_or(ScheduleAction::Idle, ScheduleAction::Retransmit)
 }
 
 /// ttp §I: "the potential cost of failed transfers".
-fn give_up(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
+fn abandon(flow: &SendBlocks, block: &SendBlock, _missing: u32) -> ScheduleAction {
     ScheduleAction::GiveUp(flow.id_of(block))
 }
 
@@ -124,7 +124,7 @@ impl Schedule for Chunks {
     fn next(&mut self, _now: Time, flow: &SendBlocks, path: &PathEstimate) -> ScheduleAction {
         let Self { config, rounds } = self;
         let padding = |block: &SendBlock| config.padding(block.k(), block.code(), path);
-        let supply = if config.mend { mend } else { give_up };
+        let supply = if config.mend { mend } else { abandon };
         match config.encode {
             EncodeOrder::Beside => rounds.next(flow, 1, padding, lacking, supply),
             EncodeOrder::First => rounds.next_encoded(flow, padding, supply),

@@ -1,5 +1,5 @@
-//! The first round of each block: its source, then a number of repair symbols fixed when its coding began. Blocks for
-//! which that is not enough want more.
+//! The first round of each block: its source, then a number of repair symbols fixed when its coding began. Blocks that
+//! need more get more later.
 
 use super::wants::Wants;
 use super::{ScheduleAction, source};
@@ -12,16 +12,16 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     first: FirstRound,
-    /// Blocks that cannot be decoded from what has arrived and what is in flight.
+    /// Blocks that cannot be decoded from the symbols received and in flight.
     wants: Wants,
-    /// The wants are up to date with what is known.
+    /// The wants are up to date.
     current: bool,
 }
 
 impl Rounds {
-    /// Returns what to send next: what `supply` finds for a block that wants symbols, otherwise part of a first round.
-    /// `repair` gives the number of repair symbols for the block whose source is being sent and for the `ahead` blocks
-    /// behind it, `wanted` the number of symbols for a block whose first round is all sent.
+    /// Returns the next action: a symbol that `supply` finds for a block that wants some, otherwise part of a first
+    /// round. `repair` gives the number of repair symbols for the block being sent and for the `ahead` blocks behind
+    /// it, `wanted` the number of symbols for a block whose first round is all sent.
     pub(super) fn next(
         &mut self,
         flow: &SendBlocks,
@@ -34,8 +34,8 @@ impl Rounds {
         self.wanted(flow, wanted, supply).unwrap_or_else(|| self.first_or(flow, source(flow)))
     }
 
-    /// Like [`Rounds::next`], but nothing of a block is sent before its repair is made, which begins when the block
-    /// before it begins to be sent.
+    /// Like [`Rounds::next`], but no symbol of a block is sent before its repair is encoded, which begins with the
+    /// sending of the block before it.
     pub(super) fn next_encoded(
         &mut self,
         flow: &SendBlocks,
@@ -48,7 +48,7 @@ impl Rounds {
         self.wanted(flow, lacking, supply).unwrap_or_else(|| self.first_or(flow, source))
     }
 
-    /// Returns what `supply` finds for a block that wants symbols.
+    /// Returns the symbol that `supply` finds for a block that wants some.
     fn wanted(
         &mut self,
         flow: &SendBlocks,
@@ -75,7 +75,7 @@ impl Rounds {
     }
 }
 
-/// Blocks whose coding has begun and whose repair is not all sent.
+/// Blocks with begun coding and unsent repair.
 #[derive(Debug, Default)]
 struct FirstRound {
     /// The flow for which this was computed: a successor with smaller symbols starts its blocks over.

@@ -27,7 +27,7 @@ pub(super) struct TestFlow {
     held: Vec<EncodeJob>,
 }
 
-/// A flow's action when asked.
+/// A flow's action when polled.
 enum Done {
     Sent(PickedSymbol),
     /// An order for a number of repair symbols of a block.
@@ -99,7 +99,7 @@ impl TestFlow {
     pub(super) fn send_until(&mut self, last: (u32, u32)) -> Vec<(u32, u32)> {
         let mut sent = Vec::new();
         while sent.last() != Some(&last) {
-            sent.push(self.next().expect("it comes"));
+            sent.push(self.next().expect("it arrives"));
         }
         sent
     }
@@ -126,7 +126,7 @@ impl TestFlow {
             match step(self)? {
                 Done::Sent(picked) => return Some((picked.id.block, picked.id.esi)),
                 Done::Ordered(..) => {}
-                Done::GaveUp => panic!("nobody gives up"),
+                Done::GaveUp => panic!("no flow is abandoned"),
             }
         }
     }
@@ -212,7 +212,7 @@ impl TestFlow {
         self.flow.on_report(&Report { cause: Cause::Timeout, ..Report::empty(self.now) });
     }
 
-    /// Reports the arrival of a symbol that was declared lost.
+    /// Reports the arrival of a symbol declared lost.
     pub(super) fn hear_late(&mut self, block: u32, esi: u32) {
         self.flow.on_spurious(SymbolId { flow: FLOW, block, esi });
         self.flow.on_report(&Report::empty(self.now));

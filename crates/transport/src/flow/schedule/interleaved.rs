@@ -22,7 +22,7 @@ pub struct InterleavedConfig {
 
 impl Default for InterleavedConfig {
     fn default() -> Self {
-        // tornado-transfer §2.1 says what X should achieve, but not how reliably.
+        // tornado-transfer §2.1 gives the aim of X, but not how reliable it should be.
         Self { repair_every: None, failure: 0.01 }
     }
 }
@@ -84,7 +84,7 @@ impl Interleaved {
         flow.last_resort_of(block).map(ScheduleAction::Retransmit)
     }
 
-    /// Returns what to send while there is source.
+    /// Returns the next action while source remains.
     fn with_source(&mut self, flow: &SendBlocks, path: &PathEstimate, block: &SendBlock) -> ScheduleAction {
         let number = block.number();
         if self.block != Some(number) {
@@ -114,8 +114,7 @@ impl Interleaved {
         ScheduleAction::Source
     }
 
-    /// Returns what to send when there is no source: it has all been sent, or waits for the receiver to complete some
-    /// blocks.
+    /// Returns the next action without source: all is sent, or waits for the receiver to complete blocks.
     fn without_source(&mut self, flow: &SendBlocks) -> ScheduleAction {
         let sent = |block: &&SendBlock| block.source_left() == 0 || block.is_repair_only();
         let after = |block: &&SendBlock| self.turn.is_none_or(|turn| block.number() > turn);
@@ -145,7 +144,7 @@ impl Schedule for Interleaved {
 
     fn on_report(&mut self, _report: &Report<'_>, _flow: &SendBlocks) {}
 
-    // tornado-transfer §2.1: there is no need for retransmission.
+    // tornado-transfer §2.1: retransmission is not needed.
     fn resends(&self) -> bool {
         false
     }
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(line.send(2), [s(1, 8), s(1, 9)]);
         assert_eq!(line.send(7), [s(0, 12), s(1, 10), s(2, 0), s(2, 1), s(2, 2), s(2, 3), s(2, 4)]);
         line.acknowledge(0);
-        assert_eq!(line.send(3), [s(1, 11), s(2, 5), s(2, 6)], "not of those that are acknowledged");
+        assert_eq!(line.send(3), [s(1, 11), s(2, 5), s(2, 6)], "not of acknowledged ones");
     }
 
     /// §2.1: then repair of each unacknowledged block, in turn.
@@ -222,9 +221,9 @@ mod tests {
         assert_eq!(line.encodes, [(0, 8), (1, 8)]);
     }
 
-    /// Blocks held back for want of credit do not keep lost ones from their repair.
+    /// Blocks held back without credit do not delay the repair of lost ones.
     #[test]
-    fn without_source_to_send_repair_goes_on() {
+    fn repair_continues_without_source() {
         let mut line = line("repair-every=1000", 1, 4);
         line.flow.add_source(100);
         assert_eq!(line.send(6), [s(0, 0), s(0, 1), s(0, 2), s(0, 3), s(0, 4), s(0, 5)]);

@@ -30,7 +30,7 @@ mod proactive {
     }
 
     #[test]
-    fn source_goes_on_while_repair_is_made() {
+    fn source_continues_while_repair_is_encoded() {
         let mut line = line(0.1, &[2, 2]);
         line.holds_replies = true;
         assert_eq!(line.log(99), "0?1 0:0 0:1 1?1 1:0 1:1");
@@ -39,7 +39,7 @@ mod proactive {
     }
 
     #[test]
-    fn reactive_repair_comes_when_more_is_lost_than_was_added() {
+    fn reactive_repair_follows_more_loss_than_repair() {
         let mut line = line(0.1, &[4]);
         assert_eq!(line.log(99), "0?2 0:0 0:1 0:2 0:3 0:+4 0:+5");
         line.hear(&[(0, 0), (0, 5)], &[(0, 1)]);
@@ -60,7 +60,7 @@ mod proactive {
         assert_eq!(line.log(99), "0:3 0:+4 0:+5 0?1 0:+6 1?2 1:0 1:1 1:2 1:3 1:+4 1:+5", "then before the next block");
     }
 
-    /// lt-tcp §3.4, as it was: what is known lost does not matter, only how long nothing was heard of a block.
+    /// lt-tcp §3.4, as it was: known losses do not matter, only the time without an acknowledgement for a block.
     #[test]
     fn an_idle_counter_waits_for_acknowledgements_of_later_blocks() {
         let line = || TestFlow::of("proactive:failure=5%,idle=2", "reed-solomon", &[4, 4]).losing(0.1);
@@ -75,7 +75,7 @@ mod proactive {
         late.hear(&[], &[(1, 1)]);
         assert_eq!(late.log(99), "0?1 0:+6");
         late.hear(&[(0, 6)], &[(1, 2)]);
-        assert_eq!(late.log(99), "", "it counts anew");
+        assert_eq!(late.log(99), "", "it counts again from 0");
         late.hear(&[], &[(1, 3)]);
         assert_eq!(late.log(99), "0?1 0:+7");
         // No acknowledgements are left to count.
@@ -91,7 +91,7 @@ mod proactive {
     }
 
     #[test]
-    fn what_comes_after_a_timeout_counts_for_the_block() {
+    fn acknowledgements_after_a_timeout_count_for_the_block() {
         let mut line = line(0.0, &[2]);
         assert_eq!(line.log(99), "0:0 0:1");
         line.hear(&[(0, 0), (0, 1)], &[]);
@@ -147,7 +147,7 @@ mod chunks {
     }
 
     #[test]
-    fn encoded_first_a_chunk_has_a_check_symbol_where_nothing_is_lost() {
+    fn an_encoded_first_chunk_has_a_check_symbol_without_loss() {
         assert_eq!(line("chunks", 0.0, &[2, 2]).log(99), "0:0 0:1 1:0 1:1");
         let sent = line("chunks:encode=first", 0.0, &[2, 2]).log(99);
         assert_eq!(sent, "0?1 0:0 1?1 0:1 0:+2 1:0 1:1 1:+2");
@@ -166,7 +166,7 @@ mod chunks {
         line.hear(&[(0, 0), (0, 1), (0, 5)], &[]);
         assert_eq!(line.log(1), "1:0", "the padding bears three");
         line.hear(&[(0, 4)], &[(0, 2), (0, 3)]);
-        assert_eq!(line.log(2), "0:0 again 1:1", "the fourth, before the next chunk goes on");
+        assert_eq!(line.log(2), "0:0 again 1:1", "the fourth, before the next chunk continues");
         line.hear(&[(0, 6)], &[(0, 0)]);
         assert_eq!(line.log(2), "0:1 again 1:2");
         line.acknowledge(0);
@@ -174,7 +174,7 @@ mod chunks {
     }
 
     #[test]
-    fn a_chunk_that_fails_is_given_up_where_nothing_is_mended() {
+    fn a_failed_chunk_without_retransmission_is_abandoned() {
         let mut line = line("chunks:padding=document,mend=off", 0.5, &[4]);
         // n (1 - p) = k.
         assert_eq!(line.log(99), "0?4 0:0 0:1 0:2 0:3 0:+4 0:+5 0:+6 0:+7");

@@ -1,4 +1,4 @@
-//! Source in order, with lost source resent while more is to come; after that, the tail rule.
+//! Source in order, with lost source resent while more follows; after that, the tail rule.
 //!
 //! Mid-transfer, a lost source symbol costs the same on the wire as a repair symbol and spares the decoder
 //! (docs/design/tail-rule.md). In the last round trips there is no time left to learn of losses, so repair is sent
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Parameters of the windowed schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowedConfig {
-    /// Accepted probability that some block is undecodable from what is in flight (docs/design/tail-rule.md: 1e-3).
+    /// Accepted probability that some block is undecodable from the symbols in flight (docs/design/tail-rule.md: 1e-3).
     pub tail_failure: f64,
     /// On paths with shorter round trips, waiting for feedback costs less than coding.
     pub repair_from_rtt: Duration,
@@ -41,7 +41,7 @@ pub(super) struct Windowed {
     config: WindowedConfig,
     /// In the tail: blocks that want symbols.
     wants: Wants,
-    /// The wants are up to date with what is known.
+    /// The wants are up to date.
     current: bool,
 }
 
@@ -50,7 +50,7 @@ impl Windowed {
         Self { config, wants: Wants::default(), current: false }
     }
 
-    /// Recomputes what each open block wants.
+    /// Recomputes the wants of each open block.
     fn survey(&mut self, flow: &SendBlocks, path: &PathEstimate) {
         self.current = true;
         // The probability is for all blocks together.

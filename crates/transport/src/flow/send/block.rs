@@ -1,4 +1,4 @@
-//! A sender's open block: what was sent, what arrived, and its repair symbols.
+//! A sender's open block: its sent, arrived and repair symbols.
 
 use crate::flow::layout::BlockShape;
 use crate::flow::work::{EncodeJob, WorkRequest};
@@ -69,7 +69,7 @@ pub struct SendBlock {
     called_lost: u32,
     /// Lost source symbols, by number: where feedback names arrivals in order, none is named before the first of these.
     lost: VecDeque<u32>,
-    /// Symbols that the receiver said it needs, less those known to have arrived since.
+    /// Symbols that the receiver reported to need, less those known to have arrived since.
     reported_need: Option<u32>,
     repairs: Repairs,
     stall: Rounds,
@@ -88,7 +88,7 @@ struct Rounds {
 }
 
 impl SendBlock {
-    /// Creates a block whose bytes are not here yet. `coded`: send repair alone, if its code allows it.
+    /// Creates a block whose bytes are not read yet. `coded`: send repair alone, if its code allows it.
     pub(in crate::flow) fn new(shape: BlockShape, symbol_size: usize, coded: bool) -> Self {
         let delivered = Bits::new(shape.k);
         Self {
@@ -156,7 +156,7 @@ impl SendBlock {
         self.coded
     }
 
-    /// Returns the number of symbols sent whose fate is not known.
+    /// Returns the number of sent symbols without a known outcome.
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -167,7 +167,7 @@ impl SendBlock {
         self.reported_need.unwrap_or_else(|| self.shape.k.saturating_sub(arrived))
     }
 
-    /// Returns whether the receiver needs something of it, as far as is known.
+    /// Returns whether the receiver needs symbols of it, as far as known.
     pub(in crate::flow) fn is_lacking(&self) -> bool {
         !self.done && self.need() > 0
     }
@@ -208,8 +208,8 @@ impl SendBlock {
         self.shape.k.saturating_sub(sent)
     }
 
-    /// Returns a source symbol for use when no more repair can be made: one that is lost, or, in a block of repair
-    /// alone, one that was never sent.
+    /// Returns a source symbol for use when no more repair can be made: a lost one, or, in a block of repair alone, an
+    /// unsent one.
     pub(in crate::flow) fn last_resort(&self) -> Option<u32> {
         let spent = self.data.is_some() && !self.repairs.busy && self.repair_ready() == 0 && !self.can_prepare();
         let unsent = || (self.coded && self.next_source < self.shape.k).then_some(self.next_source);
@@ -243,7 +243,7 @@ impl SendBlock {
         self.stall.count
     }
 
-    /// Returns the source symbol to repeat next, of those that were sent.
+    /// Returns the next sent source symbol to repeat.
     pub(in crate::flow) fn next_in_turn(&mut self) -> Option<u32> {
         let sent = if self.coded { self.shape.k } else { self.next_source };
         let esi = self.stall.turn.checked_rem(sent)?;
@@ -251,7 +251,7 @@ impl SendBlock {
         Some(esi)
     }
 
-    /// Returns whether the block's bytes are here.
+    /// Returns whether the block's bytes are read.
     pub(in crate::flow) const fn is_filled(&self) -> bool {
         self.data.is_some()
     }
@@ -356,7 +356,7 @@ impl SendBlock {
             repairs.symbols = job.symbols;
             repairs.first = job.first;
         } else {
-            // Those sent meanwhile are dropped: a block whose repair never runs out holds only unsent symbols.
+            // Those sent meanwhile are dropped: a block with endless repair keeps only unsent symbols.
             let next = self.shape.k + repairs.sent;
             repairs.symbols.drain(..(next - repairs.first) as usize * self.symbol_size);
             repairs.first = next;
@@ -370,7 +370,7 @@ impl SendBlock {
         self.on_arrived(esi);
     }
 
-    /// Handles the arrival of a symbol that was declared lost.
+    /// Handles the arrival of a symbol declared lost.
     pub(in crate::flow) fn on_spurious(&mut self, esi: u32) {
         self.called_lost = self.called_lost.saturating_sub(1);
         self.on_arrived(esi);
@@ -408,7 +408,7 @@ impl SendBlock {
         self.reported_need = Some(need.min(self.shape.k));
     }
 
-    /// Returns the block's bytes, if they are here.
+    /// Returns the block's bytes, if they are read.
     pub(in crate::flow) fn into_data(self) -> Option<Arc<Block>> {
         self.data
     }

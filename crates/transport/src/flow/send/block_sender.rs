@@ -32,9 +32,9 @@ pub(crate) struct PickedSymbol {
 pub(crate) enum SymbolKind {
     /// A source symbol for the first time.
     Source,
-    /// A source symbol that was sent before.
+    /// A source symbol sent before.
     Resent,
-    /// A repair symbol sent in place of a source symbol, of a block that is sent as repair alone.
+    /// A repair symbol sent in place of a source symbol, of a block sent as repair alone.
     Coded,
     /// A repair symbol.
     Repair,
@@ -213,7 +213,7 @@ impl BlockSender {
     }
 
     /// Abandons the flow: nothing more of it is sent.
-    pub(in crate::flow) fn give_up(&mut self) {
+    pub(in crate::flow) fn abandon(&mut self) {
         let blocks = &mut self.blocks;
         blocks.base += blocks.queue.len() as u32;
         blocks.cursor = blocks.base;
@@ -232,14 +232,14 @@ impl BlockSender {
     }
 
     /// Notes whether the program writes faster than the path takes.
-    pub(in crate::flow) fn set_pours(&mut self, pours: bool) {
+    pub(in crate::flow) fn set_backlogged(&mut self, backlogged: bool) {
         if let Some(window) = &mut self.window {
-            window.set_backlogged(pours);
+            window.set_backlogged(backlogged);
         }
     }
 
-    /// Returns what to send next: repair of a window that is due, what the schedule wants, repair for an idle window,
-    /// or a repeated symbol. `ahead`: repair may be sent before anything is known to be lost.
+    /// Returns the next action: due repair of a window, the schedule's choice, repair for an idle window, or a repeated
+    /// symbol. `ahead`: repair may be sent before a known loss.
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, others_waiting: bool, ahead: bool) -> Pick {
         let (flow, base) = (self.blocks.id, self.blocks.base);
         if let Some(window) = &mut self.window {
@@ -249,7 +249,7 @@ impl BlockSender {
                 return Pick::Symbol(PickedSymbol { id, plan: 0, kind: SymbolKind::Repair });
             }
         }
-        // Whoever expects no loss repairs what is known to be lost.
+        // Without expected loss, only known losses are repaired.
         let expected = if ahead { *path } else { PathEstimate { loss: 0.0, ..*path } };
         let step = self.ask(now, &expected, others_waiting);
         match self.with_window(now, path, step, ahead) {
@@ -299,7 +299,7 @@ impl BlockSender {
         }
     }
 
-    /// Asks the schedule what is next, and does it.
+    /// Asks the schedule for its next action, and does it.
     fn ask(&mut self, now: Time, path: &PathEstimate, others_waiting: bool) -> Pick {
         // The held choice may be obsolete, for example if the receiver has the block.
         if let Some(picked) = self.held.take().and_then(|held| self.take(held)) {
@@ -333,7 +333,7 @@ impl BlockSender {
         }
     }
 
-    /// Takes the symbol that the schedule wants, if there is one.
+    /// Takes the symbol that the schedule wants, if it exists.
     fn take(&mut self, next: ScheduleAction) -> Option<PickedSymbol> {
         match next {
             ScheduleAction::Source => self.take_source(),
@@ -421,7 +421,7 @@ impl BlockSender {
         }
     }
 
-    /// Reports the fate of packets to the schedule, once all flows know it.
+    /// Reports the outcome of packets to the schedule, once all flows know it.
     pub(crate) fn on_report(&mut self, report: &Report<'_>) {
         self.schedule.on_report(report, &self.blocks);
         if let Some(window) = &mut self.window {
@@ -465,8 +465,7 @@ impl BlockSender {
     }
 
     /// Continues as another flow. Blocks keep their numbers, bytes and cost, and now have `k` symbols; those that the
-    /// receiver does not have start over. Anything sent before is disregarded. `unopened`: source symbols of blocks
-    /// that are not open.
+    /// receiver lacks start over. Symbols sent before are disregarded. `unopened`: source symbols of unopened blocks.
     pub(in crate::flow) fn succeed(
         &mut self,
         flow: FlowId,
@@ -501,7 +500,7 @@ impl BlockSender {
         let Some(block) = self.blocks.block(number).filter(|block| !block.is_done()) else {
             return;
         };
-        // A receiver that claims symbols that were never sent gains nothing: the rest of the block is not sent.
+        // A receiver that claims unsent symbols gains nothing: the rest of the block is not sent.
         let left = u64::from(block.source_left());
         let shape = *block.shape();
         if let Some(data) = self.blocks.change(number, SendBlock::finish).flatten() {
@@ -538,7 +537,7 @@ impl BlockSender {
     }
 
     fn resend(&mut self, id: SymbolId) -> Option<PickedSymbol> {
-        // A custom schedule may name a symbol that does not exist.
+        // A custom schedule may return a symbol that does not exist.
         let block = self.blocks.block_mut(id.block).filter(|block| block.is_filled() && id.esi < block.k())?;
         block.take_resend(id.esi);
         let plan = block.shape().plan;

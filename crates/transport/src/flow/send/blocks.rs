@@ -13,7 +13,7 @@ pub struct SendBlocks {
     pub(in crate::flow) base: u32,
     /// The block whose source is being sent.
     pub(in crate::flow) cursor: u32,
-    /// Open blocks with source symbols that are known to be lost.
+    /// Open blocks with source symbols known to be lost.
     pub(in crate::flow) with_lost: BTreeSet<u32>,
     /// Open blocks that the receiver does not have yet.
     pub(in crate::flow) unfinished: usize,
@@ -21,7 +21,7 @@ pub struct SendBlocks {
     pub(in crate::flow) lacking: usize,
     /// Source symbols of the flow that have not been sent yet.
     pub(in crate::flow) source_left: u64,
-    /// More is to come that is not yet a symbol of this flow.
+    /// More source follows, not yet a symbol of this flow.
     pub(in crate::flow) others_waiting: bool,
     /// The receiver knows of the flow.
     pub(in crate::flow) announced: bool,
@@ -84,7 +84,7 @@ impl SendBlocks {
         block.first_lost().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
     }
 
-    /// Returns a source symbol of a block whose repair has all been sent: one that is lost, or was never sent.
+    /// Returns a source symbol of a block whose repair has all been sent: a lost or unsent one.
     pub fn last_resort_of(&self, block: &SendBlock) -> Option<SymbolId> {
         block.last_resort().map(|esi| SymbolId { flow: self.id, block: block.number(), esi })
     }
@@ -105,7 +105,7 @@ impl SendBlocks {
         self.queue.get(number.checked_sub(self.base)? as usize)
     }
 
-    /// Iterates over the blocks that were opened and that the receiver does not have yet, oldest first.
+    /// Iterates over the opened blocks that the receiver lacks, oldest first.
     pub fn open_blocks(&self) -> impl Iterator<Item = &SendBlock> {
         self.queue.iter().filter(|block| !block.is_done())
     }
@@ -124,7 +124,7 @@ impl SendBlocks {
         self.queue.get_mut(number.checked_sub(self.base)? as usize)
     }
 
-    /// Applies a change to a block that may affect what the receiver needs of it.
+    /// Applies a change to a block that may affect the receiver's need.
     pub(in crate::flow) fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut SendBlock) -> R) -> Option<R> {
         let block = self.block_mut(number)?;
         let before = block.is_lacking();

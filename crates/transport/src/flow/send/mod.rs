@@ -1,4 +1,4 @@
-//! The sending half of a flow: where its blocks come from, and which of their symbols to send next.
+//! The sending half of a flow: the source of its blocks, and the choice of the next symbol.
 
 mod block;
 mod block_sender;
@@ -37,12 +37,13 @@ pub(crate) struct SendFlow {
     announcement: FlowAnnouncement,
     blocks: BlockSender,
     source: FlowSource,
-    /// The peer waits for it, and is told that it is given up even if it has not heard of it.
+    /// The peer waits for it: a reset is sent even if the peer has not received the announcement.
     is_awaited: bool,
 }
 
 impl SendFlow {
-    /// Creates an object cut as its announcement and `further` plans say. `digest`: digest each block after it is read.
+    /// Creates an object divided according to its announcement and `further` plans. `digest`: digest each block after
+    /// it is read.
     ///
     /// # Errors
     /// [`BadPlan`] for plans that do not make up the object; those of [`BlockSizing`] do.
@@ -76,18 +77,18 @@ impl SendFlow {
         }
     }
 
-    /// Has the peer told that it is given up even if it has not heard of it.
+    /// Has a reset sent even if the peer has not received the announcement.
     pub(crate) const fn set_awaited(&mut self, is_awaited: bool) {
         self.is_awaited = is_awaited;
     }
 
-    /// Returns whether the peer has to hear of it before it hears that it is given up.
+    /// Returns whether the peer has to receive the announcement before a reset.
     pub(crate) const fn is_announced_first(&self) -> bool {
         self.is_awaited && !self.blocks.announced()
     }
 
-    /// Cuts unopened blocks as `rule` says, those of an object into at most `largest_k` source symbols. `None`: as
-    /// announced and planned.
+    /// Divides unopened data into blocks by `rule`, that of an object into at most `largest_k` source symbols. `None`:
+    /// by the announcement and the plans.
     pub(crate) fn set_sizer(&mut self, rule: Option<Box<dyn BlockSizer>>, largest_k: u32) {
         match &mut self.source {
             FlowSource::Object(object) => object.set_sizer(rule, largest_k),
@@ -95,8 +96,7 @@ impl SendFlow {
         }
     }
 
-    /// Cuts unopened blocks by another rule, if that is possible midway. `symbol_size` is that of flows which begin
-    /// now.
+    /// Divides unopened data by another rule, if possible midway. `symbol_size` is that of new flows.
     pub(crate) fn resize_blocks(&mut self, blocks: &BlockSizing, symbol_size: u16, largest_k: u32) {
         let rule = match self.announcement {
             FlowAnnouncement::Object(_) => blocks.live_sizer(symbol_size),
@@ -137,10 +137,10 @@ impl SendFlow {
         &mut self.blocks
     }
 
-    /// Returns the frame that announces the flow; `None` once it is given up, unless the peer waits for it.
+    /// Returns the frame that announces the flow; `None` once it is reset, unless the peer waits for it.
     pub(crate) fn announcement_frame(&self) -> Option<Frame<'static>> {
         let symbol_size = self.source.layout().symbol_size() as u16;
-        (self.is_awaited || !self.is_given_up()).then(|| self.announcement.frame(self.id(), symbol_size))
+        (self.is_awaited || !self.is_reset()).then(|| self.announcement.frame(self.id(), symbol_size))
     }
 
     /// Returns a plan of the flow.
@@ -244,7 +244,7 @@ impl SendFlow {
     }
 
     /// Accepts as many of `bytes` as a stream has room for, if `room` of them may wait for a block; `None` when it is
-    /// finished or given up, and for an object.
+    /// finished or reset, and for an object.
     pub(crate) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
         match &mut self.source {
             FlowSource::Object(_) => None,
@@ -259,25 +259,25 @@ impl SendFlow {
         true
     }
 
-    /// Gives the flow up with `code`. Returns false if it already was, if there is nothing left to give up, and for an
-    /// object, for which the wire has no reset.
+    /// Resets the flow with `code`. Returns false if it already was, if all of it has arrived, and for an object, for
+    /// which the wire has no reset.
     pub(crate) fn reset(&mut self, code: u32) -> bool {
         let reset = match &mut self.source {
             FlowSource::Object(_) => false,
             FlowSource::Stream(stream) => stream.reset(code),
         };
         if reset {
-            self.blocks.give_up();
+            self.blocks.abandon();
         }
         reset
     }
 
-    /// Returns whether the flow is given up.
-    const fn is_given_up(&self) -> bool {
-        matches!(&self.source, FlowSource::Stream(stream) if stream.is_given_up())
+    /// Returns whether the flow is reset.
+    const fn is_reset(&self) -> bool {
+        matches!(&self.source, FlowSource::Stream(stream) if stream.is_reset())
     }
 
-    /// Returns the code with which the flow was given up, until the receiver knows it.
+    /// Returns the code with which the flow was reset, until the receiver knows it.
     pub(crate) const fn reset_code(&self) -> Option<u32> {
         match &self.source {
             FlowSource::Object(_) => None,
@@ -285,7 +285,7 @@ impl SendFlow {
         }
     }
 
-    /// Handles the receiver's confirmation that the flow is given up.
+    /// Handles the receiver's confirmation of the reset.
     pub(crate) const fn on_reset_delivered(&mut self) {
         if let FlowSource::Stream(stream) = &mut self.source {
             stream.on_reset_delivered();
@@ -312,8 +312,7 @@ impl SendFlow {
         matches!(&self.source, FlowSource::Stream(stream) if stream.is_held_back())
     }
 
-    /// Returns the cost of blocks whose memory is held: the receiver does not have them yet, or their digest is being
-    /// made.
+    /// Returns the cost of buffered blocks: the receiver lacks them, or their digest is being made.
     pub(crate) const fn held_symbols(&self) -> u64 {
         let digesting = match &self.source {
             FlowSource::Object(object) => object.done_digesting(),
@@ -322,7 +321,7 @@ impl SendFlow {
         self.blocks.open_symbols() + digesting
     }
 
-    /// Returns the number of open blocks whose bytes are not here yet.
+    /// Returns the number of open blocks whose bytes are not read yet.
     pub(crate) fn reading(&self) -> usize {
         self.blocks.blocks().open_blocks().filter(|block| !block.is_filled()).count()
     }
@@ -334,8 +333,8 @@ impl SendFlow {
         is_digesting || open.any(|block| !block.is_filled() || block.is_encoding())
     }
 
-    /// Returns when the flow has something to do if nothing is received: its schedule waits, a short block of a stream
-    /// is to be opened, or its repair sent.
+    /// Returns the flow's next deadline if no packet arrives: its schedule waits, or a short block of a stream or its
+    /// repair becomes due.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let short = match &self.source {
             FlowSource::Object(_) => None,
@@ -349,7 +348,7 @@ impl SendFlow {
     pub(crate) fn next(&mut self, now: Time, path: &PathEstimate, behind: bool, ahead: bool) -> Pick {
         let others_waiting = behind || self.is_held_back();
         if let FlowSource::Stream(stream) = &self.source {
-            self.blocks.set_pours(stream.pours());
+            self.blocks.set_backlogged(stream.is_backlogged());
         }
         self.blocks.next(now, path, others_waiting, ahead)
     }
@@ -359,8 +358,8 @@ impl SendFlow {
         self.blocks.next_in_packet(now, path, behind, last)
     }
 
-    /// Applies the receiver's view of the blocks. Those that are done return their memory to `pool`. Returns the number
-    /// of bytes newly known to have arrived, and passes the blocks' numbers to `finished`.
+    /// Applies the receiver's view of the blocks. Done blocks return their memory to `pool`. Returns the number of
+    /// bytes newly known to have arrived, and passes the blocks' numbers to `finished`.
     pub(crate) fn on_status(&mut self, status: &FlowStatus, pool: &mut Pool, mut finished: impl FnMut(u32)) -> u64 {
         let Self { blocks, source, .. } = self;
         let mut bytes = 0;
@@ -386,11 +385,11 @@ impl SendFlow {
     }
 
     /// Returns whether a stream has nothing to send, and holds no credit that all share, until something happens to it.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         !self.is_unfinished() && self.shared_credit() == 0
     }
 
-    /// Returns whether bytes wait that were not sent before.
+    /// Returns whether unsent bytes wait.
     pub(crate) fn has_source(&self) -> bool {
         self.blocks.source_left() > 0 || matches!(&self.source, FlowSource::Stream(stream) if stream.is_waiting())
     }
@@ -421,8 +420,8 @@ impl SendFlow {
         matches!(&self.source, FlowSource::Stream(stream) if stream.is_sent())
     }
 
-    /// Returns whether nothing is left to say about the flow: the receiver has the whole object, has read a stream to
-    /// its end, or knows that it is given up.
+    /// Returns whether the flow is over: the receiver has the whole object, has read a stream to its end, or knows of
+    /// the reset.
     pub(crate) fn is_over(&self) -> bool {
         match &self.source {
             FlowSource::Object(object) => object.is_finished(&self.blocks),

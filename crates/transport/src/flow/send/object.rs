@@ -27,9 +27,9 @@ pub(super) struct ObjectSource {
     digest: bool,
     /// Blocks whose digest is requested and not made yet, with their cost.
     digesting: BTreeMap<u32, u32>,
-    /// The cost of blocks that the receiver has and whose digest is still being made: their memory is held.
+    /// The cost of received blocks whose digest is still being made: they stay buffered.
     done_digesting: u64,
-    /// Decides how blocks are cut as they are opened; without it the plans stand.
+    /// Sets the size of each block as it is opened; without it the plans apply.
     sizer: Option<Sizer>,
 }
 
@@ -84,8 +84,8 @@ impl ObjectSource {
         Some(WorkRequest::Read { flow: self.object, block: number, offset, length, buffer: pool.take() })
     }
 
-    /// Asks the sizer how to cut the next block, and plans it if that differs from the plan in force. A block that
-    /// already has a plan of its own keeps it, as do all once there are [`MOST_PLANS`].
+    /// Asks the sizer for the size of the next block, and plans it if it differs from the current plan. A block that
+    /// has its own plan keeps it, as do all once there are [`MOST_PLANS`].
     fn plan_next(&mut self, blocks: &mut BlockSender, path: &PathEstimate) {
         let Some(sizer) = &mut self.sizer else { return };
         let number = blocks.next_number();

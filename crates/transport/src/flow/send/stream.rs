@@ -18,13 +18,12 @@ use std::collections::VecDeque;
 /// a batch must not run dry.
 const READ_AHEAD: u64 = 64;
 
-/// Blocks between the first that is not done and the last: fewer than a receiver accepts ([`MOST_AHEAD`]), since each
-/// survey of the tail looks at them. The blocks of a window code are not surveyed: there may be as many as the receiver
-/// accepts.
+/// Blocks between the first incomplete one and the last: fewer than a receiver accepts ([`MOST_AHEAD`]), since each
+/// survey of the tail visits them. The blocks of a window code are not surveyed: their number is limited by the
+/// receiver only.
 const MOST_BLOCKS: usize = 1_024;
 
-/// Exclusive upper bound of the block numbers of a stream: `done_below` at its maximum stands for a stream that is
-/// over.
+/// Exclusive upper bound of the block numbers of a stream: `done_below` at its maximum means that a stream is over.
 const BLOCK_NUMBERS: u32 = u32::MAX - 1;
 
 /// Small writes in close succession share a block: short blocks open this often per round trip, as often as feedback
@@ -42,13 +41,13 @@ enum SendStreamState {
     Ended,
     /// Every byte has arrived, and the program knows it; the receiver's program may not have read it.
     Sent,
-    /// Given up with this code; the receiver does not know yet.
+    /// Reset with this code; the receiver does not know yet.
     Reset(u32),
-    /// The receiver knows that it is given up.
+    /// The receiver knows of the reset.
     Over,
 }
 
-/// The bytes of a stream that are in no block yet, and the rules for putting them into one.
+/// The bytes of a stream not yet in a block, and the rules for putting them into one.
 #[derive(Debug)]
 pub(super) struct StreamSource {
     pub(super) layout: StreamLayout,
@@ -56,20 +55,20 @@ pub(super) struct StreamSource {
     /// Decides how large blocks are as they are opened; without it, the announcement does.
     sizer: Option<Box<dyn BlockSizer>>,
     phase: SendStreamState,
-    /// Written and in no block yet, and how much of that there may be.
+    /// Written and not yet in a block, and the limit of that.
     waiting: VecDeque<u8>,
     room: usize,
-    /// Bytes that are in blocks or arrived.
+    /// Bytes in blocks or arrived.
     offset: u64,
     /// The receiver's program has read all of it.
     read: bool,
-    /// A write was partial, and the program waits to hear that there is room again.
+    /// A write was partial, and the program waits for the event that there is room again.
     wants_room: bool,
     /// A write was partial, and since then bytes have waited all the time: the program writes faster than the path takes.
-    pours: bool,
+    backlogged: bool,
     opened_at: Option<Time>,
     held_back: bool,
-    /// When a block that is not full may be opened.
+    /// When a partly filled block may be opened.
     short_block_at: Option<Time>,
     /// Whether another block is needed but all block numbers are used.
     exhausted: bool,
@@ -87,7 +86,7 @@ impl StreamSource {
             offset: 0,
             read: false,
             wants_room: false,
-            pours: false,
+            backlogged: false,
             opened_at: None,
             held_back: false,
             short_block_at: None,
@@ -104,8 +103,8 @@ impl StreamSource {
         matches!(self.phase, SendStreamState::Writing | SendStreamState::Finishing | SendStreamState::Ended)
     }
 
-    /// Accepts as many of `bytes` as there is room for, if `room` of them may wait for a block; `None` when the stream is
-    /// finished or given up.
+    /// Accepts as many of `bytes` as fit, if `room` of them may wait for a block; `None` when the stream is finished or
+    /// reset.
     pub(super) fn write(&mut self, bytes: &[u8], room: usize) -> Option<usize> {
         if self.phase != SendStreamState::Writing {
             return None;
@@ -114,7 +113,7 @@ impl StreamSource {
         let taken = bytes.len().min(room.saturating_sub(self.waiting.len()));
         self.waiting.extend(&bytes[..taken]);
         self.wants_room |= taken < bytes.len();
-        self.pours |= taken < bytes.len();
+        self.backlogged |= taken < bytes.len();
         Some(taken)
     }
 
@@ -128,9 +127,9 @@ impl StreamSource {
         }
     }
 
-    /// Gives the stream up; returns false when it already was, or when there is nothing left to give up.
+    /// Resets the stream; returns false when it already was, or when all of it has arrived.
     pub(super) fn reset(&mut self, code: u32) -> bool {
-        if self.is_given_up() {
+        if self.is_reset() {
             return false;
         }
         self.phase = SendStreamState::Reset(code);
@@ -139,16 +138,16 @@ impl StreamSource {
         true
     }
 
-    pub(super) const fn is_given_up(&self) -> bool {
+    pub(super) const fn is_reset(&self) -> bool {
         matches!(self.phase, SendStreamState::Reset(_) | SendStreamState::Over)
     }
 
-    /// Returns the code with which it was given up, until the receiver knows it.
+    /// Returns the code with which it was reset, until the receiver knows it.
     pub(super) const fn reset_code(&self) -> Option<u32> {
         if let SendStreamState::Reset(code) = self.phase { Some(code) } else { None }
     }
 
-    /// Handles the receiver's confirmation that the stream is given up.
+    /// Handles the receiver's confirmation of the reset.
     pub(super) const fn on_reset_delivered(&mut self) {
         if matches!(self.phase, SendStreamState::Reset(_)) {
             self.phase = SendStreamState::Over;
@@ -175,8 +174,8 @@ impl StreamSource {
     }
 
     /// Returns whether the program writes faster than the path takes.
-    pub(super) const fn pours(&self) -> bool {
-        self.pours
+    pub(super) const fn is_backlogged(&self) -> bool {
+        self.backlogged
     }
 
     /// Returns whether bytes wait for credit.
@@ -189,7 +188,7 @@ impl StreamSource {
         self.exhausted
     }
 
-    /// Returns when to open a block that is not full.
+    /// Returns when to open a partly filled block.
     pub(super) const fn short_block_at(&self) -> Option<Time> {
         self.short_block_at
     }
@@ -203,8 +202,7 @@ impl StreamSource {
         }
     }
 
-    /// Returns whether nothing is left to say about it: it is read to its end, or the receiver knows that it is given
-    /// up.
+    /// Returns whether it is over: it is read to its end, or the receiver knows of the reset.
     pub(super) const fn is_over(&self) -> bool {
         matches!(self.phase, SendStreamState::Over) || (self.is_sent() && self.read)
     }
@@ -278,7 +276,7 @@ impl StreamSource {
         buffer.extend_from_slice(&StreamHeader { length: length as u32, end }.encode());
         append_range(&self.waiting, 0..length, &mut buffer);
         self.waiting.drain(..length);
-        self.pours &= !self.waiting.is_empty();
+        self.backlogged &= !self.waiting.is_empty();
         (shape.offset, shape.length) = (self.offset, buffer.len());
         self.offset += length as u64;
         self.credit.start(shape.cost.into());

@@ -25,7 +25,7 @@ const FAILURE: f64 = 1e-3;
 /// repair over the whole window.
 const IDLE_PER_RTT: u32 = 32;
 
-/// Most repair symbols for each source symbol. If more would be needed, feedback comes first.
+/// Most repair symbols for each source symbol. If more are needed, the sender waits for feedback.
 const MOST_SHARE: f64 = 2.0;
 
 /// An upper bound on how often random combinations fail: a code over GF(256) with all coefficients drawn needs one
@@ -40,12 +40,12 @@ pub(in crate::flow) struct WindowSender {
     encoder: Option<WindowEncoder>,
     /// Repair symbols for each source symbol; recomputed after each report.
     share: Option<f64>,
-    /// Repair symbols that are due; made one at a time.
+    /// Due repair symbols; made one at a time.
     owed: f64,
     key: u16,
     /// The symbol made last.
     symbol: Vec<u8>,
-    /// Bytes of the last source symbols that are not padding, with their numbers, and the most of a window's.
+    /// Bytes without padding of the last source symbols, with their numbers, and the most of a window's.
     unpadded: VecDeque<(u64, usize)>,
     longest: usize,
     in_flight: u32,
@@ -58,7 +58,7 @@ pub(in crate::flow) struct WindowSender {
     /// When an idle stream wants repair.
     idle_at: Option<Time>,
     /// The program writes faster than the path takes.
-    pours: bool,
+    backlogged: bool,
 }
 
 impl WindowSender {
@@ -77,15 +77,15 @@ impl WindowSender {
             sent_at: Time::ZERO,
             content: true,
             idle_at: None,
-            pours: false,
+            backlogged: false,
         }
     }
 
     /// Notes whether the program writes faster than the path takes. The window that follows then begins with its last
     /// symbols.
-    pub(in crate::flow) fn set_backlogged(&mut self, pours: bool) {
-        self.pours = pours;
-        if pours {
+    pub(in crate::flow) fn set_backlogged(&mut self, backlogged: bool) {
+        self.backlogged = backlogged;
+        if backlogged {
             self.stop();
         }
     }
@@ -110,14 +110,14 @@ impl WindowSender {
         (symbol, unpadded): (&[u8], usize),
         path: &PathEstimate,
     ) {
-        if self.pours || path.loss < LEAST_LOSS {
+        if self.backlogged || path.loss < LEAST_LOSS {
             return self.stop();
         }
         let number = self.first_of(id.block) + u64::from(id.esi);
         let WindowShape { symbol_size, symbols, .. } = self.shape;
         let encoder = self.encoder.get_or_insert_with(|| WindowEncoder::new(Field::Gf256, symbol_size, symbols));
         if encoder.window().end != number || encoder.window().is_empty() {
-            // The first symbol of a window is followed by repair at once: it tells the receiver to keep what arrives.
+            // Repair follows the first symbol of a window at once: it makes the receiver keep arriving symbols.
             encoder.restart(number);
             self.owed = 1.0;
         } else {
@@ -138,12 +138,12 @@ impl WindowSender {
         })
     }
 
-    /// Makes a repair symbol that is due between source symbols. `base`: the first block that the receiver may lack.
+    /// Makes a due repair symbol between source symbols. `base`: the first block that the receiver may lack.
     pub(in crate::flow) fn due(&mut self, flow: FlowId, base: u32) -> Option<SymbolId> {
         if self.owed < 1.0 { None } else { self.make(flow, base) }
     }
 
-    /// Notes that no repair may be sent now: of what is due, little is made up for later.
+    /// Notes that no repair may be sent now: little of the due repair is sent later.
     pub(in crate::flow) const fn put_off(&mut self) {
         self.owed = self.owed.min(1.0);
         self.idle_at = None;
@@ -247,7 +247,7 @@ mod tests {
         WindowSender::new(WindowShape { symbol_size: 8, per_block: 1, symbols })
     }
 
-    /// Sends `blocks` symbols with the repair that is due between them; returns the ids of the repair.
+    /// Sends `blocks` symbols with the due repair between them; returns the ids of the repair.
     fn send(sender: &mut WindowSender, blocks: std::ops::Range<u32>, loss: f64) -> Vec<SymbolId> {
         let mut repairs = Vec::new();
         for block in blocks {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_begin_with_what_may_be_missing() {
+    fn windows_begin_with_the_first_missing_symbol() {
         let mut sender = sender(64);
         send(&mut sender, 0..100, 0.05);
         let id = sender.make(FLOW, 0).expect("a window");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_stream_sends_repair_until_it_will_do() {
+    fn an_idle_stream_sends_repair_until_it_suffices() {
         let count = |sender: &mut WindowSender, now, lacking, loss| {
             std::iter::from_fn(|| sender.idle(now, FLOW, 0, lacking, &path(loss))).take(100).count() as u32
         };
@@ -308,7 +308,7 @@ mod tests {
         let first = count(&mut sender, LATER, 40, 0.05);
         assert!((8..13).contains(&(before + first)) && first >= 2, "{before} and {first}");
         assert_eq!((count(&mut sender, LATER, 40, 0.05), sender.idle_at()), (0, None));
-        // All of it is known to be lost, and nothing was heard of the blocks.
+        // All of it is known to be lost, and no feedback on the blocks has arrived.
         (0..before + first).for_each(|_| sender.on_settled());
         sender.on_report();
         assert!(count(&mut sender, LATER, 40, 0.05) >= 7);

@@ -27,7 +27,7 @@ impl Settings for BytesBlocks {
 }
 
 impl BytesBlocks {
-    /// Returns K = ceil(B / L), limited to what the code supports.
+    /// Returns K = ceil(B / L), at most the code's limit.
     pub(super) fn k(&self, symbol_size: u16) -> u32 {
         self.bytes.div_ceil(u32::from(symbol_size.max(1))).clamp(1, self.code.max_source_symbols())
     }
@@ -52,6 +52,6 @@ mod tests {
         assert_eq!(shape("bytes", 10_000_000, 1_024), [(0, 977, BlockCode::PrecodedLt)]);
         assert_eq!(shape("bytes:code=raptor", 10_000_000, 512), [(0, 1_954, BlockCode::Raptor)]);
         assert_eq!(shape("bytes:bytes=100000000", 1 << 40, 1_024), [(0, 8_192, BlockCode::PrecodedLt)]);
-        assert_eq!(shape("bytes", 5_000, 1_024), [(0, 5, BlockCode::PrecodedLt)], "all that there is");
+        assert_eq!(shape("bytes", 5_000, 1_024), [(0, 5, BlockCode::PrecodedLt)], "all of it");
     }
 }

@@ -34,8 +34,8 @@ impl Settings for LtTcpBlocks {
 }
 
 impl LtTcpBlocks {
-    /// Returns the source symbols of a block sent now: the part of the window that is not repair. Rounded to powers of
-    /// two, so that a varying window leads to few plans.
+    /// Returns the source symbols of a block sent now: the window without its repair. Rounded to powers of two, so that
+    /// a varying window leads to few plans.
     pub(super) fn k(&self, path: &PathEstimate) -> u32 {
         let source = self.source(path).clamp(1.0, f64::from(self.largest())) as u32;
         (1 << source.ilog2()).clamp(self.least, self.largest().max(self.least))
@@ -69,7 +69,7 @@ impl BlockSizer for Calculator {
     fn next(&mut self, _left: u64, path: &PathEstimate) -> (u32, BlockCode) {
         let wanted = self.blocks.k(path);
         // A window that varies around a power of two would need a plan every few blocks, and an object has 255: a size
-        // stands until the window is a quarter beyond the range for it.
+        // is kept until the window is a quarter beyond its range.
         let source = self.blocks.source(path);
         let fits = |k: &u32| source >= f64::from(*k) * 0.75 && source < f64::from(*k) * 2.5;
         let k = self.k.filter(fits).unwrap_or(wanted);
@@ -101,7 +101,7 @@ mod tests {
 
     /// A window that varies around a power of two needs no plan.
     #[test]
-    fn a_size_stands_while_the_window_is_about_it() {
+    fn a_size_is_kept_while_the_window_is_near_it() {
         let mut calculator = Calculator::new(LtTcpBlocks::default());
         let windows = [40, 63, 65, 79, 80, 63, 50, 47, 23, 25, 40, 200, 96, 95];
         let sizes =

@@ -4,7 +4,7 @@ use crate::settings::{IntegerRange, Setting, Settings, field};
 use crate::wire::{FlowId, Plan};
 use erasure::{BlockCode, raptorq_padded};
 
-/// Source blocks of an object, RFC 6330 §4.4.1.2: their numbers have 8 bits there.
+/// Source blocks of an object, RFC 6330 §4.4.1.2: the RFC's block numbers have 8 bits.
 const MOST_BLOCKS: u64 = 256;
 
 /// Returns the smallest legal number of source symbols per block of an object of `symbols`.
@@ -18,7 +18,7 @@ fn smallest_legal(symbols: u64) -> Option<u32> {
 }
 
 /// Returns Partition[Kt, Z] of RFC 6330 §4.4.1.2: the first blocks have one symbol more than the others. Blocks have at
-/// most `most` symbols; if that is below the legal size, there are more than 256.
+/// most `most` symbols; if that is below the legal size, their number exceeds 256.
 pub(super) fn plans(flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
     let largest = most.clamp(1, BlockCode::RaptorQ.max_source_symbols());
     let k = smallest_legal(symbols).unwrap_or(largest).min(largest);

@@ -1,4 +1,4 @@
-//! Chunks of ttp: a number of bits each, and a Tornado code whose rate follows the loss estimate (ttp §II-A).
+//! Chunks of ttp: a number of bits each, with a Tornado code of a rate that follows the loss estimate (ttp §II-A).
 
 use super::BlockSizer;
 use crate::flow::schedule::PathEstimate;
@@ -11,7 +11,7 @@ use erasure::tornado::CheckShare;
 pub struct TtpBlocks {
     /// Bits of a chunk, rounded up to whole symbols.
     pub bits: u64,
-    /// Capacity of the code beyond what 99 of 100 chunks need, as a share of k: the schedule's padding is limited to
+    /// Capacity of the code beyond the need of 99 of 100 chunks, as a share of k: the schedule's padding is limited to
     /// it.
     pub spare: f64,
 }
@@ -68,7 +68,7 @@ impl BlockSizer for Chunker {
         (k, BlockCode::Tornado(rate))
     }
 
-    /// ttp §II-C: one chunk is encoded while one is sent, with what is known then.
+    /// ttp §II-C: one chunk is encoded while one is sent, with the estimates of that time.
     fn read_ahead(&self, _path: &PathEstimate) -> u64 {
         self.blocks.k(self.symbol_size).into()
     }
@@ -99,7 +99,7 @@ mod tests {
         let losses = [0.5, 0.3, 0.1, 0.08, 0.12, 0.01, 0.0, 0.2];
         let rates = losses.map(&mut rate);
         assert_eq!(rates.map(|(rate, _)| rate), [64, 64, 28, 28, 30, 11, 11, 42]);
-        // The code has room for the padding that completes 999 of 1000, except with the half that is assumed at first.
+        // The code has room for the padding that completes 999 of 1000, except with the initially assumed half.
         for (loss, (rate, room)) in losses.into_iter().zip(rates).skip(1) {
             let code = BlockCode::Tornado(CheckShare::new(rate).expect("a rate"));
             let path = PathEstimate { rtt: None, loss, burst: 1.0, window: 1 };

@@ -1,5 +1,5 @@
-//! CCID 2, TCP-like congestion control of DCCP (RFC 4341): Reno with acknowledgements that name every packet, as in TCP
-//! with SACK. One of the two controllers of tornado-transfer §2.2.
+//! CCID 2, TCP-like congestion control of DCCP (RFC 4341): Reno with acknowledgements of every packet, as in TCP with
+//! SACK. One of the two controllers of tornado-transfer §2.2.
 //!
 //! Departs: the ack ratio (section 6.1) is not negotiated. The profile decides how often feedback is sent, and feedback
 //! is not congestion controlled otherwise.

@@ -135,9 +135,9 @@ mod tests {
             assert_eq!(json, format!("\"{text}\""));
             assert_eq!(serde_json::from_str::<CongestionConfig>(&json).unwrap(), config);
         }
-        let told: CongestionConfig = "fixed-rate:1.5G".parse().unwrap();
+        let fixed: CongestionConfig = "fixed-rate:1.5G".parse().unwrap();
         assert_eq!(
-            told,
+            fixed,
             CongestionConfig::FixedRate(FixedRateConfig {
                 rate: Rate::from_bits_per_second(1_500_000_000),
                 window: true,
@@ -145,7 +145,7 @@ mod tests {
                 train: 1,
             })
         );
-        assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), told);
+        assert_eq!("fixed-rate:rate=1.5G".parse::<CongestionConfig>().unwrap(), fixed);
     }
 
     #[test]
@@ -179,12 +179,12 @@ mod tests {
             let error = parse(&format!("cubic:{value}"));
             assert!(matches!(error, SettingError::Value { .. }), "{error}");
         }
-        assert_eq!(parse("cubic:c=0").to_string(), "'0' is not a c: it is a number from 0.01 to 10");
+        assert_eq!(parse("cubic:c=0").to_string(), "invalid c '0': use a number from 0.01 to 10");
         for key in ["beta", "gamma=1"] {
             let error = parse(&format!("cubic:{key}"));
             assert!(error.to_string().contains("beta"), "{error}");
         }
-        let unknown = "cubic has no 'gamma' (it has: initial, threshold, beta, c, fast-convergence, hystart, form)";
+        let unknown = "cubic has no key 'gamma' (one of: initial, threshold, beta, c, fast-convergence, hystart, form)";
         assert_eq!(parse("cubic:gamma=1").to_string(), unknown);
     }
 }

@@ -35,8 +35,8 @@ pub struct CubicConfig {
 pub enum CubicForm {
     /// RFC 9438: K is the time from the window to `W_max` (section 4.2); a timeout forgets `W_max` (section 4.8).
     Rfc9438,
-    /// arq §4.1: K follows from `W_max` and beta alone, whatever fast convergence made of `W_max`; a timeout reduces
-    /// `W_max`. The document does not give the factor: here it is beta, as for the window after a loss.
+    /// arq §4.1: K follows from `W_max` and beta alone, regardless of fast convergence; a timeout reduces `W_max`. The
+    /// document does not give the factor: it is beta, as for the window after a loss.
     Document,
 }
 
@@ -91,8 +91,8 @@ impl Settings for CubicConfig {
 /// collapse on persistent congestion (section 7.6), and restoration of the window after a spurious congestion event
 /// (RFC 9438 section 4.9).
 ///
-/// A probe timeout alone changes nothing: the feedback for the probe shows what was lost. A retransmission timeout
-/// leaves one packet.
+/// A probe timeout alone changes nothing: the feedback for the probe shows the losses. A retransmission timeout leaves
+/// one packet.
 #[derive(Debug)]
 pub(super) struct Cubic {
     config: CubicConfig,
@@ -116,7 +116,7 @@ pub(super) struct Growth {
     pub(super) threshold: f64,
     /// W_max: where the cubic has its plateau.
     pub(super) plateau: f64,
-    /// cwnd_prior: the window before the last reduction, 0 if there was none.
+    /// cwnd_prior: the window before the last reduction, 0 without one.
     prior: f64,
     epoch: Option<Epoch>,
 }
@@ -192,7 +192,7 @@ impl Cubic {
         self.undo = None;
     }
 
-    /// Handles a timeout (RFC 9438 section 4.8): one packet, slow start up to the threshold of a reduction, and there a
+    /// Handles a timeout (RFC 9438 section 4.8): one packet, slow start up to the threshold of a reduction, and at it a
     /// new epoch with its plateau where it begins; in the document's form (arq §4.1) the old plateau, reduced. A
     /// timeout after a timeout keeps the threshold (RFC 5681 section 3.1).
     fn on_timeout(&mut self, now: Time) {
@@ -219,7 +219,7 @@ impl Cubic {
         undo.losses = undo.losses.saturating_sub(refuted);
         if undo.losses == 0 && refuted > 0 {
             self.growth = Growth { window: undo.growth.window.max(self.growth.window), ..undo.growth };
-            // Time has passed while the window was reduced; the cubic continues from where it stood.
+            // Time has passed while the window was reduced; the cubic continues from its last value.
             self.growth.epoch = None;
             self.undo = None;
             self.period.clear();
@@ -284,7 +284,7 @@ impl Growth {
         let &CubicConfig { beta, c, form, .. } = config;
         let window = self.window;
         let epoch = self.epoch.get_or_insert_with(|| {
-            // Without a previous reduction (slow start ended at a threshold) the plateau is here and K is 0.
+            // Without a previous reduction (slow start ended at a threshold) the plateau is at the window and K is 0.
             self.plateau = self.plateau.max(window);
             let below = match form {
                 CubicForm::Document if self.plateau > window => self.plateau * (1.0 - beta),

@@ -1,4 +1,4 @@
-//! The rate of a path's slowest link, from how far it spreads packets that were sent together.
+//! The rate of a path's slowest link, from the spread of packets sent together.
 
 use super::LinkRate;
 use crate::recovery::report::Report;
@@ -7,21 +7,21 @@ use crate::time::{Rate, Time};
 use std::time::Duration;
 
 /// Packets that arrive later apart than they were sent by this factor have been spread by the path's slowest link. A
-/// smaller one gives a first idea: programs take a millisecond until they have sent their first packets.
+/// smaller one gives a first estimate: programs take a millisecond until they have sent their first packets.
 const SPREAD: f64 = 2.0;
 const HARDLY_SPREAD: f64 = 1.25;
-/// A shorter time says nothing, since hosts read and send in bursts.
+/// A shorter time is no evidence, since hosts read and send in bursts.
 const SHORTEST: f64 = 200e-6;
-/// After a shorter time than this, a rate is only a first idea.
+/// After a shorter time than this, a rate is only a first estimate.
 const SOLID: f64 = 400e-6;
 const FEWEST: u64 = 4;
 /// Packets sent within this time were sent together.
 const AT_ONCE: Duration = Duration::from_micros(50);
-/// Packets go out in trains while the pace is at most this part of what the link seems to take, so that each train finds the
-/// link idle. More than so many reports of them are not needed.
+/// Packets go out in trains while the pace is at most this part of the link's estimated rate, so that each train finds
+/// the link idle. More than so many reports of them are not needed.
 const SPARSE: f64 = 0.5;
 const MOST_PLACES: usize = 30;
-/// So many pairs of packets, of so many earlier ones, that were so many packets apart are believed.
+/// The pairs of packets, of so many earlier ones, at least so many packets apart that make an estimate valid.
 const BELIEVED_PAIRS: usize = 12;
 const BELIEVED_PLACES: usize = 3;
 const FAR_APART: f64 = 6.0;
@@ -37,50 +37,50 @@ struct PacketTiming {
 }
 
 impl PacketTiming {
-    /// The arrival of a packet that was on its way for `delay` seconds.
+    /// The arrival of a packet after `delay` seconds.
     fn after(sent: &SentPacket, delay: f64) -> Self {
         Self { number: sent.number, sent: sent.time, at: sent.time.since(Time::ZERO).as_secs_f64() + delay }
     }
 }
 
-/// A packet's place in its train: the bytes between the first packet and this one, and its delay in seconds.
+/// A packet's position in its train: the bytes between the first packet and this one, and its delay in seconds.
 #[derive(Clone, Copy, Debug)]
 struct TrainOffset {
     bytes: f64,
     delay: f64,
 }
 
-/// What is known of the slowest link. The peer says how long it withheld its feedback, so that the time when the newest
-/// packet arrived is known but for the delay of the way back.
+/// The estimate of the slowest link. The peer reports how long it withheld its feedback, so that the arrival time of
+/// the newest packet is known but for the delay of the reverse path.
 #[derive(Debug, Default)]
 pub(super) struct Dispersion {
-    /// The first report of packets that were sent together.
+    /// The first report of packets sent together.
     first: Option<PacketTiming>,
-    /// What trains have shown, or the largest rate between two reports that are far enough apart, in bytes per second.
+    /// The rate shown by trains, or the largest one between two reports far enough apart, in bytes per second.
     rate: Option<f64>,
     /// Trains have shown it.
     is_measured: bool,
-    /// A first idea of it: from one report, or from two that are hardly far enough apart.
-    idea: Option<f64>,
-    /// The link takes more than was seen, so that nothing is taken from later reports.
+    /// A first estimate of it: from one report, or from two hardly far enough apart.
+    first_estimate: Option<f64>,
+    /// The link is faster than measured: later reports are ignored.
     is_disproved: bool,
     /// The first packet of the last train.
     lead: Option<SentPacket>,
     /// The places of the packets that reports have named last.
     places: Vec<TrainOffset>,
-    /// Packets that were sent from then on were no trains.
+    /// Packets sent from then on were no trains.
     crowded: Option<Time>,
 }
 
 impl Dispersion {
-    /// Returns the rate, in bytes per second, if it is more than an idea.
+    /// Returns the rate, in bytes per second, if it is more than a first estimate.
     pub(super) const fn rate(&self) -> Option<f64> {
         self.rate
     }
 
-    /// Returns a first idea of it.
-    pub(super) const fn idea(&self) -> Option<f64> {
-        self.idea
+    /// Returns a first estimate of it.
+    pub(super) const fn first_estimate(&self) -> Option<f64> {
+        self.first_estimate
     }
 
     /// Returns whether many trains agree on the rate.
@@ -100,7 +100,7 @@ impl Dispersion {
         self.is_disproved
     }
 
-    /// Returns whether packets are to leave in trains.
+    /// Returns whether packets leave in trains.
     pub(super) const fn wants_trains(&self) -> bool {
         self.crowded.is_none()
     }
@@ -108,7 +108,7 @@ impl Dispersion {
     /// Ends the trains once the pace, in bytes per second, is so high that they would meet each other in a queue, or once
     /// enough of them are known.
     pub(super) fn on_pace(&mut self, now: Time, pace: f64) {
-        let is_sparse = self.rate.or(self.idea).is_none_or(|rate| pace < SPARSE * rate);
+        let is_sparse = self.rate.or(self.first_estimate).is_none_or(|rate| pace < SPARSE * rate);
         if self.crowded.is_none() && (!is_sparse || self.places.len() >= MOST_PLACES) {
             self.crowded = Some(now);
         }
@@ -126,22 +126,25 @@ impl Dispersion {
         if self.is_measured {
             return;
         }
-        // One report may be the first to name all packets that were sent together, as a program takes a while between
-        // what it sends first and its data. Behind a queue that was there before, the link seems slower than it is; with a
-        // base that is still too long, faster. So this is for a first idea only.
+        // One report may be the first to acknowledge all packets sent together, as a program takes a while between its
+        // first message and its data. Behind an earlier queue, the link seems slower than it is; with a still too long
+        // base, faster. So this is for a first estimate only.
         let lead = PacketTiming::after(lead, base);
         let newest = PacketTiming::after(newest, rtt.as_secs_f64());
         let first = self.first.filter(|first| newest.number > first.number);
         match first.and_then(|first| rate_between(first, newest, mean)) {
             Some((rate, true)) => self.rate = Some(self.rate.map_or(rate, |known| known.max(rate))),
-            found => self.idea = self.idea.or(rate_between(lead, newest, mean).or(found).map(|(rate, _)| rate)),
+            found => {
+                self.first_estimate =
+                    self.first_estimate.or(rate_between(lead, newest, mean).or(found).map(|(rate, _)| rate))
+            }
         }
         if first.is_none_or(|first| !is_spread(first, newest, SPREAD)) {
             self.first = Some(newest);
         }
     }
 
-    /// Takes the newest packet of a report, and the first that is in the same report and was sent together with it.
+    /// Takes the newest packet of a report, and the first of the same report that was sent together with it.
     fn on_train(&mut self, first: &SentPacket, newest: &SentPacket, rtt: Duration, packet: f64) {
         let is_late = self.crowded.is_some_and(|crowded| newest.time >= crowded);
         if is_late || self.places.len() >= MOST_PLACES {
@@ -159,15 +162,15 @@ impl Dispersion {
         }
     }
 
-    /// Forgets the rate, since the link takes more than that, and takes no other: nothing better will come.
+    /// Forgets the rate, since the link is faster, and accepts no other: no better estimate will follow.
     pub(super) fn disprove(&mut self) {
         *self = Self { is_disproved: true, crowded: self.crowded, ..Self::default() };
     }
 }
 
-/// Returns the rate, in bytes per second, at which packets left the slowest link that were at least `far` bytes apart in
-/// their trains, if enough of them agree: the median of all pairs (Theil 1950, Sen 1968). It needs no base, and does not
-/// mind a few packets that have waited in hosts.
+/// Returns the rate, in bytes per second, at which packets left the slowest link that were at least `far` bytes apart
+/// in their trains, if enough of them agree: the median of all pairs (Theil 1950, Sen 1968). It needs no base, and
+/// tolerates a few packets that have waited in hosts.
 fn agreed_rate(places: &[TrainOffset], far: f64) -> Option<f64> {
     let after = |one: &TrainOffset| {
         let apart = places.iter().map(|other| (other.bytes - one.bytes, other.delay - one.delay));
@@ -191,13 +194,13 @@ fn is_spread(first: PacketTiming, last: PacketTiming, factor: f64) -> bool {
     last.at - first.at > factor * last.sent.since(first.sent).as_secs_f64()
 }
 
-/// Returns the rate of the link that spread these packets of `mean` bytes, if one has, in bytes per second, and whether it is
-/// more than an idea.
+/// Returns the rate of the link that spread these packets of `mean` bytes, if one has, in bytes per second, and whether
+/// it is more than a first estimate.
 fn rate_between(first: PacketTiming, last: PacketTiming, mean: f64) -> Option<(f64, bool)> {
     let (apart, packets) = (last.at - first.at, last.number - first.number);
     let is_solid = apart >= SOLID && is_spread(first, last, SPREAD);
     let is_any = apart >= SHORTEST && packets >= FEWEST && is_spread(first, last, HARDLY_SPREAD);
-    // Of all numbers in between, since those that were lost took their time too.
+    // Of all numbers in between, since lost packets took their time too.
     is_any.then(|| (packets as f64 * mean / apart, is_solid))
 }
 
@@ -208,8 +211,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(600);
 
-    /// Reports one train after the other of which the packets at these places have been named last. Each packet takes the
-    /// link `gap`, and the one at place p waits for `wait(p)` besides. Returns what is known then.
+    /// Reports one train after the other whose packets at these positions were the last acknowledged. Each packet takes
+    /// the link `gap`, and the one at position p also waits for `wait(p)`. Returns the estimate.
     fn trains(places: &[u64], gap: Duration, wait: impl Fn(u64) -> Duration) -> Dispersion {
         let mut found = Dispersion::default();
         for (train, place) in (0..).zip(places) {
@@ -237,7 +240,7 @@ mod tests {
     fn measured(found: &Dispersion) -> Option<f64> {
         let rate = found.rate().filter(|_| found.is_measured()).map(f64::round);
         let link = found.link().map(|link| (link.rate.bits_per_second() as f64 / 8.0).round());
-        assert_eq!(rate, link, "what people and programs see");
+        assert_eq!(rate, link, "as people and programs see it");
         rate
     }
 
@@ -245,7 +248,7 @@ mod tests {
     const PLACES: [u64; 9] = [19, 2, 18, 19, 0, 17, 19, 5, 19];
 
     #[test]
-    fn trains_tell_the_rate_whatever_the_base() {
+    fn trains_show_the_rate_whatever_the_base() {
         let none = |_| Duration::ZERO;
         assert_eq!(measured(&trains(&PLACES, GAP, none)), Some(10_000_000.0));
         assert_eq!(measured(&trains(&PLACES[..5], GAP, none)), None, "two earlier places");
@@ -257,7 +260,7 @@ mod tests {
     fn hosts_that_wait_are_not_believed() {
         let one = trains(&PLACES, GAP, |place| Duration::from_micros(if place == 17 { 900 } else { 0 }));
         assert_eq!(measured(&one), Some(10_000_000.0), "one of nine does no harm");
-        // Hosts that hold back what arrives until a batch is there, as on a link of 10 Gbit/s.
+        // Hosts that hold back arriving packets until a batch is complete, as on a link of 10 Gbit/s.
         assert_eq!(measured(&trains(&PLACES, Duration::ZERO, |_| Duration::ZERO)), None, "all at once");
         assert_eq!(measured(&trains(&PLACES, Duration::from_micros(1), |_| Duration::ZERO)), None, "too short a time");
         let often = trains(&PLACES, GAP, |place| Duration::from_micros(800 * (place % 2)));
@@ -265,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn trains_end_when_they_would_meet_and_later_packets_say_nothing() {
+    fn trains_end_when_they_would_meet_and_later_packets_do_not_count() {
         let mut found = trains(&PLACES[..3], GAP, |_| Duration::ZERO);
         assert!(found.wants_trains() && found.places.len() == 3);
-        let rate = found.idea().or(found.rate()).expect("an idea");
+        let rate = found.first_estimate().or(found.rate()).expect("a first estimate");
         found.on_pace(Time::ZERO, 0.4 * rate);
         assert!(found.wants_trains());
         found.on_pace(Time::ZERO, 0.6 * rate);
@@ -282,7 +285,7 @@ mod tests {
         assert!(!many.wants_trains(), "enough are known");
     }
 
-    /// A packet that is reported late is not the end of a later train.
+    /// A packet reported late is not the end of a later train.
     #[test]
     fn an_older_packet_begins_a_train_of_its_own() {
         let mut found = Dispersion::default();

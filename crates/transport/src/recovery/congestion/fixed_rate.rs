@@ -1,4 +1,4 @@
-//! A fixed rate, whatever the losses, unless it is far above what the path carries.
+//! A fixed rate, whatever the losses, unless it is far above the capacity.
 
 use super::auto::Auto;
 use super::dispersion::Dispersion;
@@ -17,10 +17,10 @@ pub struct FixedRateConfig {
     /// Whether sending stops after about two round trips without feedback: on. If off, it stops after two seconds,
     /// since packets in flight take memory.
     pub window: bool,
-    /// Whether the rate is kept even if the path carries far less: off. If off, `auto` takes over after five seconds in
-    /// which more than 30 % were lost at a full queue.
+    /// Whether the rate is kept even if the path carries far less: off. If off, `auto` replaces it after five seconds
+    /// with more than 30 % of loss at a full queue.
     pub insist: bool,
-    /// Packets that leave together: 1. Trains at a low rate show what the path's slowest link does
+    /// Packets that leave together: 1. Trains at a low rate show the rate of the path's slowest link
     /// ([`ControllerState::link`]).
     pub train: u32,
 }
@@ -49,7 +49,7 @@ pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
 /// [`INITIAL_RTT`] until it is measured.
 ///
 /// A rate far above the path's sends many bytes for each that arrives and leaves nothing to others. Unless the
-/// configuration insists on it, `auto` replaces it then, for good.
+/// configuration insists on it, `auto` replaces it then, permanently.
 #[derive(Debug)]
 pub(super) struct FixedRate {
     config: FixedRateConfig,
@@ -79,7 +79,7 @@ impl FixedRate {
 const OVERLOAD: f64 = 0.3;
 /// Loss and queue are judged over spans of this time, or two round trips.
 const SPAN: Duration = Duration::from_millis(500);
-/// After this time of overload the rate is given up.
+/// After this time of overload the rate is abandoned.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A queue is full if packets are lost and it is longer than this for so many of them: not all, since a sender may run
 /// out of blocks that it may open.
@@ -89,7 +89,7 @@ const QUEUED: f64 = 0.8;
 /// Watches whether the rate is far above the path's.
 #[derive(Debug, Default)]
 struct OverloadDetector {
-    /// The current span: its beginning, what it delivered and lost, the round-trip times and those with a queue.
+    /// The current span: its beginning, its delivered and lost bytes, the round-trip times and those with a queue.
     span: Option<Time>,
     bytes: u64,
     delivered: u64,
@@ -103,7 +103,7 @@ struct OverloadDetector {
 }
 
 impl OverloadDetector {
-    /// Takes a report of a path whose delay is `base`. Returns whether to give up the rate.
+    /// Takes a report of a path whose delay is `base`. Returns whether to abandon the rate.
     fn on_report(&mut self, report: &Report<'_>, base: Duration, smoothed: Duration) -> bool {
         let began = *self.span.get_or_insert(report.now);
         self.bytes += report.delivered_bytes;
@@ -227,9 +227,9 @@ mod tests {
         let seconds =
             (1..20).take_while(|_| second(&mut bench, 6, 20).is_some() && bench.controller.successor.is_none());
         assert!((5..8).contains(&(seconds.count() + 2)));
-        let successor = bench.controller.successor().expect("given up");
+        let successor = bench.controller.successor().expect("abandoned");
         assert_eq!(successor.name(), "auto");
-        // 6 packets of 1000 bytes each 20 ms are 300 kB/s: 15 packets in 50 ms, and the queue goes on.
+        // 6 packets of 1000 bytes each 20 ms are 300 kB/s: 15 packets in 50 ms, and the queue persists.
         assert!((4_000..=15_000).contains(&successor.window()), "{}", successor.window());
         let mut bench = self::bench(true);
         assert!((0..20).all(|_| second(&mut bench, 6, 20).is_some()));

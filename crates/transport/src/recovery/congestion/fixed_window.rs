@@ -30,7 +30,7 @@ impl Settings for FixedWindowConfig {
 pub(super) struct FixedWindow {
     config: FixedWindowConfig,
     window: u64,
-    /// Whether the round-trip time was measured: here by the handshake, in the document by a ping.
+    /// Whether the round-trip time was measured: by the handshake, in the document by a ping.
     measured: bool,
 }
 

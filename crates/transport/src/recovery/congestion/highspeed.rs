@@ -73,7 +73,7 @@ fn loss(window: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Appendix B of RFC 3649: windows at which a(w) reaches a whole number, and b(w) there.
+    /// Appendix B of RFC 3649: windows at which a(w) reaches a whole number, with their b(w).
     #[test]
     fn agrees_with_the_table_of_the_rfc() {
         for (window, whole, share) in

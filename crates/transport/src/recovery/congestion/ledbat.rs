@@ -1,6 +1,6 @@
 //! LEDBAT (RFC 6817): uses the capacity that other traffic leaves, by keeping the queueing delay near a target.
 //!
-//! Departs: the RFC measures one-way delays by the receiver's clock, which feedback here does not carry. Delays are
+//! Departs: the RFC measures one-way delays by the receiver's clock, which feedback does not carry. Delays are
 //! round-trip times, so that a queue on the reverse path counts too.
 
 use super::period::{Congestion, RecoveryPeriod};
@@ -150,7 +150,7 @@ impl CongestionControl for Ledbat {
             self.sample(report.now, rtt);
         }
         if report.cause == Cause::Timeout || path.persistent_congestion {
-            // Section 2.4.2 has one packet here, too.
+            // Section 2.4.2 also has one packet.
             self.window = self.packet;
             self.period.begin(report.now);
             return;
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(queueing(&bench), 30);
         bench.later(61_000);
         bench.report(ReportSpec { rtt: millis(90), ..ReportSpec::default() });
-        assert_eq!(queueing(&bench), 10, "the minute of 50 ms is gone");
+        assert_eq!(queueing(&bench), 10, "the minute of 50 ms is over");
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub struct PathView<'a> {
     pub persistent_congestion: bool,
     /// The path has not failed ECN validation (RFC 9000 section 13.4.2), so that congestion may show as CE marks.
     pub ecn_usable: bool,
-    /// A number by which connections differ, so that what they do at times of their own choice does not coincide.
+    /// A number by which connections differ, so that the events they time themselves do not coincide.
     pub salt: u64,
 }
 
@@ -84,7 +84,7 @@ pub trait CongestionControl: Debug + Send {
     /// Handles feedback or an expired timer.
     fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>);
 
-    /// Returns the controller that replaces this one for good, if there is one; asked after each report.
+    /// Returns the controller that replaces this one permanently, if any; called after each report.
     fn successor(&mut self) -> Option<Box<dyn CongestionControl>> {
         None
     }
@@ -92,7 +92,7 @@ pub trait CongestionControl: Debug + Send {
     /// Returns the congestion window in bytes.
     fn window(&self) -> u64;
 
-    /// Returns the bytes by which the window is inflated for packets that were received but not named yet (RFC 5681
+    /// Returns the bytes by which the window is inflated for packets received but not yet acknowledged (RFC 5681
     /// section 3.2).
     fn inflation(&self) -> u64 {
         0
@@ -107,7 +107,7 @@ pub trait CongestionControl: Debug + Send {
     /// Returns whether it is in slow start, in which the pacer leaves room for the window to double.
     fn in_slow_start(&self) -> bool;
 
-    /// Handles a probe timeout that is not the first in a row: nothing has been heard for at least three of them.
+    /// Handles a repeated probe timeout: no packet has arrived for at least three of them.
     fn on_repeated_pto(&mut self, _now: Time) {}
 
     /// Returns the time for which a sender that wakes up late may catch up at once. Timers are seldom later than 4 ms, and
@@ -116,25 +116,25 @@ pub trait CongestionControl: Debug + Send {
         CATCH_UP
     }
 
-    /// Returns how many packets are to leave together at least, so that the path's slowest link spreads them.
+    /// Returns how many packets leave together at least, so that the path's slowest link spreads them.
     fn min_train_packets(&self) -> u32 {
         1
     }
 
-    /// Returns the loss that is the path's own; `None` if it does not tell that from congestion, or not yet.
+    /// Returns the path's own loss; `None` if the controller does not distinguish it from congestion, or not yet.
     fn path_loss(&self) -> Option<PathLoss> {
         None
     }
 
-    /// Begins with what an earlier connection has learned of the path. Without effect once it has found the rate.
+    /// Begins with the measurements of an earlier connection. Without effect once the rate is found.
     fn recall(&mut self, _memory: &SavedPath) {}
 
-    /// Returns what a later connection may begin with; `None` if there is nothing worth remembering.
+    /// Returns the measurements for a later connection; `None` if none are worth saving.
     fn save_path(&self) -> Option<SavedPath> {
         None
     }
 
-    /// Returns what it believes of the path; `None` if it has no such beliefs, or none yet.
+    /// Returns its estimates of the path; `None` if it has none, or none yet.
     fn state(&self) -> Option<ControllerState> {
         None
     }

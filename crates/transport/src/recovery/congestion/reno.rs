@@ -20,7 +20,7 @@ pub struct RenoConfig {
     /// The factor by which a congestion event reduces the window: 0.5 (arq §3.1, RFC 5681 section 3.1).
     pub beta: f64,
     /// Packets by which the window is inflated at the start of fast recovery: 3, for three duplicate acknowledgements
-    /// (arq §3.1, RFC 5681 section 3.2). 0 if feedback names packets beyond a gap, which are then not in flight. CE
+    /// (arq §3.1, RFC 5681 section 3.2). 0 if feedback reports packets beyond a gap, which are then not in flight. CE
     /// marks do not inflate the window.
     pub inflation: u32,
     /// The signal that reduces the window.
@@ -55,7 +55,7 @@ pub enum Signal {
     /// CE marks alone: neither losses nor timeouts (lt-tcp §1.1, §3.5). The document requires ECN (§1.1), without which
     /// nothing would limit the window: on a path that fails ECN validation it responds to losses (RFC 9000 section
     /// 13.4.2.2), until a later test succeeds. A path that carries ECT marks but never sets CE cannot be distinguished
-    /// from one without congestion; the window grows there without limit.
+    /// from one without congestion; the window grows without limit.
     Ecn,
 }
 
@@ -67,7 +67,7 @@ pub enum WindowLimit {
     /// A number of packets: the receive window of NewReno in ttp §III-A has 20.
     Packets(u32),
     /// Dynamic right-sizing: the product of a given rate and the smallest round-trip time (ttp §III-A).
-    Told(Rate),
+    FixedRate(Rate),
 }
 
 impl fmt::Display for Signal {
@@ -96,7 +96,7 @@ impl fmt::Display for WindowLimit {
         match self {
             Self::None => f.write_str("none"),
             Self::Packets(packets) => packets.fmt(f),
-            Self::Told(rate) => write!(f, "told:{}", BitRate.print(rate)),
+            Self::FixedRate(rate) => write!(f, "told:{}", BitRate.print(rate)),
         }
     }
 }
@@ -109,7 +109,7 @@ impl FromStr for WindowLimit {
             return Ok(Self::None);
         }
         if let Some(rate) = text.strip_prefix("told:") {
-            return BitRate.parse(rate).map(Self::Told).ok_or(());
+            return BitRate.parse(rate).map(Self::FixedRate).ok_or(());
         }
         let packets = text.parse().ok().filter(|packets| *packets > 0);
         packets.map(Self::Packets).ok_or(())
@@ -123,7 +123,7 @@ impl WindowLimit {
         match self {
             Self::None => f64::INFINITY,
             Self::Packets(packets) => f64::from(packets) * packet,
-            Self::Told(rate) => (rate.bytes_per_second() * path.rtt.min().as_secs_f64()).max(packet),
+            Self::FixedRate(rate) => (rate.bytes_per_second() * path.rtt.min().as_secs_f64()).max(packet),
         }
     }
 }
@@ -149,7 +149,7 @@ pub(super) struct Reno {
     window: f64,
     /// ssthresh.
     threshold: f64,
-    /// Inflation for packets that were received beyond a gap but not named.
+    /// Inflation for packets received beyond a gap but not acknowledged.
     inflation: f64,
     /// The limit, in bytes.
     most: f64,
@@ -198,7 +198,7 @@ impl Reno {
     }
 
     /// Returns ssthresh after a congestion event. Departs: RFC 5681 equation 4 halves FlightSize; this is a share of
-    /// the window as in arq §3.1, which does not grow while it is unused here.
+    /// the window as in arq §3.1, and an unused window does not grow.
     fn reduced(&self) -> f64 {
         let (left, _) = self.response();
         (self.window * left).max(f64::from(MIN_PACKETS) * self.packet)
@@ -225,8 +225,8 @@ impl Reno {
     }
 
     /// In fast recovery a duplicate acknowledgement adds a packet (RFC 5681 section 3.2 step 4), a partial
-    /// acknowledgement deducts what it acknowledges less one packet (RFC 6582 section 3.2 step 5), and the first
-    /// acknowledgement of a packet sent since ends it (step 6).
+    /// acknowledgement deducts its packets less one (RFC 6582 section 3.2 step 5), and the first acknowledgement of a
+    /// packet sent since ends it (step 6).
     fn recover(&mut self, report: &Report<'_>, acked: u64) {
         if self.inflation == 0.0 {
             return;

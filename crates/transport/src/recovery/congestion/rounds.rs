@@ -3,7 +3,7 @@
 use crate::recovery::report::Report;
 use crate::time::Time;
 
-/// Counts round trips: one ends when a packet is acknowledged that was sent after it began (draft-ietf-ccwg-bbr section
+/// Counts round trips: one ends with the acknowledgement of a packet sent after it began (draft-ietf-ccwg-bbr section
 /// 5.5.1).
 #[derive(Debug, Default)]
 pub(super) struct Rounds {

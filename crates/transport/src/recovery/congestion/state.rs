@@ -1,10 +1,10 @@
-//! What a controller makes of the path: for people and traces, and for the next connection.
+//! A controller's estimates of the path: for people and traces, and for the next connection.
 
 use crate::time::Rate;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What keeps a controller from sending faster.
+/// The limit that keeps a controller from sending faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateConstraint {
     /// It is still searching for the path's rate.
@@ -18,10 +18,10 @@ pub enum RateConstraint {
     Neighbors,
     /// The fixed rate that it was given.
     FixedRate,
-    /// The path carries far less than the fixed rate: what exceeds it is lost, and others get nothing.
+    /// The path carries far less than the fixed rate: the excess is lost, and other flows get nothing.
     Overload,
-    /// The limit that the program has set. No controller says so: [`ConnectionStats`](crate::ConnectionStats) does, where
-    /// the limit is less than what the controller would send.
+    /// The limit set by the program. [`ConnectionStats`](crate::ConnectionStats) reports it, not a controller, if the
+    /// limit is less than the controller's rate.
     RateLimit,
 }
 
@@ -40,14 +40,14 @@ impl RateConstraint {
     }
 }
 
-/// What a controller believes of the path at one moment.
+/// A controller's estimates of the path at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControllerState {
     /// How it treats a queue, such as `default` or `compete`.
     pub mode: &'static str,
-    /// What it is doing, such as `start` or `cruise`.
+    /// Its phase, such as `start` or `cruise`.
     pub phase: &'static str,
-    /// What keeps it from sending faster.
+    /// The limit that keeps it from sending faster.
     pub constraint: RateConstraint,
     /// The rate that the path delivers, in IP bits per second.
     pub rate: Rate,
@@ -57,14 +57,14 @@ pub struct ControllerState {
     pub queue: Duration,
     /// The share of packets that the path loses without congestion, 0 to 1.
     pub baseline: f64,
-    /// What packet trains have shown of the path's slowest link, if enough of them agree.
+    /// The path's slowest link as measured by packet trains, if enough of them agree.
     pub link: Option<LinkRate>,
 }
 
 /// The rate of a path's slowest link, from how far it spreads packets that leave together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRate {
-    /// The median of all pairs of packets, in IP bits per second: what the link does for a short burst.
+    /// The median of all pairs of packets, in IP bits per second: the link's rate for a short burst.
     pub rate: Rate,
     /// Number of reports that it is taken from.
     pub reports: u32,
@@ -73,16 +73,16 @@ pub struct LinkRate {
 /// The loss that a controller holds to be the path's own: no lower rate would avoid it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathLoss {
-    /// The share of packets that is lost, 0 to 1.
+    /// The share of lost packets, 0 to 1.
     pub share: f64,
-    /// The largest share that what was seen is compatible with.
+    /// The largest share compatible with the observed losses.
     pub most: f64,
 }
 
-/// What a connection has learned of a path, for the next one to the same address (careful resume, RFC 9959).
+/// The measurements of a connection, for the next one to the same address (careful resume, RFC 9959).
 ///
-/// The engine keeps nothing itself. A program that does gives a memory to one connection at a time, and to none after a
-/// day.
+/// The engine keeps nothing itself. A program that does passes a saved path to one connection at a time, and to none
+/// after a day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedPath {
     /// The rate that the path delivered, in IP bits per second.

@@ -1,8 +1,8 @@
 //! CCID 3 of DCCP, TCP-friendly rate control (RFC 5348): the average rate of Reno at the measured loss event rate. One
 //! of the two controllers of tornado-transfer §2.2.
 //!
-//! Departs: the sender keeps the loss history, as section 3.1 allows, since it knows the fate of every packet; and it
-//! acts once per round trip on all feedback of that time, as if the receiver had sent it together (section 6.2).
+//! Departs: the sender keeps the loss history, as section 3.1 allows, since it knows the outcome of every packet; and
+//! it acts once per round trip on all feedback of that time, as if the receiver had sent it together (section 6.2).
 
 mod history;
 

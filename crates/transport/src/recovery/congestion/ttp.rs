@@ -51,7 +51,7 @@ impl Settings for TtpConfig {
     ];
 }
 
-/// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), here by at most 16
+/// While nothing is lost, feedback becomes rarer than every n packets by a constant factor (§II-B), by at most 16
 /// ([`PacketCountTiming::factor`](crate::wire::PacketCountTiming)). The window must allow for it.
 const RAREST_FEEDBACK: u64 = 16;
 
@@ -124,12 +124,12 @@ impl CongestionControl for Ttp {
         let TtpConfig { q, add, .. } = self.config;
         let in_a_row = self.losses.on_report(report, q);
         let Losses { fates, .. } = &self.losses;
-        let told = !report.delivered.is_empty() || !report.lost.is_empty();
+        let has_news = !report.delivered.is_empty() || !report.lost.is_empty();
         let lost = !report.lost.is_empty() || report.newly_marked > 0;
         let congested = in_a_row || report.newly_marked > 0 || (lost && fates.perceived() > fates.link());
         if congested || report.cause == Cause::Timeout || path.persistent_congestion {
             self.set_rate(self.rate.scaled(0.5));
-        } else if told && !lost && report.cause == Cause::Feedback && !report.app_limited {
+        } else if has_news && !lost && report.cause == Cause::Feedback && !report.app_limited {
             self.set_rate(Rate::from_bits_per_second(
                 self.rate.bits_per_second().saturating_add(add.bits_per_second()),
             ));

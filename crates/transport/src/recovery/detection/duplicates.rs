@@ -1,8 +1,8 @@
 //! Losses by duplicate acknowledgements (arq §2.1, RFC 5681 section 3.2, RFC 6582).
 //!
-//! The peer names a packet only once no symbol before its own is missing from the flow, and reports how many packets it
-//! has received in total. An arrival without a newly named packet is a duplicate acknowledgement; since arrivals are
-//! counted, lost feedback hides none.
+//! The peer acknowledges a packet only once no symbol before its own is missing from the flow, and reports how many
+//! packets it has received in total. An arrival without a newly acknowledged packet is a duplicate acknowledgement;
+//! since arrivals are counted, lost feedback hides none.
 
 use super::NewAcks;
 use crate::recovery::ack_info::AckInfo;
@@ -46,8 +46,8 @@ enum FastRecoveryState {
     Open,
     /// In fast recovery, until all packets below this number are acknowledged or lost.
     Recovery(u64),
-    /// All packets below this number were declared lost. Until one from it on is named, late arrivals must not count as
-    /// duplicates (RFC 6582 section 3.2 step 1 and section 4.1).
+    /// All packets below this number were declared lost. Until one from it on is acknowledged, late arrivals must not
+    /// count as duplicates (RFC 6582 section 3.2 step 1 and section 4.1).
     AllLost(u64),
 }
 
@@ -55,15 +55,15 @@ enum FastRecoveryState {
 #[derive(Debug)]
 pub(in crate::recovery) struct Duplicates {
     config: DuplicatesConfig,
-    /// Packets in flight that were received but not named yet.
+    /// Packets in flight received but not yet acknowledged.
     withheld: u64,
     /// Duplicate acknowledgements since a symbol was last named.
     duplicates: u64,
     phase: FastRecoveryState,
-    /// Packets in flight without symbols, which are named as soon as they arrive.
+    /// Packets in flight without symbols, which are acknowledged as soon as they arrive.
     unordered: VecDeque<u64>,
-    /// The first number sent after each probe timeout, until one from there on is named. A probe that follows another
-    /// one before it is answered must not replace it, or neither would ever count as answered.
+    /// The first number sent after each probe timeout, until one from it on is acknowledged. A probe that follows
+    /// another one before it is answered must not replace it, or neither would ever count as answered.
     probes: VecDeque<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Duplicates {
         }
     }
 
-    /// Returns the packets in flight that were received but not named yet.
+    /// Returns the packets in flight received but not yet acknowledged.
     pub(super) const fn withheld(&self) -> u64 {
         self.withheld
     }
@@ -106,8 +106,8 @@ impl Duplicates {
         self.probes.retain(|&probe| probe > end);
     }
 
-    /// Returns whether packet `newest`, the largest newly named, gives a round-trip time sample: if its name was
-    /// withheld, the time includes that of filling the gap.
+    /// Returns whether packet `newest`, the largest newly acknowledged, gives a round-trip time sample: if its
+    /// acknowledgement was withheld, the time includes that of filling the gap.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self.phase {
             FastRecoveryState::Open | FastRecoveryState::Recovery(_) => self.withheld == 0,
@@ -133,7 +133,7 @@ impl Duplicates {
         }
     }
 
-    /// Counts duplicates. A newly named symbol ends a row of them; packets that arrived with it and were not named
+    /// Counts duplicates. A newly acknowledged symbol ends a row of them; packets that arrived with it unacknowledged
     /// begin the next.
     fn count(&mut self, acks: NewAcks<'_>) {
         let counts = self.config.recovery && matches!(acks.info, AckInfo::InOrder { .. });
@@ -147,8 +147,8 @@ impl Duplicates {
         self.duplicates = if acks.symbols { more } else { self.duplicates + more };
     }
 
-    /// Declares packets without symbols lost once a packet `count` numbers ahead has been named. So are all others if
-    /// feedback names every packet that arrives ([`AckInfo::Ranges`]).
+    /// Declares packets without symbols lost once a packet `count` numbers ahead has been acknowledged. So are all
+    /// others if feedback acknowledges every arriving packet ([`AckInfo::Ranges`]).
     fn settle_unordered(
         &mut self,
         now: Time,
@@ -204,8 +204,8 @@ impl Duplicates {
         }
     }
 
-    /// Handles the answer to a probe: a packet sent before it and not named by now is lost, or withheld behind one that
-    /// is. This ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
+    /// Handles the answer to a probe: a packet sent before it and not yet acknowledged is lost, or withheld behind a
+    /// lost one. This ends a recovery whose retransmission was lost too, which no duplicate acknowledgement can reveal.
     fn on_probe_answered(
         &mut self,
         now: Time,

@@ -20,8 +20,8 @@ use threshold::Threshold;
 const PERSISTENT_TIMEOUTS: u32 = 3;
 
 /// The shortest persistent congestion. Departs: RFC 9002 section 7.6.1 has no such bound, but adds a maximum ack delay
-/// of 25 ms to each timeout. Ours is 1 ms: on a short path, a receiver that is not scheduled for a few milliseconds
-/// would look like persistent congestion.
+/// of 25 ms to each timeout. Downpour's is 1 ms: on a short path, a receiver not scheduled for a few milliseconds would
+/// look like persistent congestion.
 const SHORTEST_PERSISTENT: Duration = Duration::from_millis(100);
 
 /// Standard timer granularity: 1 ms (RFC 9002 section 6.1.2; G in RFC 6298).
@@ -73,8 +73,8 @@ impl Detector {
         }
     }
 
-    /// Returns what timers add to the round-trip time. Duplicate acknowledgements require that every packet is answered
-    /// at once.
+    /// Returns the addition of timers to the round-trip time. Duplicate acknowledgements require an answer to every
+    /// packet at once.
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
         match self {
             Self::Threshold(threshold) => threshold.slack(rtt),
@@ -152,7 +152,7 @@ impl Detector {
         }
     }
 
-    /// Returns the packets in flight that are counted as received but not named yet.
+    /// Returns the packets in flight counted as received but not yet acknowledged.
     pub(super) const fn received_unnamed(&self) -> u64 {
         match self {
             Self::Threshold(_) => 0,
@@ -172,7 +172,7 @@ impl Detector {
         matches!(self, Self::Duplicates(_))
     }
 
-    /// Returns whether packet `newest`, the largest newly named, gives a round-trip time sample.
+    /// Returns whether packet `newest`, the largest newly acknowledged, gives a round-trip time sample.
     pub(super) fn gives_rtt_sample(&self, newest: u64) -> bool {
         match self {
             Self::Threshold(_) => true,

@@ -79,7 +79,7 @@ impl Threshold {
         }
     }
 
-    /// Returns what timers add to a round trip.
+    /// Returns the addition of timers to a round trip.
     pub(super) fn slack(&self, rtt: &RttEstimator) -> Slack {
         let (feedback_delay, hold) = (self.feedback_delay(rtt), rtt.smoothed() / 16);
         Slack { granularity: self.config.granularity, feedback_delay, hold }
@@ -90,8 +90,8 @@ impl Threshold {
     }
 
     /// Returns the current rule. Departs: RFC 9002 section 6.1.2 does not add the feedback delay, since a QUIC receiver
-    /// acknowledges reordered packets at once. Ours keeps its interval: on a path shorter than 8 ms, the first feedback
-    /// after a reordered packet would already declare it lost by age.
+    /// acknowledges reordered packets at once. Downpour's keeps its interval: on a path shorter than 8 ms, the first
+    /// feedback after a reordered packet would already declare it lost by age.
     pub(super) fn rule(&self, rtt: &RttEstimator) -> LossRule {
         let span = rtt.smoothed().max(rtt.latest()).mul_f64(self.time_threshold);
         LossRule {
@@ -101,7 +101,7 @@ impl Threshold {
     }
 
     /// Handles the acknowledgement of a packet declared lost, `age` after it was sent and with a packet `overtaken_by`
-    /// numbers ahead acknowledged before it. Raises the threshold that was too low.
+    /// numbers ahead acknowledged before it. Raises the threshold if it was too low.
     pub(super) fn on_spurious(&mut self, now: Time, overtaken_by: u64, age: Duration, rtt: &RttEstimator) {
         if !self.config.adapt {
             return;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn spurious_losses_raise_what_was_too_low_and_quiet_lowers_it() {
+    fn spurious_losses_raise_the_threshold_and_quiet_lowers_it() {
         let (mut detector, rtt) = detector(millis(64));
         detector.on_spurious(at(100), 9, millis(66), &rtt);
         assert_eq!(detector.rule(&rtt), LossRule { packets: 10, age: millis(74) });
@@ -171,7 +171,7 @@ mod tests {
             detector.on_feedback(at(101 + 64 * round), &rtt);
         }
         let rule = detector.rule(&rtt);
-        assert!((500..515).contains(&rule.packets), "half is gone after 11 round trips: {rule:?}");
+        assert!((500..515).contains(&rule.packets), "half remains after 11 round trips: {rule:?}");
         assert!((millis(100)..millis(103)).contains(&rule.age), "{rule:?}");
     }
 }

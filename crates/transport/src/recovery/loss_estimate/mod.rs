@@ -112,8 +112,7 @@ pub struct LossEstimate {
     estimator: Estimator,
     /// Packets delivered or lost, counted up to [`CONFIDENT`].
     known: u32,
-    /// Losses that were not spurious: distinguishes a path that has never lost a packet from one that has not lost any
-    /// for long.
+    /// True losses: distinguishes a path that has never lost a packet from one that has not lost any for long.
     lost_ever: u64,
     bursts: Bursts,
 }
@@ -124,7 +123,7 @@ impl LossEstimate {
         Self { estimator: Estimator::new(config, None), known: 0, lost_ever: 0, bursts: Bursts::default() }
     }
 
-    /// Replaces the algorithm; the new one starts from the current estimate, if there is one.
+    /// Replaces the algorithm; the new one starts from the current estimate, if any.
     pub(super) fn reconfigure(&mut self, config: &EstimatorConfig) {
         let assumed = (self.known >= CONFIDENT).then(|| self.loss());
         self.estimator = Estimator::new(config, assumed);
@@ -156,7 +155,7 @@ impl LossEstimate {
         self.bursts.on_lost(ordinal, sent)
     }
 
-    /// Takes back `count` losses that were spurious.
+    /// Takes back `count` spurious losses.
     pub(super) fn on_spurious(&mut self, count: usize) {
         self.lost_ever = self.lost_ever.saturating_sub(count as u64);
         self.bursts.on_spurious(count, self.lost_ever == 0);
@@ -169,8 +168,8 @@ impl LossEstimate {
         }
     }
 
-    /// Ends a report, all of whose packets are counted: estimators that work by samples may take one, and one that needs
-    /// to know which packets were lost between which is told here. Both slices are in the order of packet numbers.
+    /// Ends a report, all of whose packets are counted: an estimator that works by samples may take one, and one that
+    /// needs the order of losses gets it. Both slices are in the order of packet numbers.
     pub(super) fn close_report(&mut self, delivered: &[SentPacket], lost: &[SentPacket]) {
         match &mut self.estimator {
             Estimator::Average(average) => average.close_report(),
@@ -251,8 +250,8 @@ impl Bursts {
     }
 }
 
-/// Counts packets until there are enough for a sample of the loss (lt-tcp §3.3). The document leaves open when it
-/// samples: here at the end of a report with at least `packets` packets since the last sample, so that a small window
+/// Counts packets until there are enough for a sample of the loss (lt-tcp §3.3). The document leaves the time of a
+/// sample open: it is the end of a report with at least `packets` packets since the last sample, so that a small window
 /// does not give samples of 0 and 1.
 #[derive(Clone, Debug)]
 struct Samples {

@@ -59,7 +59,7 @@ impl Packets {
         self.lost = if none_left { 0.0 } else { (self.lost - count as f64).max(0.0) };
     }
 
-    /// Returns the loss. Below [`CONFIDENT`] packets the assumption stands in for the missing ones.
+    /// Returns the loss. Below [`CONFIDENT`] packets the assumption replaces the missing ones.
     pub(super) fn loss(&self) -> f64 {
         let missing = (f64::from(CONFIDENT) - self.known).max(0.0);
         (self.lost + missing * self.assumed) / (self.known + missing)

@@ -8,7 +8,7 @@ fn estimate(text: &str) -> LossEstimate {
 }
 
 #[test]
-fn the_assumption_gives_way_to_what_is_known() {
+fn the_assumption_yields_to_measurements() {
     let mut loss = estimate("packets");
     assert_eq!(loss.loss(), 0.05);
     loss.on_delivered(32);
@@ -38,7 +38,7 @@ fn follows_the_path_with_its_half_life() {
             ordinal += 10;
         }
         assert!((loss.loss() - 0.1).abs() < 0.001, "{}", loss.loss());
-        // The weights of all earlier packets add up to half-life / ln 2, and half of that is left.
+        // The weights of all earlier packets add up to half-life / ln 2, and half of that remains.
         let left = half_life / std::f64::consts::LN_2 / 2.0;
         loss.on_delivered(half_life as usize);
         let expected = 0.1 * left / (left + half_life);
@@ -64,7 +64,7 @@ fn bursts_are_runs_of_consecutive_losses() {
 }
 
 #[test]
-fn a_run_tells_over_what_time_it_was_sent() {
+fn a_loss_run_has_the_time_over_which_it_was_sent() {
     let mut loss = estimate("packets");
     let at = |millis| Time::ZERO + Duration::from_millis(millis);
     assert_eq!(loss.on_lost(7, at(10)), Duration::ZERO);
@@ -118,7 +118,7 @@ fn averages_weigh_as_the_document_has_it() {
 }
 
 #[test]
-fn another_algorithm_goes_on_from_where_the_last_one_stood() {
+fn another_estimator_continues_from_the_last_estimate() {
     let mut loss = estimate("packets");
     loss.reconfigure(&"ewma:initial=20%".parse().expect("known"));
     assert_eq!(loss.loss(), 0.2, "nothing was known");

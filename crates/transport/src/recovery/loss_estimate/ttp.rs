@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn averages_what_was_lost_in_all_and_lately() {
+    fn averages_total_and_recent_loss() {
         let mut ttp = Ttp::new(&TtpConfig { packets: 100, weight: 0.25, ..TtpConfig::default() }, 0.5);
         assert_eq!(ttp.loss(), 0.5);
         (0..20).for_each(|_| ttp.fates.on_lost());

@@ -145,7 +145,7 @@ fn ring_agrees_with_a_map() {
 }
 
 #[test]
-fn what_was_never_sent_is_convicted_and_nothing_is_touched() {
+fn acknowledging_unsent_packets_changes_nothing() {
     let mut flight = SentPackets::default();
     assert_eq!(flight.check(&ranges(&[(0, 0)])), Err(UnsentAcknowledged { number: 0 }));
     (0..10).for_each(|number| flight.push(entry(number, Time::ZERO)));

@@ -1,5 +1,5 @@
 //! Every form of loss detection, with every timeout and every form of feedback, over paths that lose, reorder and
-//! duplicate: the fate of each packet is reported once, nothing stays in flight, and a transfer never stalls.
+//! duplicate: the outcome of each packet is reported once, nothing stays in flight, and a transfer never stalls.
 
 use super::*;
 use crate::wire::{FlowId, SymbolId, SymbolRun};
@@ -74,7 +74,7 @@ impl Receiver {
     }
 }
 
-/// The sender's belief about a packet.
+/// The sender's view of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Open,
@@ -126,7 +126,7 @@ impl Transfer {
     }
 
     /// Returns the next symbol: lost ones again first. If only counts are reported, any symbol is as good as another,
-    /// and there is always one more.
+    /// and symbols never run out.
     fn next_symbol(&mut self) -> Option<u32> {
         if self.done {
             return None;
@@ -184,12 +184,12 @@ impl Transfer {
     fn hear(&mut self, says: &Says) {
         let packets = PacketRanges { delay_micros: 0, ranges: says.ranges.clone() };
         let named = (!says.ranges.is_empty()).then_some(&packets);
-        let told = match self.form {
+        let acked = match self.form {
             Form::Ranges => named.map_or(AckInfo::Nothing, AckInfo::Ranges),
             Form::InOrder => AckInfo::InOrder { packets: named, largest: says.largest, arrived: says.arrived },
             Form::Count => AckInfo::Count { largest: says.largest, delay_micros: 0, arrived: says.arrived },
         };
-        self.recovery.on_feedback(self.now, told, None).unwrap();
+        self.recovery.on_feedback(self.now, acked, None).unwrap();
         self.done |= says.done >= SYMBOLS;
         self.learn();
     }
@@ -237,7 +237,7 @@ impl Transfer {
 }
 
 #[test]
-fn every_combination_tells_each_fate_once_and_ends() {
+fn every_combination_reports_each_outcome_once_and_ends() {
     let detections = [
         "threshold",
         "threshold:packets=1,adapt=off",

@@ -8,8 +8,8 @@ fn bottleneck(loss: f64) -> Conditions {
     Conditions { loss, bottleneck: Some((rate, rate.bytes_in(millis(50)))), ..Conditions::clean(millis(50)) }
 }
 
-/// Returns the share of the bottleneck that is delivered from 5 s to 25 s, and the mean round-trip time above the
-/// minimum, in milliseconds.
+/// Returns the share of the bottleneck used from 5 s to 25 s, and the mean round-trip time above the minimum, in
+/// milliseconds.
 fn share(congestion: &str, loss: f64, seed: u64) -> (f64, f64) {
     let mut path = Path::new(congestion, bottleneck(loss), seed);
     path.run_until(at(5000));
@@ -86,7 +86,7 @@ fn ttp_climbs_and_halves() {
 /// RFC 3649 table 1: at a loss rate of 1e-4 the window averages 0.12 / p^0.835 packets; tested with one loss every
 /// 10,000 packets.
 #[test]
-fn highspeed_averages_what_its_response_function_says() {
+fn highspeed_averages_match_its_response_function() {
     let conditions = Conditions { periodic_loss: 10_000, ..Conditions::clean(millis(20)) };
     let mut path = Path::new("highspeed", conditions, 1);
     path.run_until(at(60_000));
@@ -96,7 +96,7 @@ fn highspeed_averages_what_its_response_function_says() {
 }
 
 #[test]
-fn a_fixed_window_is_what_is_in_flight() {
+fn fixed_window_equals_flight() {
     let mut path = Path::new("fixed-window:segments=5", Conditions { loss: 0.02, ..Conditions::clean(millis(50)) }, 1);
     path.run_until(at(20_000));
     assert_eq!(path.most_in_flight, 5 * u64::from(PACKET));

@@ -22,7 +22,7 @@ impl Rounds {
         Self { recovery, next: 0, now: at(1000) }
     }
 
-    /// Sends what the window allows; returns how many packets that is.
+    /// Sends as many packets as the window allows; returns their number.
     fn send(&mut self) -> u64 {
         let first = self.next;
         loop {
@@ -39,8 +39,8 @@ impl Rounds {
         }
     }
 
-    /// A round trip: what was sent arrives, except the first packet, which is found lost. `leaves`: the receiver did not
-    /// have the blocks.
+    /// A round trip: all packets arrive except the first, which is declared lost. `leaves`: the receiver did not have
+    /// the blocks.
     fn round(&mut self, leaves: bool) -> u64 {
         let count = self.send();
         self.now += millis(10);
@@ -64,7 +64,7 @@ impl Rounds {
 }
 
 #[test]
-fn the_counter_keeps_what_is_lost_until_a_timeout() {
+fn the_counter_keeps_lost_packets_until_a_timeout() {
     let mut rounds = Rounds::new("counter");
     for round in 0..4 {
         assert_eq!(rounds.round(true), 5 - round, "each loss leaves a packet less");
@@ -86,7 +86,7 @@ fn the_counter_keeps_what_is_lost_until_a_timeout() {
 fn flight_counter_full_waits_for_rto() {
     let mut rounds = Rounds::new("counter");
     assert_eq!(rounds.round(false), 5);
-    assert_eq!((rounds.send(), rounds.recovery.packets_in_flight()), (0, 0), "full of what has arrived");
+    assert_eq!((rounds.send(), rounds.recovery.packets_in_flight()), (0, 0), "full of arrived packets");
     let due = rounds.recovery.next_timeout().expect("a timer, or nothing would ever happen again");
     assert!(due >= rounds.now && due <= rounds.now + millis(1000), "{due:?}");
     assert_eq!(rounds.recovery.on_timeout(due), Timeout::Lost);
@@ -102,7 +102,7 @@ fn packets_counted_one_by_one_leave_nothing_behind() {
     assert_eq!((rounds.recovery.counter_drift(), rounds.recovery.stats().timeouts), (0, 0));
 }
 
-/// A late acknowledgement after a reset takes the counter below what is in flight, but not below zero.
+/// A late acknowledgement after a reset takes the counter below the flight, but not below zero.
 #[test]
 fn flight_counter_never_negative() {
     let mut rounds = Rounds::new("counter");

@@ -55,8 +55,8 @@ impl Line {
         self.arrived += more;
         let packets = ranges(named);
         let packets = (!named.is_empty()).then_some(&packets);
-        let told = AckInfo::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
-        self.recovery.on_feedback(self.now, told, None).unwrap();
+        let acked = AckInfo::InOrder { packets, largest: self.next - 1, arrived: self.arrived };
+        self.recovery.on_feedback(self.now, acked, None).unwrap();
         self.recovery.report().lost.iter().map(|sent| sent.number).collect()
     }
 
@@ -74,16 +74,16 @@ fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
     assert_eq!(
         (line.in_flight(), line.recovery.packets_in_flight()),
         (7, 8),
-        "one has arrived, and nothing says which"
+        "one has arrived, and it is unknown which"
     );
     assert_eq!(line.hear(&[(0, 1)], 1), NONE);
     assert_eq!(line.hear(&[(0, 1)], 1), [2]);
     assert_eq!(line.in_flight(), 4);
-    assert_eq!(line.hear(&[(0, 1)], 4), NONE, "more duplicates say nothing new");
+    assert_eq!(line.hear(&[(0, 1)], 4), NONE, "more duplicates have no news");
     assert_eq!(line.in_flight(), 0, "3 to 9 have arrived");
     line.symbol();
     assert_eq!(line.in_flight(), 1);
-    assert_eq!(line.hear(&[(0, 1)], 0), NONE, "feedback that came twice");
+    assert_eq!(line.hear(&[(0, 1)], 0), NONE, "repeated feedback");
     line.now = at(110);
     assert_eq!(line.hear(&[(3, 10), (0, 1)], 1), NONE);
     let report = line.recovery.report();
@@ -96,9 +96,9 @@ fn three_duplicates_call_the_oldest_lost_and_leave_the_flight_smaller() {
 }
 
 /// RFC 5681 section 3.2, arq §3.1: ten in flight and the first of them lost leave a window of 5 + 3, which each further
-/// duplicate enlarges by one. It is counted against everything unacknowledged, including the two that RFC 3042 has let
-/// out before: the next four duplicates let nothing out, and each after these lets out one. If the flight excludes
-/// packets that have arrived instead (inflation=0), the result is the same.
+/// duplicate enlarges by one. It is counted against everything unacknowledged, including the two that RFC 3042 has sent
+/// before: the next four duplicates send nothing, and each after these sends one. If the flight excludes packets that
+/// have arrived instead (inflation=0), the result is the same.
 #[test]
 fn a_duplicate_makes_room_for_one_packet_and_not_for_two() {
     for inflation in [3, 0] {
@@ -127,7 +127,7 @@ fn lost_feedback_hides_no_duplicates() {
     let mut line = Line::new("duplicates:count=4", 10);
     assert_eq!(line.hear(&[(0, 1)], 5), NONE, "two in order and three more");
     assert_eq!(line.in_flight(), 5);
-    assert_eq!(line.hear(&[(0, 1)], 3), [2], "three told at once");
+    assert_eq!(line.hear(&[(0, 1)], 3), [2], "three reported at once");
     let mut line = Line::new("duplicates", 10);
     assert_eq!(line.hear(&[], 3), [0], "nothing at all was named yet");
 }
@@ -150,10 +150,10 @@ fn a_partial_arrival_calls_the_next_one_lost_and_reno_forgets() {
 }
 
 #[test]
-fn a_repair_that_is_lost_is_asked_about_although_new_packets_go_out() {
+fn a_lost_retransmission_is_probed_although_new_packets_are_sent() {
     let mut line = Line::with_timeout("duplicates", "probe", 10);
     assert_eq!(line.hear(&[(0, 1)], 5), [2]);
-    // 10, the repair of 2, is lost; 11 to 20 are withheld like 3 to 9, and each lets the next one out.
+    // 10, the repair of 2, is lost; 11 to 20 are withheld like 3 to 9, and each sends the next one.
     line.symbol();
     let due = line.recovery.next_timeout().unwrap();
     for _ in 0..10 {
@@ -166,7 +166,7 @@ fn a_repair_that_is_lost_is_asked_about_although_new_packets_go_out() {
     assert_eq!(line.recovery.on_timeout(due), Timeout::Probe);
     line.symbol();
     line.now = due + millis(50);
-    assert_eq!(line.hear(&[(11, 21), (3, 9), (0, 1)], 5), [10], "the probe brought what 2 and 10 had");
+    assert_eq!(line.hear(&[(11, 21), (3, 9), (0, 1)], 5), [10], "the probe carried the content of 2 and 10");
     assert_eq!((line.recovery.packets_in_flight(), line.recovery.next_timeout()), (0, None));
 }
 
@@ -183,7 +183,7 @@ fn without_recovery_only_silence_finds_losses() {
 }
 
 #[test]
-fn what_is_named_at_once_is_not_held_for_a_duplicate() {
+fn an_immediate_acknowledgement_is_no_duplicate() {
     let mut line = Line::new("duplicates", 2);
     line.send(Content::Control(7));
     (0..2).for_each(|_| line.symbol());
@@ -208,7 +208,7 @@ fn an_emptied_flight_takes_old_arrivals_for_no_duplicates() {
     assert_eq!(line.hear(&[(10, 10), (1, 5)], 1), NONE);
     let report = line.recovery.report();
     assert_eq!((report.spurious.len(), report.delivered.len(), report.rtt), (5, 1, Some(millis(50))));
-    assert_eq!(line.hear(&[(10, 10), (1, 5)], 3), [11], "from there on duplicates count again");
+    assert_eq!(line.hear(&[(10, 10), (1, 5)], 3), [11], "then duplicates count again");
 }
 
 #[test]
@@ -243,15 +243,15 @@ fn a_question_is_answered_however_many_are_asked_meanwhile() {
     assert_eq!(line.hear(&[(9, 9)], 1), [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(line.hear(&[(11, 11), (9, 9)], 1), [8]);
     assert_eq!(line.hear(&[(11, 11), (9, 9)], 0), NONE);
-    assert_eq!(line.recovery.packets_in_flight(), 1, "nothing says what became of 10");
+    assert_eq!(line.recovery.packets_in_flight(), 1, "the outcome of 10 is unknown");
 }
 
 #[test]
 fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
     for (detection, lost) in [("duplicates", vec![2]), ("duplicates:recovery=off", vec![])] {
         let mut line = Line::new(detection, 10);
-        let told = ranges(&[(3, 5), (0, 1)]);
-        line.recovery.on_feedback(line.now, AckInfo::Ranges(&told), None).unwrap();
+        let acked = ranges(&[(3, 5), (0, 1)]);
+        line.recovery.on_feedback(line.now, AckInfo::Ranges(&acked), None).unwrap();
         let found: Vec<u64> = line.recovery.report().lost.iter().map(|sent| sent.number).collect();
         assert_eq!(found, lost, "{detection}");
     }
@@ -261,8 +261,8 @@ fn where_all_arrivals_are_named_a_packet_is_lost_by_its_distance() {
 fn duplicates_bring_news_of_marks() {
     let mut line = Line::new("duplicates", 10);
     let marks = |ce| Some(EcnCounts { ect0: 4, ect1: 0, ce });
-    let told = ranges(&[(0, 1)]);
-    let in_order = |arrived| AckInfo::InOrder { packets: Some(&told), largest: 0, arrived };
+    let acked = ranges(&[(0, 1)]);
+    let in_order = |arrived| AckInfo::InOrder { packets: Some(&acked), largest: 0, arrived };
     line.recovery.on_feedback(line.now, in_order(5), marks(1)).unwrap();
     assert_eq!(line.recovery.report().newly_marked, 1);
     line.recovery.on_feedback(line.now, in_order(6), marks(2)).unwrap();
@@ -274,13 +274,13 @@ fn duplicates_bring_news_of_marks() {
 
 /// A receiver that claims more than was sent would otherwise empty the flight, and receive data without a window.
 #[test]
-fn what_was_never_sent_cannot_have_arrived() {
+fn counts_above_the_sent_packets_are_rejected() {
     let mut line = Line::new("duplicates", 10);
     let claim = |line: &mut Line, largest, arrived| {
         line.recovery.on_feedback(line.now, AckInfo::InOrder { packets: None, largest, arrived }, None)
     };
     assert_eq!(claim(&mut line, 10, 1), Err(UnsentAcknowledged { number: 10 }));
-    assert_eq!(line.in_flight(), 10, "it is refused whole");
+    assert_eq!(line.in_flight(), 10, "it is rejected as a whole");
     claim(&mut line, 9, u64::MAX).unwrap();
     (0..5).for_each(|_| line.symbol());
     // Ten of fifteen may have arrived, and one is declared lost because of the claim.
@@ -289,7 +289,7 @@ fn what_was_never_sent_cannot_have_arrived() {
 
 /// Packets without symbols are named as soon as they arrive, so another arrival is that of a symbol behind a gap.
 #[test]
-fn an_arrival_that_is_not_named_is_withheld() {
+fn an_unacknowledged_arrival_is_withheld() {
     for detection in ["threshold", "duplicates", "duplicates:recovery=off"] {
         let mut line = Line::new(detection, 3);
         line.send(Content::Nothing);

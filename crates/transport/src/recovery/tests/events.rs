@@ -13,7 +13,7 @@ fn numbers(packets: &[SentPacket]) -> Vec<u64> {
 }
 
 #[test]
-fn a_report_says_what_became_of_each_packet() {
+fn a_report_has_the_outcome_of_each_packet() {
     let mut recovery = recovery("cubic", millis(100));
     (0..10).for_each(|number| send(&mut recovery, number, at(number)));
     recovery.on_feedback(at(110), AckInfo::Ranges(&ranges(&[(8, 9), (4, 6), (0, 1)])), None).unwrap();
@@ -79,7 +79,7 @@ fn lies_are_refused_whole() {
 }
 
 #[test]
-fn closing_empties_the_flight_and_blames_nobody() {
+fn closing_empties_the_flight_without_a_loss() {
     let mut recovery = recovery("cubic", millis(50));
     (0..8).for_each(|number| send(&mut recovery, number, at(number)));
     let window = recovery.window();
@@ -175,7 +175,7 @@ fn passed_over_numbers_count_as_marked() {
 }
 
 #[test]
-fn an_application_that_sends_little_is_told_apart() {
+fn an_application_limited_sender_is_distinguished() {
     let mut recovery = recovery("cubic", millis(50));
     let window = recovery.window();
     for round in 0..20 {
@@ -209,7 +209,7 @@ fn pacing_follows_the_window_where_the_controller_gives_no_rate() {
     assert_eq!(recovery.pacing_rate(), bits(1.25, 10_353));
 }
 
-/// A controller from another crate: a window that grows with what is delivered.
+/// A controller from another crate: a window that grows with deliveries.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Growing(u64);
 

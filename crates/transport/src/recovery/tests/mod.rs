@@ -214,7 +214,7 @@ impl Path {
         while self.step(end) {}
     }
 
-    /// Sends no more and waits until the fate of everything is known.
+    /// Sends no more and waits until the outcome of everything is known.
     fn finish(&mut self) {
         self.sending = false;
         self.recovery.set_app_limited();

@@ -99,7 +99,7 @@ fn counts_settle_everything_up_to_the_largest() {
     recovery.on_feedback(at(76), count(9, 3), None).unwrap();
 }
 
-/// It is unknown which packet is missing: those whose content must arrive are sent again.
+/// It is unknown which packet is missing: content that must arrive is sent again.
 #[test]
 fn counts_take_no_control_packet_for_granted() {
     let mut recovery = recovery_with("probe", "threshold");
@@ -117,11 +117,11 @@ fn counts_take_no_control_packet_for_granted() {
     assert_eq!(recovery.packets_in_flight(), 0);
     (8..12).for_each(|number| send(&mut recovery, number, at(80)));
     recovery.on_feedback(at(144), count(11, 10), None).unwrap();
-    assert_eq!(numbers(recovery.report().lost), [8, 9, 10], "the largest has come");
+    assert_eq!(numbers(recovery.report().lost), [8, 9, 10], "the largest has arrived");
     assert_eq!(numbers(recovery.report().delivered), [11]);
 }
 
-/// An arrival that is counted may be that of a packet declared lost before.
+/// A counted arrival may be that of a packet declared lost before.
 #[test]
 fn counts_take_no_control_packet_for_granted_after_a_loss() {
     let mut recovery = recovery_with("probe", "threshold");
@@ -136,11 +136,7 @@ fn counts_take_no_control_packet_for_granted_after_a_loss() {
     recovery.on_feedback(at(70), count(2, 1), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [0, 1]);
     recovery.on_feedback(at(71), count(2, 2), None).unwrap();
-    assert_eq!(
-        numbers(recovery.report().spurious),
-        [0],
-        "not the control packet, which may be the one that is missing"
-    );
+    assert_eq!(numbers(recovery.report().spurious), [0], "not the control packet, which may be the missing one");
     recovery.on_feedback(at(72), count(5, 5), None).unwrap();
     assert_eq!(numbers(recovery.report().lost), [4], "one of the three that arrived may be packet 1");
     assert_eq!(numbers(recovery.report().delivered), [3, 5]);

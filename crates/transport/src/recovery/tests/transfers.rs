@@ -9,9 +9,9 @@ fn fixed_rate_sends_at_its_rate_through_loss() {
         let mut path = Path::new("fixed-rate:100M", Conditions { loss, ..Conditions::clean(millis(50)) }, seed);
         path.run_until(at(10_000));
         let sent = path.recovery.stats().sent_bytes;
-        let told = rate.bytes_in(Duration::from_secs(10));
+        let at_rate = rate.bytes_in(Duration::from_secs(10));
         // At most one batch of a millisecond more than R x t, and one less.
-        assert!(sent.abs_diff(told) <= 9 * u64::from(PACKET), "seed {seed}: {sent} bytes for {told}");
+        assert!(sent.abs_diff(at_rate) <= 9 * u64::from(PACKET), "seed {seed}: {sent} bytes for {at_rate}");
         assert!(path.most_in_flight <= rate.bytes_in(millis(100)), "seed {seed}: {}", path.most_in_flight);
         assert!((path.recovery.loss().loss() - loss).abs() < 0.03, "seed {seed}: {}", path.recovery.loss().loss());
         assert_eq!(path.recovery.loss().loss() == 0.0, loss == 0.0, "seed {seed}");
@@ -56,7 +56,7 @@ fn silence_stops_fixed_rate_after_two_round_trips() {
 /// RFC 9438 section 5.1: with one loss every 1/p packets the window averages (C (3 + b) / (4 (1 - b)))^(1/4) x
 /// (RTT / p)^(3/4) = 1.054 x (RTT / p)^(3/4) packets.
 #[test]
-fn cubic_averages_what_its_response_function_says() {
+fn cubic_averages_match_its_response_function() {
     let conditions = Conditions { periodic_loss: 10_000, ..Conditions::clean(millis(100)) };
     let mut path = Path::new("cubic", conditions, 1);
     path.run_until(at(200_000));
@@ -85,7 +85,7 @@ fn cubic_fills_a_bottleneck_and_does_not_flood_it_at_first() {
     let mut path = Path::new("cubic", Conditions { bottleneck, ..Conditions::clean(millis(60)) }, 1);
     path.run_until(at(3000));
     let start = *path.recovery.stats();
-    // Classic slow start would lose 722 packets here: it doubles to twice what path and queue hold.
+    // Classic slow start would lose 722 packets here: it doubles to twice the content of path and queue.
     assert!(start.lost_packets < 400, "slow start overshot: {start:?}");
     path.run_until(at(40_000));
     let end = *path.recovery.stats();
@@ -141,7 +141,7 @@ fn the_same_seed_gives_the_same_run() {
 
 /// Any mixture of loss, jitter, a small queue and an outage, with either controller.
 #[test]
-fn whatever_the_path_does_nothing_stays_in_flight() {
+fn no_packet_stays_in_flight_on_any_path() {
     for seed in 0..60 {
         let mut random = Random::new(seed);
         let mut draw = |bound: u64| random.below(bound);

@@ -96,9 +96,9 @@ fn a_forged_message2_does_not_stop_the_true_one() {
     assert_eq!(initiator.finish(&[0; 48]).map(drop), Err(RejectReason::HandshakeFailed));
     assert_eq!(initiator.finish(&message1).map(drop), Err(RejectReason::HandshakeFailed), "reflected");
     let (_, other) = initiate();
-    let elsewhere = Prologue { connection: ConnectionId([8; 8]), ..prologue() };
-    let (_, of_another) = Initiator::new(&psk(), elsewhere, b"", [5; 32])
-        .and_then(|(_, message1)| respond(&psk(), elsewhere, &message1, [6; 32], |_| Ok(vec![])))
+    let other_connection = Prologue { connection: ConnectionId([8; 8]), ..prologue() };
+    let (_, of_another) = Initiator::new(&psk(), other_connection, b"", [5; 32])
+        .and_then(|(_, message1)| respond(&psk(), other_connection, &message1, [6; 32], |_| Ok(vec![])))
         .unwrap();
     assert_eq!(initiator.finish(&of_another).map(drop), Err(RejectReason::HandshakeFailed));
     assert_eq!(other, message1);

@@ -120,7 +120,7 @@ fn every_epoch_has_its_own_key() {
 }
 
 #[test]
-fn what_is_no_packet_is_not_sealed() {
+fn an_invalid_packet_is_not_sealed() {
     let sealer = pair(Cipher::Aes256Gcm).0;
     for mut bytes in [vec![], vec![0x10; HEADER + TAG - 1], vec![0x01; 100]] {
         let before = bytes.clone();

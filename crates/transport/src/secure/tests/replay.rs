@@ -31,7 +31,7 @@ fn the_window_reaches_back_65536_numbers() {
     assert!(!window.check_and_set(0));
     assert!(window.check_and_set(WINDOW));
     assert!(!window.check_and_set(0), "too old");
-    assert!(window.check_and_set(1), "the oldest that is remembered");
+    assert!(window.check_and_set(1), "the oldest remembered number");
     assert!(!window.check_and_set(1));
     assert!(window.check_and_set(WINDOW - 1));
 }
@@ -70,7 +70,7 @@ fn a_jump_forgets_neither_too_much_nor_too_little() {
 
 proptest! {
     #[test]
-    fn it_agrees_with_the_model(
+    fn replay_window_agrees_with_the_model(
         start in prop_oneof![Just(0), 0..1_u64 << 50],
         steps in proptest::collection::vec((prop_oneof![
             6 => -200..300_i64,

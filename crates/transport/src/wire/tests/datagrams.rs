@@ -36,7 +36,7 @@ fn a_first_message_is_at_least_1200_bytes() {
     assert_eq!(large.encode(1_200, &mut Vec::new()), Err(WireError::Limit("handshake message")));
 }
 
-/// What is kept of a handshake is bounded, whatever the size of its datagram.
+/// The stored part of a handshake is bounded, whatever the size of its datagram.
 #[test]
 fn a_handshake_message_has_a_bounded_payload() {
     let most = MAX_HANDSHAKE_PAYLOAD + NOISE_OVERHEAD;
@@ -144,7 +144,7 @@ fn parameters_layout() {
         let without = [&bytes[..index], &bytes[index + 1..]].concat().concat();
         assert_eq!(Parameters::decode(&without).is_err(), index < 7, "without entry {index}");
         let twice = [&bytes[..], &bytes[index..=index]].concat().concat();
-        assert_eq!(Parameters::decode(&twice), Err(WireError::Malformed("parameter that stands twice")));
+        assert_eq!(Parameters::decode(&twice), Err(WireError::Malformed("duplicate parameter")));
     }
     let whole = bytes.concat();
     for end in 0..whole.len() - 6 {
@@ -301,16 +301,16 @@ fn refusals_are_counted_by_reason() {
 
 #[test]
 fn feedback_choices_are_text() {
-    for (text, told) in [
+    for (text, parsed) in [
         ("ranges", PacketFeedback::Ranges),
         ("in-order", PacketFeedback::InOrder),
         ("count", PacketFeedback::Count),
         ("last", PacketFeedback::Last(LastPackets { packets: 1_024 })),
         ("last:64", PacketFeedback::Last(LastPackets { packets: 64 })),
     ] {
-        assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
+        assert_eq!((text.parse(), parsed.to_string()), (Ok(parsed), text.into()));
     }
-    for (text, told) in [
+    for (text, parsed) in [
         ("needs", BlockFeedback::Needs),
         ("done", BlockFeedback::Done(DoneConfig { epsilon: 0 })),
         ("done:1%", BlockFeedback::Done(DoneConfig { epsilon: 10_000 })),
@@ -318,7 +318,7 @@ fn feedback_choices_are_text() {
         ("received", BlockFeedback::Received(ReceivedConfig { epsilon: 10_000 })),
         ("received:0.5%", BlockFeedback::Received(ReceivedConfig { epsilon: 5_000 })),
     ] {
-        assert_eq!((text.parse(), told.to_string()), (Ok(told), text.into()));
+        assert_eq!((text.parse(), parsed.to_string()), (Ok(parsed), text.into()));
     }
     let counting = PacketCountTiming { packets: 100, threshold: 29_000, factor: 4 };
     for (text, timing) in [

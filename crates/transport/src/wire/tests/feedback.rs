@@ -79,11 +79,11 @@ fn counts_go_before_packets_and_masks_before_flows() {
     let masks = (1..=10).map(|flow| BlockMask { flow: FlowId(flow), done: MASK }).collect();
     let whole = Feedback { packets, masks, flows: feedback().flows, ..brief() };
     // 400 - 22 - 20 leaves 358: packets get half, 179, of which 164 bytes of bitmap, and 5 masks (171) fit in the rest.
-    let told = within(&whole, 400).unwrap();
-    assert_eq!(told.count, whole.count);
-    assert_eq!(told.packets.unwrap().ranges.len(), 164 * 4);
-    assert_eq!(told.masks, whole.masks[..5]);
-    assert_eq!(told.flows, []);
+    let decoded = within(&whole, 400).unwrap();
+    assert_eq!(decoded.count, whole.count);
+    assert_eq!(decoded.packets.unwrap().ranges.len(), 164 * 4);
+    assert_eq!(decoded.masks, whole.masks[..5]);
+    assert_eq!(decoded.flows, []);
     assert_eq!(within(&brief(), MIN_FEEDBACK + 19).unwrap().count, None);
     assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 34).unwrap().masks, []);
     assert_eq!(within(&brief(), MIN_FEEDBACK + 20 + 35), Some(brief()));
@@ -98,11 +98,11 @@ fn complete_flows_have_room_before_masks() {
     let open = feedback().flows[0].clone();
     let flows: Vec<_> = (1..=32).map(complete).chain([open, complete(40)]).collect();
     let whole = Feedback { packets: None, flows: flows.clone(), masks: masks.clone(), ..brief() };
-    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the 18 that are
-    // left, with a block.
-    let told = within(&whole, 1_100).unwrap();
-    assert_eq!((told.masks.len(), told.flows.len()), (23, 33));
-    assert_eq!(told.flows[..32], flows[..32]);
+    // 1100 - 22 - 20 leaves 1058: 257 for complete flows, 23 masks (783), and the last flow's head in the remaining 18,
+    // with a block.
+    let decoded = within(&whole, 1_100).unwrap();
+    assert_eq!((decoded.masks.len(), decoded.flows.len()), (23, 33));
+    assert_eq!(decoded.flows[..32], flows[..32]);
     let crowd = Feedback { flows: (1..=90).map(complete).collect(), ..whole };
     assert_eq!(within(&crowd, 1_100).unwrap().masks.len(), 23, "nor do flows without end take that of masks");
 }
@@ -131,25 +131,25 @@ fn number_and_credit_always_fit() {
 }
 
 #[test]
-fn packets_get_at_least_half_and_blocks_what_is_left() {
+fn packets_get_at_least_half_and_blocks_the_rest() {
     let every_other = (0..10_000).rev().map(|n| (2 * n, 2 * n)).collect();
     let blocks = (0..1_000).map(|block| BlockStatus { block, need: block + 1 }).collect();
     let flows = vec![FlowStatus { flow: FlowId(1), done_below: 0, blocks }];
     let packets = Some(PacketRanges { delay_micros: 0, ranges: every_other });
     let crowded = Feedback { packets, flows, ..feedback() };
     // 1000 - 22 - 24 leaves 954: 477 for packets, of which 462 bytes of bitmap, 477 for blocks.
-    let told = within(&crowded, 1_000).unwrap();
-    assert_eq!(told.packets.unwrap().ranges.len(), 462 * 4);
-    assert_eq!(told.flows[0].blocks.len(), (477 - 1 - 8) / 6);
+    let decoded = within(&crowded, 1_000).unwrap();
+    assert_eq!(decoded.packets.unwrap().ranges.len(), 462 * 4);
+    assert_eq!(decoded.flows[0].blocks.len(), (477 - 1 - 8) / 6);
     // Room that the blocks do not need goes to the packets.
     let calm =
         Feedback { flows: vec![FlowStatus { flow: FlowId(1), done_below: 3, blocks: vec![] }], ..crowded.clone() };
     assert_eq!(within(&calm, 1_000).unwrap().packets.unwrap().ranges.len(), (954 - 9 - 15) * 4);
     // And vice versa.
     let few = Some(PacketRanges { delay_micros: 0, ranges: vec![(0, 9)] });
-    let told = within(&Feedback { packets: few, ..crowded }, 1_000).unwrap();
-    assert_eq!(told.packets.unwrap().ranges, [(0, 9)]);
-    assert_eq!(told.flows[0].blocks.len(), (954 - 17 - 9) / 6);
+    let decoded = within(&Feedback { packets: few, ..crowded }, 1_000).unwrap();
+    assert_eq!(decoded.packets.unwrap().ranges, [(0, 9)]);
+    assert_eq!(decoded.flows[0].blocks.len(), (954 - 17 - 9) / 6);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_need_beyond_16_bits_saturates() {
 }
 
 #[test]
-fn empty_sections_are_left_out() {
+fn empty_sections_are_omitted() {
     let empty = Feedback { packets: Some(PacketRanges::default()), ..feedback() };
     assert_eq!(within(&empty, 200).unwrap().packets, None);
 }
@@ -177,21 +177,21 @@ fn hostile_sections() {
         read_one(&bytes).map(drop)
     };
     assert_eq!(count(9, 10), Ok(()));
-    assert_eq!(count(9, 11), Err(WireError::Malformed("count of packets")), "more than there are numbers");
+    assert_eq!(count(9, 11), Err(WireError::Malformed("count of packets")), "more than all numbers");
     assert_eq!(count(9, 0), Err(WireError::Malformed("count of packets")));
     assert_eq!(count(u64::MAX, 1), Err(WireError::Malformed("largest packet number")));
     assert_eq!(count(u64::MAX - 1, u64::MAX), Ok(()));
     let masks = |section: &[u8]| read_one(&[&[2, 0b10_0000][..], &[0; 20], section].concat()).map(drop);
     assert_eq!(masks(&[0]), Err(WireError::Malformed("masks section without a flow")));
     assert_eq!(masks(&[&[1, 0, 0][..], &MASK].concat()), Err(WireError::Malformed("flow of a mask")));
-    assert_eq!(masks(&[&[255, 0, 1][..], &MASK].concat()), Err(WireError::Truncated), "255 claimed, one there");
+    assert_eq!(masks(&[&[255, 0, 1][..], &MASK].concat()), Err(WireError::Truncated), "255 claimed, one present");
     let flows = |section: &[u8]| {
         let bytes = [&[2, 0b100][..], &[0; 20], section].concat();
         read_one(&bytes).map(drop)
     };
     assert_eq!(flows(&[0]), Err(WireError::Malformed("flows section without a flow")));
     assert_eq!(flows(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), Err(WireError::Malformed("flow of a status")));
-    assert_eq!(flows(&[1, 0, 1, 0, 0, 0, 0, 255, 255]), Err(WireError::Truncated), "65,535 claimed, none there");
+    assert_eq!(flows(&[1, 0, 1, 0, 0, 0, 0, 255, 255]), Err(WireError::Truncated), "65,535 claimed, none present");
     let order = Err(WireError::Malformed("order of the block statuses"));
     let head = [1, 0, 1, 0, 0, 0, 5, 0, 1];
     assert_eq!(flows(&[&head[..], &[0, 0, 0, 4, 0, 1]].concat()), order, "below done_below");

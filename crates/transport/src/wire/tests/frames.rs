@@ -82,9 +82,9 @@ fn announcement_and_plan_layouts() {
     let succeeding = [&[15, 0, 9, 0x04, 0x80], &bytes[1..]].concat();
     let successor = Successor { flow: FlowId(9), symbol_size: 1152, object: announcement };
     assert_layout(&Frame::Successor(successor), &succeeding);
-    for (at, byte, what) in [(2, 2, "flow that succeeds itself"), (3, 0x05, "symbol size of a successor")] {
+    for (at, byte, reason) in [(2, 2, "flow that succeeds itself"), (3, 0x05, "symbol size of a successor")] {
         let bytes = with(&Frame::Successor(successor), at, byte);
-        assert_eq!(read_one(&bytes), Err(WireError::Malformed(what)));
+        assert_eq!(read_one(&bytes), Err(WireError::Malformed(reason)));
     }
     let later = Plan { number: 3, first_block: 0x0506_0708, first_symbol: 9, code: BlockCode::ReedSolomon, ..plan };
     let bytes = [6, 0, 2, 3, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 4, 0, 1, 0];
@@ -104,11 +104,11 @@ fn frames_of_streams() {
     let successor =
         |flow, symbol_size| Frame::StreamSuccessor(StreamSuccessor { flow, symbol_size, stream: announcement });
     assert_layout(&successor(FlowId(9), 1152), &succeeding);
-    for (frame, what) in [
+    for (frame, reason) in [
         (successor(flow, 1152), "flow that succeeds itself"),
         (successor(FlowId(9), 1408), "symbol size of a successor"),
     ] {
-        assert_eq!(read_one(&bytes_of(&frame)), Err(WireError::Malformed(what)));
+        assert_eq!(read_one(&bytes_of(&frame)), Err(WireError::Malformed(reason)));
     }
 }
 
@@ -168,9 +168,9 @@ fn padding_is_skipped_and_unknown_frames_are_not() {
     }
 }
 
-/// The limits of what frames contain are in `docs/vectors/limits.json`.
+/// The limits of the contents of frames are in `docs/vectors/limits.json`.
 #[test]
-fn limits_of_packets_and_of_what_is_written() {
+fn limits_of_packets_and_of_encoding() {
     assert_eq!(Frames::check_all(&[1; MAX_FRAMES]), Ok(()));
     assert_eq!(Frames::check_all(&[1; MAX_FRAMES + 1]), Err(WireError::Limit("frames")));
     let reason = [b'y'; MAX_REASON + 50];

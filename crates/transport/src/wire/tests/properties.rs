@@ -58,8 +58,8 @@ fn feedback() -> impl Strategy<Value = Feedback> {
     )
 }
 
-/// The bytes of any frame: a sample varied. Feedback that is varied has only the ranges of its samples, and what is made
-/// here has any.
+/// The bytes of any frame: a varied sample. Varied feedback has only the ranges of its samples, generated feedback has
+/// any.
 fn made() -> impl Strategy<Value = Vec<u8>> {
     let varied = (any::<prop::sample::Index>(), any::<bool>(), vec(any::<u64>(), 1..40)).prop_map(
         |(sample, careful, numbers)| {
@@ -108,13 +108,13 @@ proptest! {
         prop_assert!(written <= budget);
         prop_assert_eq!(written == 0, budget < 17);
         if written > 0 {
-            let told = PacketRanges::decode(&mut super::super::bytes::Reader::new(&bytes)).unwrap();
+            let decoded = PacketRanges::decode(&mut super::super::bytes::Reader::new(&bytes)).unwrap();
             let largest = whole.ranges[0].1;
-            let lowest = told.ranges.last().unwrap().0;
+            let lowest = decoded.ranges.last().unwrap().0;
             let expected: Vec<_> = whole.ranges.iter().filter(|range| range.1 >= lowest)
                 .map(|&(low, high)| (low.max(lowest), high)).collect();
-            prop_assert_eq!(&told.ranges, &expected);
-            let complete = told.ranges == whole.ranges;
+            prop_assert_eq!(&decoded.ranges, &expected);
+            let complete = decoded.ranges == whole.ranges;
             let bits = (8 * (budget.min(4_111) - 15)) as u64;
             let bitmap_reach = whole.ranges.iter().filter(|range| range.1 + bits > largest)
                 .map(|range| range.0.max((largest + 1).saturating_sub(bits))).min().unwrap();

@@ -71,31 +71,31 @@ fn long_runs_are_continued() {
 }
 
 #[test]
-fn everything_from_zero_up_to_the_highest_number_can_be_said() {
+fn ranges_reach_from_zero_to_the_highest_number() {
     assert_eq!(runs(0, &[1]), Ok(vec![(0, 0)]));
     assert_eq!(bitmap(0, &[0x80]), Ok(vec![(0, 0)]));
     assert_eq!(bitmap(8, &[0xff, 0x80]), Ok(vec![(0, 8)]));
     let extremes = ranges(&[(MAX_PACKET_NUMBER - 9, MAX_PACKET_NUMBER), (0, 4)]);
     // The gap is too long for any number of runs: the newest packets are reported.
-    assert_eq!(decode(&encode(&extremes, 4_096)).map(|told| told.ranges), Ok(vec![extremes.ranges[0]]));
+    assert_eq!(decode(&encode(&extremes, 4_096)).map(|decoded| decoded.ranges), Ok(vec![extremes.ranges[0]]));
     let whole = ranges(&[(0, MAX_PACKET_NUMBER)]);
-    let told = decode(&encode(&whole, usize::MAX)).unwrap();
-    assert_eq!(told.ranges, [(MAX_PACKET_NUMBER + 1 - 1_024 * 65_535, MAX_PACKET_NUMBER)]);
+    let decoded = decode(&encode(&whole, usize::MAX)).unwrap();
+    assert_eq!(decoded.ranges, [(MAX_PACKET_NUMBER + 1 - 1_024 * 65_535, MAX_PACKET_NUMBER)]);
 }
 
 #[test]
 fn a_budget_keeps_the_newest_part() {
     let whole = ranges(&[(999, 1000), (990, 996), (700, 900), (100, 200), (0, 50)]);
     assert!(encode(&whole, 16).is_empty());
-    let told = |budget| decode(&encode(&whole, budget)).unwrap().ranges;
+    let newest = |budget| decode(&encode(&whole, budget)).unwrap().ranges;
     // One run of two packets, or 16 bits that reach down to 990.
-    assert_eq!(told(17), [(999, 1000), (990, 996)]);
-    assert_eq!(told(15 + 3), [(999, 1000), (990, 996)]);
+    assert_eq!(newest(17), [(999, 1000), (990, 996)]);
+    assert_eq!(newest(15 + 3), [(999, 1000), (990, 996)]);
     // Five runs reach down to 700, seven to 100.
-    assert_eq!(told(15 + 10), whole.ranges[..3]);
-    assert_eq!(told(15 + 13), whole.ranges[..3]);
-    assert_eq!(told(15 + 14), whole.ranges[..4]);
-    assert_eq!(told(15 + 18), whole.ranges);
+    assert_eq!(newest(15 + 10), whole.ranges[..3]);
+    assert_eq!(newest(15 + 13), whole.ranges[..3]);
+    assert_eq!(newest(15 + 14), whole.ranges[..4]);
+    assert_eq!(newest(15 + 18), whole.ranges);
     assert_eq!(encode(&whole, 15 + 18), encode(&whole, usize::MAX));
     // A bitmap may cut a range in two.
     let alternating: Vec<_> = (0..400).rev().map(|n| (10 * n, 10 * n + 4)).collect();
@@ -144,6 +144,6 @@ fn a_section_is_bounded() {
     assert_eq!(bitmap(1 << 40, &[&body[..], &[0xaa]].concat()), Err(WireError::Limit("ranges")));
     let again = PacketRanges { delay_micros: 0, ranges: most };
     assert_eq!(encode(&again, usize::MAX).len(), 15 + MAX_RANGES_BODY);
-    // Nothing is allocated for a claimed length that is not there.
+    // No memory is allocated for a claimed length that is absent.
     assert_eq!(decode(&section(10, 0, &[])[..13]), Err(WireError::Truncated));
 }

@@ -17,7 +17,7 @@ fn at(millis: u64) -> Time {
 
 /// In whatever order packets arrive, the ranges name exactly those that arrived and are not known to be reported.
 #[test]
-fn ranges_name_what_came() {
+fn ranges_list_the_arrived_packets() {
     for seed in 1..200u64 {
         let mut random = seed;
         let mut draw = move |below: u64| {
@@ -36,13 +36,13 @@ fn ranges_name_what_came() {
                     arrivals.record_received(number, Time::ZERO);
                 }
             }
-            let Some(told) = arrivals.report_ranges(feedback, Time::ZERO) else {
+            let Some(reported) = arrivals.report_ranges(feedback, Time::ZERO) else {
                 continue;
             };
-            let named: BTreeSet<u64> = told.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
+            let named: BTreeSet<u64> = reported.ranges.iter().flat_map(|(low, high)| *low..=*high).collect();
             assert!(named.is_subset(&came), "seed {seed}");
-            assert!(told.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
-            // The sender learns what this feedback reports; with what it knew before, that is all that arrived.
+            assert!(reported.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1 + 1), "seed {seed}");
+            // The sender learns the packets of this feedback; with those known before, they are all that arrived.
             if draw(3) > 0 {
                 known.extend(named);
                 assert_eq!(known, came, "seed {seed}");
@@ -55,13 +55,13 @@ fn ranges_name_what_came() {
 #[test]
 fn packets_that_ask_are_counted_whichever_are_named() {
     let mut arrivals = arrivals(PacketFeedback::Count, FeedbackTiming::EveryPacket);
-    assert_eq!(arrivals.tell_count(at(0)), None);
+    assert_eq!(arrivals.report_count(at(0)), None);
     for (number, asks, millis) in [(3, true, 1), (1, true, 2), (9, false, 3)] {
         arrivals.count(number, ReceivedEcn::Ce, asks, at(millis));
         arrivals.record_received(number, at(millis));
     }
     let count = PacketCount { largest: 3, delay_micros: 4_000, arrived: 2 };
-    assert_eq!((arrivals.report_ranges(1, at(5)), arrivals.tell_count(at(5))), (None, Some(count)));
+    assert_eq!((arrivals.report_ranges(1, at(5)), arrivals.report_count(at(5))), (None, Some(count)));
     assert_eq!(arrivals.marks().ce, 3);
 }
 
@@ -69,16 +69,16 @@ fn packets_that_ask_are_counted_whichever_are_named() {
 fn the_last_packets_are_named_whatever_was_seen() {
     let mut arrivals = arrivals(PacketFeedback::Last(LastPackets { packets: 10 }), FeedbackTiming::EveryPacket);
     (0..100).filter(|number| number % 7 != 0).for_each(|number| arrivals.record_received(number, at(1)));
-    let ranges = |told: Option<PacketRanges>| told.expect("something came").ranges;
+    let ranges = |reported: Option<PacketRanges>| reported.expect("packets arrived").ranges;
     // Nothing was reported before the first feedback.
     assert_eq!(ranges(arrivals.report_ranges(1, at(1))).last(), Some(&(1, 6)));
     arrivals.on_seen(1);
     assert_eq!(ranges(arrivals.report_ranges(2, at(1))), [(99, 99), (92, 97), (90, 90)]);
-    // More have arrived than the number to report: no unreported one is left out.
+    // More have arrived than the number to report: no unreported one is omitted.
     (100..120).for_each(|number| arrivals.record_received(number, at(2)));
     assert_eq!(ranges(arrivals.report_ranges(3, at(2))), [(100, 119)]);
     assert_eq!(ranges(arrivals.report_ranges(4, at(2))), [(110, 119)]);
-    // A packet overtaken by more than that is no longer reported.
+    // A packet overtaken by more is no longer reported.
     arrivals.record_received(91, at(3));
     assert_eq!(ranges(arrivals.report_ranges(5, at(3))), [(110, 119)]);
     assert!(arrivals.ranges.len() < 10, "{:?}", arrivals.ranges);
@@ -86,7 +86,7 @@ fn the_last_packets_are_named_whatever_was_seen() {
 }
 
 #[test]
-fn late_packets_are_told_again_however_many_feedbacks_went_before() {
+fn late_packets_are_reported_again_after_any_number_of_feedbacks() {
     let mut arrivals = arrivals(PacketFeedback::Ranges, FeedbackTiming::EveryPacket);
     for feedback in 1..=10 {
         arrivals.record_received(feedback * 10, at(1));
@@ -95,8 +95,8 @@ fn late_packets_are_told_again_however_many_feedbacks_went_before() {
     arrivals.record_received(25, at(2));
     arrivals.record_received(26, at(2));
     arrivals.on_seen(10);
-    let told = arrivals.report_ranges(11, at(3)).expect("something came");
-    assert_eq!(told.ranges.last(), Some(&(25, 26)));
+    let reported = arrivals.report_ranges(11, at(3)).expect("packets arrived");
+    assert_eq!(reported.ranges.last(), Some(&(25, 26)));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn every_packet_is_answered_whatever_share_of_the_bytes_that_takes() {
 fn a_heart_beats_as_long_as_anything_is_unfinished() {
     let timing = FeedbackTiming::OnBlocks(Heartbeat { heartbeat: Duration::from_millis(100) });
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
-    assert_eq!(clock.due(|| false), None, "nothing came and nothing is unfinished");
+    assert_eq!(clock.due(|| false), None, "nothing arrived and nothing is unfinished");
     assert_eq!(clock.due(|| true), Some(at(100)));
     clock.on_packet(at(1), 1_500, true, &arrivals);
     assert_eq!(clock.due(|| false), Some(at(40)), "one in a round trip");
@@ -190,7 +190,7 @@ fn heartbeats_without_news_get_rarer_after_a_round_trip() {
 fn counted(timing: PacketCountTiming, packets: u64, lost: impl Fn(u64) -> bool) -> Vec<u64> {
     let timing = FeedbackTiming::Every(timing);
     let (mut clock, mut arrivals) = (clock(timing), arrivals(PacketFeedback::Last(LastPackets::default()), timing));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (nth, number) in (0..).filter(|number| !lost(*number)).take(packets as usize).enumerate() {
         let now = at(nth as u64);
         arrivals.record_received(number, now);
@@ -198,10 +198,10 @@ fn counted(timing: PacketCountTiming, packets: u64, lost: impl Fn(u64) -> bool) 
         if clock.due(|| true).is_some_and(|due| due <= now) {
             arrivals.report_ranges(nth as u64, now);
             clock.on_sent(100, now);
-            told.push(nth as u64 + 1);
+            reported.push(nth as u64 + 1);
         }
     }
-    told
+    reported
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn feedback_by_packets_is_rarer_without_loss_and_sooner_after_much() {
 }
 
 #[test]
-fn a_pause_ends_the_waiting_and_what_comes_after_it_is_answered_at_once() {
+fn a_pause_ends_the_wait_and_the_next_packet_is_answered_at_once() {
     let timing = FeedbackTiming::Every(PacketCountTiming::default());
     let (mut clock, arrivals) = (clock(timing), arrivals(PacketFeedback::Ranges, timing));
     clock.on_packet(at(1), 1_500, true, &arrivals);

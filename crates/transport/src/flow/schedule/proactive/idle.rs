@@ -17,11 +17,11 @@ pub(super) struct IdleCounters {
 
 #[derive(Debug)]
 struct Idle {
-    /// What the receiver needed when the block was last updated.
+    /// The receiver's need when the block was last updated.
     need: u32,
     /// Acknowledgements since.
     acks: u32,
-    /// Repair symbols that are to have been sent in total.
+    /// Total number of repair symbols to send.
     wanted: u32,
 }
 
@@ -30,8 +30,8 @@ impl IdleCounters {
         Self { limit, flow: None, blocks: BTreeMap::new() }
     }
 
-    /// Handles a report. A timeout ends the wait of all blocks: where no other block is in transit, there are no
-    /// acknowledgements to count.
+    /// Handles a report. A timeout ends the wait of all blocks: without another block in flight, no acknowledgements
+    /// can be counted.
     pub(super) fn on_report(&mut self, report: &Report<'_>, flow: &SendBlocks) {
         if self.flow != Some(flow.id()) {
             *self = Self { flow: Some(flow.id()), ..Self::new(self.limit) };

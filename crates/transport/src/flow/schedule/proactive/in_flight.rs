@@ -1,6 +1,6 @@
-//! lt-tcp §3.5 wants packets in flight counted block by block, lest a single count drift. Blocks have these counts, and
-//! the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its fate is
-//! known.
+//! lt-tcp §3.5 wants packets in flight counted block by block, as a single count would drift. Blocks have these counts,
+//! and the flight, which counts packet by packet, is their sum: no packet is counted beyond the time when its outcome
+//! is known.
 
 use crate::flow::SendBlock;
 use crate::flow::schedule::harness::TestFlow;
@@ -17,7 +17,7 @@ const RTT: Duration = Duration::from_millis(50);
 struct Rig {
     line: TestFlow,
     recovery: Recovery,
-    /// The block of each packet whose fate is not known.
+    /// The block of each packet without a known outcome.
     open: BTreeMap<u64, u32>,
     sent: Vec<SymbolId>,
     arrived: BTreeSet<u64>,
@@ -65,7 +65,7 @@ impl Rig {
         count
     }
 
-    /// Delivers these packets as well; feedback says so a round trip later.
+    /// Delivers these packets as well; feedback reports it a round trip later.
     fn hear(&mut self, numbers: impl IntoIterator<Item = u64>) {
         self.now += RTT;
         self.arrived.extend(numbers);
@@ -84,7 +84,7 @@ impl Rig {
         self.learn();
     }
 
-    /// Passes what recovery has found out on to the blocks, as a connection does.
+    /// Passes the results of recovery to the blocks, as a connection does.
     fn learn(&mut self) {
         let Self { recovery, line, open, .. } = self;
         let report = recovery.report();
@@ -112,7 +112,7 @@ impl Rig {
         self.learn();
     }
 
-    /// Returns what is in flight of each block, and of those that the receiver has.
+    /// Returns the symbols in flight of each block, and of those that the receiver has.
     fn counts(&self) -> (Vec<u32>, u32) {
         let block = |number| self.line.flow.block(number).filter(|block| !block.is_done());
         let retired = self.open.values().filter(|&&number| block(number).is_none()).count();
@@ -133,7 +133,7 @@ impl Rig {
 
 /// §3.5 sentence by sentence.
 #[test]
-fn a_block_counts_what_was_sent_less_what_has_left() {
+fn a_block_counts_sent_symbols_less_those_that_left() {
     let mut rig = Rig::new();
     let mut symbols = 0;
     while rig.sent.last().is_none_or(|id| id.block < 3) {
@@ -151,8 +151,8 @@ fn a_block_counts_what_was_sent_less_what_has_left() {
     rig.hear(whole..whole + 3);
     assert_eq!(rig.counts().0[..2], [0, whole as u32 - 3]);
 
-    // A block retired with packets in flight: they are in no block's count any more, but in the flight until their fate
-    // is known, which it will be.
+    // A block retired with packets in flight: they are in no block's count any more, but in the flight until their
+    // outcome is known.
     rig.line.acknowledge(0);
     rig.line.acknowledge(1);
     let (blocks, retired) = rig.counts();
@@ -164,8 +164,7 @@ fn a_block_counts_what_was_sent_less_what_has_left() {
     assert_eq!((rig.recovery.report().cause, rig.counts()), (Cause::Timeout, (vec![0; BLOCKS as usize], 0)));
     assert_eq!((rig.recovery.packets_in_flight(), rig.recovery.bytes_in_flight()), (0, 0));
 
-    // An acknowledgement after that counts towards completeness, but not as having left: the count is of what was sent
-    // since.
+    // A later acknowledgement counts towards completeness, but not as having left: the count covers packets sent since.
     let first = rig.sent.len() as u64;
     let again = rig.send(4) as u32;
     let (before, need) = (rig.counts(), rig.line.flow.block(2).expect("open").need());

@@ -1,10 +1,10 @@
-//! Repetition of symbols for stalled blocks: what is known of a block may be wrong, and a schedule that relies on it
-//! would wait for ever.
+//! Repetition of symbols for stalled blocks: the known state of a block may be wrong, and a schedule that relies on it
+//! would wait forever.
 //!
-//! A sender that hears how many packets arrived, but not which, has to guess what was lost. A sender that hears which
-//! blocks are done, but not what the others need, does not know the code's overhead beyond k. So symbols are repeated
-//! for a block that the receiver lacks although all of it is sent, none of it is in flight and the schedule has nothing
-//! more for it: few at first, since it may be with the decoder, and more each time.
+//! A sender that learns how many packets arrived, but not which, has to guess the losses. A sender that learns which
+//! blocks are done, but not the needs of the others, does not know the code's overhead beyond k. So symbols are
+//! repeated for a block that the receiver lacks although all of it is sent, none of it is in flight and the schedule
+//! has nothing more for it: few at first, since it may be with the decoder, and more each time.
 
 use super::{BlockSender, Pick};
 use crate::flow::SendBlock;
@@ -32,7 +32,7 @@ pub(super) struct Stalled {
 }
 
 impl BlockSender {
-    /// Returns what to send when the schedule has nothing.
+    /// Returns the next action when the schedule has none.
     pub(super) fn recover_stalled(&mut self, now: Time, path: &PathEstimate) -> Pick {
         if self.blocks.unfinished == 0 {
             return Pick::Idle;
@@ -59,8 +59,8 @@ impl BlockSender {
         Pick::Idle
     }
 
-    /// Looks for blocks of which nothing has been in flight since the last look; returns whether there is a block with
-    /// nothing in flight.
+    /// Searches for blocks without a symbol in flight since the last check; returns whether any block has none in
+    /// flight.
     fn look(&mut self, now: Time, path: &PathEstimate) -> bool {
         self.stalled.look_at = now + path.rtt.unwrap_or(INITIAL_RTT) * 2 + SLACK;
         self.stalled.waiting.clear();
@@ -76,8 +76,8 @@ impl BlockSender {
         quiet
     }
 
-    /// Repeats one more symbol of a block: repair while there is any, since it helps whatever is missing; then source,
-    /// known losses first, then each in turn.
+    /// Repeats one more symbol of a block: repair while it lasts, since it replaces any missing symbol; then source,
+    /// known losses first, then round robin.
     fn recover(&mut self, number: u32, left: u32) -> Option<Pick> {
         let flow = self.blocks.id;
         let block = self.blocks.block_mut(number).filter(|block| !block.is_done())?;
@@ -127,7 +127,7 @@ mod tests {
         flow
     }
 
-    /// Sends what is due at this time; it arrives as far as the sender can tell.
+    /// Sends the symbols due at this time; to the sender, they all arrive.
     fn send(flow: &mut BlockSender, now: Time) -> Option<Vec<u32>> {
         let path = PathEstimate { rtt: Some(RTT), loss: 0.0, burst: 1.0, window: 100 };
         let mut sent = Vec::new();
@@ -148,7 +148,7 @@ mod tests {
         Some(sent)
     }
 
-    /// Sends what is due each time the flow asks to be asked again.
+    /// Sends the due symbols at each deadline of the flow.
     fn rounds(flow: &mut BlockSender, count: usize) -> Vec<Vec<u32>> {
         let mut now = Time::ZERO;
         let mut sent = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
         let due = flow.due_at().expect("a look");
         assert_eq!(due, Time::ZERO + ROUND);
         assert_eq!(send(&mut flow, due - Duration::from_millis(1)), Some(vec![]));
-        assert_eq!(send(&mut flow, due), Some(vec![]), "that is when it was first seen waiting");
+        assert_eq!(send(&mut flow, due), Some(vec![]), "the time when it was first seen waiting");
         assert_eq!(flow.due_at(), Some(due + ROUND));
         let status = FlowStatus { flow: FLOW, done_below: 1, blocks: vec![] };
         flow.on_status(&status, &mut Pool::default(), &mut |_| {});
@@ -200,7 +200,7 @@ mod tests {
 
     /// Repair helps whatever is missing, and the receiver's reported need counts.
     #[test]
-    fn repair_goes_where_there_is_any() {
+    fn repair_is_sent_while_available() {
         let mut flow = arrived("proactive", "raptorq");
         assert_eq!(rounds(&mut flow, 2), [vec![10], vec![11, 12, 13, 14]]);
         let mut flow = arrived("arq", "raptorq");
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(rounds(&mut flow, 1), [vec![10, 11, 12]]);
     }
 
-    /// ttp §I: a chunk that cannot be completed fails the transfer rather than leaving it to wait for ever.
+    /// ttp §I: a chunk that cannot be completed fails the transfer rather than leaving it to wait forever.
     #[test]
     fn without_mending_a_block_fails() {
         let mut flow = arrived("chunks:mend=off", "uncoded");

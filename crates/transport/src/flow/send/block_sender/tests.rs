@@ -43,8 +43,8 @@ fn blocks_that_the_receiver_needs_something_of_are_counted() {
     hear(&mut flow, status(2, &[]));
     assert_eq!(lacking(&flow), 2, "2 and 4");
     flow.succeed(FlowId(1), 4, 0, |_| 4);
-    assert_eq!(lacking(&flow), 3, "5 begins anew");
-    flow.give_up();
+    assert_eq!(lacking(&flow), 3, "5 starts over");
+    flow.abandon();
     assert_eq!(lacking(&flow), 0);
 }
 
@@ -107,17 +107,17 @@ fn next_esi(flow: &mut BlockSender) -> Option<u32> {
 #[test]
 fn a_block_of_repair_alone_sends_no_source() {
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
-    assert_eq!(flow.source_left(), 4, "as many symbols are to go out at least");
+    assert_eq!(flow.source_left(), 4, "at least as many symbols must be sent");
     let sent: Vec<_> = (0..25).map_while(|_| next_esi(&mut flow)).collect();
     assert_eq!(sent, (4..29).collect::<Vec<_>>());
     assert_eq!((flow.source_left(), flow.blocks.more_to_come(), flow.blocks.source_ready()), (0, false, false));
     let block = flow.block(0).expect("it is open");
     assert_eq!((block.source_sent(), block.repair_sent(), block.in_flight()), (0, 25, 25));
-    // A probe carries one of the symbols that are made, and no source.
+    // A probe carries an encoded symbol, and no source.
     assert_eq!(flow.probe().map(|picked| picked.id.esi), Some(29));
 }
 
-/// When a code has no more repair, source is the last resort: a transfer must not stall for want of symbols.
+/// When a code has no more repair, source is the last resort: a transfer must not stall without symbols.
 #[test]
 fn when_repair_runs_out_source_goes_out() {
     let mut flow = repair_alone(BlockCode::Raptor, 4);
@@ -137,13 +137,13 @@ fn other_codes_keep_their_source() {
     let mut flow = repair_alone(BlockCode::ReedSolomon, 4);
     assert!(!flow.block(0).expect("it is open").is_repair_only());
     assert!(flow.blocks.source_ready());
-    assert_eq!(next_esi(&mut flow), Some(4), "as the schedule says");
+    assert_eq!(next_esi(&mut flow), Some(4), "as the schedule decides");
     assert_eq!(flow.source_left(), 4);
 }
 
 /// The number of symbols made ahead follows the number left, and those sent are dropped.
 #[test]
-fn repair_made_ahead_follows_what_is_left() {
+fn repair_made_ahead_follows_the_rest() {
     let mut flow = repair_alone(BlockCode::PrecodedLt, 4);
     let block =
         |flow: &BlockSender| (0..40).map(|n| flow.blocks.block(0).expect("open").symbol(4 + n).to_vec()).collect();

@@ -5,7 +5,7 @@ use erasure::BlockCode;
 
 const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
-/// Sizes in turn, then the last one for ever.
+/// These sizes one after the other, then the last one forever.
 #[derive(Debug)]
 struct ByTurns(Vec<(u32, BlockCode)>);
 
@@ -43,17 +43,17 @@ fn open_all(object: &mut SendFlow) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn each_block_is_cut_as_its_sizer_says() {
+fn each_block_has_the_size_of_its_sizer() {
     use BlockCode::{RaptorQ, ReedSolomon};
     let mut object = object(20, vec![(4, RaptorQ), (6, RaptorQ), (6, ReedSolomon), (1_000_000, ReedSolomon)]);
-    assert_eq!(open_all(&mut object), [(0, 40), (40, 40), (80, 60), (140, 60)], "the last has what is left");
+    assert_eq!(open_all(&mut object), [(0, 40), (40, 40), (80, 60), (140, 60)], "the last has the rest");
     let plans: Vec<_> = plans(&object).iter().map(|p| (p.number, p.first_block, p.k, p.code)).collect();
     assert_eq!(plans, [(0, 0, 4, RaptorQ), (1, 2, 6, RaptorQ), (2, 3, 6, ReedSolomon)]);
     assert_eq!(object.blocks().source_left(), 20);
     assert_eq!(object.further_plans(), 1..3);
 }
 
-/// No block is larger than the receiver accepts, whatever the sizer says.
+/// No block is larger than the receiver accepts, whatever the sizer returns.
 #[test]
 fn blocks_keep_to_the_receivers_limit() {
     let mut object = object(300, vec![(100_000, BlockCode::RaptorQ)]);
@@ -76,7 +76,7 @@ fn there_are_255_plans_at_most() {
 
 /// After symbols shrink, the source left to send is counted by the plans in force.
 #[test]
-fn a_plan_after_a_shrink_keeps_count_of_what_is_left() {
+fn a_plan_after_a_shrink_counts_the_rest() {
     let mut object = object(50, vec![(7, BlockCode::RaptorQ), (3, BlockCode::RaptorQ)]);
     object.succeed(FlowId(2), 6).expect("more than half");
     open_all(&mut object);

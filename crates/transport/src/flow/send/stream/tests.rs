@@ -15,8 +15,7 @@ fn stream() -> SendFlow {
     SendFlow::stream(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
 }
 
-/// Opens what can be opened; returns for each block from `first` on how many bytes it has, and whether it ends the
-/// stream.
+/// Opens all blocks possible; returns for each from `first` on its bytes and whether it ends the stream.
 fn open(stream: &mut SendFlow, first: u32) -> Vec<(u32, bool)> {
     while stream.open_stream_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()) {}
     let block = |number| stream.blocks().block(number).map(|block| StreamHeader::decode(block.symbol(0), 800));
@@ -33,7 +32,7 @@ fn the_last_block_that_waits_is_the_one_that_ends_it() {
 }
 
 #[test]
-fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
+fn an_empty_block_ends_a_stream_without_outstanding_bytes() {
     let mut fresh = stream();
     fresh.finish();
     assert_eq!(open(&mut fresh, 0), [(0, true)], "nothing was ever written");
@@ -49,7 +48,7 @@ fn an_empty_block_ends_a_stream_of_which_nothing_is_outstanding() {
 
 /// Whether or not the symbols sent suffice to decode a block, its first symbol states its content.
 #[test]
-fn an_empty_block_follows_one_that_is_on_its_way() {
+fn an_empty_block_follows_one_in_flight() {
     for sent in [1, 8] {
         let mut stream = stream();
         stream.write(&[7; 700], 4 << 20);
@@ -76,7 +75,7 @@ fn other_sizes_hold_from_the_next_block_on() {
         stream.blocks().block(number).expect("it is open").k()
     };
     assert_eq!([next(None), next(None)], [8, 8]);
-    assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and what was open is as it was");
+    assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and open blocks are unchanged");
     assert_eq!(next(Some("bytes:bytes=500")), 5);
     assert_eq!(next(Some("lt-tcp:least=2,most=4")), 4);
     assert_eq!([next(Some("fixed:k=100")), next(Some("partition"))], [8, 8], "no larger than announced");
@@ -86,7 +85,7 @@ fn other_sizes_hold_from_the_next_block_on() {
 
 /// Block numbers are never reused, and the largest is reserved. A stream that has used all others reports it.
 #[test]
-fn a_stream_without_block_numbers_says_so() {
+fn a_stream_without_block_numbers_reports_it() {
     let mut stream = stream();
     stream.blocks_mut().begin_at(u32::MAX - 3);
     stream.write(&[7; 795 * 3], 4 << 20);

@@ -13,12 +13,12 @@ const FEW: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Aggregation {
     round: u64,
-    /// Bytes beyond the average rate, with their rounds; the largest of the last rounds comes first.
+    /// Bytes beyond the average rate, with their rounds; the largest of the last rounds is first.
     excesses: VecDeque<(u64, f64)>,
 }
 
 impl Aggregation {
-    /// Forgets what is ten rounds old in the round of this number.
+    /// Forgets excesses that are ten rounds old in this round.
     pub(super) fn forget(&mut self, round: u64) {
         self.round = round;
         while self.excesses.front().is_some_and(|(then, _)| then + ROUNDS <= round) {
@@ -26,7 +26,7 @@ impl Aggregation {
         }
     }
 
-    /// Learns from a report that came `since` the last one, while `average` bytes per second were delivered.
+    /// Learns from a report received `since` the last one, while `average` bytes per second were delivered.
     pub(super) fn on_report(
         &mut self,
         report: &Report<'_>,
@@ -47,7 +47,7 @@ impl Aggregation {
         self.excesses.push_back((self.round, excess));
     }
 
-    /// Returns the bytes that the window needs beyond what the path holds.
+    /// Returns the bytes that the window needs beyond the capacity of the path.
     pub(super) fn bytes(&self) -> f64 {
         self.excesses.front().map_or(0.0, |(_, excess)| *excess)
     }

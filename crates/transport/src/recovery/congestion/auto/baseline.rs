@@ -1,10 +1,10 @@
-//! The loss that is the path's own, and the test for more than that.
+//! The path's own loss, and the test for more than that.
 
 use crate::recovery::congestion::PathLoss;
 use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 
-/// The largest loss that is compensated.
+/// The largest compensated loss.
 const MOST: f64 = 0.3;
 /// Packets after which the baseline counts.
 const FEW: f64 = 50.0;
@@ -13,9 +13,9 @@ const RECALLED: f64 = 200.0;
 /// Packets and seconds in which the baseline forgets half.
 const HALF_PACKETS: f64 = 3000.0;
 const HALF_SECONDS: f64 = 60.0;
-/// What a quiet round leaves of the quick baseline.
+/// The share of the quick baseline that remains after a quiet round.
 const QUICK: f64 = 0.8;
-/// Log likelihood ratio at which excess is believed.
+/// Log likelihood ratio at which excess counts as proved.
 const BELIEVED: f64 = 6.0;
 
 /// Packets, and how many of them were lost.
@@ -31,8 +31,8 @@ impl LossCount {
     }
 }
 
-/// The share of packets that is lost without congestion, learned from quiet rounds: those that were sent more slowly
-/// than the path delivers, and found no queue.
+/// The share of packets lost without congestion, learned from quiet rounds: those sent more slowly than the path
+/// delivers, without a queue.
 #[derive(Debug, Default)]
 pub(super) struct Baseline {
     slow: LossCount,
@@ -43,20 +43,20 @@ pub(super) struct Baseline {
     losses: f64,
     runs: f64,
     last: Option<u64>,
-    /// Rounds of the start that are not believed yet.
+    /// Rounds of the start that do not count yet.
     early: [LossCount; 2],
     /// Page's cumulative sum.
     excess: f64,
 }
 
 impl Baseline {
-    /// Returns the share of packets that is lost without congestion, up to 0.3.
+    /// Returns the share of packets lost without congestion, up to 0.3.
     pub(super) fn share(&self) -> f64 {
         if self.slow.sent < FEW { 0.0 } else { (self.slow.lost / self.slow.sent).min(MOST) }
     }
 
-    /// Returns the loss that is the path's own, once it is known. What is credible here does not lean to little loss, as it
-    /// does for the test: repair that is missing costs a round trip.
+    /// Returns the path's own loss, once it is known. This estimate does not lean to little loss, as the test's does:
+    /// missing repair costs a round trip.
     pub(super) fn path_loss(&self) -> Option<PathLoss> {
         let most = (self.upper() / self.slow.sent).min(1.0);
         (self.slow.sent >= FEW).then(|| PathLoss { share: self.share().min(most), most })
@@ -72,7 +72,7 @@ impl Baseline {
         if self.runs > 0.0 { (self.losses / self.runs).max(1.0) } else { 1.0 }
     }
 
-    /// Begins with what an earlier connection has learned of the path. It weighs little, so that rounds of this one soon
+    /// Begins with the loss measured by an earlier connection. It weighs little, so that rounds of this one soon
     /// replace it.
     pub(super) fn recall(&mut self, share: f64, burst: f64) {
         self.slow = LossCount { sent: RECALLED, lost: RECALLED * share.clamp(0.0, MOST) };
@@ -125,7 +125,7 @@ impl Baseline {
         lost + 2.0 * (lost * self.burst()).sqrt()
     }
 
-    /// Tests a round for more loss than that (Page 1954); true once more is believed.
+    /// Tests a round for more loss than that (Page 1954); true once more is proved.
     pub(super) fn is_exceeded(&mut self, sent: f64, lost: f64) -> bool {
         let usual = self.credible();
         let more = usual + (0.5 * usual).max(0.01);
@@ -138,7 +138,7 @@ impl Baseline {
         believed
     }
 
-    /// Begins the test anew, after a reduction.
+    /// Restarts the test, after a reduction.
     pub(super) const fn restart_test(&mut self) {
         self.excess = 0.0;
     }
@@ -184,13 +184,13 @@ mod tests {
         assert!((baseline.share() - 0.01).abs() < 1e-9, "{}", baseline.share());
     }
 
-    /// Rounds until more loss than usual is believed, at this share of a hundred packets a round.
+    /// Rounds until more loss than usual counts, at this share of a hundred packets a round.
     fn until_believed(baseline: &mut Baseline, share: f64, most: u32) -> Option<u32> {
         (1..=most).find(|_| baseline.is_exceeded(100.0, 100.0 * share))
     }
 
     #[test]
-    fn excess_is_believed_soon_where_it_is_large_and_never_where_there_is_none() {
+    fn a_large_excess_is_believed_soon_and_none_never() {
         for usual in [0.0, 0.01, 0.05, 0.1, 0.2] {
             let (mut baseline, mut now) = (Baseline::default(), Time::ZERO);
             taught(&mut baseline, &mut now, 20, usual);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recalled_baseline_counts_at_once_and_yields_to_what_is_found() {
+    fn a_recalled_baseline_counts_at_once_and_yields_to_measurements() {
         let (mut baseline, mut now) = (Baseline::default(), Time::ZERO);
         baseline.recall(0.05, 2.0);
         assert_eq!((baseline.share(), baseline.burst()), (0.05, 2.0));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_come_in_bursts_are_less_evidence() {
+    fn losses_in_bursts_are_less_evidence() {
         let packet = |number| SentPacket {
             number,
             time: Time::ZERO,

@@ -15,8 +15,9 @@ const ROUNDS_AFTER: u32 = 3;
 const ROUNDS_FULL: u32 = 6;
 /// The share of the queue's top above which losses are its overflow.
 const OVERFLOW: f64 = 0.7;
-/// On a clean path, where losses say when to reduce: after others have so many times without one. Once is enough if what
-/// reduced was small: a flow with half of the link takes this part of a round trip from the queue (1 - beta of RFC 9438).
+/// On a clean path, where losses are the signal to reduce: after others have so many times without one. Once is enough
+/// if the reduced flow was small: a flow with half of the link takes this part of a round trip from the queue (1 - beta
+/// of RFC 9438).
 const FALLS: u32 = 2;
 const OF_HALF: f64 = 0.3 / 2.0;
 /// With less loss of its own than this, and fewer packets lost in a round, a loss at a full queue is an overflow.
@@ -32,8 +33,8 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Notes a round whose queue was above the target, with the window that it had. Returns the window to return to if
-    /// the queue has not yielded to six reductions.
+    /// Notes a round with a queue above the target, and its window. Returns the window to return to if the queue has
+    /// not yielded to six reductions.
     pub(super) fn on_round(&mut self, window: f64, round: &RoundDelay, delay: &Delay) -> Option<f64> {
         if self.rounds == 0 {
             self.window = window;
@@ -72,7 +73,7 @@ struct Probation {
     until: Time,
     /// Largest of the rounds' least queues.
     queue: f64,
-    /// The growth to go on with if it fails.
+    /// The growth to restore if it fails.
     saved: Growth,
 }
 
@@ -84,7 +85,7 @@ pub(super) enum ProbationEnd {
     Compete(Growth),
 }
 
-/// Returns whether a path that loses this share of the packets is clean for a window of so many: whether a loss there is more
+/// Returns whether a path that loses this share of the packets is clean for a window of so many: whether a loss is more
 /// likely an overflow than the path's own.
 pub(super) fn is_clean(loss: f64, packets: f64) -> bool {
     loss <= CLEAN && loss * packets <= SELDOM
@@ -108,9 +109,10 @@ impl Compete {
         self.overflowed |= delay.queue() > OVERFLOW * delay.top();
     }
 
-    /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: on a clean path at a loss at a full
-    /// queue, or when others have reduced meanwhile, twice or with a smaller window than ours, since their bursts meet a full
-    /// queue more often than packets that are paced; where loss says nothing, when somebody else has reduced, or nobody does.
+    /// Ends a round, `since` rounds after the last reduction. Returns whether to reduce: on a clean path at a loss at a
+    /// full queue, or when others have reduced meanwhile, twice or with a smaller window than ours, since their bursts
+    /// meet a full queue more often than paced packets; where loss is no signal, when another flow has reduced, or none
+    /// does.
     pub(super) fn end_round(&mut self, since: u32, is_clean: bool, round: &RoundDelay, delay: &Delay) -> bool {
         let overflowed = std::mem::take(&mut self.overflowed) && is_clean;
         self.watch_others(since, round, delay);
@@ -134,14 +136,14 @@ impl Compete {
         self.highest = self.highest.max(round.mean);
         let fall = self.highest - round.mean;
         if self.highest > 0.4 * delay.top() && fall > 0.15 * delay.top() {
-            // A fall that goes on in the next round seems small, too: to give way once too often harms nobody else.
+            // A fall that continues in the next round seems small, too: one yield too many harms no other flow.
             let is_small = fall < OF_HALF * (delay.base() + self.highest);
             self.falls += if is_small { FALLS } else { 1 };
             self.highest = round.mean;
         }
     }
 
-    /// Notes a round's least queue. Whoever drains makes the lowest point for all, so that flows which wait for the
+    /// Notes a round's least queue. A draining flow makes the lowest point for all, so that flows which wait for the
     /// same time after it drain together.
     pub(super) fn watch_lowest(&mut self, now: Time, round: &RoundDelay, delay: &Delay) {
         if round.min <= self.lowest + 0.02 * delay.top() {
@@ -155,7 +157,7 @@ impl Compete {
         self.lowest_at
     }
 
-    /// Begins a drain. That the queue falls then is nobody else's doing.
+    /// Begins a drain. No other flow makes the queue fall then.
     pub(super) const fn on_drain(&mut self, now: Time) {
         self.highest = 0.0;
         (self.lowest, self.lowest_at) = (f64::INFINITY, now);
@@ -191,7 +193,7 @@ mod tests {
     use super::super::Policy;
     use super::*;
 
-    /// A delay with a base of 50 ms whose queue has been up to 100 ms, and a round of this queue, in milliseconds.
+    /// A delay with a base of 50 ms and a queue of up to 100 ms, and a round of this queue, in milliseconds.
     fn seen(min: f64, mean: f64, max: f64) -> (Delay, RoundDelay) {
         let mut delay = Delay::new(Policy::Fair);
         delay.sample(Time::ZERO, Duration::from_millis(50), true);
@@ -214,11 +216,11 @@ mod tests {
         assert_eq!(found, [None, None, None, None, None, Some(100.0)]);
         standing.clear();
         assert_eq!(standing.on_round(60.0, &round, &delay), None);
-        // One that is hardly above the target is the path's.
+        // A queue hardly above the target is the path's.
         let (delay, small) = seen(6.0, 7.0, 8.0);
         let mut standing = Standing::default();
         assert!(windows.iter().all(|window| standing.on_round(*window, &small, &delay).is_none()));
-        // So is one that the window has not yielded to.
+        // So is a queue to which the window has not yielded.
         let mut standing = Standing::default();
         assert!([100.0; 9].iter().all(|window| standing.on_round(*window, &round, &delay).is_none()));
     }
@@ -230,9 +232,9 @@ mod tests {
         let (_, full) = seen(99.0, 99.5, 100.0);
         let mut compete = Compete::new(Time::ZERO, 0.0);
         assert!(!compete.end_round(3, false, &high, &delay));
-        assert!(compete.end_round(4, false, &lower, &delay), "somebody has reduced");
+        assert!(compete.end_round(4, false, &lower, &delay), "another flow has reduced");
         assert!(!compete.end_round(1, false, &high, &delay));
-        assert!(!compete.end_round(2, false, &lower, &delay), "that was our own");
+        assert!(!compete.end_round(2, false, &lower, &delay), "own reduction");
         let rounds: Vec<bool> = (3..9).map(|since| compete.end_round(since, false, &full, &delay)).collect();
         assert_eq!(rounds, [false, false, false, false, false, true]);
     }
@@ -269,7 +271,7 @@ mod tests {
         assert_eq!([reduces(5, &high), reduces(6, &little_lower)], [false, true], "a smaller flow");
         assert_eq!([reduces(1, &high), reduces(2, &lower), reduces(3, &high), reduces(4, &lower)], [false; 4]);
         compete.on_drain(Time::ZERO);
-        assert!(!compete.end_round(5, true, &lower, &delay), "that was our own drain");
+        assert!(!compete.end_round(5, true, &lower, &delay), "own drain");
     }
 
     #[test]

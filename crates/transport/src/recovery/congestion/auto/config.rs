@@ -1,20 +1,20 @@
-//! What a user may set of the controller, and its name for how much it claims.
+//! The settings of the controller, and its policy towards other flows.
 
 use crate::settings::{BitRate, Itself, Number, Or, Setting, Settings, field};
 use crate::time::Rate;
 use std::fmt;
 use std::str::FromStr;
 
-/// Numbers of the default profile's controller. None of them is needed: it finds out about the path by itself.
+/// Numbers of the default profile's controller. None of them is needed: it measures the path itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AutoConfig {
-    /// What it claims of a path that others use: `fair`.
+    /// Its claim on a path that others use: `fair`.
     pub policy: Policy,
     /// A rate that the path is known to carry, in IP bits per second: the controller begins with it instead of searching.
     /// None.
     pub min_rate: Option<Rate>,
-    /// The share that it claims of what one connection would: 1, between 0.01 and 1. Each of n connections that carry one
-    /// transfer takes 1/n, so that together they claim about what one does.
+    /// Its share of the claim of one connection: 1, between 0.01 and 1. Each of n connections that carry one transfer
+    /// takes 1/n, so that together they claim about as much as one.
     pub share: f64,
 }
 
@@ -24,13 +24,13 @@ impl Default for AutoConfig {
     }
 }
 
-/// What a controller claims of a path that others use.
+/// A controller's claim on a path that others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// As much as CUBIC would.
     #[default]
     Fair,
-    /// What others leave, as LEDBAT++ does (draft-irtf-iccrg-ledbat-plus-plus): it yields to half the queue that `fair`
+    /// Spare capacity only, as LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): it yields to half the queue that `fair`
     /// yields to, grows by a packet per round trip at most, and never competes.
     Low,
 }

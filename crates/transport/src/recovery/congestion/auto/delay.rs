@@ -1,4 +1,4 @@
-//! Round-trip times: the base of the path, the queue above it, and how much of that is noise.
+//! Round-trip times: the base of the path, the queue above it, and the noise in it.
 
 use super::Policy;
 use crate::time::Time;
@@ -10,7 +10,7 @@ const EMPTY: f64 = 1.008;
 const TOP_LIFE: Duration = Duration::from_secs(10);
 /// Weight of a round in the noise floor.
 const NOISE_WEIGHT: f64 = 1.0 / 16.0;
-/// A round with fewer samples says nothing of noise.
+/// A round with fewer samples does not count for the noise.
 const MIN_SAMPLES: u32 = 4;
 
 /// The queueing delays of a round, in seconds above the base.
@@ -64,7 +64,7 @@ impl Delay {
         }
     }
 
-    /// Takes the round-trip time of a packet, full or smaller, that is free of the peer's delay.
+    /// Takes the round-trip time of a packet, full or smaller, without the peer's delay.
     pub(super) fn sample(&mut self, now: Time, rtt: Duration, is_full: bool) {
         let mut rtt = rtt.as_secs_f64();
         if is_full && !self.is_of_full {
@@ -111,7 +111,7 @@ impl Delay {
         self.top[0].max(self.top[1])
     }
 
-    /// Returns the part of a queue that is taken for noise, at most `least` or `share` of the base.
+    /// Returns the part of a queue taken for noise, at most `least` or `share` of the base.
     pub(super) fn noise_up_to(&self, least: f64, share: f64) -> f64 {
         self.noise.min(least.max(share * self.base))
     }
@@ -121,7 +121,7 @@ impl Delay {
         let least = (0.06 * self.base).max(0.004);
         match self.policy {
             Policy::Fair => least.max((2.0 * self.noise).min((0.25 * self.base).max(0.010))),
-            // What looks like noise may be others, who come first.
+            // Apparent noise may be other flows, which have priority.
             Policy::Low => 0.5 * least,
         }
     }
@@ -135,7 +135,7 @@ impl Delay {
         }
     }
 
-    /// Returns the share of the window that leaves no queue where there is one of this many seconds.
+    /// Returns the share of the window that removes a queue of this many seconds.
     pub(super) fn without(&self, queue: f64) -> f64 {
         self.base / (self.base + queue)
     }
@@ -167,7 +167,7 @@ impl Delay {
         self.top = [0.0; 2];
     }
 
-    /// Ends a round; `None` without samples. Rounds that are `steady` teach the noise floor.
+    /// Ends a round; `None` without samples. `steady` rounds teach the noise floor.
     pub(super) fn end_round(&mut self, steady: bool) -> Option<RoundDelay> {
         if self.samples == 0 {
             return None;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_what_is_above_the_base() {
+    fn a_queue_is_the_delay_above_the_base() {
         let mut delay = Delay::new(Policy::Fair);
         assert!(!delay.is_known() && delay.end_round(true).is_none());
         let first = round(&mut delay, at(0), &[50, 70, 60]);

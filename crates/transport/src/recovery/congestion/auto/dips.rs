@@ -1,5 +1,4 @@
-//! Down and Drain: rounds with less than the window, in order to measure. When they are due, what they leave of the
-//! window, and when they are over.
+//! Down and Drain: rounds with less than the window, in order to measure; their times and windows.
 
 use super::AutoPhase;
 use crate::time::Time;
@@ -62,7 +61,7 @@ impl Dips {
         self.rounds += 1;
     }
 
-    /// Returns the window to go on with if a Down is over, and sets the time of the next. `base` is in seconds.
+    /// Returns the next window if a Down is over, and sets the time of the next. `base` is in seconds.
     pub(super) fn end_down(&mut self, now: Time, base: f64) -> Option<f64> {
         if self.rounds < ROUNDS {
             return None;
@@ -72,7 +71,7 @@ impl Dips {
         Some(self.resume)
     }
 
-    /// Returns the window to go on with if a drain is over. `base` is in seconds.
+    /// Returns the next window if a drain is over. `base` is in seconds.
     pub(super) fn end_drain(&self, now: Time, base: f64) -> Option<f64> {
         let rounds = if base > LONG_PATH { 1 } else { ROUNDS };
         (self.rounds >= rounds && now.since(self.began) >= DRAIN_SPAN).then_some(self.resume)
@@ -88,7 +87,7 @@ impl Dips {
         self.last_drain = now;
     }
 
-    /// Returns which one is due, if the queue was last as short as it gets at `lowest`. In COMPETE there are no Downs.
+    /// Returns which one is due, if the queue was last at its shortest at `lowest`. COMPETE has no Downs.
     pub(super) fn due(&self, now: Time, lowest: Time, is_default: bool, base: f64) -> Option<AutoPhase> {
         let period = drain_period(base);
         if now.since(lowest) > period || now.since(self.last_drain) > period * 3 {
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_differ_in_when_they_go_down() {
+    fn flows_differ_in_the_times_of_down() {
         let next = |salt| {
             let mut dips = Dips { rounds: ROUNDS, ..Dips::default() };
             dips.seed(salt);

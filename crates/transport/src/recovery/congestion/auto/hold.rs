@@ -1,9 +1,9 @@
-//! The hold: at a policer, or a buffer too small to show a queue, loss comes at the same rate again and again.
+//! The hold: at a policer, or a buffer too small to show a queue, loss occurs at the same rate again and again.
 
 use crate::time::Time;
 use std::time::Duration;
 
-/// Rates that are the same: within an eighth, as in Linux's detection of policers for BBR.
+/// Equal rates: within an eighth, as in Linux's detection of policers for BBR.
 const SAME: f64 = 1.0 / 8.0;
 /// Below the rate at which loss begins.
 const BELOW: f64 = 0.97;
@@ -19,7 +19,7 @@ pub(super) struct Hold {
     last: Option<f64>,
     /// Rate of the last hold.
     held: Option<f64>,
-    /// The last hold went by without such losses: nobody else fills the queue.
+    /// The last hold had no such losses: no other flow fills the queue.
     is_steady: bool,
     /// Holds in a row at the same rate.
     doublings: u32,
@@ -73,7 +73,7 @@ mod tests {
         let mut hold = Hold::default();
         let (mut now, rtt) = (Time::ZERO + Duration::from_secs(1), Duration::from_millis(100));
         assert!(hold.is_over(now) && hold.is_forgotten(now));
-        assert_eq!(hold.on_loss(now, 1000.0, rtt), None, "once says nothing");
+        assert_eq!(hold.on_loss(now, 1000.0, rtt), None, "once is not enough");
         assert_eq!(hold.on_loss(now, 1200.0, rtt), None, "more than an eighth away");
         for millis in [2400, 4800, 9600, 19_200, 38_400, 38_400] {
             let held = hold.on_loss(now, 1190.0, rtt).expect("the same rate");

@@ -1,19 +1,19 @@
-//! What became of the packets of each round, by when they were sent.
+//! The outcomes of the packets of each round, by the time when they were sent.
 
 use crate::recovery::report::Report;
 use crate::recovery::sent_packets::SentPacket;
 use crate::time::Time;
 use std::collections::VecDeque;
 
-/// Rounds after which one is judged although the fate of some of its packets is unknown.
+/// Rounds after which one is judged although the outcome of some of its packets is unknown.
 const MOST_OPEN: usize = 8;
 
-/// The packets that were sent during a round.
+/// The packets sent during a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round<P> {
     /// Its number.
     pub(super) number: u64,
-    /// What the controller did meanwhile.
+    /// The controller's phase meanwhile.
     pub(super) phase: P,
     begin: Time,
     end: Option<Time>,
@@ -68,7 +68,7 @@ impl<P> Round<P> {
     }
 }
 
-/// The rounds with packets whose fate is unknown.
+/// The rounds with packets without an outcome.
 #[derive(Debug)]
 pub(super) struct Ledger<P> {
     rounds: VecDeque<Round<P>>,
@@ -79,7 +79,7 @@ impl<P: Copy> Ledger<P> {
         Self { rounds: VecDeque::from([Round::new(0, phase, Time::ZERO)]) }
     }
 
-    /// Counts a packet that is sent now.
+    /// Counts a packet sent now.
     pub(super) fn on_sent(&mut self, bytes: u32) {
         if let Some(round) = self.rounds.back_mut() {
             round.sent += 1.0;
@@ -87,7 +87,7 @@ impl<P: Copy> Ledger<P> {
         }
     }
 
-    /// Notes the fate of packets, whose newest found a queue of this many seconds.
+    /// Notes the outcomes of packets, of which the newest found a queue of this many seconds.
     pub(super) fn on_report(&mut self, report: &Report<'_>, queue: f64) {
         for sent in report.lost {
             if let Some(round) = self.round_of(sent) {
@@ -129,13 +129,13 @@ impl<P: Copy> Ledger<P> {
         self.rounds.push_back(Round::new(number, phase, now));
     }
 
-    /// Takes the oldest round, if the fate of its packets is known.
+    /// Takes the oldest round, if the outcome of its packets is known.
     pub(super) fn settled(&mut self) -> Option<Round<P>> {
         let is_due = self.rounds.front().is_some_and(Round::is_settled) || self.rounds.len() > MOST_OPEN;
         if is_due { self.rounds.pop_front() } else { None }
     }
 
-    /// Forgets the packets whose fate is unknown, after an outage.
+    /// Forgets the packets without an outcome, after an outage.
     pub(super) fn forget(&mut self, now: Time, phase: P) {
         let number = self.current() + 1;
         self.rounds.clear();
@@ -171,11 +171,11 @@ mod tests {
         ledger.on_report(&Report { delivered: &packets(&[10, 20]), ..report }, 0.002);
         ledger.on_report(&Report { lost: &packets(&[30, 40, 110]), delivered: &packets(&[120]), ..report }, 0.004);
         ledger.on_report(&Report { spurious: &packets(&[30]), ..report }, 0.0);
-        let first = ledger.settled().expect("all of its packets have a fate");
+        let first = ledger.settled().expect("all of its packets have an outcome");
         assert_eq!((first.number, first.phase, first.sent, first.lost), (0, 'a', 4.0, 1.0));
         assert_eq!([first.sending_rate(), first.delivered_rate()].map(f64::round), [40_000.0, 30_000.0]);
         assert_eq!((first.queue() * 1e3).round(), 2.0);
-        let second = ledger.settled().expect("all of its packets have a fate");
+        let second = ledger.settled().expect("all of its packets have an outcome");
         assert_eq!((second.number, second.phase, second.sent, second.lost), (1, 'b', 2.0, 1.0));
         assert!(ledger.settled().is_none(), "not over yet");
     }

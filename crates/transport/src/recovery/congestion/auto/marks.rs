@@ -1,4 +1,4 @@
-//! CE marks: the queue is managed, and they say when it is full.
+//! CE marks: the queue is managed, and they show when it is full.
 
 use crate::time::Time;
 use std::time::Duration;
@@ -20,12 +20,12 @@ impl Marks {
         (self.unanswered, self.last) = (true, Some(now));
     }
 
-    /// Returns whether there were marks since the last call.
+    /// Returns whether marks arrived since the last call.
     pub(super) const fn take(&mut self) -> bool {
         std::mem::replace(&mut self.unanswered, false)
     }
 
-    /// Returns whether the path marks packets that queue, so that marks and not the delay say where it is full.
+    /// Returns whether the path marks packets that queue, so that marks and not the delay show where it is full.
     pub(super) fn are_recent(&self, now: Time) -> bool {
         self.last.is_some_and(|at| now.since(at) < RECENT)
     }

@@ -1,9 +1,9 @@
-//! The controller of the default profile: finds the rate of a path that it is told nothing about, takes only loss beyond
-//! the path's own for congestion, and keeps the queue short unless others fill it (docs/design/auto.md).
+//! The controller of the default profile: searches the rate of an unknown path, takes only loss beyond the path's own
+//! for congestion, and keeps the queue short unless others fill it (docs/design/auto.md).
 //!
-//! It grows like CUBIC (RFC 9438), so that it shares like CUBIC. New is what counts as congestion, in two modes: DEFAULT
-//! yields to a small queue, COMPETE fills the queue with those that do not yield. All is decided at the end of a round,
-//! except the end of the start.
+//! It grows like CUBIC (RFC 9438), so that it takes CUBIC's share. The congestion signals are new, in two modes:
+//! DEFAULT yields to a small queue, COMPETE fills the queue with flows that do not yield. All is decided at the end of
+//! a round, except the end of the start.
 
 mod aggregation;
 mod baseline;
@@ -50,16 +50,16 @@ const BETA_LOW: f64 = 0.5;
 const MOST_LEFT_LOW: f64 = 0.85;
 /// The answer to marks (RFC 8511 section 3.1).
 const BETA_MARKED: f64 = 0.85;
-/// The part of what the path holds that the start leaves as the window.
+/// The part of the path's content that the start leaves as the window.
 const FOUND: f64 = 0.97;
 /// Rounds sent at less than this share of the delivered rate do not press on the path.
 const UNPRESSED: f64 = 0.92;
-/// Whoever loses more than this share of a round sends more than twice what the path carries, since no more than 30 % of loss
-/// is made up for.
+/// A flow that loses more than this share of a round sends more than twice the capacity, since at most 30 % of loss is
+/// compensated.
 const FLOODING: f64 = 0.65;
-/// A round of fewer bursts of losses than this says nothing of that.
+/// A round with fewer bursts of losses than this does not show it.
 const BURSTS: f64 = 8.0;
-/// Loss in one round beyond what is credible that counts even if the path was not pressed.
+/// Loss in one round beyond the credible one that counts even if the path was not pressed.
 const STARTLING: f64 = 0.2;
 /// The most that the window of a hold grows by in a round, while less than the held rate is delivered.
 const HELD_GROWTH: f64 = 1.01;
@@ -69,15 +69,15 @@ const FAST_GROWTH: [(u32, f64); 3] = [(4, 1.0), (2, 0.5), (0, 0.2)];
 /// CUBIC takes many seconds to return to where it was.
 const LONG_UNUSED: u32 = 8;
 const UNUSED_GROWTH: f64 = 0.1;
-/// What is remembered of a path held at least so many initial windows (RFC 9959).
+/// A saved window held at least so many initial windows (RFC 9959).
 const MEMORABLE: f64 = 4.0;
-/// Probe timeouts in a row are an outage once nothing has been heard for so long: on short paths a burst of losses and the
-/// probes after it are over sooner.
+/// Probe timeouts in a row are an outage once no packet has arrived for so long: on short paths a burst of losses and
+/// the probes after it are over sooner.
 const OUTAGE: Duration = Duration::from_millis(500);
 /// A sender that wakes up late catches up with so much at once. More would be a burst for policers and small queues.
 const CATCH_UP: Duration = Duration::from_millis(1);
 
-/// What the window is used for.
+/// The use of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AutoPhase {
     /// Searching for the rate.
@@ -86,7 +86,7 @@ enum AutoPhase {
     Cruise,
     /// A little below the rate, to learn the path's own loss.
     Down,
-    /// Far below it, to find the base delay, and whether anybody else is there.
+    /// Far below it, to find the base delay and detect other flows.
     Drain,
 }
 
@@ -136,13 +136,13 @@ pub(super) struct Auto {
     rounds: Rounds,
     round_began: Time,
     round_bytes: f64,
-    /// Average delivered rate, in bytes per second, and what it was when there was last enough to send.
+    /// Average delivered rate, in bytes per second, and its value when there was last enough to send.
     average: f64,
     proven: f64,
     aggregation: Aggregation,
     smoothed: Duration,
     last_feedback: Option<Time>,
-    /// Nothing has been heard since an outage began.
+    /// No packet has arrived since an outage began.
     is_out: bool,
     marks: Marks,
     started: bool,
@@ -183,7 +183,7 @@ impl Auto {
         }
     }
 
-    /// A controller whose search is over: on a path of this base delay it has found this rate, in bytes per second.
+    /// A controller after its search: on a path of this base delay it has found this rate, in bytes per second.
     pub(super) fn at_rate(now: Time, rate: f64, base: Duration, path: &PathView<'_>) -> Self {
         let mut auto = Self::new(AutoConfig::default(), path.max_packet);
         auto.on_path(path);
@@ -205,7 +205,7 @@ impl Auto {
         MIN_PACKETS * self.packet
     }
 
-    /// Whether the window makes up for the path's own loss: not where it is to be less than the path delivers.
+    /// Whether the window compensates the path's own loss: not where it should be less than the path delivers.
     fn compensation(&self) -> f64 {
         match self.phase {
             AutoPhase::Down | AutoPhase::Drain => 1.0,
@@ -213,7 +213,7 @@ impl Auto {
         }
     }
 
-    /// Returns what a loss or a neighbor's reduction leaves of the window.
+    /// Returns the window after a loss or a neighbor's reduction.
     const fn beta(&self) -> f64 {
         match self.config.policy {
             Policy::Fair => BETA,
@@ -245,7 +245,7 @@ impl Auto {
         sent.time >= self.reduced
     }
 
-    /// In an outage: what is lost says nothing, and the path may be another afterwards.
+    /// In an outage losses are no signal, and the path may be another afterwards.
     fn on_outage(&mut self, now: Time) {
         self.growth.window = (self.growth.window * 0.5).max(self.smallest());
         let plateau = self.growth.window;
@@ -255,7 +255,7 @@ impl Auto {
         self.reduced = now;
     }
 
-    /// Learns from a round whose packets' fates are known, and answers loss beyond the path's own.
+    /// Learns from a round with known outcomes, and answers loss beyond the path's own.
     fn judge(&mut self, round: &Round<AutoPhase>, report: &Report<'_>) {
         if round.sent < 1.0 {
             return;
@@ -291,7 +291,7 @@ impl Auto {
         }
     }
 
-    /// Keeps the rate of a hold rather than its window: feedback that is withheld and batches of the pacer make a round trip
+    /// Keeps the rate of a hold rather than its window: withheld feedback and batches of the pacer make a round trip
     /// longer than the base.
     fn keep_held(&mut self, round: &Round<AutoPhase>, report: &Report<'_>) {
         let Some(rate) = self.hold.rate(report.now) else { return };
@@ -318,10 +318,10 @@ impl Auto {
     }
 
     /// Loss beyond the path's own: congestion. Without a queue, and at the same rate as before, it is a policer or a
-    /// small buffer, whose rate is held.
+    /// small buffer, and its rate is held.
     fn on_excess(&mut self, round: &Round<AutoPhase>, is_flooded: bool, now: Time) {
         if is_flooded {
-            // More than twice what the path carries: down to that, before the reduction.
+            // More than twice the capacity: down to it, before the reduction.
             let carried = round.delivered_rate() * self.delay.base();
             self.growth.window = self.growth.window.min(carried.max(self.smallest()));
             self.growth.begin_epoch(self.growth.window);
@@ -336,7 +336,7 @@ impl Auto {
         self.reduce(now, factor);
     }
 
-    /// Ends the start at a rate that was exceeded, in bytes per second.
+    /// Ends the start at an exceeded rate, in bytes per second.
     fn end_start(&mut self, now: Time, rate: f64) {
         self.begin_cruise(now, rate);
         self.reduced = now;
@@ -344,13 +344,13 @@ impl Auto {
         self.begin_down(now);
     }
 
-    /// Ends the start at a rate that was not exceeded, in bytes per second.
+    /// Ends the start at a rate not exceeded, in bytes per second.
     fn settle_at(&mut self, now: Time, rate: f64) {
         self.begin_cruise(now, rate);
         self.dips.put_off_down(now, self.delay.base());
     }
 
-    /// Begins a little below what the path holds at `rate`, which is the plateau.
+    /// Begins a little below the path's content at `rate`, which is the plateau.
     fn begin_cruise(&mut self, now: Time, rate: f64) {
         let product = rate * self.delay.base();
         self.growth.window = (FOUND * product).max(self.smallest());
@@ -452,7 +452,7 @@ impl Auto {
         self.growth.window = window;
         let target = self.delay.target();
         match &mut self.mode {
-            // Nothing of the queue is ours, and nobody else's yields: the path has become longer.
+            // The queue is not ours, and no other flow's yields: the path has become longer.
             Mode::Default(_) if self.delay.least() > target && round.min > target => self.delay.rebase(round),
             Mode::Default(_) => {}
             Mode::Compete(compete) => {
@@ -592,7 +592,7 @@ impl CongestionControl for Auto {
         match (self.phase, self.min_rate()) {
             (AutoPhase::Start, Some(rate)) => {
                 self.end_start(now, rate);
-                // What the path delivers is still to be seen.
+                // The delivery rate of the path is still unknown.
                 (self.average, self.proven) = (0.0, 0.0);
             }
             (AutoPhase::Start, None) => {
@@ -603,7 +603,7 @@ impl CongestionControl for Auto {
                     }
                     self.end_start(now, rate);
                 } else {
-                    // A window that is not used need not grow, but what a link spreads tells its rate all the same.
+                    // An unused window need not grow, but the spread at a link shows its rate all the same.
                     let delivered = if report.app_limited { 0.0 } else { report.delivered_bytes as f64 };
                     self.growth.window = self.start.grown(self.growth.window, delivered, &self.delay);
                     self.start.on_window(now, self.growth.window, &self.delay);

@@ -13,38 +13,39 @@ use std::time::Duration;
 
 /// Packets that go out first, together, to be spread.
 ///
-/// Departs: RFC 9002 section 7.2 begins with ten. Those of a file transfer that are not data, with the repair for a small
-/// file, would leave the last of them for another round trip, and ten spread too little to be told from what hosts do.
+/// Departs: RFC 9002 section 7.2 begins with ten. The packets of a file transfer without data, with the repair for a
+/// small file, would leave the last of ten for another round trip, and the spread of ten cannot be distinguished from
+/// the jitter of hosts.
 pub(super) const FIRST_PACKETS: f64 = 20.0;
 /// The rate at which the first do, in bytes per second: faster than nearly all paths.
 const TOGETHER: f64 = 1.25e9;
-/// The pacing rate is this many times the window's average, but not beyond the rate of the slowest link, unless that is less
-/// than a smaller multiple of that: the smallest if the rate is more than an idea.
+/// The pacing rate is this many times the window's average, but not beyond the rate of the slowest link, unless that is
+/// less than a smaller multiple of that: the smallest if the rate is not a first estimate.
 const FAST: f64 = 2.0;
 const EVEN: f64 = 1.15;
 const HARDLY_FAST: f64 = 1.05;
-/// After the first packets the window is at most so many times theirs, and half of what the path holds.
+/// After the first packets the window is at most so many times theirs, and half of the path's content.
 const FIRST_JUMP: f64 = 16.0;
-/// A memory is believed of a path whose base delay is between these multiples of the remembered one, once so many packets
-/// have arrived (RFC 9959).
+/// A saved path is used if the base delay is between these multiples of the saved one, once so many packets have
+/// arrived (RFC 9959).
 const SAME_PATH: RangeInclusive<f64> = 0.5..=10.0;
 const FIRST_DELIVERED: f64 = 8.0;
-/// Up to this share of what the path holds the window grows fast, and slowly from there on.
+/// Up to this share of the path's content the window grows fast, then slowly.
 const CLOSE: f64 = 0.9;
 const SLOW_GROWTH: f64 = 0.25;
-/// Where there is only a first idea of that, it doubles from the same share on.
+/// With a first estimate only, it doubles from the same share on.
 const DOUBTFUL_GROWTH: f64 = 1.0;
-/// It grows so far beyond what the slowest link holds that a queue of this part of the base shows, and of so many seconds.
+/// It grows beyond the slowest link until a queue of this part of the base shows, and of so many seconds.
 const BEYOND: f64 = 0.05;
 const LEAST_BEYOND: f64 = 0.003;
-/// The most that is added for losses.
+/// The most added for losses.
 const MOST_LOST: f64 = 0.3;
-/// The least part of that rate which is delivered, without what the path loses, if the window is used.
+/// The least part of that rate which is delivered, without the path's loss, if the window is used.
 const USED: f64 = 0.7;
 /// Loss that a start takes for the path's own if nothing is known, and how much more ends it.
 const UNKNOWN_LOSS: f64 = 0.1;
 const MORE_LOSS: f64 = 0.15;
-/// Packets whose fate decides that.
+/// Packets whose outcomes decide that.
 const JUDGED: f64 = 24.0;
 /// Samples of the delay that have to agree on a queue.
 const AGREEING: usize = 6;
@@ -53,7 +54,7 @@ const GROWING: f64 = 1.25;
 /// Rounds in a row that do.
 const FULL_ROUNDS: u32 = 3;
 
-/// A report: when, and what it delivered and lost.
+/// A report: its time, delivered and lost bytes.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     at: Time,
@@ -66,7 +67,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct RateSearch {
     dispersion: Dispersion,
-    /// The rate and the base delay that an earlier connection had, in bytes per second and seconds.
+    /// The rate and the base delay of an earlier connection, in bytes per second and seconds.
     remembered: Option<(f64, f64)>,
     /// Packets delivered and lost.
     delivered: f64,
@@ -98,17 +99,17 @@ pub(super) enum SearchEnd {
 }
 
 impl RateSearch {
-    /// Returns the window after a report. It becomes four times as large in a round while nothing speaks against it
-    /// (SUSS 2024), doubles with a queue, and grows by a quarter close to what the path holds. Once the spread
-    /// of the first packets shows the rate of the slowest link, it jumps to half of that at most, and again once that of
-    /// later ones does.
+    /// Returns the window after a report. It becomes four times as large in a round without a contrary sign (SUSS
+    /// 2024), doubles with a queue, and grows by a quarter close to the path's content. Once the spread of the first
+    /// packets shows the rate of the slowest link, it jumps to half of that at most, and again once that of later ones
+    /// does.
     pub(super) fn grown(&mut self, window: f64, delivered: f64, delay: &Delay) -> f64 {
         let remembered = self.remembered.filter(|(_, base)| SAME_PATH.contains(&(delay.base() / base)));
         let found = &self.dispersion;
-        let (known, idea, is_disproved) = (found.rate(), found.idea(), found.is_disproved());
+        let (known, first_estimate, is_disproved) = (found.rate(), found.first_estimate(), found.is_disproved());
         let remembered = remembered.map(|(rate, _)| rate).filter(|_| !is_disproved);
         let holds = |rate: f64| rate * delay.base();
-        let spread = known.or(idea);
+        let spread = known.or(first_estimate);
         if let Some(held) = spread.or(remembered).map(holds)
             && self.jumps <= u32::from(self.dispersion.is_measured())
             && (spread.is_some() || self.delivered >= FIRST_DELIVERED)
@@ -123,7 +124,7 @@ impl RateSearch {
         let (close, slow) = match known.or(remembered) {
             Some(rate) => (CLOSE * holds(rate), SLOW_GROWTH),
             // Perhaps the link takes more.
-            None => (idea.map_or(f64::INFINITY, |rate| CLOSE * holds(rate)), DOUBTFUL_GROWTH),
+            None => (first_estimate.map_or(f64::INFINITY, |rate| CLOSE * holds(rate)), DOUBTFUL_GROWTH),
         };
         let slowly = window + slow * delivered;
         let grown = if window < close { (window + fast * delivered).min(close.max(slowly)) } else { slowly };
@@ -131,13 +132,12 @@ impl RateSearch {
         window.max(known.map_or(grown, |rate| grown.min(self.filling(rate, delay))))
     }
 
-    /// Takes the window in bytes that there is from now on.
+    /// Takes the window in bytes from now on.
     pub(super) fn on_window(&mut self, now: Time, window: f64, delay: &Delay) {
         self.dispersion.on_pace(now, FAST * window / delay.base());
     }
 
-    /// Begins with the rate that an earlier connection had over a path of this base delay, in bytes per second and
-    /// seconds.
+    /// Begins with the rate of an earlier connection over a path of this base delay, in bytes per second and seconds.
     pub(super) const fn recall(&mut self, rate: f64, base: f64) {
         self.remembered = Some((rate, base));
     }
@@ -162,7 +162,7 @@ impl RateSearch {
     /// `packets` are those of the window without compensation for losses.
     pub(super) fn pacing(&self, window: f64, packets: f64, smoothed: Duration) -> f64 {
         let average = window / smoothed.as_secs_f64().max(1e-6);
-        match (self.dispersion.rate(), self.dispersion.idea()) {
+        match (self.dispersion.rate(), self.dispersion.first_estimate()) {
             (None, None) if packets <= FIRST_PACKETS => TOGETHER,
             (None, None) => FAST * average,
             (None, Some(rate)) => (FAST * average).min(rate).max(EVEN * average),
@@ -170,7 +170,7 @@ impl RateSearch {
         }
     }
 
-    /// Returns the packets that are to leave together.
+    /// Returns the number of packets that leave together.
     pub(super) const fn train(&self) -> u32 {
         if self.dispersion.wants_trains() { FIRST_PACKETS as u32 } else { 1 }
     }
@@ -196,7 +196,8 @@ impl RateSearch {
             delivered: report.delivered.len() as f64,
             lost: report.lost.len() as f64,
         });
-        // The first stays until the others cover the span alone: feedback may come in bunches, whose reports are no time apart.
+        // The first stays until the others cover the span alone: feedback may arrive in bunches, whose reports are no
+        // time apart.
         while self.seen.len() > 2 && now.since(self.seen[1].at) > smoothed * 3 / 10 {
             self.seen.pop_front();
         }
@@ -214,7 +215,7 @@ impl RateSearch {
         let (delivered, lost) = (sum(|seen| seen.delivered), sum(|seen| seen.lost));
         let allowed = baseline.share_or(UNKNOWN_LOSS) + MORE_LOSS;
         let judged = delivered + lost;
-        // Three standard deviations: this is asked again and again.
+        // Three standard deviations: this is tested again and again.
         let chance = 3.0 * (judged * allowed * (1.0 - allowed) * baseline.burst()).sqrt();
         let is_lossy = judged >= JUDGED && lost > allowed * judged + chance;
         let limit = delay.target().max(delay.base() / 8.0);
@@ -238,11 +239,11 @@ impl RateSearch {
         } else {
             self.flat += 1;
         }
-        // A window that is not used fills nothing.
+        // An unused window fills nothing.
         let fills = |link: f64| window >= 0.99 * self.filling(link, delay) && rate > USED * link;
         let fills = self.dispersion.rate().is_some_and(fills);
         self.filled = if fills { self.filled + 1 } else { 0 };
-        // Delays are those of packets that were sent a round before.
+        // Delays are those of packets sent a round before.
         if self.filled > 1 && queue <= delay.target() {
             let seen = self.queues.iter().map(|(_, queue)| queue).sum::<f64>() / self.queues.len().max(1) as f64;
             if seen > 0.5 * delay.target() {
@@ -258,8 +259,8 @@ impl RateSearch {
         is_full.then_some(SearchEnd::Exceeded(rate))
     }
 
-    /// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one, but above
-    /// what counts as none. Packets that are lost fill none.
+    /// Returns the window, in bytes, that builds up a queue on a link of this rate in bytes per second: a small one,
+    /// but above the noise. Lost packets fill none.
     fn filling(&self, rate: f64, delay: &Delay) -> f64 {
         let share = (self.lost / (self.lost + self.delivered).max(1.0)).min(MOST_LOST);
         rate * (delay.base() + (BEYOND * delay.base()).max(LEAST_BEYOND)) / (1.0 - share)
@@ -275,7 +276,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(50);
 
-    /// A path of 50 ms whose slowest link takes `gap` for each packet.
+    /// A path of 50 ms with a slowest link that takes `gap` for each packet.
     struct Path {
         start: RateSearch,
         delay: Delay,
@@ -292,8 +293,8 @@ mod tests {
             Self { start: RateSearch::default(), delay, baseline: Baseline::default(), gap, number: 0 }
         }
 
-        /// Reports `count` packets that were sent at once, of which the last `lost` are lost and the newest delivered
-        /// one has found `queue`.
+        /// Reports `count` packets sent at once, of which the last `lost` are lost and the newest delivered one has
+        /// found `queue`.
         fn report(&mut self, sent: Time, count: u64, lost: u64, queue: Duration) -> Option<f64> {
             let packet = |number| SentPacket { number, time: sent, bytes: 1000, content: Content::Nothing };
             let numbers = self.number..self.number + count - lost;
@@ -326,12 +327,12 @@ mod tests {
         assert_eq!(path.start.pacing(21_000.0, 20.0, RTT), TOGETHER, "with compensation for losses");
         path.report(at(0), 1, 0, Duration::ZERO);
         path.report(at(0), 15, 0, path.gap * 15);
-        // 10 MB/s: 500 kB in a round trip, of which the window takes half, or sixteen times what it was.
+        // 10 MB/s: 500 kB in a round trip, of which the window takes half, or sixteen times its value.
         assert_eq!(path.start.grown(10_000.0, 1000.0, &path.delay), 160_000.0);
         assert_eq!(path.start.grown(160_000.0, 40_000.0, &path.delay), 280_000.0);
         assert_eq!(path.start.pacing(160_000.0, 160.0, RTT).round(), 6_400_000.0, "twice the window's average");
         assert_eq!(path.start.pacing(400_000.0, 400.0, RTT).round(), 10_000_000.0, "not beyond the link");
-        // Close to what the path holds.
+        // Close to the path's content.
         assert_eq!(path.start.grown(280_000.0, 280_000.0, &path.delay).round(), 450_000.0);
         assert_eq!(path.start.grown(460_000.0, 40_000.0, &path.delay).round(), 470_000.0);
     }
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn one_report_of_all_that_were_sent_together_is_a_first_idea() {
+    fn one_report_of_packets_sent_together_is_a_first_estimate() {
         let mut path = Path::new(100);
         path.report(at(0), 1, 0, Duration::ZERO);
         // After the handshake a program takes a millisecond until its first data.

@@ -64,7 +64,7 @@ fn an_outage_halves_the_window_once_and_its_losses_count_nowhere() {
 }
 
 #[test]
-fn a_small_queue_reduces_to_what_the_path_holds() {
+fn a_small_queue_reduces_to_the_path_content() {
     let mut bench = cruising();
     let queued = Some(Duration::from_micros(62_500));
     bench.later(51);
@@ -77,7 +77,7 @@ fn a_small_queue_reduces_to_what_the_path_holds() {
     assert_eq!(bench.packets().round(), 80.0, "sent before the reduction");
 }
 
-/// A report of packets that were sent one after the other, some of which are lost.
+/// A report of packets sent one after the other, some of which are lost.
 #[derive(Clone, Copy, Debug)]
 struct Fates {
     /// Milliseconds since the last report, and for which its newest packet was under way.
@@ -96,8 +96,8 @@ fn fates() -> impl Strategy<Value = Fates> {
 }
 
 proptest! {
-    /// Whatever packets meet: each reduction has a reason that was sent after the one before, and but for reductions and for
-    /// measurements the window never shrinks.
+    /// On any path each reduction has a reason sent after the one before, and apart from reductions and measurements
+    /// the window never shrinks.
     #[test]
     fn nothing_sent_before_a_reduction_makes_another(all in vec(fates(), 50..400), competes in any::<bool>()) {
         let mut bench = cruising();

@@ -3,7 +3,7 @@
 //!
 //! Departs, each for the reason given:
 //! - losses are processed once per feedback frame, by its rate sample, not packet by packet: feedback arrives 32 times
-//!   in a round trip here;
+//!   in a round trip;
 //! - a CE mark makes a round lossy, as a loss does; the draft leaves ECN to a later version;
 //! - the wait between probes depends on the number of the cycle, since the engine has no randomness of its own;
 //! - a spurious loss lifts the lower bounds; the draft also restores the upper one.
@@ -26,7 +26,7 @@ use std::time::Duration;
 pub struct BbrConfig {
     /// StartupPacingGain: 2.77.
     pub startup: f64,
-    /// LossThresh: with 2 % of the data in flight lost, there was too much in flight.
+    /// LossThresh: with 2 % of the data in flight lost, too much was in flight.
     pub loss: f64,
     /// Beta: 0.7, the factor by which a lossy round reduces the lower bounds.
     pub beta: f64,
@@ -99,7 +99,7 @@ struct Bounds {
 #[derive(Debug, Default)]
 struct LossRound {
     lossy: bool,
-    /// Gaps between what arrived.
+    /// Gaps between arrived packets.
     gaps: u32,
     bandwidth: f64,
     delivered: f64,

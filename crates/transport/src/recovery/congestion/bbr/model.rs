@@ -89,7 +89,7 @@ impl MinRtt {
     }
 }
 
-/// How far deliveries exceed what the bandwidth explains: acknowledgements arrive in bunches (section 5.5.9).
+/// The excess of deliveries over the bandwidth: acknowledgements arrive in bunches (section 5.5.9).
 #[derive(Debug, Default)]
 pub(super) struct Aggregation {
     since: Time,

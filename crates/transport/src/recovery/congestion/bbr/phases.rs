@@ -25,13 +25,13 @@ pub(super) enum Phase {
     Startup,
     /// Empties the queue that Startup has built.
     Drain,
-    /// ProbeBW: below the bandwidth, until the queue is gone.
+    /// ProbeBW: below the bandwidth, until the queue is empty.
     Down,
     /// ProbeBW: at the bandwidth.
     Cruise,
     /// ProbeBW: a round at the bandwidth with the lower bounds lifted.
     Refill,
-    /// ProbeBW: above the bandwidth, until losses or a plateau show that there is no more.
+    /// ProbeBW: above the bandwidth, until losses or a plateau show its limit.
     Up,
     /// Half the window for a while, to see the round-trip time without queue.
     ProbeRtt {
@@ -93,9 +93,9 @@ impl FullPipe {
 enum Answers {
     #[default]
     Nothing,
-    /// Up has begun, but feedback still answers what was sent before.
+    /// Up has begun, but feedback still answers packets sent before.
     Starting,
-    /// Feedback answers what was sent in Up.
+    /// Feedback answers packets sent in Up.
     Probe,
     /// Up is over, and feedback still answers it.
     Stopping,
@@ -209,7 +209,7 @@ impl Bbr {
     /// BBRIsTimeToGoDown.
     fn is_time_to_go_down(&mut self, report: &Report<'_>) -> bool {
         if self.is_window_limited(report) && self.window >= self.bounds.long_term {
-            // The path is not what limits the bandwidth.
+            // The path does not limit the bandwidth.
             self.full.reset(report.rate_sample.as_ref().map_or(0.0, bandwidth));
             return false;
         }

@@ -83,7 +83,7 @@ fn startup_ends_with_a_round_of_many_losses() {
     let event = ReportSpec { rate_sample: sample(1000, 50_000, 6000), ..ReportSpec::default() };
     bench.report_of(event, &arrived, &lost, &[]);
     assert!(bench.controller.full.reached);
-    assert_eq!(bench.controller.bounds.long_term, 100_000.0, "what the sample delivered");
+    assert_eq!(bench.controller.bounds.long_term, 100_000.0, "the sample's delivered bytes");
 }
 
 #[test]
@@ -133,14 +133,14 @@ fn a_lossy_round_lowers_the_short_term_bounds_once() {
 fn the_round_trip_time_is_measured_every_five_seconds() {
     let mut bench = probing();
     let mut rounds = 0;
-    // The first sample came 50 ms after the path; none is lower from then on.
+    // The first sample arrived 50 ms after the path; none is lower from then on.
     while !matches!(bench.controller.phase, Phase::ProbeRtt { .. }) {
         round(&mut bench, 80, sample(2000, 100_000, 0));
         rounds += 1;
         assert!(rounds < 110);
     }
     assert!(rounds > 80, "{rounds} rounds of 51 ms");
-    assert_eq!(bench.controller.window, 50_000.0, "half of what fits");
+    assert_eq!(bench.controller.window, 50_000.0, "half of the room");
     bench.in_flight = Some(90_000);
     for _ in 0..4 {
         round(&mut bench, 45, sample(1000, 50_000, 0));

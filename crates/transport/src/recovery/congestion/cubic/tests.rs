@@ -77,8 +77,8 @@ fn slow_start_doubles_and_ends_with_the_first_loss() {
     assert!(!bench.controller.in_slow_start());
 }
 
-/// arq §3.1 and §4.1: from one packet to 64 by one for each acknowledgement, whatever the round-trip time does, and from
-/// there along the cubic: K is 0, so that a round trip later it is 64 + 0.4 * 0.1^3.
+/// arq §3.1 and §4.1: from one packet to 64 by one for each acknowledgement, whatever the round-trip time, and then
+/// along the cubic: K is 0, so that a round trip later it is 64 + 0.4 * 0.1^3.
 #[test]
 fn the_document_starts_with_one_packet_and_leaves_slow_start_at_64() {
     let config = CubicConfig {
@@ -108,7 +108,7 @@ fn the_document_starts_with_one_packet_and_leaves_slow_start_at_64() {
 }
 
 #[test]
-fn hystart_is_left_out_or_ends_slow_start_below_a_threshold() {
+fn hystart_is_off_or_ends_slow_start_below_a_threshold() {
     let last_packets = |hystart: bool, threshold: Option<u32>| {
         let mut bench = bench(CubicConfig { hystart, threshold, ..CubicConfig::default() }, 100);
         for rtt in [100, 140, 140, 140, 140, 140] {
@@ -170,7 +170,7 @@ fn refuted_losses_give_the_window_back() {
     bench.report(ReportSpec { lost: 2, ..ReportSpec::default() });
     bench.now += Duration::from_millis(10);
     bench.report(ReportSpec { spurious: 2, ..ReportSpec::default() });
-    assert_eq!(packets(&bench), 700.0, "one of three losses stands");
+    assert_eq!(packets(&bench), 700.0, "one of three losses remains");
     bench.report(ReportSpec { spurious: 1, ..ReportSpec::default() });
     assert_eq!(packets(&bench), 1000.0);
     assert!(bench.controller.in_slow_start(), "as before the reduction");

@@ -30,7 +30,7 @@ const fn acked(packets: u64) -> ReportSpec {
 
 /// arq §3.1: from one segment to 64 by one for each acknowledgement, then by MSS^2 / cwnd.
 #[test]
-fn grows_as_the_document_says() {
+fn grows_as_the_document() {
     let mut bench = bench("", 100);
     assert_eq!(bench.controller.window(), 1000);
     for segments in 1..=63 {
@@ -72,7 +72,7 @@ fn fast_recovery_halves_inflates_and_deflates() {
     assert_eq!(
         bench.controller.window(),
         20_050,
-        "what was sent in recovery has arrived: ssthresh, and 1000 * 1000 / 20000 more"
+        "packets sent in recovery have arrived: ssthresh, and 1000 * 1000 / 20000 more"
     );
     bench.report(acked(0));
     assert_eq!(bench.controller.window(), 20_050, "nothing inflates outside of recovery");
@@ -116,7 +116,7 @@ fn the_window_can_be_driven_by_marks_alone() {
 /// RFC 9000 section 13.4.2.2: a path that fails validation is treated as one without ECN, where losses are the only
 /// sign of congestion.
 #[test]
-fn losses_stand_in_for_marks_where_there_are_none() {
+fn losses_replace_marks_without_ecn() {
     let mut bench = bench("initial=40,threshold=none,inflation=0,signal=ecn", 100);
     bench.report(ReportSpec { lost: 1, ..acked(0) });
     assert_eq!(bench.packets(), 40.0);
@@ -164,7 +164,7 @@ fn a_limit_holds() {
     bench.report(acked(100));
     assert_eq!(bench.packets(), 20.0);
     bench.report(ReportSpec { lost: 1, ..acked(0) });
-    assert_eq!(bench.packets(), 10.0, "half of what was in use");
+    assert_eq!(bench.packets(), 10.0, "half of the used window");
     // 155 Mbit/s and 104 ms hold 2015 packets of 1000 bytes.
     let mut bench = self::bench("initial=10,threshold=none,limit=told:155M", 104);
     bench.report(acked(10_000));
