@@ -1,9 +1,8 @@
-//! Read consistency: whether a file that is sent in several pieces has stayed the same from the first piece to the
-//! last.
+//! Read consistency: whether a file that is sent in several pieces is unchanged from the first piece to the last.
 //!
 //! A change of mode, owner, names or access time changes a file's version just as a write does, and a write followed by
-//! resetting the modification time shows in nothing else. Where the version changes but size and time do not, the
-//! pieces read before are therefore read again and compared by checksum.
+//! resetting the modification time shows in nothing else. If the version changes but size and time do not, the earlier
+//! pieces are therefore read again and compared by checksum.
 
 use std::array;
 use std::collections::hash_map::Entry;
@@ -16,7 +15,7 @@ use crate::messages::VoidReason;
 
 /// Bytes read at a time for a comparison.
 const CHUNK: usize = 256 << 10;
-/// Maximum number of times that a file is compared with what was read of it. Each comparison may take as long as
+/// Maximum number of times that a file is compared with the pieces read before. Each comparison may take as long as
 /// sending the file up to that point, and a file touched more often than this may be touched for ever.
 const MAX_COMPARISONS: u32 = 64;
 /// Odd, hence invertible modulo 2^64, so that multiplying loses nothing.
@@ -55,7 +54,7 @@ struct PieceRun {
     sum: u64,
 }
 
-/// The pieces that a file is to be compared with, and their number.
+/// The pieces with which a file is compared, and their number.
 pub(super) type Before = (PieceRuns, u64);
 
 impl ReadConsistency {
@@ -231,7 +230,8 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     const WORD: usize = size_of::<u64>();
     let mix = |lane: u64, word: u64| (lane ^ word).wrapping_mul(PRIME).rotate_left(29);
     let (strides, _) = bytes.as_chunks::<WORD>().0.as_chunks::<LANES>();
-    // Arrays, so that this is fast however the compiler divides the crate: slices here cost a tenth of a whole transfer.
+    // Arrays, so that this is fast however the compiler divides the crate: slices here cost a tenth of a whole
+    // transfer.
     let lanes = strides.iter().fold([1, 2, 3, 4], |lanes: [u64; LANES], stride| {
         array::from_fn(|lane| mix(lanes[lane], u64::from_le_bytes(stride[lane])))
     });
@@ -259,7 +259,7 @@ mod tests {
                     sums.push(sum(&other));
                 }
             }
-            let count = sums.len();
+            assert!(!begun.take(0, 7, 8, (0, 10), 1), "another version than the expected first");
             sums.sort_unstable();
             sums.dedup();
             assert_eq!(sums.len(), count, "{length}");

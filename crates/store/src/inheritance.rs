@@ -1,7 +1,7 @@
-//! What a directory gives to the names that are made in it: its default ACL (`acl(5)`), in the place of the umask.
+//! Attributes that new names inherit from a directory: its default ACL (`acl(5)`), in the place of the umask.
 //!
-//! Files are made in the staging directory and get their names elsewhere, so that what the system has given them may
-//! not be what it would have given them there.
+//! Files are made in the staging directory and then moved, so that the attributes given by the system may differ from
+//! those that it would have given them at their final place.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -38,9 +38,9 @@ struct Grant {
 }
 
 impl Inherited {
-    /// Returns that of an open directory; none where the file system has no ACLs.
+    /// Returns the default ACL of an open directory; none if the file system has no ACLs.
     pub(super) fn of(directory: impl AsFd) -> Self {
-        // By a path, since it may be open as one only.
+        // By a path, since it may be open as a path only.
         let path = path_of(directory.as_fd());
         match getxattr_query(&path, DEFAULT) {
             Ok(0) | Err(Errno::NODATA) => Self(None),
@@ -55,7 +55,7 @@ impl Inherited {
         }
     }
 
-    /// Stands for an ACL that cannot be read, which may deny all others.
+    /// Represents an ACL that cannot be read, which may deny all others.
     fn unknown() -> Self {
         let grant = |to, permissions| Grant { to, permissions, id: u32::MAX };
         Self(Some(vec![grant(OWNER, 7), grant(GROUP, 0), grant(OTHERS, 0)]))
@@ -69,7 +69,7 @@ impl Inherited {
         Some(given(OWNER)? << 6 | group? << 3 | given(OTHERS)?)
     }
 
-    /// Gives a file, made elsewhere, what it would have got by this.
+    /// Gives a file made in another directory the ACL that it would have inherited here.
     ///
     /// # Errors
     /// Those of setting an attribute.
@@ -87,7 +87,7 @@ impl Inherited {
     }
 }
 
-/// Whether a file or directory has an ACL: the bits of its group are then a bound on others too.
+/// Whether a file or directory has an ACL: the bits of its group then limit others too.
 ///
 /// # Errors
 /// Those of reading an attribute.
@@ -112,7 +112,7 @@ fn grants(acl: &[u8]) -> Option<Vec<Grant>> {
     (rest.is_empty() && !entries.is_empty()).then(|| entries.iter().map(grant).collect())
 }
 
-/// Returns the ACL of a name that is made with this mode, which gives nobody more than the mode does.
+/// Returns the ACL of a name created with this mode; it grants no more than the mode does.
 fn bytes(grants: &[Grant], mode: u32) -> Vec<u8> {
     let has_mask = grants.iter().any(|grant| grant.to == MASK);
     let mut acl = 2_u32.to_le_bytes().to_vec();

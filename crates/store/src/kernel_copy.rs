@@ -1,5 +1,5 @@
-//! Copies between files that the kernel makes, without taking the bytes into this process: clones where the file system has
-//! them, else as fast as its page cache is. Holes stay holes.
+//! Copies between files made by the kernel, without taking the bytes into this process: as clones if the file system
+//! supports them, else at the speed of its page cache. Holes stay holes.
 
 use std::fs::File;
 use std::io;
@@ -7,24 +7,24 @@ use std::io;
 use rustix::fs::{SeekFrom, copy_file_range, fstat, seek};
 use rustix::io::Errno;
 
-/// Bytes that one call is asked for: it is not interrupted.
+/// Maximum bytes of one call, which cannot be interrupted.
 const MOST_AT_ONCE: u64 = 64 << 20;
 
 /// Units of `st_blocks`.
 const BLOCK: u64 = 512;
 
-/// What a copy has left out.
+/// The part that a copy has skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copied {
     /// Nothing.
     All,
     /// Holes, so that the file may be too short.
     ButHoles,
-    /// Everything: the kernel does not copy between these files.
+    /// Everything: the kernel cannot copy between these files.
     Nothing,
 }
 
-/// Copies `length` bytes at `start` of one file to `at` of another, which has nothing there.
+/// Copies `length` bytes at `start` of one file to `at` of another, which has no data there.
 ///
 /// # Errors
 /// Those of the system, which may be about either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
@@ -46,7 +46,8 @@ pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> 
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => position += count as u64,
                 Err(Errno::INTR) => {}
-                // Two file systems, one without the call, a file that has no place, a kernel that denies it to this process.
+                // Two file systems, a system without the call, a file without offsets, a kernel that denies the call to
+                // this process.
                 Err(
                     Errno::XDEV
                     | Errno::INVAL

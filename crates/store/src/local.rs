@@ -1,4 +1,4 @@
-//! The local file system behind the seam. Its laws (sandbox, journal, staging, restriction) are those of what stands behind:
+//! The local file system behind the seam. Its laws (sandbox, journal, staging, restriction) are those of its parts:
 //! [`Scanner`], [`BatchSource`] and [`Removal`] at the source, [`FileSink`] at the target.
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub struct LocalSource {
 }
 
 impl LocalSource {
-    /// Checks every item; walks nothing yet. In a dry run nothing is removed, and all else is as usual.
+    /// Checks every item; walks nothing yet. A dry run removes nothing, and does all else as usual.
     ///
     /// # Errors
     /// Those of [`Scanner::new`].

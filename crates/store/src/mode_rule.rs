@@ -1,4 +1,4 @@
-//! Which mode a name gets.
+//! The modes of received names.
 
 use std::io;
 
@@ -8,23 +8,23 @@ use rustix::process::geteuid;
 use super::inheritance::Inherited;
 use super::metadata::{PERMISSIONS, SET_ID, Status, with_set_id};
 
-/// From a sent mode to the one that is applied.
+/// The rule that maps a sent mode to the applied one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModeRule {
     modes: Modes,
     mask: u32,
-    /// Whether set-id bits come with the owner and group whose rights they give away.
+    /// Whether set-id bits are copied with the owner and group whose rights they give away.
     set_id: bool,
 }
 
 impl ModeRule {
-    /// The rule for this process.
+    /// Returns the rule for this process.
     pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
         let set_id = modes == Modes::Exact && preserve.rights() && geteuid().is_root();
         Self { modes, mask: process_mask(), set_id }
     }
 
-    /// The mask for new files.
+    /// Returns the mask for new files.
     pub(super) fn mask(self) -> u32 {
         self.mask
     }
@@ -34,12 +34,13 @@ impl ModeRule {
         self.modes == Modes::Exact
     }
 
-    /// The mode for a name that came with `sent`.
+    /// Returns the mode for a new name that was sent with `sent`.
     pub(super) fn apply(self, sent: u32) -> u32 {
         self.apply_in(sent, &Inherited::default())
     }
 
-    /// The same where new names inherit something: unless modes are exact, a default ACL stands for the umask.
+    /// As [`Self::apply`], for a name that inherits attributes: unless modes are exact, a default ACL replaces the
+    /// umask.
     pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
         match self.modes {
             Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
@@ -48,7 +49,7 @@ impl ModeRule {
         }
     }
 
-    /// What a name that was to get `mode` gets where the system has denied some of its permissions when it was made: as
+    /// Returns the mode of a new name that was to get `mode` but was denied some permissions by the system: as
     /// for `cp`, these stay denied unless modes are exact.
     pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
         if self.is_exact() { mode } else { mode & !denied }
@@ -58,9 +59,9 @@ impl ModeRule {
         inherited.permitted().unwrap_or(!self.mask) & 0o777
     }
 
-    /// The mode for a file or directory that came with `sent` and stands as `found`: as for `cp`, it keeps its own
-    /// unless modes are exact. Even then a directory keeps its set-id bits, and a file those that it has at the sender
-    /// too.
+    /// Returns the mode for an existing file or directory `found` that was sent with `sent`: as for `cp`, it keeps its
+    /// own unless modes are exact. Even then a directory keeps its set-id bits, and a file those that it also has at
+    /// the sender.
     pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
         match self.modes {
             Modes::Masked => found.mode,
@@ -70,7 +71,7 @@ impl ModeRule {
         }
     }
 
-    /// The same for a file that gets another content, which is not to run with another's rights.
+    /// The same for a file that gets another content, which must not run with another's rights.
     pub(super) fn replace(self, sent: u32, found: u32) -> u32 {
         match self.modes {
             Modes::Masked => found & !SET_ID,
@@ -78,18 +79,18 @@ impl ModeRule {
         }
     }
 
-    /// The final mode of a directory that was to get `mode` and stands as `found`.
+    /// Returns the final mode of a directory `found` that was to get `mode`.
     pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
         if self.set_id { mode } else { with_set_id(mode, found.mode) }
     }
 
-    /// The mode that a name made with `mode` should have: the system applies the mask or default ACL itself.
+    /// Returns the resulting mode of a name created with `mode`: the system applies the mask or default ACL itself.
     pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
         mode & self.permitted(inherited)
     }
 }
 
-/// The mask for new files.
+/// Returns the mask for new files.
 fn process_mask() -> u32 {
     // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -97,7 +98,7 @@ fn process_mask() -> u32 {
     told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
 }
 
-/// The mask, where the system does not tell it: what a new file lacks.
+/// Returns the mask if the system does not report it: the permissions that a new file lacks.
 fn probed_mask() -> io::Result<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     let all = std::fs::Permissions::from_mode(0o777);

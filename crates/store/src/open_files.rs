@@ -10,7 +10,7 @@ use crate::lock::lock;
 /// many files and several workers at different places of an object do not reopen what they just used.
 pub(super) const MAX_OPEN: usize = 64;
 
-/// Open files by key; the one used longest ago is closed when a new one needs its place.
+/// Open files by key; the least recently used one is closed when a new one needs its place.
 ///
 /// A file handed out stays open until its user drops it, so at most `MAX_OPEN` plus one for each thread are open.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ impl<K: Copy + PartialEq> OpenFiles<K> {
         Self { files: Mutex::new(Vec::new()) }
     }
 
-    /// The file under `key`, opened by `open` if it is not open. The lock is not held meanwhile: two threads may open
-    /// the same file at once, and both handles work.
+    /// Returns the file under `key`, opened by `open` if it is not open. The lock is not held meanwhile: two threads
+    /// may open the same file at once, and both handles work.
     pub(super) fn get(&self, key: K, open: impl FnOnce() -> io::Result<File>) -> io::Result<Arc<File>> {
         if let Some(file) = self.touch(key) {
             return Ok(file);

@@ -1,4 +1,4 @@
-//! Finds the files that this side writes about a transfer, which are neither sent nor replaced by it.
+//! Finds the files that this host writes about a transfer, which the transfer neither sends nor replaces.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -14,7 +14,7 @@ use super::error::FilesError;
 use super::folding::{Case, Folding};
 use super::metadata::{Identity, Status};
 
-/// A name of a file that is written.
+/// A name of an output file.
 #[derive(Clone, Debug)]
 struct Output {
     kind: OutputKind,
@@ -24,8 +24,8 @@ struct Output {
     file: Option<Identity>,
 }
 
-/// Finds where the files are, whether they exist yet or not: under the names that were given, and where links that have
-/// these names lead.
+/// Finds the output files, whether they exist yet or not: under the given names, and at the targets of symbolic links
+/// with these names.
 fn located(outputs: &Outputs) -> Vec<Output> {
     let mut found = Vec::new();
     for (kind, path) in outputs.iter() {
@@ -43,12 +43,12 @@ struct SourceOutput {
     name: Vec<u8>,
 }
 
-/// What is written about a transfer, where it could be among the sources.
+/// Output files that could be among the sources.
 #[derive(Clone, Debug)]
 pub(super) struct SourceOutputs(Vec<SourceOutput>);
 
 impl SourceOutputs {
-    /// Prepares to find them among sources.
+    /// Prepares to find the output files among sources.
     pub(super) fn of(outputs: &Outputs) -> Self {
         let source = |output: Output| {
             let directory = Identity::from(&output.path.parent()?.metadata().ok()?);
@@ -59,7 +59,8 @@ impl SourceOutputs {
 
     /// Whether the file with a name in an open directory is one of them. The file of a trace changes under all of its
     /// names; a list replaces only the name.
-    pub(super) fn has(&self, directory: BorrowedFd<'_>, name: &[u8], file: Identity) -> bool {
+    /// Whether the file with a name in an open directory is an output file. The file of a trace changes under all of
+    /// its
         self.0.iter().any(|source| {
             let is_traced = source.output.kind == OutputKind::Trace && source.output.file == Some(file);
             let is_here = || fstat(directory).is_ok_and(|found| Status::from(found).identity == source.directory);
@@ -67,7 +68,7 @@ impl SourceOutputs {
         })
     }
 
-    /// Checks that a source which the user named is none of them.
+    /// Checks that a source named by the user is not an output file.
     ///
     /// # Errors
     /// [`FilesError::IsOutput`].
@@ -84,18 +85,18 @@ impl SourceOutputs {
     }
 }
 
-/// A file that is written beneath a target.
+/// An output file beneath a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TargetOutput {
     pub(super) kind: OutputKind,
     /// Relative to the target.
     pub(super) path: Vec<u8>,
-    /// The file, if it existed when this was found out.
+    /// The file, if it existed when it was looked up.
     pub(super) file: Option<Identity>,
 }
 
 impl TargetOutput {
-    /// Returns those in `directory` and beneath it, with paths relative to it.
+    /// Returns the output files in `directory` and beneath it, with paths relative to it.
     pub(super) fn beneath(outputs: &Outputs, directory: &Path) -> Vec<Self> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let Some(directory) = (!outputs.is_empty()).then(|| directory.canonicalize().ok()).flatten() else {
@@ -108,12 +109,13 @@ impl TargetOutput {
         located(outputs).into_iter().filter_map(relative).collect()
     }
 
-    /// Whether it has this path beneath the target, a directory: as it is spelled, or as the file system takes it.
+    /// Whether its path beneath the target is `path`, a directory included: as spelled, or as the file system resolves
+    /// it.
     pub(super) fn is_at(&self, directory: &Path, path: &[u8]) -> bool {
         self.path == path || (self.folds_like(path) && self.is_file(&directory.join(OsStr::from_bytes(path))))
     }
 
-    /// Whether a file system that folds names may take this path for its own.
+    /// Whether a file system that folds names may treat this path as equal to its own.
     fn folds_like(&self, path: &[u8]) -> bool {
         let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
         folding.key(&self.path) == folding.key(path)

@@ -45,7 +45,7 @@ pub struct Scanner {
     roots: Arc<Roots>,
     id: SourceId,
     top: Option<Attributes>,
-    /// Why some attributes of it are not sent.
+    /// Why some of its attributes are not sent.
     top_skipped: Option<Skipped>,
     recursive: bool,
     links: LinkPolicy,
@@ -58,7 +58,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Checks every item; walks nothing yet. Where the contents of several directories go to one place, their name
+    /// Checks every item; walks nothing yet. If the contents of several directories go to one directory, their name
     /// lists are read now and compared.
     ///
     /// # Errors
@@ -111,14 +111,14 @@ impl Scanner {
         Arc::clone(&self.roots)
     }
 
-    /// Returns the identity of this source: the same for the same items under the same names, with the same filter and
-    /// list, on the same machine.
+    /// Returns the identity of this source: equal for the same items under the same names, with the same filter and
+    /// list, on the same host.
     #[must_use]
     pub fn source_id(&self) -> SourceId {
         self.id
     }
 
-    /// Returns mode, mtime and further attributes, at the time of the check, of the directory whose contents are sent;
+    /// Returns mode, mtime and further attributes, at the time of the check, of the directory whose contents are sent,
     /// and the names of its owner and group.
     #[must_use]
     pub fn top(&mut self) -> (Option<Attributes>, Vec<IdName>) {
@@ -132,7 +132,7 @@ impl Scanner {
         self
     }
 
-    /// Looks at the next name and adds the resulting entry to `batch`; returns false if no name is left.
+    /// Inspects the next name and adds the resulting entry to `batch`; returns false if no name is left.
     fn visit(&mut self, batch: &mut Batch) -> bool {
         let candidate = match self.walk.next() {
             None => return false,
@@ -185,7 +185,7 @@ impl Scanner {
         true
     }
 
-    /// A listed link through which the next listed name leads is a directory on the way to that, as for rsync.
+    /// Treats a listed link in the path of the next listed name as a directory, as rsync does.
     fn as_way(&mut self, candidate: Candidate) -> Candidate {
         let leads_on = self.walk.listed.as_ref().is_some_and(|listed| listed.leads_on(&candidate.sent));
         let is_link = candidate.provenance == Provenance::Listed
@@ -194,7 +194,7 @@ impl Scanner {
         if is_link { Candidate { provenance: Provenance::Way, ..candidate } } else { candidate }
     }
 
-    /// Whether the listed name that the walk is on its way to is left out: its parents then stay where they are, too.
+    /// Whether the next listed name is excluded: then its parent directories are not sent either.
     fn leaves_out_listed(&mut self) -> bool {
         let Some(name) = self.walk.listed.as_ref().and_then(Listed::approached).map(<[u8]>::to_vec) else {
             return false;
@@ -228,7 +228,7 @@ impl Iterator for Scanner {
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit
             && batch.length < self.byte_limit
-            // Leaves room for one more entry of any length.
+            // Reserves room for one more entry of any length.
             && name_bytes + 2 * MAX_PATH + MAX_XATTRS <= MAX_BATCH_NAMES
             && !self.looker.is_stopped()
         {
@@ -250,7 +250,7 @@ impl Iterator for Scanner {
     }
 }
 
-/// Leaves attributes out if there are too many; ACLs only if they alone are, since the mode then means something else.
+/// Drops attributes if there are too many; ACLs only if they alone are, since the mode then has another meaning.
 fn limit(extra: &mut Extra) -> Result<(), SkipReason> {
     if extra.size() <= MAX_XATTRS {
         return Ok(());

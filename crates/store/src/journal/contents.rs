@@ -11,7 +11,7 @@ use crate::staged_id::StagedId;
 /// Contents of a journal when it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct JournalContents {
-    /// Whether the journal was written during this boot: everything written is then there, synced or not.
+    /// Whether the journal was written during this boot: all its bytes then exist, synced or not.
     pub(crate) same_boot: bool,
     /// Recorded ranges that are still valid, in which every file has at least one.
     recorded: HashMap<StagedId, Recorded>,
@@ -44,7 +44,7 @@ impl Recorded {
         self.0.iter().map(|(start, range)| range.end - start).sum()
     }
 
-    /// Adds a range in place of those that it overlaps: what came later counts.
+    /// Adds a range in place of those that it overlaps: later records win.
     fn insert(&mut self, range: Range<u64>, digest: RangeDigest, number: u64) {
         self.drop(&range);
         if !range.is_empty() {
@@ -91,7 +91,7 @@ impl JournalContents {
         self.recorded.iter().filter(move |(_, ranges)| is_open(ranges)).map(|(id, _)| *id)
     }
 
-    /// Returns the number of bytes in all recorded ranges, which of a damaged journal may claim more than there can be.
+    /// Returns the number of bytes in all recorded ranges; a damaged journal may claim more than can exist.
     pub(crate) fn bytes(&self) -> u64 {
         self.recorded.values().map(Recorded::bytes).fold(0, u64::saturating_add)
     }

@@ -1,11 +1,11 @@
-//! The bytes of a batch that a receiver wants: those that it does not have already.
+//! The bytes of a batch that a receiver wants because it lacks them.
 
 use std::ops::Range;
 
-/// Ranges of a batch's bytes, that is, of the concatenation of its files. The concatenation of the ranges is the
+/// Ranges of a batch's bytes, which are the concatenation of its files. The concatenation of the ranges is the
 /// batch's object.
 ///
-/// Both sides map offsets of the object through the same value.
+/// Both peers map offsets of the object through the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted(Option<Vec<RangePosition>>);
 
@@ -22,7 +22,7 @@ struct RangePosition {
 
 /// An invalid list of wanted ranges: empty, out of order, touching each other, or beyond the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("ranges are empty, out of order, touching each other, or beyond the batch")]
+#[error("empty, unordered or adjacent ranges, or ranges beyond the batch")]
 pub struct WantedError;
 
 impl Wanted {
@@ -97,14 +97,14 @@ impl Wanted {
         overlapping.map(|piece| piece.end.min(range.end) - piece.start.max(range.start)).sum()
     }
 
-    /// Returns what is wanted of a batch of `full` bytes except `ranges`, which are in order and do not overlap.
+    /// Returns the wanted ranges of a batch of `full` bytes except `ranges`, which are in order and do not overlap.
     #[must_use]
     pub fn without(&self, ranges: &[Range<u64>], full: u64) -> Self {
         let (mut rest, mut taken) = (Self::none(), ranges.iter().peekable());
         for piece in self.ranges(full) {
             let mut start = piece.start;
             while taken.next_if(|range| range.end <= start).is_some() {}
-            // One that ends beyond this piece may reach into the next.
+            // A range that ends beyond this one may reach into the next.
             while let Some(range) = taken.peek().filter(|range| range.start < piece.end) {
                 rest.push(start..range.start.max(start));
                 start = range.end.min(piece.end);
@@ -118,8 +118,8 @@ impl Wanted {
         rest
     }
 
-    /// Returns what is wanted in at most `most` ranges, of which there is at least one: between those that are closest,
-    /// all is wanted too. `None` if it has no more as it is.
+    /// Returns the wanted bytes in at most `most` ranges, at least one: the closest ranges are joined, and the bytes
+    /// between them are wanted too. `None` if there are no more ranges than that.
     #[must_use]
     pub fn in_at_most(&self, most: usize) -> Option<Self> {
         let pieces = self.0.as_deref().filter(|pieces| pieces.len() > most)?;
@@ -152,11 +152,12 @@ impl Wanted {
     }
 }
 
-/// Returns a function that, asked for each of these lengths, is true for the `count` shortest: at least one, and at most all.
+/// Returns a function that is true for the `count` shortest of these lengths, at least one and at most all; it is asked
+/// for each of them.
 pub(crate) fn shortest(mut lengths: Vec<u64>, count: usize) -> impl FnMut(u64) -> bool {
     let (shorter, bound, _) = lengths.select_nth_unstable(count - 1);
     let bound = *bound;
-    // Of those as long as the longest one, only as many.
+    // Of the lengths equal to the longest selected one, only as many.
     let mut also = count - shorter.iter().filter(|length| **length < bound).count();
     move |length| {
         let is_among = length < bound || (length == bound && also > 0);

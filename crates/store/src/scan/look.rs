@@ -24,7 +24,7 @@ use crate::messages::{EntryKind, Extra, SkipReason};
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
 
-/// Determines what names stand for.
+/// Determines the kinds of names.
 #[derive(Debug)]
 pub(super) struct Looker {
     filter: Arc<Filter>,
@@ -49,7 +49,7 @@ pub(super) struct Looker {
     pub(super) stopped: Arc<AtomicBool>,
 }
 
-/// The result of looking at a name.
+/// The result of inspecting a name.
 #[derive(Debug)]
 pub(super) enum Looked {
     /// Something to send.
@@ -82,7 +82,7 @@ impl Looker {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Looks at a name in an open directory.
+    /// Inspects a name in an open directory.
     pub(super) fn look(
         &mut self,
         candidate: &Candidate,
@@ -134,7 +134,7 @@ impl Looker {
         self.with_extra(kind, seen, directory, name)
     }
 
-    /// Adds owner, group and extended attributes, if they are to be sent. Another name of a file has none of its own.
+    /// Adds owner, group and extended attributes, if they are sent. A second name of a file has none of its own.
     fn with_extra(
         &mut self,
         kind: EntryKind,
@@ -171,7 +171,7 @@ impl Looker {
         Ok(extra)
     }
 
-    /// Whether a name is a link that may stand for the directory that it leads to.
+    /// Whether a name is a link that may replace the directory that is its target.
     pub(super) fn is_link_on_way(&self, place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
         self.follow_ways
             && place.is_ok_and(|(directory, name)| {
@@ -181,7 +181,7 @@ impl Looker {
             })
     }
 
-    /// Whether the filter leaves a name out. One that cannot be looked at is not left out, and reported later.
+    /// Whether the filter excludes a name. A name that cannot be inspected is not excluded, and is reported later.
     pub(super) fn leaves_out(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
         let allows = |is_directory| self.filter.allows(sent, is_directory);
         if allows(true) == allows(false) {
@@ -284,7 +284,7 @@ impl Looker {
 }
 
 fn open(directory: BorrowedFd<'_>, name: &[u8], links: LinkPolicy) -> io::Result<File> {
-    // Non-blocking: the file may have been replaced by a pipe.
+    // Non-blocking: the file may have been replaced by a FIFO.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let flags = if links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
     Ok(File::from(openat(directory, name, flags, Mode::empty())?))

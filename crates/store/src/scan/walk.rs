@@ -100,7 +100,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether there is anything in the directory at `sent`, or it cannot be told.
+    /// Whether the directory at `sent` has contents, or cannot be read.
     pub(super) fn has_contents(&mut self, sent: &[u8]) -> bool {
         let names = self.cursor.directory(sent).and_then(|directory| Ok(Dir::read_from(directory)?));
         let is_name = |name: &CStr| !matches!(name.to_bytes(), b"." | b"..");
@@ -109,7 +109,7 @@ impl Walk {
     }
 
     /// Whether a directory must not be entered because it is on another file system than the outermost one, which is
-    /// the item, or the directory that the user's list names.
+    /// the item, or the directory named by the user's list.
     fn is_elsewhere(&self, directory: Identity) -> bool {
         let is_elsewhere = |outermost: &Directory| outermost.identity.device != directory.device;
         self.one_file_system && self.stack.first().is_some_and(is_elsewhere)

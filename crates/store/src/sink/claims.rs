@@ -1,4 +1,4 @@
-//! Which names take part in a transfer.
+//! The names that take part in a transfer.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -6,27 +6,27 @@ use std::sync::Mutex;
 use crate::lock::lock;
 use crate::staged_id::path_hash;
 
-/// Names that take no part, and those that files are being received for.
+/// Names that take no part, and names of files being received.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// Hashes of the paths of files that take no part.
+    /// Hashes of the paths of excluded files.
     left_out: Mutex<HashSet<u64>>,
-    /// Hashes of the paths of files that are being received and not yet in place.
+    /// Hashes of the paths of files being received and not yet in place.
     claimed: Mutex<HashSet<u64>>,
 }
 
 impl Claims {
-    /// Notes that a file takes no part, which goes for all of its names.
+    /// Notes that a file is excluded, which applies to all of its names.
     pub(super) fn leave_out(&self, path: &[u8]) {
         lock(&self.left_out).insert(path_hash(path));
     }
 
-    /// Whether a file takes no part.
+    /// Whether a file is excluded.
     pub(super) fn is_left_out(&self, path: &[u8]) -> bool {
         lock(&self.left_out).contains(&path_hash(path))
     }
 
-    /// Claims a path, by its hash, for a file that is being received; false if another file of the transfer has claimed
+    /// Claims a path, by its hash, for a file being received; false if another file of the transfer has claimed
     /// it.
     pub(super) fn claim(&self, path: u64) -> bool {
         lock(&self.claimed).insert(path)

@@ -1,4 +1,4 @@
-//! Turning the entries of a manifest into directories, links, and files to be received.
+//! Turns the entries of a manifest into directories, links, and files to be received.
 
 use std::io;
 
@@ -25,7 +25,7 @@ use crate::messages::{Attributes, Entry, EntryKind, ManifestPart, NoticeKind, Sp
 use crate::refusal::refusal_of;
 use crate::sandbox::{DirectorySandbox, errno};
 
-/// A file as it is staged now.
+/// The present staged state of a file.
 struct Staged {
     id: StagedId,
     /// Ranges that are present and verified.
@@ -33,13 +33,13 @@ struct Staged {
     state: FileState,
     /// Its final mode.
     mode: u32,
-    /// Whether that is the mode of the file that it replaces.
+    /// Whether it is the mode of the replaced file.
     keeps_mode: bool,
-    /// Whether another version stands at the target, to be compared.
+    /// Whether the target has another version, to be compared.
     compared: bool,
 }
 
-/// Admits entries: decides about each one by what exists at the target.
+/// Admits entries: decides about each one by the existing names at the target.
 pub(super) struct Admission<'a> {
     pub(super) shared: &'a Shared,
 }
@@ -85,10 +85,10 @@ impl Admission<'_> {
             let building = intake.batches.building(part);
             let number = (part.batch, building.entries);
             if matches!(entry.kind, EntryKind::Special(_)) && !self.shared.spec.preserve.specials {
-                let reason = "it has a special file, which was not asked for";
+                let reason = "announced a special file that was not requested";
                 return Err(FilesError::Protocol { batch: part.batch, reason });
             }
-            // In a directory too: a later transfer into that would take it for its own.
+            // Also in a directory: a later transfer into that would treat it as its own.
             if path.split(|byte| *byte == b'/').any(is_staging_name) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
             } else if !is_other {
@@ -191,8 +191,8 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Reports what would happen to an entry. For a hard link `stands` says whether its file would exist, and `target`
-    /// is the path of a file that does already. Returns for a file to which links could be made whether it does.
+    /// Reports what would happen to an entry. For a hard link `exists` is whether its file would exist, and `target`
+    /// the path of a file that already does. Returns for a possible file of hard links whether it exists.
     fn foresee(
         &self,
         building: &mut Building,
@@ -274,7 +274,7 @@ impl Admission<'_> {
         Ok(if clearing.foresee(path)? { fate } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
     }
 
-    /// Leaves an entry as it is at the target.
+    /// Keeps an entry as it is at the target.
     fn keep(&self, path: &[u8], entry: &Entry) {
         self.shared.report.kept(path);
         if is_left_out(&self.shared.spec, entry) {
@@ -282,8 +282,8 @@ impl Admission<'_> {
         }
     }
 
-    /// Whether an entry with this fate is in place as it was sent, if all goes well. With [`Existing::Skip`], what
-    /// exists does not count: nothing is said about it.
+    /// Whether an entry with this action is in place as it was sent, if all goes well. With [`Existing::Skip`],
+    /// existing names do not count: their state is unknown.
     fn is_stored(&self, kind: &EntryKind, fate: &io::Result<EntryAction>) -> bool {
         let is_placed = match fate {
             Ok(EntryAction::Same { .. }) => self.shared.spec.existing != Existing::Skip,
@@ -310,7 +310,7 @@ impl Admission<'_> {
         let skips = self.shared.spec.existing == Existing::Skip;
         if let EntryAction::Same { identity, .. } = fate {
             let found = look_again(place, path, identity)?;
-            // A directory with the mode with which an interrupted run creates directories is that run's, and has not
+            // A directory with the mode of new directories of an interrupted run was made by that run, and has not
             // got its final mode yet.
             let is_made = found.mode == with_set_id(self.shared.modes.as_made(made, &inherited), found.mode);
             if place.staging.is_new || !is_made {
@@ -358,7 +358,7 @@ impl Admission<'_> {
                     self.set(place, path, (identity, entry), None)?;
                 }
             }
-            // One that is to get an owner or other attributes gets them before anybody can exchange it.
+            // A link with an owner or other attributes gets them before other users can exchange it.
             EntryAction::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
                 place.target.create_symlink(path, target)?;
                 self.shared.phase.note_change();
@@ -378,7 +378,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Sets the time of a link that was made. The link is there without it too, and says the same.
+    /// Sets the time of a new link. Without it the link exists too, with the same target.
     fn set_link_time(&self, place: &TargetDirectory, path: &[u8], entry: &Entry) -> io::Result<()> {
         let set = place.target.set_link_time(path, entry.mtime);
         match set.map_err(|error| (refusal_of(&error), error)) {
@@ -417,7 +417,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Sets the attributes of what stands at the target and was compared.
+    /// Sets the attributes of an existing file that was compared.
     fn set(
         &self,
         place: &TargetDirectory,
@@ -428,7 +428,7 @@ impl Admission<'_> {
         let held = place.target.hold(path, compared)?;
         let found = held.status()?;
         place.changes(&found);
-        // A time within the window is left as it is.
+        // A time within the window is not changed.
         let window = self.shared.spec.modify_window;
         let mtime = Some(entry.mtime).filter(|mtime| window == 0 || !found.has_time_within(*mtime, window));
         if !self.shared.extras.is_active() && !found.is_special() {
@@ -443,7 +443,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Sets the attributes, if there are any but mode and time, of a link or special file before it gets its name.
+    /// Sets the attributes, other than mode and time, of a link or special file before it gets its name.
     fn set_made(&self, place: &TargetDirectory, name: &str, mode: Option<u32>, entry: &Entry) -> io::Result<()> {
         if self.shared.extras.is_active() {
             let held = place.staging.hold(name)?;
@@ -477,12 +477,12 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Whether the sender sends only what is wanted of a batch.
+    /// Whether the sender sends only the wanted ranges of a batch.
     fn waits(&self, building: &Building) -> bool {
         self.shared.may_hold_some && !building.whole
     }
 
-    /// Determines what is staged of a file. `waits` says whether the sender waits to hear what is wanted of it.
+    /// Determines the staged state of a file. `waits` is whether the sender waits for the wanted ranges.
     fn stage(
         &self,
         place: &TargetDirectory,
@@ -515,7 +515,7 @@ impl Admission<'_> {
         }
     }
 
-    /// Takes over the part of what an earlier run has staged of a file that is still as it was recorded.
+    /// Resumes from the staged ranges of an earlier run that still match their records.
     fn resume(&self, place: &TargetDirectory, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
         let (size, id, staging) = (entry.size(), new.id, &place.staging);
         let failed = |error| FilesError::system(staging.path(), error);
@@ -534,7 +534,7 @@ impl Admission<'_> {
         Ok(Staged { held, state, ..new })
     }
 
-    /// Adds a file to those that are to be received.
+    /// Adds a file to be received.
     fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
         let base = building.length;
         // Too much if the file fails later; corrected in `ReceiveLog::outcome`.
@@ -552,7 +552,7 @@ impl Admission<'_> {
         self.push(building, path, entry, staged);
     }
 
-    /// Adds the bytes of a file that is not to be received: they arrive anyway if the sender does not wait for wants.
+    /// Adds the bytes of a file that is not received: they arrive anyway if the sender does not wait for wants.
     fn skip_entry(&self, building: &mut Building, path: &[u8], entry: &Entry) {
         if self.waits(building) || entry.size() == 0 {
             return;
@@ -587,13 +587,14 @@ impl Admission<'_> {
 /// Returns the status of an item that was compared before.
 ///
 /// # Errors
-/// `ESTALE` if something else has its name by now: whoever can write its directory may have put it there.
+/// `ESTALE` if something else has its name by now: other users with write access to its directory may have put it
+/// there.
 fn look_again(place: &TargetDirectory, path: &[u8], compared: Identity) -> io::Result<Status> {
     let found = place.target.look(path)?.filter(|found| found.identity == compared);
     found.ok_or_else(|| Errno::STALE.into())
 }
 
-/// What happens to a hard link whose file would not exist.
+/// Returns the action for a hard link whose file would not exist.
 fn without_first_name(fate: EntryAction, existing: Existing) -> EntryAction {
     match fate {
         EntryAction::Same { .. } if existing == Existing::Skip => EntryAction::Kept,
@@ -601,7 +602,7 @@ fn without_first_name(fate: EntryAction, existing: Existing) -> EntryAction {
         EntryAction::Same { .. } | EntryAction::New | EntryAction::Replace { .. } => {
             EntryAction::Refused(NoticeKind::MissingLinkTarget)
         }
-        // Judged later than the file, by the run too.
+        // Judged later than the file, also by the run.
         EntryAction::Refused(NoticeKind::DirectoryNotEmpty | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
             EntryAction::Refused(NoticeKind::MissingLinkTarget)
         }

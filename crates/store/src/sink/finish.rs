@@ -26,7 +26,7 @@ use crate::messages::{Attributes, NoticeKind};
 use crate::refusal::refusal_of;
 
 impl Shared {
-    /// Does what has to wait until everything else is in place: creates the hard links, deletes, sets modes and times
+    /// Completes the transfer once everything else is in place: creates the hard links, deletes, sets modes and times
     /// of directories, makes everything durable and removes the staging directory. `announced` is everything that the
     /// sender announced.
     pub(super) fn finish(&self, announced: &Intake) -> Result<(), FilesError> {
@@ -40,10 +40,10 @@ impl Shared {
             self.make_links(place)?;
             self.delete(announced, &place.target)?;
             self.seal_directories(place)?;
-            // Everything has been delivered, whatever stays of what this run needed for that.
+            // Everything has been delivered, even if temporary files of this run cannot be removed.
             let left = place.staging.remove().err();
             if let Some(left) = &left {
-                // Why it stays is told where the receiver has a user.
+                // The reason is reported where the receiver has a user.
                 self.report.notice(NoticeKind::StaleStaging, left.path.as_os_str().as_bytes());
             }
             self.report.update(|outcome| outcome.staging_left = left);
@@ -58,9 +58,9 @@ impl Shared {
         self.sync_stored_links()
     }
 
-    /// Tells of what other transfers to this target have left in it.
-    fn tell_abandoned(&self, place: &TargetDirectory) {
-        // Only a service to the user: a target that cannot be listed is none of the failures of this transfer.
+    /// Reports the staging directories of other transfers in this target.
+    fn report_abandoned(&self, place: &TargetDirectory) {
+        // Only a service to the user: a target that cannot be listed is no failure of this transfer.
         let names = abandoned(place.target.root()).unwrap_or_default();
         for name in names.into_iter().filter(|name| name != place.staging.name()) {
             let shown = place.shown(name.as_bytes());
@@ -112,7 +112,7 @@ impl Shared {
             failed: &mut failed,
         };
         let empty = |directory: &[u8]| {
-            // A comparison only reports what the other side lacks.
+            // A comparison only reports the names that the sender lacks.
             if self.spec.compare_trees || self.spec.force_empty {
                 return true;
             }
@@ -127,14 +127,14 @@ impl Shared {
         fatal.map_or_else(|| self.phase.check_stopped(), Err)
     }
 
-    /// Whether the target stands for the directory whose contents are sent. Without a trailing slash, the path alone
-    /// does not show that it names a directory at the sender; the sender's announcement does. Only a comparison, which
-    /// touches nothing, relies on that.
+    /// Whether the target corresponds to the directory whose contents are sent. Without a trailing slash, the path
+    /// alone does not show that it names a directory at the sender; the sender's announcement does. Only a comparison,
+    /// which touches nothing, relies on that.
     fn is_contents(&self, announced: &Intake) -> bool {
         self.spec.requested.contents || (self.spec.compare_trees && announced.top.is_some())
     }
 
-    /// Sets the attributes of the target to those of the directory that it stands for.
+    /// Sets the attributes of the target to those of the corresponding directory.
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveRequest { existing, dry_run, .. } = &*self.spec;
         let TargetPath { directory, rename } = self.destination();
@@ -148,7 +148,7 @@ impl Shared {
         };
         let extra = announced.ids.localize(&top.extra);
         let open = || Ok(PathHandle::from(target.try_clone()?));
-        // Without exact modes it may be a directory that is only copied into, such as /tmp.
+        // Without exact modes it may be a directory into which files are only copied, such as /tmp.
         let is_own = self.modes.is_exact() || found.owner == geteuid().as_raw() || geteuid().is_root();
         let mtime = Some(top.mtime).filter(|_| is_own && !self.spec.omit_directory_times);
         let is_sealed = found.mode == mode && mtime.is_none_or(|mtime| found.has_time(mtime));
@@ -179,7 +179,7 @@ impl Shared {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.phase.is_changed();
         let mut directories = lock(&place.staging.directories);
-        // Existing directories that are left alone are not in the list.
+        // Existing directories that are not changed are not in the list.
         // Nor are those of backups.
         let others = self.spec.existing == Existing::Skip || self.spec.backup.is_some();
         let mut at_once = changed && (sync_at_once(directories.count()) || others);
@@ -235,7 +235,7 @@ impl Shared {
         let is_sealed = found.mode == mode && has_time && !self.extras.differs(&found, extra, hold);
         // Before a mode that may not permit it.
         let directory = syncs.then(|| place.target.open_to_list(path)).transpose();
-        // One that this user may not read is synced with its file system.
+        // A directory that this user may not read is synced with its file system.
         let unreadable = matches!(&directory, Err(error) if error.kind() == io::ErrorKind::PermissionDenied);
         let directory = if unreadable { None } else { directory? };
         let applied = if is_sealed {
@@ -250,10 +250,10 @@ impl Shared {
     }
 }
 
-/// What became of a directory at the end.
+/// The result of sealing a directory.
 struct Sealed {
     applied: Applied,
-    /// Whether it was synced as far as that was asked for.
+    /// Whether it was synced as far as requested.
     is_synced: bool,
 }
 

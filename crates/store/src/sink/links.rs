@@ -20,7 +20,7 @@ use crate::sandbox::errno;
 /// Bytes of link names processed at a time. The list of files is read once for each such group.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// A link that is to be made.
+/// A hard link to be made.
 struct PendingHardLink {
     path: Vec<u8>,
     /// Path of the file that it links to.
@@ -29,7 +29,7 @@ struct PendingHardLink {
     number: (u32, u32),
 }
 
-/// What the list of links on disk holds of a link besides its path.
+/// Returns the bytes that the list of links on disk holds for a link besides its path.
 pub(super) fn link_bytes((batch, entry): (u32, u32), target: &[u8]) -> Vec<u8> {
     [&batch.to_be_bytes(), &entry.to_be_bytes(), target].concat()
 }
@@ -94,7 +94,7 @@ impl Shared {
         Ok(standing)
     }
 
-    /// Creates one link; `stands` says whether its file is in place. Returns the reason if it cannot be created.
+    /// Creates one link; `is_placed` is whether its file is in place. Returns the reason if it cannot be created.
     fn make_link(
         &self,
         place: &TargetDirectory,
@@ -153,13 +153,13 @@ fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<PendingHardLink>> {
     Ok(group)
 }
 
-/// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if
-/// that is in place as it was sent; the time of one is that of all.
+/// Whether `existing`, the status of the link's name if it exists, is kept. `file` is the first name, if
+/// it is in place as it was sent; the time of one is the time of all.
 fn keeps(spec: &ReceiveRequest, file: Option<&Status>, there: Option<&Status>) -> bool {
     match spec.existing {
         Existing::Refuse | Existing::Replace => false,
         Existing::Skip => there.is_some(),
-        // Where the first name was kept, nothing has come with which this one could be replaced, or created.
+        // If the first name was kept, no file was received that could replace or create this one.
         Existing::KeepNewer => match (file, there) {
             (Some(file), Some(there)) => there.is_file() && there.is_newer(file.mtime, spec.modify_window),
             (Some(_), None) => false,

@@ -28,7 +28,7 @@ pub(crate) struct Manifest {
 /// State that depends on the order of messages on flow 0.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
-    /// The names so far, which decide what may follow.
+    /// The names so far, which determine the names that may follow.
     announced: Announced,
     pub(crate) source: Option<SourceId>,
     /// Mode and mtime of the directory whose contents are sent.
@@ -36,10 +36,10 @@ pub(crate) struct Intake {
     pub(crate) batches: Batches,
     root: RootHasher,
     skipped: u64,
-    /// Users and groups of the sender, by their numbers here.
+    /// Users and groups of the sender, by their local numbers.
     pub(super) ids: LocalIds,
-    /// Files that have changed while they were read, by the hashes of their paths as sent, each with whether it was to
-    /// be received and its length: each may come once more.
+    /// Files that have changed while they were read, by the hashes of their paths as sent, each with its length and
+    /// whether it was to be received: each may be sent once more.
     pub(crate) voided: HashMap<u64, (bool, u64)>,
     /// Whether the sender has skipped names that it should send.
     pub(crate) incomplete: bool,
@@ -47,8 +47,8 @@ pub(crate) struct Intake {
     pub(crate) sent: Option<SentPaths>,
     /// All paths so far, to detect those that the target's file system treats as equal.
     pub(super) spellings: Spellings,
-    /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the file
-    /// that is there now.
+    /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the
+    /// existing file.
     pub(super) standing: HashMap<u64, bool>,
     /// Reused to encode messages for the root.
     encoded: Vec<u8>,
@@ -67,7 +67,7 @@ impl Manifest {
         lock(&self.intake)
     }
 
-    /// Hashes a message that is processed elsewhere.
+    /// Hashes a message that is processed by other code.
     pub(crate) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
         self.intake().hash(encode)
     }
@@ -83,7 +83,7 @@ impl Intake {
     /// Processes mode and mtime of the directory whose contents are sent.
     pub(crate) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "the top came twice, or before the beginning" });
+            return Err(FilesError::Protocol { batch: 0, reason: "sent the top attributes twice, or before the beginning" });
         }
         self.hash(|out| top.encode(out))?;
         self.top = Some(top);
@@ -96,19 +96,19 @@ impl Intake {
         self.ids.name(name).map_err(|reason| FilesError::Protocol { batch: 0, reason })
     }
 
-    /// Lets a file come again. Returns whether it was to be received before.
+    /// Lets a file be sent again. Returns whether it was to be received before.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] for one that has not changed before, or that comes a third time.
+    /// [`FilesError::Protocol`] for a file that has not changed before, or that is sent a third time.
     pub(crate) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
         let is_file = matches!(entry.kind, EntryKind::File { .. });
         let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
         let was = was.map(|(was_due, _)| was_due);
-        was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
+        was.ok_or(FilesError::Protocol { batch, reason: "announced a file again that was not voided" })
     }
 
-    /// Checks a part ahead of anything that is done for it: whether it is due, adds up and is permitted. `open` is the number
-    /// of batches that are not yet verified. Returns the source.
+    /// Checks a part before it is processed: whether it is expected, consistent and permitted. `open` is the number
+    /// of batches not yet verified. Returns the source.
     ///
     /// # Errors
     /// [`FilesError::Protocol`], [`FilesError::BadName`], [`FilesError::NotPermitted`].
@@ -119,10 +119,10 @@ impl Intake {
         open: usize,
     ) -> Result<SourceId, FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let source = self.source.ok_or(broken("it comes before the beginning"))?;
+        let source = self.source.ok_or(broken("sent a manifest before the beginning"))?;
         self.batches.check(part)?;
         if !self.batches.is_building() && open >= MAX_OPEN_BATCHES {
-            return Err(broken("too many batches are open"));
+            return Err(broken("opened too many batches"));
         }
         for entry in &part.entries {
             if part.again {
@@ -133,7 +133,7 @@ impl Intake {
         Ok(source)
     }
 
-    /// Takes a file that comes again out of what was announced.
+    /// Removes a file that is sent again from the announcements.
     fn take_back(&mut self, entry: &Entry) {
         if let Some((_, size)) = self.voided.get(&path_hash(&entry.path)) {
             self.announced.take_back(*size);
@@ -163,7 +163,7 @@ impl Intake {
     pub(crate) fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError> {
         let Batches { count, entries, bytes, .. } = self.batches;
         if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
-            return Err(FilesError::Protocol { batch: count, reason: "the end counts other than what came" });
+            return Err(FilesError::Protocol { batch: count, reason: "reported other totals than it sent" });
         }
         if end.root != self.root.root() {
             return Err(FilesError::Root);
@@ -187,7 +187,7 @@ pub(crate) struct Batches {
 }
 
 /// A batch whose parts are arriving.
-#[derive(Debug)]
+/// A batch whose parts are arriving.
 pub(crate) struct Building {
     /// Length of the batch as every part states it.
     full: u64,

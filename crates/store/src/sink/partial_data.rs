@@ -1,5 +1,5 @@
-//! What an earlier run has staged of a file: its recorded ranges are read back and compared with their digests, since
-//! a disk, another program or a user may have changed them.
+//! The staged partial data of an earlier run: the recorded ranges of a file are read back and compared with their
+//! digests, since a disk, another program or a user may have changed them.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +31,7 @@ impl Shared {
             self.report.update(|outcome| outcome.unchecked += recorded.bytes());
             return Ok(kept);
         }
-        // What cannot be read is received again.
+        // Unreadable ranges are received again.
         let file = staging.open_to_read(id).ok();
         let mut chunk = vec![0; CHUNK];
         let mut altered = Vec::new();
@@ -48,7 +48,7 @@ impl Shared {
             }
         }
         if !altered.is_empty() {
-            // Before anything is written there: the old records would hold for it.
+            // Before new data is written there: the old records would apply to it.
             let dropped = staging.journal.append(&altered).and_then(|()| staging.journal.sync());
             dropped.map_err(|error| FilesError::system(staging.path(), error))?;
         }

@@ -19,11 +19,11 @@ impl Shared {
     /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
     /// that was free then finds a directory there now, and must not go into it.
     pub(super) fn is_own_target(&self, source: SourceId) -> bool {
-        // Do not continue a target that has appeared since the handshake: the sender, told that nothing is held here,
-        // does not wait for wants.
+        // Do not continue a target that has appeared since the handshake: the sender, informed that the target holds
+        // nothing, does not wait for wants.
         let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return false };
         let Some(name) = &named.rename else { return false };
-        // Nothing to continue there if it cannot be read.
+        // An unreadable target cannot be continued.
         let own = || -> Option<bool> {
             let target = open_target(&named.directory, &self.spec).ok()??;
             let site = Site::of(&target, &named.directory, source, self.spec.within.as_deref()).ok()?;
@@ -34,7 +34,7 @@ impl Shared {
         own().unwrap_or(false)
     }
 
-    /// Checks that no item among `entries` exists already where it must not be replaced ([`Existing::Refuse`]); also
+    /// Checks that no item among `entries` exists that must not be replaced ([`Existing::Refuse`]); also
     /// called before the user accepts.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Shared {
         if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
     }
 
-    /// Checks that a directory does not replace an object that the user named as the target: the user meant a
+    /// Checks that a directory does not replace an object named by the user as the target: the user meant a
     /// directory, or another name.
     pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let is_item = |entry: &&Entry| matches!(entry.kind, EntryKind::Directory) && !entry.path.contains(&b'/');
@@ -85,12 +85,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks that no item replaces what is written about the transfer, or a directory above that.
+    /// Checks that no item replaces an output file, or a directory above it.
     pub(super) fn check_outputs(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let directory = self.destination().directory.as_path();
         for output in self.outputs() {
             for entry in entries {
-                // A name that goes nowhere is refused later.
+                // A name without a destination is refused later.
                 let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
                 let is_above = !matches!(entry.kind, EntryKind::Directory) && output.is_beneath(&path);
                 if is_above || output.is_at(directory, &path) {
@@ -102,7 +102,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a path beneath the target is, or leads to, what is written about the transfer, and has to stay.
+    /// Whether a path beneath the target is, or resolves to, an output file, which must be kept.
     pub(super) fn is_output(&self, path: &[u8]) -> bool {
         let directory = self.destination().directory.as_path();
         self.outputs().iter().any(|output| output.is_beneath(path) || output.is_at(directory, path))

@@ -108,7 +108,7 @@ pub(super) struct Pipeline<'a> {
 }
 
 impl Publisher {
-    /// Adds ranges that an earlier run recorded and that are not known to be durable: the next sync has to cover them.
+    /// Adds recorded ranges of an earlier run that are not known to be durable: the next sync has to cover them.
     pub(super) fn continue_from(&self, place: &TargetDirectory) {
         lock(&self.group).expect_of_disk(place.staging.held().not_durable());
     }
@@ -240,7 +240,7 @@ impl Pipeline<'_> {
         if group.is_full() { Ok(()) } else { self.settle_ready(group) }
     }
 
-    /// Invalidates what a failed sync should have made durable, since it is in no group any more.
+    /// Invalidates the data of a failed sync, since it is in no group any more.
     fn distrust(&self, error: FilesError) -> FilesError {
         if let Some(place) = self.shared.staged() {
             // If even this cannot be written, at least this process confirms nothing any more.
@@ -430,7 +430,7 @@ mod tests {
 
         let receiving = begin(dir.path());
         announce(&receiving, 0, "lost");
-        receiving.settle(|name, _| panic!("{name:?} stands, and was not received again")).unwrap();
+        receiving.settle(|name, _| panic!("{name:?} was published without being received again")).unwrap();
         receive(&receiving, 0);
         receiving.flush().unwrap();
         assert!(is_complete(&dir.path().join("lost")));
@@ -450,7 +450,7 @@ mod tests {
         };
         receiving.pipeline().place_during(&mut group, Group::default(), &mut |_, _| {}, sync).unwrap();
         assert_eq!((group.files.len(), receiving.verifier.waiting()), (0, 1));
-        // What was left out is settled once there is room.
+        // The remaining blocks are settled once there is room.
         receiving.settle(|_, _| {}).unwrap();
         assert!(is_complete(&dir.path().join("file")));
     }
@@ -485,7 +485,7 @@ mod tests {
             wait_until("the group before has its names", || dir.path().join("before").exists());
             receive(&receiving, 1);
             wait_until("a file that came meanwhile is complete", || is_complete(&next));
-            assert!(!dir.path().join("next").exists(), "nothing has its name that the disk was not asked for");
+            assert!(!dir.path().join("next").exists(), "published before it was synced");
             Ok(())
         };
         receiving.pipeline().place_during(&mut group, durable, &mut |path, _| names.push(path.to_vec()), sync).unwrap();

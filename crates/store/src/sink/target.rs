@@ -30,13 +30,13 @@ use super::report::ReceiveLog;
 use crate::lock::lock;
 use crate::messages::{NoticeKind, SourceId};
 
-/// As many other trees are looked at for each file, as by rsync.
+/// Maximum number of other trees inspected for each file, as in rsync.
 const MOST_REFERENCES: usize = 20;
 
 /// Permissions that a directory needs while names are created in it.
 pub(super) const FILLABLE: u32 = 0o700;
 
-/// The location that files are written to.
+/// The location of the received files.
 #[derive(Debug)]
 pub(super) struct TargetDirectory {
     destination: TargetPath,
@@ -46,14 +46,14 @@ pub(super) struct TargetDirectory {
     pub(super) staging: Staging,
     /// The mode that the target had, if it was made writable for this run.
     opened: Option<u32>,
-    /// What is new at the target since the transfer began, if names are deleted.
+    /// Names created at the target since the transfer began, if names are deleted.
     pub(super) newcomers: Option<Mutex<CreatedMeanwhile>>,
-    /// The paths of the transfer and of its backups so far, if backups are made: others must not take them.
+    /// The paths of the transfer and of its backups so far, if backups are made: other backups must not use them.
     pub(super) sent: Mutex<SentPaths>,
     /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveRequest>,
-    /// What is written about the transfer beneath the target.
+    /// The output files beneath the target.
     outputs: Vec<TargetOutput>,
     report: Arc<ReceiveLog>,
 }
@@ -126,13 +126,13 @@ impl TargetDirectory {
             // Created by another process in the meantime.
             Errno::EXIST if matches!(self.spec.existing, Existing::Skip | Existing::KeepNewer) => Ok(NoticeKind::Kept),
             Errno::EXIST if self.spec.existing == Existing::Refuse => Ok(NoticeKind::Exists),
-            // What exFAT in user space says of characters that it does not take.
+            // The error of exFAT in user space for unsupported characters.
             Errno::NOENT if self.has_directory_of(path) => Ok(NoticeKind::BadCharacters),
             _ => refusal_of(&error).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
     }
 
-    /// Whether the directory that `path` belongs in is there.
+    /// Whether the parent directory of `path` exists.
     fn has_directory_of(&self, path: &[u8]) -> bool {
         self.target.parent(path).is_ok_and(|(parent, _)| fstat(&parent.fd).is_ok_and(|found| found.st_nlink > 0))
     }
@@ -173,7 +173,7 @@ impl TargetDirectory {
             self.report.refused(&sent, NoticeKind::AttributesLost);
         }
         self.sync_names(&directory.fd)?;
-        // It is in place. The copy that cannot be removed now goes with the staging directory, or is told with that.
+        // It is in place. A copy that cannot be removed now is removed or reported with the staging directory.
         let _ = unlinkat(&self.staging.dir, name, AtFlags::empty());
         Ok(())
     }
@@ -204,13 +204,14 @@ impl TargetDirectory {
         Ok(put(false)?)
     }
 
-    /// Removes what stands at `path`, unless it is a directory.
+    /// Removes the existing `path`, unless it is a directory.
     pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
         self.loses(path)?;
         if self.back_up(path, Original::Goes)? { Ok(()) } else { self.target.remove(path) }
     }
 
-    /// Makes a backup of what stands at `path`, if that is asked for and it is not a directory; returns whether it did.
+    /// Makes a backup of the existing `path`, if backups are requested and it is not a directory; returns whether it
+    /// did.
     fn back_up(&self, path: &[u8], original: Original) -> io::Result<bool> {
         let Some(backup) = &self.spec.backup else { return Ok(false) };
         if self.target.look(path)?.is_none_or(|there| there.is_directory()) {
@@ -222,12 +223,12 @@ impl TargetDirectory {
         Ok(true)
     }
 
-    /// Whether a path is part of the transfer, or of what is written about it.
+    /// Whether a path is part of the transfer, or of its output files.
     fn is_sent(&self, path: &[u8]) -> bool {
         lock(&self.sent).has(path) || self.outputs.iter().any(|output| output.path == path)
     }
 
-    /// Notes that what stands at `path` loses this name.
+    /// Notes that the existing file at `path` loses this name.
     fn loses(&self, path: &[u8]) -> io::Result<()> {
         if self.newcomers.is_some() {
             self.target.look(path)?.iter().for_each(|there| self.changes(there));
@@ -235,7 +236,7 @@ impl TargetDirectory {
         Ok(())
     }
 
-    /// Notes that a file that stands is changed, or gets or loses a name.
+    /// Notes that an existing file is changed, or gets or loses a name.
     pub(super) fn changes(&self, file: &Status) {
         if let Some(newcomers) = self.newcomers.as_ref().filter(|_| file.links > 1) {
             lock(newcomers).changes(file);
@@ -284,7 +285,7 @@ impl TargetDirectory {
         if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_directory(path) }
     }
 
-    /// The item's names here and at the sender, if they differ.
+    /// Returns the item's local name and its name at the sender, if they differ.
     fn renaming(&self) -> Option<(&[u8], &[u8])> {
         self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
     }
@@ -299,7 +300,7 @@ impl TargetDirectory {
         self.sync_names(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Makes the names in a directory durable. Its file system is synced where this user may not read the directory,
+    /// Makes the names in a directory durable. Its file system is synced if this user may not read the directory,
     /// since only a readable one can be synced by itself.
     fn sync_names(&self, directory: &OwnedFd) -> io::Result<()> {
         match readable(directory) {
@@ -325,13 +326,13 @@ impl TargetDirectory {
         }
     }
 
-    /// Gives the target back the mode that it had, where it gets no other.
+    /// Restores the previous mode of the target, if it gets no other.
     pub(super) fn close(&self) -> Result<(), FilesError> {
         let closed = self.opened.map_or(Ok(()), |mode| set_mode(self.target.root(), mode));
         closed.map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Removes what this run has created for itself, as far as that is possible.
+    /// Removes the temporary files of this run, as far as possible.
     ///
     /// # Errors
     /// The first failure.
@@ -352,9 +353,9 @@ pub(super) struct Clearing<'a> {
     pub(super) target: &'a DirectorySandbox,
     pub(super) spec: &'a ReceiveRequest,
     pub(super) report: &'a ReceiveLog,
-    /// The item's names here and at the sender, if they differ.
+    /// The item's local name and its name at the sender, if they differ.
     pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
-    /// What is new in the directory, which then stays.
+    /// New names in the directory; if there are any, it is kept.
     pub(super) newcomers: Option<&'a Mutex<CreatedMeanwhile>>,
     /// Whether a path is part of the transfer, so that no backup takes it.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
@@ -368,7 +369,7 @@ impl Clearing<'_> {
     /// # Errors
     /// The first name that cannot be deleted.
     pub(super) fn clear(&self, path: &[u8], dry_run: bool) -> io::Result<bool> {
-        // A directory is only cleared where the number of deletions is not limited: it would be left half deleted.
+        // A directory is only cleared if the number of deletions is not limited: it would be left half deleted.
         let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) else {
             return Ok(false);
         };
@@ -376,7 +377,7 @@ impl Clearing<'_> {
         Ok(can_go && self.delete(path, filter, dry_run, |deleted| self.report.deleted(deleted))?)
     }
 
-    /// Deletes what `filter` does not exclude; returns whether that includes the directory itself.
+    /// Deletes everything that `filter` does not exclude; returns whether that includes the directory itself.
     fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut tell: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
         let mut newcomers = self.newcomers.map(lock);
@@ -386,7 +387,7 @@ impl Clearing<'_> {
             filter,
             backup: self.spec.backup.as_ref(),
             is_sent: self.is_sent,
-            // What is written about the transfer is not beneath what a file replaces.
+            // Output files are not beneath a directory that a file replaces.
             is_kept: &|_| false,
             // Nothing beneath it was sent.
             is_same: &|_, _| true,
@@ -410,7 +411,7 @@ impl Clearing<'_> {
         first.map_or(Ok(gone), Err)
     }
 
-    /// Reports what [`TargetDirectory::clear_the_way`] would delete; returns whether the way would be clear.
+    /// Reports the deletions of [`TargetDirectory::clear_the_way`]; returns whether the directory would be removed.
     pub(super) fn foresee(&self, path: &[u8]) -> io::Result<bool> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(true);
@@ -419,8 +420,8 @@ impl Clearing<'_> {
     }
 }
 
-/// Returns the sender's name of a path beneath the target. `renamed` holds the item's names here and at the sender, if
-/// they differ.
+/// Returns the sender's name of a path beneath the target. `renamed` is the item's local name and its name at the
+/// sender, if they differ.
 pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
     if let Some((here, there)) = renamed
         && let Some(rest) = path.strip_prefix(here)
@@ -431,13 +432,13 @@ pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
     path.to_vec()
 }
 
-/// Whether the target may get the mode of the directory that it stands for, which lets its owner write in it.
+/// Whether the target may get the mode of the corresponding directory, which lets its owner write in it.
 fn may_get_mode(spec: &ReceiveRequest, destination: &TargetPath) -> bool {
     let replaces = spec.existing != Existing::Skip && spec.modes == Modes::Exact;
     spec.requested.contents && destination.rename.is_none() && replaces
 }
 
-/// Lets this user write in a directory of their own; returns the mode that it had, if that did not.
+/// Lets this user write in a directory of their own; returns its previous mode, if that did not.
 fn make_fillable(directory: &OwnedFd) -> io::Result<Option<u32>> {
     let found = Status::from(fstat(directory)?);
     if found.owner != geteuid().as_raw() || found.mode & FILLABLE == FILLABLE {
@@ -446,12 +447,12 @@ fn make_fillable(directory: &OwnedFd) -> io::Result<Option<u32>> {
     set_mode(directory, found.mode | FILLABLE).map(|()| Some(found.mode))
 }
 
-/// Sets the mode of a directory that may be open on the way only.
+/// Sets the mode of a directory that may be opened as a path only.
 fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
     PathHandle::from(directory.try_clone()?).set_mode(mode)
 }
 
-/// Creates a directory with all that lead to it, each durable in its own; fails as `create_dir` does if it exists.
+/// Creates a directory with its missing parents, each durable in its own; fails as `create_dir` does if it exists.
 fn make_path(path: &Path) -> io::Result<()> {
     let parent = parent_of(path);
     match std::fs::create_dir(path) {
@@ -469,7 +470,7 @@ fn make_path(path: &Path) -> io::Result<()> {
     std::fs::create_dir(path)
 }
 
-/// Makes the name of a new target durable: without it everything in the target would be lost.
+/// Makes the name of a new target durable: without the name, everything in the target would be lost.
 fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
     let parent = parent_of(into);
     match openat(CWD, parent, READ_DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
@@ -489,14 +490,14 @@ fn open_directory(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     }
 }
 
-/// Opens the other trees for items that go into `into`. One that does not exist has no files: it may be that of a copy
-/// which is yet to be made.
+/// Opens the other trees for items that go into `into`. A tree that does not exist has no files: it may be a copy
+/// yet to be made.
 ///
 /// # Errors
-/// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveRequest::within`]; one that cannot be opened.
+/// [`FilesError::TargetOutside`] for a tree that is not beneath [`ReceiveRequest::within`]; one that cannot be opened.
 pub(super) fn open_references(into: &Path, spec: &ReceiveRequest) -> Result<Vec<DirectorySandbox>, FilesError> {
     if spec.link_dest.len() > MOST_REFERENCES {
-        let why = format!("files cannot be linked to more than {MOST_REFERENCES} other trees");
+        let why = format!("at most {MOST_REFERENCES} other trees for hard links are supported");
         return Err(FilesError::system(into, io::Error::new(io::ErrorKind::InvalidInput, why)));
     }
     let mut references = Vec::new();

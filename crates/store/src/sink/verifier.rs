@@ -26,7 +26,7 @@ struct VerifiedQueue {
 }
 
 impl Verifier {
-    /// Opens a batch of which it is known what is wanted. Files that need no bytes are complete at once.
+    /// Opens a batch whose wanted ranges are known. Files that need no bytes are complete at once.
     pub(crate) fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             return;
@@ -43,10 +43,10 @@ impl Verifier {
     /// [`FilesError::Protocol`] if the batch is not open.
     pub(crate) fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
         let batch = lock(&self.open).get(&number).cloned();
-        batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
+        batch.ok_or(FilesError::Protocol { batch: number, reason: "referred to a batch that is not open" })
     }
 
-    /// Forgets a batch whose files are all in place.
+    /// Drops a batch whose files are all in place.
     pub(crate) fn close(&self, number: u32) {
         lock(&self.open).remove(&number);
     }
@@ -76,7 +76,7 @@ impl Verifier {
         Ok(self.add(&batch, verified))
     }
 
-    /// Counts a range of a batch's object as verified. Returns whether a file is complete by it.
+    /// Counts a range of a batch's object as verified. Returns whether it completes a file.
     pub(crate) fn trust(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
         let batch = self.batch(batch)?;
         let files = batch.trust(range).map_err(|error| error.of(&batch))?;
@@ -88,7 +88,7 @@ impl Verifier {
         lock(&self.open).values().cloned().collect()
     }
 
-    /// Returns the file of an entry that the sender voids; `None` if it is not to be received anyway.
+    /// Returns the file of an entry that the sender voids; `None` if it is not received anyway.
     pub(crate) fn voided(&self, batch: &OpenBatch, entry: u32) -> Result<Option<usize>, FilesError> {
         batch.voided(entry).map_err(|error| error.of(batch))
     }
@@ -170,13 +170,13 @@ mod tests {
         assert_eq!((at, records.len()), (1, 0));
         assert!(!verifier.expect(0, 0, [1; 32]).unwrap());
         assert!(!verifier.found(0, 1, BLOCK..2 * BLOCK, [2; 32]).unwrap());
-        assert!(!verifier.found(0, 0, 0..BLOCK, [1; 32]).unwrap(), "a small file is not put on record in parts");
+        assert!(!verifier.found(0, 0, 0..BLOCK, [1; 32]).unwrap(), "a small file is not recorded in parts");
         assert!(verifier.expect(0, 1, [2; 32]).unwrap());
         assert_eq!(verifier.take().0.map(|(_, at)| at), Some(0));
         let batch = verifier.batch(0).unwrap();
         assert_eq!((verifier.settled(&batch).unwrap(), verifier.settled(&batch).unwrap()), (false, true));
         verifier.close(0);
-        assert!(matches!(verifier.batch(0), Err(FilesError::Protocol { reason: "it is not open", .. })));
+        assert!(matches!(verifier.batch(0), Err(FilesError::Protocol { reason: "referred to a batch that is not open", .. })));
     }
 
     #[test]
@@ -201,6 +201,6 @@ mod tests {
         assert_eq!(path.as_deref(), Some(&b"two"[..]));
         assert!(matches!(verifier.expect(0, 7, [0; 32]), Ok(false)));
         let twice = verifier.expect(0, 7, [0; 32]);
-        assert!(matches!(twice, Err(FilesError::Protocol { reason: "a digest came twice", .. })));
+        assert!(matches!(twice, Err(FilesError::Protocol { reason: "sent a digest twice", .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! The writer: writes received bytes to staged files, leaving holes for zeros.
+//! The writer: writes received bytes to staged files, with holes for zeros.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ pub(super) const WRITABLE: u32 = 0o600;
 
 /// Size of the windows, aligned in the file, in which zeros are detected.
 const WINDOW: u64 = 64 << 10;
-/// Smallest part of a window, at the edge of a range, for which a hole is left: a smaller one is cheaper to write.
+/// Smallest part of a window, at the edge of a range, that becomes a hole: a smaller one is cheaper to write.
 const SMALLEST_HOLE: usize = 4 << 10;
 
 /// A file that cannot be written.
@@ -84,8 +84,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a range of a batch's object from `from`. Large files are copied by the kernel where it can; what comes again is
-    /// read, since that follows a file that changes.
+    /// Takes a range of a batch's object from `from`. Large files are copied by the kernel if it can; files sent again
+    /// are read, since reading follows a changing file.
     pub(super) fn copy(
         &self,
         place: &TargetDirectory,
@@ -116,7 +116,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Has the kernel copy a piece of one file; returns the number of bytes, or `None` if it does not.
+    /// Copies a piece of one file in the kernel; returns the number of bytes, or `None` if it cannot.
     fn copy_piece(
         &self,
         place: &TargetDirectory,
@@ -130,7 +130,7 @@ impl Writer {
         if state.dropped {
             return Ok(Some(length));
         }
-        // Holes would leave what stands there.
+        // Holes would keep the existing bytes.
         if state.dense {
             return Ok(None);
         }
@@ -159,9 +159,9 @@ impl Writer {
         self.write_piece(place, batch, &piece, bytes).map_err(|source| WriteError { file, source })
     }
 
-    /// Removes the staged part of a voided file; returns whether it was to be received until now.
+    /// Removes the staged part of a voided file; returns whether it was being received.
     pub(super) fn discard(&self, place: &TargetDirectory, batch: &OpenBatch, file: usize) -> io::Result<bool> {
-        // Prevents others from creating it meanwhile.
+        // Prevents other threads from creating it meanwhile.
         let _making = lock(&self.making);
         if batch.state(file).dropped {
             return Ok(false);
@@ -278,8 +278,8 @@ impl Writer {
         Ok(Some(opened))
     }
 
-    /// Creates a file, to be written in one piece if `whole`. What mode it has got is for the system to say: an ACL, or
-    /// how the file system is mounted, may have denied some of it.
+    /// Creates a file, to be written in one piece if `whole`. Its mode is read back from the system: an ACL, or the
+    /// mount options of the file system, may have denied some of it.
     fn make_with(&self, staging: &Staging, file: &ReceivedFile, whole: bool) -> io::Result<(File, Made)> {
         // To set extended attributes, its owner has to be able to write it.
         let asked = if whole && !self.extras.is_active() { file.mode } else { file.mode | WRITABLE } & 0o777;
@@ -291,13 +291,13 @@ impl Writer {
 
 /// The mode that the system has given to a new file.
 struct Made {
-    /// Whether it is another than the final one.
+    /// Whether it differs from the final one.
     wrong_mode: bool,
-    /// What it lacks of that with which the file was made.
+    /// The permissions that the file lacks compared with the requested mode.
     denied: u32,
 }
 
-/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether something was left out: the file
+/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether any were skipped: the file
 /// may then be too short and must be extended to its size at the end.
 pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
     let mut holes = false;

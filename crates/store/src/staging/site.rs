@@ -1,5 +1,5 @@
-//! Where the staging directory of a target lies: in the target, or with the user's own files where the target itself
-//! cannot be written but directories in it can, or where nothing could be removed from it.
+//! The location of a target's staging directory: in the target, or among the user's own files if the target itself
+//! cannot be written but directories in it can, or if nothing could be removed from it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -20,16 +20,16 @@ use crate::sandbox::READ_DIRECTORY;
 pub(crate) struct Site {
     pub(super) directory: OwnedFd,
     pub(super) path: PathBuf,
-    /// What the staging directory is named after, and belongs to.
+    /// The id from which the staging directory gets its name, and to which it belongs.
     pub(super) source: SourceId,
 }
 
 impl Site {
-    /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere if the target is
-    /// append-only and that is on the same file system, or if it cannot be written and has directories, since no name
-    /// could be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With
-    /// `within` ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged elsewhere, and the
-    /// transfer fails as it does in any directory that cannot be written.
+    /// Chooses the place where data from `source` is staged for `target`, whose path is `into`: outside if the target
+    /// is append-only and the other place is on the same file system, or if the target cannot be written and has
+    /// directories, since nothing else could be put into it. Data staged outside is copied if it belongs on another
+    /// file system. With `within` ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged
+    /// outside, and the transfer fails as it does in any directory that cannot be written.
     ///
     /// # Errors
     /// A failure of the system.
@@ -38,7 +38,7 @@ impl Site {
             && is_append_only(target)
             && let Some(base) = cache_home()
             && let Ok(elsewhere) = Self::within(&base, target, source)
-            // What is moved there from another mount gets a temporary name first, which it could not give up.
+            // Files moved there from another mount get a temporary name first, which could not be removed again.
             && is_same_mount(&elsewhere.directory, target)
         {
             return Ok(elsewhere);
@@ -48,7 +48,7 @@ impl Site {
             && within.is_none()
             && has_directories(target)
             && let Some(base) = cache_home()
-            // Without one the transfer fails as it would in the target.
+            // Without such a directory the transfer fails as it would in the target.
             && let Ok(elsewhere) = Self::within(&base, target, source)
         {
             return Ok(elsewhere);
@@ -70,7 +70,7 @@ impl Site {
     }
 }
 
-/// Whether a rename may lead from one directory to the other.
+/// Whether a rename is possible from one directory to the other.
 #[cfg(target_os = "linux")]
 fn is_same_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     use rustix::fs::{StatxFlags, statx};
@@ -82,13 +82,13 @@ fn is_same_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     mount(one).is_some_and(|one| mount(other) == Some(one))
 }
 
-/// Not known how.
+/// Unknown on this platform.
 #[cfg(not(target_os = "linux"))]
 fn is_same_mount(_: &OwnedFd, _: &OwnedFd) -> bool {
     false
 }
 
-/// Whether something has been staged elsewhere that may be for this target: see [`Site::of`].
+/// Whether data for this target may be staged outside of it: see [`Site::of`].
 pub(crate) fn may_hold_elsewhere(target: &Path) -> bool {
     let stages_elsewhere = || {
         let target = openat(CWD, target, NAMED_WAY, Mode::empty()).ok()?;
@@ -106,7 +106,7 @@ fn has_directories(target: &OwnedFd) -> bool {
         let is_other = !matches!(item.file_name().to_bytes(), b"." | b"..");
         is_other && matches!(item.file_type(), FileType::Directory | FileType::Unknown)
     };
-    // One that cannot be listed may still be entered.
+    // An unlistable directory may still be entered.
     entries(target).map_or(true, |items| items.flatten().any(is_directory))
 }
 

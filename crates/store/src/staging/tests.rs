@@ -183,7 +183,7 @@ fn a_staging_directory_that_was_moved_away_is_emptied_and_what_has_its_name_stay
     let staging = open(dir.path());
     staging.open_file(StagedId([1; 16]), 0o644).unwrap();
     fs::rename(staging.path(), dir.path().join("away")).unwrap();
-    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "its name is gone");
+    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "its name does not exist");
     let staging = open(dir.path());
     fs::rename(staging.path(), dir.path().join("again")).unwrap();
     fs::create_dir(staging.path()).unwrap();
@@ -214,7 +214,7 @@ fn only_what_a_transfer_has_left_is_found_and_removed() {
     let id = StagedId([1; 16]);
     std::io::Write::write_all(&mut staging.open_file(id, 0o644).unwrap(), &[7; 100_000]).unwrap();
     staging.journal.append(&[journal::Record::Verified(id, 0..1, [0; 32])]).unwrap();
-    // Names of parts, but no journal: another directory of this user's, which somebody has renamed.
+    // Names of parts, but no journal: another directory of this user, renamed by another user.
     for part in ["links", "files"] {
         fs::create_dir_all(top.join(".downpour-aaaaaaaa")).unwrap();
         fs::write(top.join(".downpour-aaaaaaaa").join(part), "precious").unwrap();
@@ -235,7 +235,7 @@ fn only_what_a_transfer_has_left_is_found_and_removed() {
     drop(staging);
     let [left] = &search(true)[..] else { panic!("one") };
     assert!(!left.is_in_use);
-    // Its directory has been moved away, and a link leads from its path to another one with such a directory.
+    // Its directory was moved away, and a link from its path points to another one with such a directory.
     let other = dir.path().join("other");
     fs::create_dir(&other).unwrap();
     drop(open(&other));
