@@ -14,7 +14,7 @@ use crate::messages::{Extra, Mtime, NoticeKind, Owner, Xattr};
 
 /// Result of setting attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applied {
+pub(super) enum SetResult {
     All,
     /// Owner, group or extended attributes could not be set; everything else was.
     AttributesLost,
@@ -22,7 +22,7 @@ pub(super) enum Applied {
     MetadataLost,
 }
 
-impl Applied {
+impl SetResult {
     /// Returns the notice for the user.
     pub(super) const fn notice(self) -> Option<NoticeKind> {
         match self {
@@ -39,7 +39,7 @@ pub(super) struct ExtraRule {
     preserve: Preserve,
     xattrs: XattrRule,
     is_root: bool,
-    /// Whether set-id bits and capabilities come with owner and group.
+    /// Whether set-id bits and capabilities are copied with owner and group.
     gives_rights: bool,
 }
 
@@ -51,7 +51,7 @@ impl ExtraRule {
         Self { preserve, xattrs: XattrRule::new(preserve), is_root, gives_rights }
     }
 
-    /// Whether there is anything to read or apply besides modes and times.
+    /// Whether any attributes besides modes and times are read or applied.
     pub(super) const fn is_active(self) -> bool {
         self.preserve.ids() || self.xattrs.is_active()
     }
@@ -86,7 +86,7 @@ impl ExtraRule {
         mode: Option<u32>,
         mtime: Option<Mtime>,
         extra: &Extra,
-    ) -> io::Result<Applied> {
+    ) -> io::Result<SetResult> {
         let found = held.status()?;
         let owner = extra.owner.filter(|_| self.preserve.ids());
         let changed = owner.filter(|owner| is_other(&found, *owner));
@@ -101,15 +101,15 @@ impl ExtraRule {
         let is_denied = self.gives_rights && !may_be_capable && has_capability(extra);
         let written = self.write_xattrs(held, &found, &extra.xattrs, allows);
         if !found.is_symlink() {
-            // Also of what was made writable for that.
+            // Also the mode of a file that was made writable for that.
             let mode = mode.unwrap_or(found.mode);
             held.set_mode(if has_rights || found.is_directory() { mode } else { mode & !SET_ID })?;
         }
-        // Sets the mode's bits of the group, too, which are the same there.
+        // Sets the mode's bits of the group, too, which are the same bits.
         let listed = self.xattrs.write(held, &extra.xattrs, is_acl);
         mtime.map_or(Ok(()), |mtime| held.set_mtime(mtime))?;
         let is_all = owned.is_ok() && written.is_ok() && listed.is_ok() && !is_denied;
-        Ok(if is_all { Applied::All } else { Applied::AttributesLost })
+        Ok(if is_all { SetResult::All } else { SetResult::AttributesLost })
     }
 
     fn write_xattrs(

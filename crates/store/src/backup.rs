@@ -66,12 +66,12 @@ fn keep_as(
     let (into, backup) = target.parent(to)?;
     let look = |directory: &OwnedFd, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
     let found = look(&from.fd, name)?;
-    let there = match look(&into.fd, backup) {
-        Ok(there) => Some(there),
+    let existing = match look(&into.fd, backup) {
+        Ok(existing) => Some(existing),
         Err(Errno::NOENT) => None,
         Err(error) => return Err(error.into()),
     };
-    if there.is_some_and(|there| there.identity == found.identity) {
+    if existing.is_some_and(|existing| existing.identity == found.identity) {
         // A second name of the same file, which an interrupted run may have left. A rename would do nothing.
         if original == Original::Goes {
             unlinkat(&from.fd, name, AtFlags::empty())?;
@@ -81,7 +81,7 @@ fn keep_as(
     if is_needed(to) {
         return Ok(false);
     }
-    if there.is_some_and(|there| there.is_directory()) {
+    if existing.is_some_and(|existing| existing.is_directory()) {
         target.remove_directory(to)?;
     }
     if original == Original::Goes || !link_over((&from.fd, name), (&into.fd, backup))? {

@@ -12,7 +12,7 @@ use crate::messages::Wanted;
 pub(super) struct BatchLayout {
     pub(super) batch: Arc<Batch>,
     pub(super) wanted: Wanted,
-    /// Entry of each regular file that is not empty, and its offset in the batch, in order.
+    /// Entry of each non-empty regular file, and its offset in the batch, in order.
     files: Vec<(u32, u64)>,
 }
 
@@ -100,7 +100,7 @@ impl BatchLayout {
         (begun - usize::from(open)) as u64
     }
 
-    /// Returns where a byte of the object lies in the batch; `None` at its end.
+    /// Returns the offset in the batch of a byte of the object; `None` at its end.
     fn position(&self, offset: u64) -> Option<u64> {
         self.wanted.locate(offset, 1, self.batch.length).next().map(|range| range.start)
     }

@@ -120,19 +120,19 @@ fn fill(file: &File, offset: u64, out: &mut [u8]) -> io::Result<usize> {
 pub fn list_chunks(
     source: &BatchSource,
     index: u32,
-    line: Option<u64>,
-    mut tell: impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+    path_rate: Option<u64>,
+    mut report: impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
 ) {
-    let mut list = ChunkList { line, chunks: Vec::new(), bytes: 0, spent: Duration::ZERO };
-    let is_complete = list.run(source, index, &mut tell);
+    let mut list = ChunkList { path_rate, chunks: Vec::new(), bytes: 0, spent: Duration::ZERO };
+    let is_complete = list.run(source, index, &mut report);
     let state = if is_complete { ListState::Complete } else { ListState::Void };
     // The end of the list, after which a break changes nothing.
-    let _ = tell(std::mem::take(&mut list.chunks), state);
+    let _ = report(std::mem::take(&mut list.chunks), state);
 }
 
 /// A list of chunks under construction.
 struct ChunkList {
-    line: Option<u64>,
+    path_rate: Option<u64>,
     chunks: Vec<Chunk>,
     bytes: u64,
     /// Time of reading them, without the time spent waiting for the consumer.
@@ -145,7 +145,7 @@ impl ChunkList {
         &mut self,
         source: &BatchSource,
         index: u32,
-        tell: &mut impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+        report: &mut impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
     ) -> bool {
         let Some((entry, file)) = source.entry_file(index) else { return false };
         let EntryKind::File { size, version, .. } = entry.kind else { return false };
@@ -162,9 +162,9 @@ impl ChunkList {
             if self.is_slow() {
                 return ControlFlow::Break(());
             }
-            let told = tell(std::mem::take(&mut self.chunks), ListState::Going);
+            let flow = report(std::mem::take(&mut self.chunks), ListState::Going);
             since = runtime::now();
-            told
+            flow
         });
         let is_whole = end.is_ok_and(|end| end == size || self.is_slow());
         is_whole && is_as_scanned()
@@ -172,8 +172,8 @@ impl ChunkList {
 
     /// Whether the path transfers more bytes in the same time.
     fn is_slow(&self) -> bool {
-        let Some(line) = self.line.filter(|_| self.bytes >= MEASURED) else { return false };
-        (self.bytes as f64) < line as f64 * self.spent.as_secs_f64()
+        let Some(path_rate) = self.path_rate.filter(|_| self.bytes >= MEASURED) else { return false };
+        (self.bytes as f64) < path_rate as f64 * self.spent.as_secs_f64()
     }
 }
 

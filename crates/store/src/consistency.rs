@@ -55,7 +55,7 @@ struct PieceRun {
 }
 
 /// The pieces with which a file is compared, and their number.
-pub(super) type Before = (PieceRuns, u64);
+pub(super) type EarlierPieces = (PieceRuns, u64);
 
 impl ReadConsistency {
     /// Accepts a piece (start and length) that was read while the file had `version`. Returns false, without accepting
@@ -93,7 +93,7 @@ impl ReadConsistency {
     ///
     /// # Errors
     /// [`VoidReason::Changed`] if the file was compared too often.
-    pub(super) fn compare(&mut self, index: u32) -> Result<Option<Before>, VoidReason> {
+    pub(super) fn compare(&mut self, index: u32) -> Result<Option<EarlierPieces>, VoidReason> {
         let Some(state) = self.files.get_mut(&index) else { return Ok(None) };
         state.comparisons += 1;
         if state.comparisons > MAX_COMPARISONS {

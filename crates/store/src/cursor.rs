@@ -20,7 +20,7 @@ use super::directory::{NAMED_WAY, READ_DIRECTORY, WAY};
 use super::path_handle::PathHandle;
 use super::root::Roots;
 
-/// What a directory is opened for.
+/// The use of an opened directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To open names in it or read their status.

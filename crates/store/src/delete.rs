@@ -25,7 +25,7 @@ pub(super) struct SentPaths {
     /// The first items that are directories, for a target that cannot be listed.
     directories: Vec<Vec<u8>>,
     folding: Folding,
-    /// How the paths are spelled, where names fold.
+    /// The spellings of the paths, if names fold.
     spellings: SentSpellings,
 }
 
@@ -237,7 +237,7 @@ impl Deletion<'_> {
                 let path = join(&directory, &name);
                 let is_stranger = sent.is_stranger(&path, self.is_same);
                 if is_directory && sent.has_directory(&path) && !is_stranger {
-                    if !self.is_elsewhere(&path) {
+                    if !self.is_other_mount(&path) {
                         directories.push(path);
                     }
                 } else if (is_stranger || !sent.has(&path)) && (!at_top || top && !spare(&name)) {
@@ -247,8 +247,7 @@ impl Deletion<'_> {
         }
     }
 
-    /// Deletes a name and everything beneath it, except names that the filter excludes and the directories that lead to
-    /// them.
+    /// Deletes a name and everything beneath it, except excluded names and their parent directories.
     pub(super) fn delete(&mut self, path: Vec<u8>, is_directory: bool) {
         if (self.is_stopped)() || !self.allows(&path, is_directory) {
             return;
@@ -281,7 +280,7 @@ impl Deletion<'_> {
                     }
                     // An empty directory need not be read.
                     Err(error) if errno(&error) == Errno::ACCESS && self.removes_unread(&directory) => {
-                        self.tell(&directory, Ok(()));
+                        self.report(&directory, Ok(()));
                     }
                     Err(error) => {
                         needed.insert(parent(&directory));
@@ -294,7 +293,7 @@ impl Deletion<'_> {
                     let result = if self.dry_run { Ok(()) } else { self.target.remove_directory(&directory) };
                     // Another process has created a file in it meanwhile.
                     let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);
-                    if stays || !self.tell(&directory, result) {
+                    if stays || !self.report(&directory, result) {
                         needed.insert(parent(&directory));
                     }
                 }
@@ -307,7 +306,7 @@ impl Deletion<'_> {
         !self.dry_run && self.most != Some(0) && self.target.remove_directory(directory).is_ok() && self.takes_one()
     }
 
-    /// Deletes a name that is not a directory; returns whether it is gone from its directory.
+    /// Deletes a name that is not a directory; returns whether its directory no longer contains it.
     fn delete_name(&mut self, path: &[u8]) -> bool {
         if self.is_new(path) || !self.takes_one() {
             return false;
@@ -317,7 +316,7 @@ impl Deletion<'_> {
             Some(backup) => backup::keep(backup, self.target, path, Original::Goes, self.is_sent).map(drop),
             None => self.target.remove(path),
         };
-        self.tell(path, result) && !self.backup.is_some_and(Backup::is_beside)
+        self.report(path, result) && !self.backup.is_some_and(Backup::is_beside)
     }
 
     /// Whether a name is kept because it has appeared since the transfer began. If not, it is about to be deleted.
@@ -349,7 +348,7 @@ impl Deletion<'_> {
     }
 
     /// Whether another file system is mounted at a directory, and nothing may be deleted on it.
-    fn is_elsewhere(&self, directory: &[u8]) -> bool {
+    fn is_other_mount(&self, directory: &[u8]) -> bool {
         // A directory whose status cannot be read is left alone.
         self.device.is_some_and(|device| {
             !self.target.look(directory).is_ok_and(|found| found.is_some_and(|found| found.identity.device == device))
@@ -358,14 +357,14 @@ impl Deletion<'_> {
 
     fn allows(&self, path: &[u8], is_directory: bool) -> bool {
         let is_kept = (self.is_kept)(path) || self.backup.is_some_and(|backup| backup.protects(path));
-        if is_kept || (is_directory && self.is_elsewhere(path)) {
+        if is_kept || (is_directory && self.is_other_mount(path)) {
             return false;
         }
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_directory)
     }
 
-    /// Reports the result of a deletion; returns whether the name is gone.
-    fn tell(&mut self, path: &[u8], result: io::Result<()>) -> bool {
+    /// Reports the result of a deletion; returns whether the name was removed.
+    fn report(&mut self, path: &[u8], result: io::Result<()>) -> bool {
         let gone = result.is_ok();
         match result {
             Ok(()) => (self.deleted)(path),

@@ -1,5 +1,5 @@
-//! A list on disk that is read from its end: work deferred to the end of a transfer. It can have any length without
-//! using memory.
+//! A list on disk, read from its end: work deferred to the end of a transfer. It can have any length without using
+//! memory.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -64,14 +64,14 @@ pub enum FilesError {
     },
     /// A store does not support a part of the request. Nothing was changed.
     #[serde(skip)]
-    #[error("{store} does not support {what}")]
+    #[error("{store} does not support {feature}")]
     NotSupported {
         /// The kind of store.
         #[serde(skip)]
         store: &'static str,
         /// The part of the request, in words.
         #[serde(skip)]
-        what: &'static str,
+        feature: &'static str,
     },
     /// Received names exist at the target. Nothing was overwritten.
     #[error("already exists at the destination: {}", join(names))]
@@ -320,8 +320,8 @@ impl FilesError {
 /// Whether the file system of `path`, or of its nearest existing parent, has no inodes left. Some file systems report
 /// no number of inodes.
 fn has_no_inodes(path: &Path) -> bool {
-    let here = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
-    path.ancestors().find_map(here).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
+    let status = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
+    path.ancestors().find_map(status).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
 }
 
 /// Returns the first bytes of a name; a hostile one may have megabytes.

@@ -27,7 +27,7 @@ const OTHERS: u16 = 0x20;
 
 /// The default ACL of a directory, if it has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inherited(Option<Vec<Grant>>);
+pub(super) struct InheritedAcl(Option<Vec<Grant>>);
 
 /// An entry of an ACL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ struct Grant {
     id: u32,
 }
 
-impl Inherited {
+impl InheritedAcl {
     /// Returns the default ACL of an open directory; none if the file system has no ACLs.
     pub(super) fn of(directory: impl AsFd) -> Self {
         // By a path, since it may be open as a path only.
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn a_default_acl_bounds_the_mode_as_the_kernel_has_it() {
-        let named = Inherited(grants(&acl(&ACL)));
+        let named = InheritedAcl(grants(&acl(&ACL)));
         assert_eq!(named.permitted(), Some(0o770));
-        let plain = Inherited(grants(&acl(&[(OWNER, 7, !0), (GROUP, 5, !0), (OTHERS, 0, !0)])));
+        let plain = InheritedAcl(grants(&acl(&[(OWNER, 7, !0), (GROUP, 5, !0), (OTHERS, 0, !0)])));
         assert_eq!(plain.permitted(), Some(0o750));
-        assert_eq!(Inherited::default().permitted(), None);
+        assert_eq!(InheritedAcl::default().permitted(), None);
         let mut given = ACL;
         (given[0].1, given[3].1) = (6, 4);
         assert_eq!(bytes(&grants(&acl(&ACL)).unwrap(), 0o644), acl(&given), "the mask is the bits of the group");

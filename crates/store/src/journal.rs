@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
-pub(super) use self::contents::{JournalContents, Recorded};
+pub(super) use self::contents::{JournalContents, RecordedRanges};
 use self::contents::{fill, read};
 use self::record::{BootId, HEADER, RECORD, decode_header, header};
 pub(super) use self::record::{Item, RangeDigest, Record};
@@ -201,8 +201,8 @@ fn existing(dir: &OwnedFd) -> io::Result<Option<File>> {
 fn boot_id() -> BootId {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
-    let told = data_encoding::HEXLOWER.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
-    BootId(told.unwrap_or_else(|| {
+    let id = data_encoding::HEXLOWER.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
+    BootId(id.unwrap_or_else(|| {
         let mut random = [0; 16];
         // Without randomness the id is all zeros. It still differs from that of other processes: none of them writes
         // zeros unless it fails too.

@@ -15,7 +15,7 @@ const BLOCK: u64 = 512;
 
 /// The part that a copy has skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Copied {
+pub(super) enum CopyResult {
     /// Nothing.
     All,
     /// Holes, so that the file may be too short.
@@ -28,15 +28,15 @@ pub(super) enum Copied {
 ///
 /// # Errors
 /// Those of the system, which may be about either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
-pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> io::Result<Copied> {
+pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> io::Result<CopyResult> {
     let end = start + length;
     let seen = fstat(from)?;
     let is_sparse = u64::try_from(seen.st_blocks).unwrap_or(0) * BLOCK < u64::try_from(seen.st_size).unwrap_or(0);
-    let (mut position, mut copied) = (start, Copied::All);
+    let (mut position, mut copied) = (start, CopyResult::All);
     while position < end {
         let (data, hole) = if is_sparse { next_data(from, position, end)? } else { (position, end) };
         if data > position {
-            copied = Copied::ButHoles;
+            copied = CopyResult::ButHoles;
         }
         position = data;
         while position < hole {
@@ -57,7 +57,7 @@ pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> 
                     | Errno::BADF
                     | Errno::ISDIR,
                 ) if position == start => {
-                    return Ok(Copied::Nothing);
+                    return Ok(CopyResult::Nothing);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -100,8 +100,8 @@ mod tests {
         from.set_len(size).unwrap();
         from.write_all_at(&[7; 5000], 3 << 20).unwrap();
         from.write_all_at(&[8; 100], size - 100).unwrap();
-        assert_eq!(copy(&from, 0, 4 << 20, &to, 0).unwrap(), Copied::ButHoles);
-        assert_eq!(copy(&from, 4 << 20, 4 << 20, &to, 4 << 20).unwrap(), Copied::ButHoles);
+        assert_eq!(copy(&from, 0, 4 << 20, &to, 0).unwrap(), CopyResult::ButHoles);
+        assert_eq!(copy(&from, 4 << 20, 4 << 20, &to, 4 << 20).unwrap(), CopyResult::ButHoles);
         let (mut wanted, mut found) = (vec![0; size as usize], vec![1; size as usize]);
         from.read_exact_at(&mut wanted, 0).unwrap();
         to.read_exact_at(&mut found, 0).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     fn a_range_goes_to_any_place_and_an_early_end_is_an_error() {
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         from.write_all_at(b"0123456789", 0).unwrap();
-        assert_eq!(copy(&from, 2, 5, &to, 1).unwrap(), Copied::All);
+        assert_eq!(copy(&from, 2, 5, &to, 1).unwrap(), CopyResult::All);
         let mut found = [0; 6];
         to.read_exact_at(&mut found, 0).unwrap();
         assert_eq!(&found, b"\x0023456");
@@ -125,6 +125,6 @@ mod tests {
     fn what_the_kernel_does_not_copy_is_left_to_others() {
         let (pipe, _writer) = io::pipe().unwrap();
         let from = File::from(std::os::fd::OwnedFd::from(pipe));
-        assert_eq!(copy(&from, 0, 5, &tempfile::tempfile().unwrap(), 0).unwrap(), Copied::Nothing);
+        assert_eq!(copy(&from, 0, 5, &tempfile::tempfile().unwrap(), 0).unwrap(), CopyResult::Nothing);
     }
 }

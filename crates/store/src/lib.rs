@@ -3,8 +3,8 @@
 //! The sender's half: a [`Scanner`] walks the items named by the user and yields [`Batch`]es while it walks; a
 //! [`BatchSource`] reads byte ranges of a batch's object. The receiver's half: [`FileSink`] takes manifest parts, byte
 //! ranges and digests, and puts files under their final names once everything is verified. All calls block on the disk
-//! and are made from worker threads. The values of [`request`], which are re-exported here, describe what the user
-//! asks of either half.
+//! and are made from worker threads. The values of [`request`], which are re-exported here, are the user's requests
+//! to either half.
 //!
 //! Sources and targets of trees are also traits, [`TreeSource`] and [`TreeTarget`]: the local file system is one
 //! store of several.
@@ -86,4 +86,4 @@ pub use scan::Scanner;
 pub use seam::{TreeSource, TreeTarget};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, COMES_AGAIN};
-pub use staging::{LeftReason, StagingLeft, StaleStaging, leftovers, staged_elsewhere, under_random_name};
+pub use staging::{LeftReason, StagingLeft, StaleStaging, leftovers, outside_staging_directory, under_random_name};

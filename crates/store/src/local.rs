@@ -119,10 +119,10 @@ impl TreeObject for BatchSource {
     fn list_chunks(
         &self,
         index: u32,
-        line: Option<u64>,
-        tell: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+        path_rate: Option<u64>,
+        report: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
     ) {
-        list_chunks(self, index, line, tell);
+        list_chunks(self, index, path_rate, report);
     }
 }
 

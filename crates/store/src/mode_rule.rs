@@ -5,7 +5,7 @@ use std::io;
 use request::{Modes, Preserve};
 use rustix::process::geteuid;
 
-use super::inheritance::Inherited;
+use super::inheritance::InheritedAcl;
 use super::metadata::{PERMISSIONS, SET_ID, Status, with_set_id};
 
 /// The rule that maps a sent mode to the applied one.
@@ -36,12 +36,12 @@ impl ModeRule {
 
     /// Returns the mode for a new name that was sent with `sent`.
     pub(super) fn apply(self, sent: u32) -> u32 {
-        self.apply_in(sent, &Inherited::default())
+        self.apply_in(sent, &InheritedAcl::default())
     }
 
     /// As [`Self::apply`], for a name that inherits attributes: unless modes are exact, a default ACL replaces the
     /// umask.
-    pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
+    pub(super) fn apply_in(self, sent: u32, inherited: &InheritedAcl) -> u32 {
         match self.modes {
             Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
             Modes::Exact if self.set_id => sent & PERMISSIONS,
@@ -55,7 +55,7 @@ impl ModeRule {
         if self.is_exact() { mode } else { mode & !denied }
     }
 
-    fn permitted(self, inherited: &Inherited) -> u32 {
+    fn permitted(self, inherited: &InheritedAcl) -> u32 {
         inherited.permitted().unwrap_or(!self.mask) & 0o777
     }
 
@@ -85,7 +85,7 @@ impl ModeRule {
     }
 
     /// Returns the resulting mode of a name created with `mode`: the system applies the mask or default ACL itself.
-    pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
+    pub(super) fn as_made(self, mode: u32, inherited: &InheritedAcl) -> u32 {
         mode & self.permitted(inherited)
     }
 }
@@ -94,8 +94,8 @@ impl ModeRule {
 fn process_mask() -> u32 {
     // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
+    let field = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    field.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
 }
 
 /// Returns the mask if the system does not report it: the permissions that a new file lacks.
@@ -122,7 +122,7 @@ mod tests {
         let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
-        assert_eq!(masked.as_made(0o1777, &Inherited::default()), 0o755);
+        assert_eq!(masked.as_made(0o1777, &InheritedAcl::default()), 0o755);
         assert_eq!((masked.without(0o755, 0o7), masked.without(0o644, 0)), (0o750, 0o644));
         let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
         assert_eq!(exact.apply(0o7777), 0o1777);
@@ -134,9 +134,9 @@ mod tests {
     fn what_stands_keeps_set_id_bits_that_it_should_have() {
         let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
         let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
-        let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
-        let file = |mode| stands(FileType::RegularFile, mode);
-        let directory = |mode| stands(FileType::Directory, mode);
+        let status = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
+        let file = |mode| status(FileType::RegularFile, mode);
+        let directory = |mode| status(FileType::Directory, mode);
         assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
         assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
         assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);

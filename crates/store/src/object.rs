@@ -52,8 +52,8 @@ pub trait TreeObject: fmt::Debug + Send + Sync {
     fn list_chunks(
         &self,
         index: u32,
-        line: Option<u64>,
-        tell: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+        path_rate: Option<u64>,
+        report: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
     );
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::lock::lock;
 
 /// Most files held open by one source or sink. Small enough for any descriptor limit, large enough that a block over
-/// many files and several workers at different places of an object do not reopen what they just used.
+/// many files and several workers at different positions of an object do not reopen the files just used.
 pub(super) const MAX_OPEN: usize = 64;
 
 /// Open files by key; the least recently used one is closed when a new one needs its place.

@@ -165,7 +165,7 @@ mod tests {
         );
         assert!(beneath("absent").is_empty());
 
-        // A list of this name would be where the link leads.
+        // A list of this name would be at the target of the link.
         fs::write(at("real/list"), "").unwrap();
         std::os::unix::fs::symlink("../list", at("real/sub/list")).unwrap();
         assert_eq!(beneath("real"), ["sub/list", "list"]);

@@ -46,7 +46,7 @@ impl PathHandle {
         path_of(self.as_fd())
     }
 
-    /// Sets owner and group, where given.
+    /// Sets the given owner and group.
     pub(super) fn set_owner(&self, user: Option<Uid>, group: Option<Gid>) -> io::Result<()> {
         Ok(chownat(&self.0, "", user, group, AtFlags::EMPTY_PATH)?)
     }
@@ -56,7 +56,7 @@ impl PathHandle {
         tolerate(there(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty())), self.as_fd(), || fstat(&self.0))
     }
 
-    /// Sets mode and modification time, where given.
+    /// Sets the given mode and modification time.
     pub(super) fn set(&self, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
         mode.map_or(Ok(()), |mode| self.set_mode(mode))?;
         mtime.map_or(Ok(()), |mtime| self.set_mtime(mtime))

@@ -38,7 +38,7 @@ pub struct Versions {
     /// Of the source, as it was sent.
     pub sent: u64,
     /// Of the file stored at the receiver.
-    pub there: u64,
+    pub stored: u64,
 }
 /// The outcome for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Removal {
     fn try_to_remove(
         &mut self,
         entry: &Entry,
-        Versions { sent, there }: Versions,
+        Versions { sent, stored }: Versions,
         waits: bool,
     ) -> io::Result<SourceOutcome> {
         let (directory, name) = self.cursor.place(&entry.path)?;
@@ -90,7 +90,7 @@ impl Removal {
         let flags = if self.follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let found: Status = statat(directory, name, flags)?.into();
         let version = found.version();
-        if version == there {
+        if version == stored {
             return Ok(SourceOutcome::Kept(NoticeKind::SourceIsTarget));
         }
         let is_as_scanned = match entry.kind {

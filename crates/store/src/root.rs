@@ -67,7 +67,7 @@ impl SourceItem {
         }
         let name = self.name.clone().map_or_else(|| own_name(&self.path), Ok)?;
         let path = self.path.canonicalize().map_err(|error| {
-            // Such as /dev/stdin: a link to a pipe, which has no path.
+            // Such as /dev/stdin: a link to a FIFO, which has no path.
             // Such as /dev/stdin: a link to a FIFO, which has no path.
                 return FilesError::SourceUnusable { path: self.path.clone(), reason: NOT_SENT.to_owned() };
             }

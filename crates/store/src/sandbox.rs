@@ -1,7 +1,7 @@
 //! The directory sandbox of a receiver: every operation takes a path beneath one directory and cannot leave it.
 //!
 //! Each path component is opened by itself with `openat`, as a directory and without following symbolic links, so no
-//! name leads out of the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in
+//! name leaves the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in
 //! one call, on Linux only; instead the most recently used directories are kept open.)
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use rustix::path::Arg;
 
 pub(super) use super::directory::READ_DIRECTORY;
 use super::directory::{WAY, readable};
-use super::inheritance::Inherited;
+use super::inheritance::InheritedAcl;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
 use super::path_handle::PathHandle;
 use crate::lock::lock;
@@ -33,11 +33,11 @@ const KEPT: usize = 32;
 pub(super) struct DirectorySandbox {
     root: Arc<Directory>,
     /// Recently used directories by path, most recent last.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedDirectory>>,
 }
 
 /// An open directory and its path.
-type Kept = (Box<[u8]>, Arc<Directory>);
+type CachedDirectory = (Box<[u8]>, Arc<Directory>);
 
 /// A directory opened as a path, to reach names in it.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Directory {
     /// Whether this process has just created it, so that it contains nothing of other programs.
     is_new: bool,
     may_write: OnceLock<bool>,
-    inherited: OnceLock<Inherited>,
+    inherited: OnceLock<InheritedAcl>,
 }
 
 impl Directory {
@@ -92,9 +92,9 @@ impl DirectorySandbox {
     }
 
     /// Returns the attributes that names in the directory that contains `path` inherit.
-    pub(super) fn inherited(&self, path: &[u8]) -> io::Result<Inherited> {
+    pub(super) fn inherited(&self, path: &[u8]) -> io::Result<InheritedAcl> {
         let (parent, _) = self.parent(path)?;
-        Ok(parent.inherited.get_or_init(|| Inherited::of(&parent.fd)).clone())
+        Ok(parent.inherited.get_or_init(|| InheritedAcl::of(&parent.fd)).clone())
     }
 
     /// Creates a directory, and returns its status; fails if the name exists.
@@ -291,7 +291,7 @@ impl DirectorySandbox {
         kept.back().map(|(_, open)| Arc::clone(open))
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<CachedDirectory>> {
         lock(&self.kept)
     }
 }
@@ -318,7 +318,7 @@ pub fn rename_new(
     rename_by_link(from, name, to, new_name)
 }
 
-/// Renames without replacing anything, where the system cannot do so in one step.
+/// Renames without replacing anything, if the system cannot do so in one step.
 fn rename_by_link(
     from: BorrowedFd<'_>,
     name: impl Arg + Copy,

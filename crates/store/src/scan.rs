@@ -27,8 +27,8 @@ use crate::messages::{
     SourceId,
 };
 use candidate::{Candidate, Provenance, skip_reason};
-use listed::Listed;
-use look::{Looked, Looker};
+use listed::ListedNames;
+use look::{Inspection, Looker};
 use walk::Walk;
 
 /// The first batch closes at this many entries...
@@ -82,9 +82,9 @@ impl Scanner {
             limit(&mut extra).unwrap_or_else(note);
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }
         });
-        let listed = files_from.map(|names| Listed::new(names, roots.only_directory()?)).transpose()?;
-        let id = source_id::source_id(&roots, &options.filter, listed.as_ref().map(Listed::names));
-        let is_everything = listed.as_ref().is_some_and(Listed::is_everything);
+        let listed = files_from.map(|names| ListedNames::new(names, roots.only_directory()?)).transpose()?;
+        let id = source_id::source_id(&roots, &options.filter, listed.as_ref().map(ListedNames::names));
+        let is_everything = listed.as_ref().is_some_and(ListedNames::is_everything);
         let listed = listed.filter(|_| !(recursive && is_everything));
         if is_everything && !recursive && roots.top().is_some() {
             top_skipped = Some(Skipped::new(b".".to_vec(), SkipReason::Contents));
@@ -142,11 +142,11 @@ impl Scanner {
             }
             Some(Ok(candidate)) => self.as_way(candidate),
         };
-        if candidate.provenance == Provenance::Way && self.leaves_out_listed() {
+        if candidate.provenance == Provenance::Way && self.excludes_listed() {
             return true;
         }
         match self.look(&candidate) {
-            Ok(Looked::Something(kind, seen, mut extra)) => {
+            Ok(Inspection::Something(kind, seen, mut extra)) => {
                 if let Err(reason) = limit(&mut extra) {
                     batch.skipped.push(Skipped::new(candidate.sent.clone(), reason));
                 }
@@ -171,14 +171,14 @@ impl Scanner {
                     batch.skipped.push(skipped);
                 }
             }
-            Ok(Looked::LeftOut) => {}
+            Ok(Inspection::LeftOut) => {}
             Err(reason) => {
                 let blocked = self
                     .walk
                     .listed
                     .as_mut()
                     .filter(|_| candidate.provenance == Provenance::Way)
-                    .and_then(Listed::blocked);
+                    .and_then(ListedNames::blocked);
                 batch.skipped.push(Skipped::new(blocked.unwrap_or(candidate.sent), reason));
             }
         }
@@ -187,29 +187,29 @@ impl Scanner {
 
     /// Treats a listed link in the path of the next listed name as a directory, as rsync does.
     fn as_way(&mut self, candidate: Candidate) -> Candidate {
-        let leads_on = self.walk.listed.as_ref().is_some_and(|listed| listed.leads_on(&candidate.sent));
+        let has_next_beneath = self.walk.listed.as_ref().is_some_and(|listed| listed.has_next_beneath(&candidate.sent));
         let is_link = candidate.provenance == Provenance::Listed
-            && leads_on
+            && has_next_beneath
             && self.looker.is_link_on_way(self.walk.cursor.place(&candidate.sent));
         if is_link { Candidate { provenance: Provenance::Way, ..candidate } } else { candidate }
     }
 
     /// Whether the next listed name is excluded: then its parent directories are not sent either.
-    fn leaves_out_listed(&mut self) -> bool {
-        let Some(name) = self.walk.listed.as_ref().and_then(Listed::approached).map(<[u8]>::to_vec) else {
+    fn excludes_listed(&mut self) -> bool {
+        let Some(name) = self.walk.listed.as_ref().and_then(ListedNames::approached).map(<[u8]>::to_vec) else {
             return false;
         };
-        let is_left_out = self.looker.leaves_out(&name, self.walk.cursor.place(&name));
-        if is_left_out {
-            self.walk.listed.as_mut().and_then(Listed::blocked);
+        let is_excluded = self.looker.excludes(&name, self.walk.cursor.place(&name));
+        if is_excluded {
+            self.walk.listed.as_mut().and_then(ListedNames::blocked);
         }
-        is_left_out
+        is_excluded
     }
 
-    fn look(&mut self, candidate: &Candidate) -> Result<Looked, SkipReason> {
+    fn look(&mut self, candidate: &Candidate) -> Result<Inspection, SkipReason> {
         let looked = self.looker.look(candidate, self.walk.cursor.place(&candidate.sent))?;
         let leads_back =
-            matches!(&looked, Looked::Something(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
+            matches!(&looked, Inspection::Something(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
         if leads_back && self.links == LinkPolicy::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }
 }

@@ -51,7 +51,7 @@ use std::sync::{Arc, Mutex};
 
 use request::{ReceiveRequest, TargetPath, check_path};
 
-use self::announcement_check::Announced;
+use self::announcement_check::AnnouncedNames;
 use self::batch::OpenBatch;
 use self::differences::Differences;
 use self::entries::Admission;
@@ -229,7 +229,7 @@ impl FileSink {
     /// target that cannot be accessed.
     pub fn check_offer<'a>(&self, parts: impl IntoIterator<Item = &'a ManifestPart>) -> Result<(), FilesError> {
         let permitted = &self.shared.spec.permitted;
-        let mut announced = Announced::new(permitted);
+        let mut announced = AnnouncedNames::new(permitted);
         for part in parts {
             for entry in &part.entries {
                 check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;

@@ -15,7 +15,7 @@ use super::batch::{Batch, InvalidatedFile};
 use super::batch_layout::{BatchLayout, FilePart};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
-use super::kernel_copy::{self, Copied};
+use super::kernel_copy::{self, CopyResult};
 use super::metadata::Status;
 use super::object::{CopiedRange, EndsDigest};
 use super::open_files::OpenFiles;
@@ -49,7 +49,7 @@ pub struct BatchSource {
     states: Mutex<States>,
     /// Held while a file is compared with the pieces read before, so that only one comparison runs at a time.
     comparing: Mutex<()>,
-    /// The end of what was read last, in the object.
+    /// The end of the last read, in the object.
     read_to: AtomicU64,
     /// Set when no reader is left.
     stopped: Arc<AtomicBool>,
@@ -169,7 +169,7 @@ impl BatchSource {
     /// Returns the reason why a file that has changed since the scan is not sent.
     fn reason_of_change(&self, file: &File, entry: &Entry) -> VoidReason {
         let is_linked = fstat(file).is_ok_and(|seen| Status::from(seen).links > 0);
-        if is_linked || self.stands(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))) {
+        if is_linked || self.exists(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))) {
             VoidReason::Changed
         } else {
             VoidReason::Vanished
@@ -180,14 +180,14 @@ impl BatchSource {
     fn taken(
         &self,
         index: u32,
-        copied: io::Result<Copied>,
+        copied: io::Result<CopyResult>,
         bytes: u64,
         is_end: bool,
     ) -> Option<io::Result<CopiedRange>> {
         let has_holes = match copied {
-            Ok(Copied::All) => false,
-            Ok(Copied::ButHoles) => true,
-            Ok(Copied::Nothing) => return None,
+            Ok(CopyResult::All) => false,
+            Ok(CopyResult::ButHoles) => true,
+            Ok(CopyResult::Nothing) => return None,
             Err(error) => {
                 // Some of it may have been copied, and bytes read after that are compared with themselves alone.
                 self.states().copied.insert(index);
@@ -294,7 +294,7 @@ impl BatchSource {
         let result = match file {
             Ok(file) => self.read_file(&file, piece, out).map_err(|reason| match reason {
                 // Another file has replaced it.
-                VoidReason::Vanished if self.stands(piece.entry, cursor) => VoidReason::Changed,
+                VoidReason::Vanished if self.exists(piece.entry, cursor) => VoidReason::Changed,
                 reason => reason,
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(VoidReason::Vanished),
@@ -395,7 +395,7 @@ impl BatchSource {
     }
 
     /// Whether an object exists under an entry's name.
-    fn stands(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
+    fn exists(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
         let flags = if self.roots.links == LinkPolicy::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         cursor.place(&entry.path).is_ok_and(|(directory, name)| statat(directory, name, flags).is_ok())
     }

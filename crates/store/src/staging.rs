@@ -42,12 +42,12 @@ pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{StaleStaging, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};
 use self::remove::{clear, clear_moving};
-pub use self::site::staged_elsewhere;
-pub(super) use self::site::{Site, may_hold_elsewhere};
+pub use self::site::outside_staging_directory;
+pub(super) use self::site::{Site, may_hold_outside};
 use super::disk_stack::List;
 use super::error::FilesError;
 use super::folding::Folding;
-use super::inheritance::Inherited;
+use super::inheritance::InheritedAcl;
 use super::journal::{self, Journal, JournalContents};
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::path_handle;
@@ -82,7 +82,7 @@ pub(super) struct Staging {
     /// Which names the file system treats as equal.
     pub(super) folding: Folding,
     /// Attributes that files staged here inherit.
-    inherited: Inherited,
+    inherited: InheritedAcl,
 }
 
 impl Staging {
@@ -166,7 +166,7 @@ impl Staging {
         let (directories, links, files) = (list(DIRECTORIES)?, list(LINKS)?, list(FILES)?);
         let (held, staged, lock) = (Mutex::new(held), Mutex::new(staged), Mutex::new(Some(lock)));
         let folding = Folding::probe(&dir)?;
-        let inherited = Inherited::of(&dir);
+        let inherited = InheritedAcl::of(&dir);
         Ok(Self {
             path,
             parent,
@@ -230,7 +230,7 @@ impl Staging {
     }
 
     /// Returns the attributes that files staged here inherit.
-    pub(super) const fn inherited(&self) -> &Inherited {
+    pub(super) const fn inherited(&self) -> &InheritedAcl {
         &self.inherited
     }
 

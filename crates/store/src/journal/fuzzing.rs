@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::contents::{JournalContents, Recorded, read};
+use super::contents::{JournalContents, RecordedRanges, read};
 use super::record::{BootId, Item, RECORD, RangeDigest, Record, header};
 use crate::messages::SourceId;
 use crate::staged_id::StagedId;
@@ -106,7 +106,7 @@ type Ranges = BTreeMap<StagedId, Vec<(Range<u64>, RangeDigest)>>;
 fn ranges(held: &JournalContents) -> Ranges {
     let of = |id: StagedId| Some((id, held.recorded(id)?));
     let files = held.files().filter_map(of);
-    files.map(|(id, recorded): (_, &Recorded)| (id, recorded.ranges().collect())).collect()
+    files.map(|(id, recorded): (_, &RecordedRanges)| (id, recorded.ranges().collect())).collect()
 }
 
 /// The contents of a journal as a list.

@@ -26,7 +26,7 @@ fn id(number: u8) -> StagedId {
 
 fn ranges(held: &JournalContents, number: u8) -> Vec<(u64, u64)> {
     let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (range, digest) in held.recorded(id(number)).into_iter().flat_map(Recorded::ranges) {
+    for (range, digest) in held.recorded(id(number)).into_iter().flat_map(RecordedRanges::ranges) {
         assert_eq!(digest, of(&range));
         match merged.last_mut() {
             Some((_, end)) if *end == range.start => *end = range.end,

@@ -70,7 +70,7 @@ pub enum Special {
     BlockDevice(DeviceNumber),
 }
 
-/// The number of a device, which tells the kernel its driver.
+/// The number of a device, by which the kernel finds its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceNumber {
     /// The driver.
@@ -179,7 +179,7 @@ pub enum SkipReason: Omission {
     Absent = 5, Failure, "does not exist";
     /// A link to a directory that contains it, or one of a cycle.
     Loop = 6, Failure, "is a symbolic link that forms a loop";
-    /// A dangling link, where links are followed.
+    /// A dangling link, when links are followed.
     Dangling = 7, Failure, "is a dangling symbolic link";
     /// A symbolic link, where those are skipped: not a failure. Sent so that the receiver deletes nothing under its
     /// name.

@@ -50,7 +50,7 @@ pub struct IdName {
     pub name: Vec<u8>,
 }
 
-/// What a number identifies.
+/// The kind of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IdKind {

@@ -238,7 +238,7 @@ impl Attributes {
         self.put(&mut bytes).map(|()| bytes)
     }
 
-    /// Reads what [`Attributes::to_bytes`] has written.
+    /// Reads the result of [`Attributes::to_bytes`].
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, MessageError> {
         Self::decode(&mut Body { kind: TOP_WITH_EXTRA, rest: bytes })
     }

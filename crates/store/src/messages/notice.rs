@@ -3,10 +3,10 @@
 use super::entry::shortened;
 use super::numbered::numbered;
 
-/// A name, and what happens to it at the receiver, or to its source.
+/// A name, and the event at the receiver, or at its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What happens.
+    /// The event.
     pub kind: NoticeKind,
     /// For a failure, and for actions of the sender, the sender's name; otherwise the path beneath the target.
     pub path: Vec<u8>,
@@ -36,7 +36,7 @@ enum Nature {
 }
 
 numbered! {
-/// What happens to a name, with its number on the wire.
+/// An event of a name, with its number on the wire.
 pub enum NoticeKind: Nature {
     /// It is new.
     Create = 1, Change, "create";
@@ -169,12 +169,12 @@ mod tests {
     #[test]
     fn an_older_sender_hears_only_of_kinds_that_it_knows() {
         for kind in (0..=u8::MAX).filter_map(NoticeKind::from_code) {
-            let Some(told) = kind.for_older_sender() else { continue };
-            assert!(told as u8 <= 24, "{kind:?}");
+            let Some(known) = kind.for_older_sender() else { continue };
+            assert!(known as u8 <= 24, "{kind:?}");
             assert!(kind.known_to_all() as u8 <= 36 && kind.known_to_all().is_failure() == kind.is_failure());
-            // None of the older kinds says that something was left out as requested.
+            // None of the older kinds means that a name was skipped as requested.
             // No older kind has the meaning of a skipped name.
-            assert!(kind as u8 > 24 || told == kind, "{kind:?}");
+            assert!(kind as u8 > 24 || known == kind, "{kind:?}");
         }
     }
 }

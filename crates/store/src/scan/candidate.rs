@@ -17,7 +17,7 @@ pub(super) struct Candidate {
 /// The reason why a name is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Provenance {
-    /// The walk came across it.
+    /// The walk found it.
     Met,
     /// The user's list names it.
     Listed,

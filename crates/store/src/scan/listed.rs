@@ -9,7 +9,7 @@ use super::candidate::{Candidate, Provenance, join};
 
 /// The names of a list, each after its parent directories, without repetition.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedNames {
     /// Name of the item that contains them; empty if it has none.
     top: Vec<u8>,
     /// In reverse order of the walk: the next one is last.
@@ -22,7 +22,7 @@ pub(super) struct Listed {
     walked: Option<Vec<u8>>,
 }
 
-impl Listed {
+impl ListedNames {
     /// Creates a list of names beneath `item`, in any order.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Listed {
     }
 
     /// Whether the next name is beneath this one.
-    pub(super) fn leads_on(&self, sent: &[u8]) -> bool {
+    pub(super) fn has_next_beneath(&self, sent: &[u8]) -> bool {
         self.names.last().is_some_and(|name| is_beneath(&join(&self.top, name), sent))
     }
 

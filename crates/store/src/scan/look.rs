@@ -51,7 +51,7 @@ pub(super) struct Looker {
 
 /// The result of inspecting a name.
 #[derive(Debug)]
-pub(super) enum Looked {
+pub(super) enum Inspection {
     /// Something to send.
     Something(EntryKind, Status, Extra),
     /// Excluded by the user.
@@ -87,11 +87,11 @@ impl Looker {
         &mut self,
         candidate: &Candidate,
         place: io::Result<(BorrowedFd<'_>, &[u8])>,
-    ) -> Result<Looked, SkipReason> {
+    ) -> Result<Inspection, SkipReason> {
         let Candidate { sent, provenance } = candidate;
         let allows = |is_directory| *provenance == Provenance::Way || self.filter.allows(sent, is_directory);
         if !self.filter.is_empty() && !allows(true) && !allows(false) {
-            return Ok(Looked::LeftOut);
+            return Ok(Inspection::LeftOut);
         }
         let last = sent.rsplit(|b| *b == b'/').next().unwrap_or(sent);
         if sent.len() > MAX_PATH || last.len() > MAX_COMPONENT {
@@ -107,7 +107,7 @@ impl Looker {
             seen => seen,
         };
         if !allows(seen.is_directory()) {
-            return Ok(Looked::LeftOut);
+            return Ok(Inspection::LeftOut);
         }
         let kind = match seen.file_type {
             FileType::Directory => EntryKind::Directory,
@@ -141,9 +141,9 @@ impl Looker {
         seen: Status,
         directory: BorrowedFd<'_>,
         name: &[u8],
-    ) -> Result<Looked, SkipReason> {
+    ) -> Result<Inspection, SkipReason> {
         if self.preserve.is_nothing() || matches!(kind, EntryKind::HardLink { .. }) {
-            return Ok(Looked::Something(kind, seen, Extra::default()));
+            return Ok(Inspection::Something(kind, seen, Extra::default()));
         }
         let follows = self.links == LinkPolicy::Follow;
         let is_way = self.follow_ways && kind == EntryKind::Directory;
@@ -154,7 +154,7 @@ impl Looker {
             () => PathHandle::open(directory, name),
         };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
-        Ok(Looked::Something(kind, seen, extra))
+        Ok(Inspection::Something(kind, seen, extra))
     }
 
     /// Returns the attributes to be sent that a status alone contains.
@@ -182,7 +182,7 @@ impl Looker {
     }
 
     /// Whether the filter excludes a name. A name that cannot be inspected is not excluded, and is reported later.
-    pub(super) fn leaves_out(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
+    pub(super) fn excludes(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
         let allows = |is_directory| self.filter.allows(sent, is_directory);
         if allows(true) == allows(false) {
             return !allows(true);

@@ -15,7 +15,7 @@ use crate::messages::{Entry, EntryKind};
 /// user was not shown. Directories are kept as hashes with a random key, 8 bytes each, for which no sender can make
 /// collisions.
 #[derive(Debug, Default)]
-pub(crate) struct Announced {
+pub(crate) struct AnnouncedNames {
     keys: RandomState,
     directories: HashSet<u64>,
     listed: Option<NameList>,
@@ -25,7 +25,7 @@ pub(crate) struct Announced {
     bytes: u64,
 }
 
-impl Announced {
+impl AnnouncedNames {
     pub(crate) fn new(permitted: &AllowedNames) -> Self {
         Self {
             keys: RandomState::new(),
@@ -165,7 +165,7 @@ mod tests {
 
     /// Adds the entries one after another; returns the first rejected one, and the reason.
     fn refused(permitted: &AllowedNames, entries: &[Entry]) -> Option<(String, String)> {
-        let mut announced = Announced::new(permitted);
+        let mut announced = AnnouncedNames::new(permitted);
         entries.iter().find_map(|entry| {
             let error = announced.add(entry, permitted).err()?;
             let why = match error {
@@ -226,7 +226,7 @@ mod tests {
         let way = [directory("a"), file("a/b"), directory("c"), file("c/d")];
         assert_eq!(refused(&contents, &way), None);
         assert_eq!(refused(&contents, &[directory("a"), file("a/x")]), was("a/x", "Unlisted"));
-        assert_eq!(refused(&contents, &[file("a")]), was("a", "Unlisted"), "a directory that leads to a name");
+        assert_eq!(refused(&contents, &[file("a")]), was("a", "Unlisted"), "a parent directory of a listed name");
         let item = list(Some(vec![ItemName::Exact(b"t".to_vec())]));
         assert_eq!(
             refused(&item, &[directory("t"), directory("t/a"), file("t/a/b"), file("t/e")]),

@@ -23,7 +23,7 @@ pub(super) const SMALL_FILE: u64 = 1 << 20;
 /// each.
 const MAX_WANTED: usize = 60_000;
 
-/// A regular file of a batch that is received.
+/// A regular file of a batch to be received.
 #[derive(Debug)]
 pub(crate) struct ReceivedFile {
     /// Final path.
@@ -132,7 +132,7 @@ impl FileRange {
 
 /// Results of verifying a block.
 #[derive(Debug, Default)]
-pub(super) struct Verified {
+pub(super) struct Verification {
     /// Files that it completed.
     pub(super) files: Vec<usize>,
     /// Records for the journal.
@@ -238,7 +238,7 @@ impl OpenBatch {
     }
 
     /// Adds a digest received from the sender.
-    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verified, VerifyError> {
+    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verification, VerifyError> {
         let mut progress = self.lock();
         if let Some((range, found)) = progress.found.remove(&block) {
             return self.compare(&mut progress, block, range, digest, found);
@@ -247,19 +247,19 @@ impl OpenBatch {
             return Err(VerifyError::Protocol("sent too many digests ahead of their blocks"));
         }
         match progress.expected.insert(block, digest) {
-            None => Ok(Verified::default()),
+            None => Ok(Verification::default()),
             Some(_) => Err(VerifyError::Protocol("sent a digest twice")),
         }
     }
 
     /// Adds the digest of bytes that were written.
-    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verified, VerifyError> {
+    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verification, VerifyError> {
         let mut progress = self.lock();
         if let Some(expected) = progress.expected.remove(&block) {
             return self.compare(&mut progress, block, range, expected, digest);
         }
         progress.found.insert(block, (range, digest));
-        Ok(Verified::default())
+        Ok(Verification::default())
     }
 
     /// Counts a range of the object as verified without a digest; returns the files completed by it.
@@ -297,7 +297,7 @@ impl OpenBatch {
         range: Range<u64>,
         expected: [u8; 32],
         found: [u8; 32],
-    ) -> Result<Verified, VerifyError> {
+    ) -> Result<Verification, VerifyError> {
         if expected != found {
             let file = self.pieces(range.start, 1).next().map(|piece| piece.file);
             return Err(VerifyError::Mismatch { block, file });
@@ -311,14 +311,14 @@ impl OpenBatch {
         progress: &mut BatchProgress,
         range: Range<u64>,
         found: Option<RangeDigest>,
-    ) -> Result<Verified, VerifyError> {
+    ) -> Result<Verification, VerifyError> {
         let whole = range.end.saturating_sub(range.start);
         let range = range.start..range.end.min(self.wanted.length(self.full));
         let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         if !progress.verified.insert(range.clone()) {
             return Err(VerifyError::Protocol("sent an empty or overlapping block"));
         }
-        let mut verified = Verified::default();
+        let mut verified = Verification::default();
         for piece in self.pieces(range.start, length) {
             let (file, state) = (&self.files[piece.file], &mut progress.states[piece.file]);
             let bytes = piece.bytes.len() as u64;
@@ -349,7 +349,7 @@ impl OpenBatch {
 pub(super) enum VerifyError {
     /// The sender broke a rule.
     Protocol(&'static str),
-    /// A block differs from what the sender read. The file is the first one that it touches.
+    /// A block differs from the bytes that the sender read. The file is the first one that it touches.
     Mismatch { block: u32, file: Option<usize> },
 }
 

@@ -17,12 +17,12 @@ pub(super) struct Claims {
 
 impl Claims {
     /// Notes that a file is excluded, which applies to all of its names.
-    pub(super) fn leave_out(&self, path: &[u8]) {
+    pub(super) fn exclude(&self, path: &[u8]) {
         lock(&self.left_out).insert(path_hash(path));
     }
 
     /// Whether a file is excluded.
-    pub(super) fn is_left_out(&self, path: &[u8]) -> bool {
+    pub(super) fn is_excluded(&self, path: &[u8]) -> bool {
         lock(&self.left_out).contains(&path_hash(path))
     }
 
@@ -48,7 +48,7 @@ mod tests {
         assert!(claims.claim(7) && !claims.claim(7) && claims.claim(8));
         claims.release(7);
         assert!(claims.claim(7));
-        claims.leave_out(b"a");
-        assert!(claims.is_left_out(b"a") && !claims.is_left_out(b"b"));
+        claims.exclude(b"a");
+        assert!(claims.is_excluded(b"a") && !claims.is_excluded(b"b"));
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::attributes::{Applied, ExtraRule};
+use crate::attributes::{SetResult, ExtraRule};
 use crate::metadata::{Status, mode_of};
 use crate::path_handle::PathHandle;
 use crate::staging::under_random_name;
@@ -21,7 +21,7 @@ pub(super) struct TempCopy<'a> {
     directory: &'a OwnedFd,
     pub(super) name: String,
     /// Whether it has all attributes of the staged file.
-    pub(super) applied: Applied,
+    pub(super) applied: SetResult,
 }
 
 impl<'a> TempCopy<'a> {
@@ -37,14 +37,14 @@ impl<'a> TempCopy<'a> {
                 let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 let mode = Mode::RUSR | Mode::WUSR;
                 let (name, copy) = under_random_name(|name| Ok(File::from(openat(directory, name, flags, mode)?)))?;
-                let mut carried = Self { directory, name, applied: Applied::All };
+                let mut carried = Self { directory, name, applied: SetResult::All };
                 carried.copy(from, staged, &copy, &found, extras)?;
                 Ok(carried)
             }
             FileType::Symlink => {
                 let target = readlinkat(from, staged, Vec::new())?;
                 let (name, ()) = under_random_name(|name| Ok(symlinkat(&target, directory, name)?))?;
-                let mut carried = Self { directory, name, applied: Applied::All };
+                let mut carried = Self { directory, name, applied: SetResult::All };
                 let link = PathHandle::open(directory, carried.name.as_str())?;
                 let made = link.status()?;
                 // Other users with write access to this directory may have replaced it. The owner is no evidence: some

@@ -40,8 +40,8 @@ const MAX_RECORD: u64 = 8 << 20;
 const LEAST_SHARE: u64 = 16;
 
 /// Whether a file of `size` bytes may have much in common with the local one of `local` bytes.
-pub(super) fn is_comparable(size: u64, here: u64) -> bool {
-    Cuts::of(size).is_some() && size.min(here) >= size.max(here) / LEAST_SHARE
+pub(super) fn is_comparable(size: u64, local: u64) -> bool {
+    Cuts::of(size).is_some() && size.min(local) >= size.max(local) / LEAST_SHARE
 }
 
 /// Batches whose manifest is complete and whose wanted ranges depend on chunks not yet received.

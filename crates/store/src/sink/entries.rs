@@ -13,20 +13,20 @@ use super::super::ranges::RangeSet;
 use super::super::staged_id::{StagedId, path_hash};
 use super::batch::{FileState, ReceivedFile};
 use super::differences;
-use super::entry_action::{EntryAction, Judge, Replaced, absent, is_left_out};
+use super::entry_action::{EntryAction, Judge, Replacement, absent, is_excluded};
 use super::links::link_bytes;
-use super::manifest::{Building, Intake};
+use super::manifest::{PartialManifest, Intake};
 use super::shared::Shared;
-use super::target::{Clearing, FILLABLE, TargetDirectory};
+use super::target::{DirectoryRemoval, FILLABLE, TargetDirectory};
 use super::writer::WRITABLE;
-use crate::attributes::Applied;
+use crate::attributes::SetResult;
 use crate::lock::lock;
 use crate::messages::{Attributes, Entry, EntryKind, ManifestPart, NoticeKind, Special};
 use crate::refusal::refusal_of;
 use crate::sandbox::{DirectorySandbox, errno};
 
 /// The present staged state of a file.
-struct Staged {
+struct StagedState {
     id: StagedId,
     /// Ranges that are present and verified.
     held: RangeSet,
@@ -96,11 +96,11 @@ impl Admission<'_> {
             } else if self.shared.spec.safe_links && leads_out(entry) {
                 self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
             } else if self.shared.spec.dry_run {
-                let stands = target.as_deref().map(|target| intake.standing.get(&path_hash(target)).copied());
+                let exists = target.as_deref().map(|target| intake.placed.get(&path_hash(target)).copied());
                 // A file that would be replaced has none of its links yet.
-                let target = target.as_deref().filter(|_| stands == Some(Some(true)));
-                if let Some(is_there) = self.foresee(building, number, &path, entry, target, stands != Some(None))? {
-                    intake.standing.insert(path_hash(&path), is_there);
+                let target = target.as_deref().filter(|_| exists == Some(Some(true)));
+                if let Some(is_placed) = self.foresee(building, number, &path, entry, target, exists != Some(None))? {
+                    intake.placed.insert(path_hash(&path), is_placed);
                 }
             } else {
                 self.take_entry(building, number, &path, entry, target.as_deref())?;
@@ -113,7 +113,7 @@ impl Admission<'_> {
     /// Does everything that can be done for an entry at once.
     fn take_entry(
         &self,
-        building: &mut Building,
+        building: &mut PartialManifest,
         number: (u32, u32),
         path: &[u8],
         entry: &Entry,
@@ -130,7 +130,7 @@ impl Admission<'_> {
         };
         // The result is meaningless if hashing was stopped early.
         self.shared.phase.check_stopped()?;
-        let stands = matches!(fate, Ok(EntryAction::Same { .. }));
+        let exists = matches!(fate, Ok(EntryAction::Same { .. }));
         let is_stored = self.is_stored(&entry.kind, &fate);
         let staged = match (fate, &entry.kind) {
             (Err(error), _) => Err(error),
@@ -177,10 +177,10 @@ impl Admission<'_> {
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
                     // Linux returns these on a file system without links, such as FAT.
-                    (EntryKind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !stands => {
+                    (EntryKind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !exists => {
                         NoticeKind::NoLinks
                     }
-                    (EntryKind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !stands => {
+                    (EntryKind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !exists => {
                         NoticeKind::NoSpecials
                     }
                     _ => place.refusal(path, error)?,
@@ -191,19 +191,19 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Reports what would happen to an entry. For a hard link `exists` is whether its file would exist, and `target`
+    /// Reports the action for an entry. For a hard link `exists` is whether its file would exist, and `target`
     /// the path of a file that already does. Returns for a possible file of hard links whether it exists.
     fn foresee(
         &self,
-        building: &mut Building,
+        building: &mut PartialManifest,
         number: (u32, u32),
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
-        stands: bool,
+        exists: bool,
     ) -> Result<Option<bool>, FilesError> {
         let fate = match self.shared.seen()? {
-            Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
+            Some(seen) => self.foresee_fate(seen, path, entry, target, exists),
             None => Ok(absent(&self.shared.spec, entry)),
         };
         self.shared.phase.check_stopped()?;
@@ -220,11 +220,11 @@ impl Admission<'_> {
         };
         let fate = match &entry.kind {
             EntryKind::HardLink { target }
-                if self.shared.claims.is_left_out(&self.shared.goes_to(target, number.0)?) =>
+                if self.shared.claims.is_excluded(&self.shared.goes_to(target, number.0)?) =>
             {
                 EntryAction::Kept
             }
-            _ if stands => fate,
+            _ if exists => fate,
             _ => without_first_name(fate, self.shared.spec.existing),
         };
         let kind = match fate {
@@ -247,12 +247,12 @@ impl Admission<'_> {
         if self.is_stored(&entry.kind, &Ok(fate)) {
             self.shared.note_foreseen(number, path);
         }
-        let is_there = matches!(fate, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
-        if !is_there {
+        let is_placed = matches!(fate, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
+        if !is_placed {
             building.wanted.push(building.length..building.length + entry.size());
         }
-        self.shared.report.count(entry, is_there);
-        Ok(matches!(entry.kind, EntryKind::File { .. }).then_some(is_there))
+        self.shared.report.count(entry, is_placed);
+        Ok(matches!(entry.kind, EntryKind::File { .. }).then_some(is_placed))
     }
 
     /// Decides about an entry, and reports the deletion of a directory that it would replace.
@@ -262,23 +262,23 @@ impl Admission<'_> {
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
-        stands: bool,
+        exists: bool,
     ) -> io::Result<EntryAction> {
         let fate = self.judge(seen).fate(path, entry, target)?;
-        if !matches!(fate, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !stands {
+        if !matches!(fate, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !exists {
             return Ok(fate);
         }
         let Shared { spec, report, .. } = self.shared;
         let renamed = self.shared.renaming();
-        let clearing = Clearing { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
+        let clearing = DirectoryRemoval { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
         Ok(if clearing.foresee(path)? { fate } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
     }
 
     /// Keeps an entry as it is at the target.
     fn keep(&self, path: &[u8], entry: &Entry) {
         self.shared.report.kept(path);
-        if is_left_out(&self.shared.spec, entry) {
-            self.shared.claims.leave_out(path);
+        if is_excluded(&self.shared.spec, entry) {
+            self.shared.claims.exclude(path);
         }
     }
 
@@ -439,7 +439,7 @@ impl Admission<'_> {
             };
         }
         let applied = self.shared.extras.apply(&held, mode, mtime, &entry.extra)?;
-        self.tell(applied, entry);
+        self.report_applied(applied, entry);
         Ok(())
     }
 
@@ -448,12 +448,12 @@ impl Admission<'_> {
         if self.shared.extras.is_active() {
             let held = place.staging.hold(name)?;
             let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
-            self.tell(applied, entry);
+            self.report_applied(applied, entry);
         }
         Ok(())
     }
 
-    fn tell(&self, applied: Applied, entry: &Entry) {
+    fn report_applied(&self, applied: SetResult, entry: &Entry) {
         if let Some(kind) = applied.notice() {
             self.shared.refused(&entry.path, kind);
         }
@@ -478,7 +478,7 @@ impl Admission<'_> {
     }
 
     /// Whether the sender sends only the wanted ranges of a batch.
-    fn waits(&self, building: &Building) -> bool {
+    fn waits(&self, building: &PartialManifest) -> bool {
         self.shared.may_hold_some && !building.whole
     }
 
@@ -490,7 +490,7 @@ impl Admission<'_> {
         entry: &Entry,
         fate: EntryAction,
         waits: bool,
-    ) -> Result<Staged, FilesError> {
+    ) -> Result<StagedState, FilesError> {
         let id = StagedId::new(path, entry);
         if !self.shared.claims.claim(id.path()) {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
@@ -502,10 +502,10 @@ impl Admission<'_> {
             self.shared.modes.apply_in(entry.mode, &inherited)
         };
         let mode = replaced.map_or_else(new_mode, |replaced| replaced.mode);
-        let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
+        let is_comparable = |replaced: Replacement| differences::is_comparable(entry.size(), replaced.size);
         let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
         let keeps_mode = replaced.is_some();
-        let new = Staged { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
+        let new = StagedState { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
         // An unusable staging directory affects more than one name.
         let failed = |error| FilesError::system(place.staging.path(), error);
         match place.staging.claim(id).map_err(failed)? {
@@ -516,7 +516,7 @@ impl Admission<'_> {
     }
 
     /// Resumes from the staged ranges of an earlier run that still match their records.
-    fn resume(&self, place: &TargetDirectory, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
+    fn resume(&self, place: &TargetDirectory, entry: &Entry, new: StagedState) -> Result<StagedState, FilesError> {
         let (size, id, staging) = (entry.size(), new.id, &place.staging);
         let failed = |error| FilesError::system(staging.path(), error);
         let recorded = staging.held().take(id);
@@ -531,11 +531,11 @@ impl Admission<'_> {
         let dense = held.gaps(size).any(|gap| staging.punch(id, gap).is_err());
         let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
         let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
-        Ok(Staged { held, state, ..new })
+        Ok(StagedState { held, state, ..new })
     }
 
     /// Adds a file to be received.
-    fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+    fn receive(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry, staged: StagedState) {
         let base = building.length;
         // Too much if the file fails later; corrected in `ReceiveLog::outcome`.
         let held = entry.size() - staged.state.left;
@@ -553,17 +553,17 @@ impl Admission<'_> {
     }
 
     /// Adds the bytes of a file that is not received: they arrive anyway if the sender does not wait for wants.
-    fn skip_entry(&self, building: &mut Building, path: &[u8], entry: &Entry) {
+    fn skip_entry(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry) {
         if self.waits(building) || entry.size() == 0 {
             return;
         }
         let state = FileState { dropped: true, ..FileState::fresh(entry.size()) };
         let (id, mode) = (StagedId::new(path, entry), self.shared.modes.apply(entry.mode));
-        let staged = Staged { id, held: RangeSet::default(), state, mode, keeps_mode: false, compared: false };
+        let staged = StagedState { id, held: RangeSet::default(), state, mode, keeps_mode: false, compared: false };
         self.push(building, path, entry, staged);
     }
 
-    fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+    fn push(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry, staged: StagedState) {
         let file = ReceivedFile {
             path: path.into(),
             entry: building.entries,
@@ -578,7 +578,7 @@ impl Admission<'_> {
         building.files.push((file, staged.state));
     }
 
-    fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
+    fn refuse(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry, kind: NoticeKind) {
         self.shared.refused(&entry.path, kind);
         self.skip_entry(building, path, entry);
     }

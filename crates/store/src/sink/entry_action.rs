@@ -32,7 +32,7 @@ pub(super) enum EntryAction {
     /// Something else exists and is replaced.
     Replace {
         /// The existing file, if a file replaces a file.
-        file: Option<Replaced>,
+        file: Option<Replacement>,
     },
     /// The target is kept as it is: something else exists, or nothing.
     Kept,
@@ -40,22 +40,22 @@ pub(super) enum EntryAction {
     Refused(NoticeKind),
 }
 
-/// A file that is replaced by another one.
+/// A file that replaces an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Replaced {
-    /// Mode of the new file.
+pub(super) struct Replacement {
+    /// Its final mode.
     pub(super) mode: u32,
-    /// Its length in bytes.
+    /// Length of the replaced file in bytes.
     pub(super) size: u64,
 }
 
 /// Returns the action for an entry whose name does not exist.
 pub(super) fn absent(spec: &ReceiveRequest, entry: &Entry) -> EntryAction {
-    if spec.existing == Existing::UpdateOnly || is_left_out(spec, entry) { EntryAction::Kept } else { EntryAction::New }
+    if spec.existing == Existing::UpdateOnly || is_excluded(spec, entry) { EntryAction::Kept } else { EntryAction::New }
 }
 
 /// Whether an entry is a file that takes no part.
-pub(super) fn is_left_out(spec: &ReceiveRequest, entry: &Entry) -> bool {
+pub(super) fn is_excluded(spec: &ReceiveRequest, entry: &Entry) -> bool {
     match entry.kind {
         EntryKind::File { size, .. } => !spec.eligible.takes(size, entry.mtime.seconds),
         EntryKind::Directory | EntryKind::Symlink { .. } | EntryKind::Special(_) | EntryKind::HardLink { .. } => false,
@@ -89,7 +89,7 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<EntryAction> {
-        if is_left_out(self.spec, entry) {
+        if is_excluded(self.spec, entry) {
             return Ok(EntryAction::Kept);
         }
         let skips = self.spec.existing == Existing::Skip;
@@ -136,7 +136,7 @@ impl Judge<'_> {
         }
         let stays = matches!(entry.kind, EntryKind::File { .. }) && found.is_file();
         let file = match stays {
-            true => Some(Replaced { mode: self.replaced_mode(path, entry, &found)?, size: found.size }),
+            true => Some(Replacement { mode: self.replaced_mode(path, entry, &found)?, size: found.size }),
             false => None,
         };
         Ok(EntryAction::Replace { file })

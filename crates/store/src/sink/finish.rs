@@ -10,7 +10,7 @@ use rustix::fs::{fstat, fsync};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::attributes::Applied;
+use super::super::attributes::SetResult;
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::metadata::Status;
@@ -43,11 +43,11 @@ impl Shared {
             // Everything has been delivered, even if temporary files of this run cannot be removed.
             let left = place.staging.remove().err();
             if let Some(left) = &left {
-                // The reason is reported where the receiver has a user.
+                // The reason is reported if the receiver has a user.
                 self.report.notice(NoticeKind::StaleStaging, left.path.as_os_str().as_bytes());
             }
             self.report.update(|outcome| outcome.staging_left = left);
-            self.tell_abandoned(place);
+            self.report_abandoned(place);
             // Nothing is created or removed in it any more.
             if announced.top.is_none() {
                 place.close()?;
@@ -196,7 +196,7 @@ impl Shared {
                 // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    // The directory itself is there.
+                    // The directory itself exists.
                     let kind = match place.refusal(&path, error)? {
                         kind @ (NoticeKind::Permission | NoticeKind::Exchanged) => kind,
                         _ => NoticeKind::MetadataLost,
@@ -220,10 +220,10 @@ impl Shared {
         path: &[u8],
         sealed: &Attributes,
         syncs: bool,
-    ) -> io::Result<Sealed> {
+    ) -> io::Result<SealResult> {
         let Attributes { mode, mtime, extra } = sealed;
         let Some(found) = place.target.look(path)? else {
-            return Ok(Sealed { applied: Applied::All, is_synced: true });
+            return Ok(SealResult { applied: SetResult::All, is_synced: true });
         };
         if !found.is_directory() {
             return Err(Errno::STALE.into());
@@ -239,20 +239,20 @@ impl Shared {
         let unreadable = matches!(&directory, Err(error) if error.kind() == io::ErrorKind::PermissionDenied);
         let directory = if unreadable { None } else { directory? };
         let applied = if is_sealed {
-            Applied::All
+            SetResult::All
         } else if self.extras.is_active() {
             self.extras.apply(&hold()?, Some(mode), mtime, extra)?
         } else {
-            place.target.set_attributes(path, found.identity, Some(mode), mtime).map(|()| Applied::All)?
+            place.target.set_attributes(path, found.identity, Some(mode), mtime).map(|()| SetResult::All)?
         };
         directory.map_or(Ok(()), fsync)?;
-        Ok(Sealed { applied, is_synced: !unreadable })
+        Ok(SealResult { applied, is_synced: !unreadable })
     }
 }
 
 /// The result of sealing a directory.
-struct Sealed {
-    applied: Applied,
+struct SealResult {
+    applied: SetResult,
     /// Whether it was synced as far as requested.
     is_synced: bool,
 }

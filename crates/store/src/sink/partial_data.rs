@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use super::super::error::FilesError;
-use super::super::journal::{Record, Recorded};
+use super::super::journal::{Record, RecordedRanges};
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
 use super::super::staging::Staging;
@@ -22,7 +22,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`FilesError::Over`] once the transfer is to stop; an I/O error of the journal.
-    pub(super) fn kept(&self, staging: &Staging, id: StagedId, recorded: &Recorded) -> Result<RangeSet, FilesError> {
+    pub(super) fn kept(&self, staging: &Staging, id: StagedId, recorded: &RecordedRanges) -> Result<RangeSet, FilesError> {
         let mut kept = RangeSet::default();
         if self.spec.trust_staging {
             for (range, _) in recorded.ranges() {
@@ -48,7 +48,7 @@ impl Shared {
             }
         }
         if !altered.is_empty() {
-            // Before new data is written there: the old records would apply to it.
+            // Before new data is written: the old records would apply to it.
             let dropped = staging.journal.append(&altered).and_then(|()| staging.journal.sync());
             dropped.map_err(|error| FilesError::system(staging.path(), error))?;
         }

@@ -1,4 +1,4 @@
-//! Checks of the target before anything is created there.
+//! Checks of the target before anything is created in it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ use crate::staging::{Site, Staging};
 
 impl Shared {
     /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
-    /// that was free then finds a directory there now, and must not go into it.
+    /// that was free then finds a directory now, and must not go into it.
     pub(super) fn is_own_target(&self, source: SourceId) -> bool {
         // Do not continue a target that has appeared since the handshake: the sender, informed that the target holds
         // nothing, does not wait for wants.

@@ -130,7 +130,7 @@ impl Publisher {
 }
 
 impl Pipeline<'_> {
-    /// Records what was verified since the last call, and finishes the complete files for the next group.
+    /// Records the data verified since the last call, and finishes the complete files for the next group.
     fn settle_ready(&self, group: &mut Group) -> Result<(), FilesError> {
         loop {
             self.shared.phase.check_going()?;
@@ -229,7 +229,7 @@ impl Pipeline<'_> {
                 Ok(())
             });
             let synced = syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause));
-            // A failed sync takes precedence over other errors: what is not durable must not be synced again.
+            // A failed sync takes precedence over other errors: data that is not durable must not be synced again.
             synced.map_err(|error| self.distrust(error))?;
             gathered
         })
@@ -484,7 +484,7 @@ mod tests {
         let sync = || {
             wait_until("the group before has its names", || dir.path().join("before").exists());
             receive(&receiving, 1);
-            wait_until("a file that came meanwhile is complete", || is_complete(&next));
+            wait_until("a file received meanwhile is complete", || is_complete(&next));
             assert!(!dir.path().join("next").exists(), "published before it was synced");
             Ok(())
         };

@@ -64,7 +64,7 @@ pub struct ReceiveOutcome {
     pub special: Vec<Failed>,
 }
 
-/// A name that is not in place.
+/// A name missing at the target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     /// The sender's name: any bytes, to be escaped before display.
@@ -103,7 +103,7 @@ impl ReceiveOutcome {
         self.failed_count > 0
     }
 
-    /// Counts a name that is not in place, and lists it while there is room.
+    /// Counts a missing name, and lists it while there is room.
     pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
         let list = match reason {
             FailReason::Skipped(SkipReason::Link) => {
@@ -158,13 +158,13 @@ impl ReceiveLog {
         lock(&self.outcome).files
     }
 
-    /// Counts a name that is deleted, or would be.
+    /// Counts a name that is, or would be, deleted.
     pub(crate) fn deleted(&self, path: &[u8]) {
         self.update(|outcome| outcome.deleted += 1);
         self.notice(NoticeKind::Delete, path);
     }
 
-    /// Counts an entry that is in place, or would be.
+    /// Counts an entry that is, or would be, in place.
     pub(crate) fn count(&self, entry: &Entry, unchanged: bool) {
         self.update(|outcome| match entry.kind {
             EntryKind::File { .. } | EntryKind::HardLink { .. } | EntryKind::Special(_) => {

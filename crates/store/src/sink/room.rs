@@ -41,8 +41,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told_once() {
-        let (here, room) = (tempfile::tempdir().unwrap(), Room::default());
-        let absent = here.path().join("to be made");
+        let (directory, room) = (tempfile::tempdir().unwrap(), Room::default());
+        let absent = directory.path().join("to be made");
         assert!(!room.is_exceeded(&absent, 1));
         assert!(room.is_exceeded(&absent, u64::MAX) && !room.is_exceeded(&absent, u64::MAX));
     }

@@ -62,18 +62,18 @@ impl Shared {
         let complete = mem::take(&mut lock(&self.stored.state).complete);
         let failed = |error| FilesError::system(&self.destination().directory, error);
         let mut on = BTreeMap::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (batch, mut placed) in complete {
             on.append(&mut placed.on);
             placed.entries.sort_unstable_by_key(|stored| stored.entry);
-            told.push((batch, placed.entries));
+            reported.push((batch, placed.entries));
         }
         if let Some(place) = self.staged() {
             for directory in on.values() {
                 sync_everything(place, directory).map_err(failed)?;
             }
         }
-        lock(&self.stored.state).durable.append(&mut told);
+        lock(&self.stored.state).durable.append(&mut reported);
         Ok(())
     }
 

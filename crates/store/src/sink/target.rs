@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, s
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::attributes::{Applied, ExtraRule};
+use super::super::attributes::{SetResult, ExtraRule};
 use super::super::backup::{self, Original};
 use super::super::delete::{CreatedMeanwhile, Deletion, SentPaths};
 use super::super::directory::{NAMED_WAY, READ_DIRECTORY, parent_of, readable};
@@ -59,7 +59,7 @@ pub(super) struct TargetDirectory {
 }
 
 impl TargetDirectory {
-    /// Opens the target and the staging directory of `source` in it, creating what is missing if `make` is set.
+    /// Opens the target and the staging directory of `source` in it, creating missing directories if `make` is set.
     pub(super) fn open(
         spec: &Arc<ReceiveRequest>,
         destination: &TargetPath,
@@ -154,7 +154,7 @@ impl TargetDirectory {
         self.staging.held().items.contains(&Item::new(name, found.identity.inode, birth(self.target.root(), name)))
     }
 
-    /// Moves `name` from the staging directory to `path`, replacing what exists there. Fails if that is another's item
+    /// Moves `name` from the staging directory to `path`, replacing the existing file. Fails if that is another's item
     /// that must not be replaced, a non-empty directory, or anything when existing names are kept.
     pub(super) fn publish(&self, name: &str, path: &[u8]) -> io::Result<()> {
         match self.put_from(&self.staging.dir, name, path) {
@@ -163,12 +163,12 @@ impl TargetDirectory {
         }
     }
 
-    /// Same as [`TargetDirectory::publish`], where `path` is on another file system.
+    /// As [`TargetDirectory::publish`], if `path` is on another file system.
     fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
         let (directory, _) = self.target.parent(path)?;
         let carried = TempCopy::new(&self.staging.dir, name, &directory.fd, ExtraRule::new(self.spec.preserve))?;
         self.put_from(&directory.fd, &carried.name, path)?;
-        if carried.applied == Applied::AttributesLost {
+        if carried.applied == SetResult::AttributesLost {
             let sent = sent_as(self.renaming(), path);
             self.report.refused(&sent, NoticeKind::AttributesLost);
         }
@@ -214,7 +214,7 @@ impl TargetDirectory {
     /// did.
     fn back_up(&self, path: &[u8], original: Original) -> io::Result<bool> {
         let Some(backup) = &self.spec.backup else { return Ok(false) };
-        if self.target.look(path)?.is_none_or(|there| there.is_directory()) {
+        if self.target.look(path)?.is_none_or(|existing| existing.is_directory()) {
             return Ok(false);
         }
         let kept = backup::keep(backup, &self.target, path, original, &|path| self.is_sent(path))?;
@@ -231,7 +231,7 @@ impl TargetDirectory {
     /// Notes that the existing file at `path` loses this name.
     fn loses(&self, path: &[u8]) -> io::Result<()> {
         if self.newcomers.is_some() {
-            self.target.look(path)?.iter().for_each(|there| self.changes(there));
+            self.target.look(path)?.iter().for_each(|existing| self.changes(existing));
         }
         Ok(())
     }
@@ -247,9 +247,9 @@ impl TargetDirectory {
     /// an open directory.
     fn has_become_newer(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<bool> {
         let staged: Status = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.into();
-        let there = self.target.look(path)?;
-        Ok(there.is_some_and(|there| {
-            staged.is_file() && there.is_file() && there.is_newer(staged.mtime, self.spec.modify_window)
+        let existing = self.target.look(path)?;
+        Ok(existing.is_some_and(|existing| {
+            staged.is_file() && existing.is_file() && existing.is_newer(staged.mtime, self.spec.modify_window)
         }))
     }
 
@@ -274,7 +274,7 @@ impl TargetDirectory {
             return Ok(());
         }
         let renamed = self.renaming();
-        let clearing = Clearing {
+        let clearing = DirectoryRemoval {
             target: &self.target,
             spec: &self.spec,
             report: &self.report,
@@ -349,7 +349,7 @@ impl TargetDirectory {
 }
 
 /// The removal of a directory that something else replaces.
-pub(super) struct Clearing<'a> {
+pub(super) struct DirectoryRemoval<'a> {
     pub(super) target: &'a DirectorySandbox,
     pub(super) spec: &'a ReceiveRequest,
     pub(super) report: &'a ReceiveLog,
@@ -361,7 +361,7 @@ pub(super) struct Clearing<'a> {
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
 }
 
-impl Clearing<'_> {
+impl DirectoryRemoval<'_> {
     /// Deletes the directory at `path` with everything in it, if names are deleted at all; a dry run only reports that.
     /// Returns whether the directory is gone, or would be. Nothing is deleted if a name in it is excluded from
     /// deletion, since the directory would then stay.
@@ -378,7 +378,7 @@ impl Clearing<'_> {
     }
 
     /// Deletes everything that `filter` does not exclude; returns whether that includes the directory itself.
-    fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut tell: impl FnMut(&[u8])) -> io::Result<bool> {
+    fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut report: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
         let mut newcomers = self.newcomers.map(lock);
         let mut deletion = Deletion {
@@ -401,7 +401,7 @@ impl Clearing<'_> {
             kept: &mut |_| {},
             deleted: &mut |deleted| {
                 gone |= deleted == path;
-                tell(deleted);
+                report(deleted);
             },
             failed: &mut |_, error| {
                 first.get_or_insert(error);
@@ -423,11 +423,11 @@ impl Clearing<'_> {
 /// Returns the sender's name of a path beneath the target. `renamed` is the item's local name and its name at the
 /// sender, if they differ.
 pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
-    if let Some((here, there)) = renamed
-        && let Some(rest) = path.strip_prefix(here)
+    if let Some((local, sent)) = renamed
+        && let Some(rest) = path.strip_prefix(local)
         && (rest.is_empty() || rest.starts_with(b"/"))
     {
-        return [there, rest].concat();
+        return [sent, rest].concat();
     }
     path.to_vec()
 }
@@ -494,7 +494,7 @@ fn open_directory(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
 /// yet to be made.
 ///
 /// # Errors
-/// [`FilesError::TargetOutside`] for a tree that is not beneath [`ReceiveRequest::within`]; one that cannot be opened.
+/// [`FilesError::TargetOutside`] for a tree outside of [`ReceiveRequest::within`]; a tree that cannot be opened.
 pub(super) fn open_references(into: &Path, spec: &ReceiveRequest) -> Result<Vec<DirectorySandbox>, FilesError> {
     if spec.link_dest.len() > MOST_REFERENCES {
         let why = format!("at most {MOST_REFERENCES} other trees for hard links are supported");

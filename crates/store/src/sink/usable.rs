@@ -11,7 +11,7 @@ use crate::directory::parent_of;
 use crate::error::FilesError;
 use crate::metadata::leads_to_special;
 use crate::outputs::TargetOutput;
-use crate::staging::may_hold_elsewhere;
+use crate::staging::may_hold_outside;
 
 /// Checks that items can go to `destination`; returns whether it may already hold some of them.
 ///
@@ -47,7 +47,7 @@ pub(super) fn check_usable(spec: &ReceiveRequest, destination: &TargetPath) -> R
                 return Err(FilesError::TargetNotADirectory { path: parent.to_owned() });
             }
             // Nothing in it exists, and it is not to be created.
-            if spec.existing == Existing::UpdateOnly { Err(failed(into, error)) } else { Ok(may_leave_out(spec)) }
+            if spec.existing == Existing::UpdateOnly { Err(failed(into, error)) } else { Ok(may_skip(spec)) }
         }
         Err(error) => Err(failed(into, error)),
     }
@@ -61,7 +61,7 @@ fn nearest(path: &Path) -> &Path {
 
 /// Whether files may be skipped although their names do not exist, so that the sender has to wait for the wanted
 /// ranges.
-fn may_leave_out(spec: &ReceiveRequest) -> bool {
+fn may_skip(spec: &ReceiveRequest) -> bool {
     spec.dry_run
         || spec.existing == Existing::UpdateOnly
         || !spec.eligible.is_everything()
@@ -76,7 +76,7 @@ fn check_named(spec: &ReceiveRequest, path: &Path) -> Result<(), FilesError> {
     }
     let is_link = path.is_symlink();
     let leads_to_special = leads_to_special(path);
-    // A special file that is named itself may be replaced by another one.
+    // A special file named by the user may be replaced by another one.
     let is_refused = if is_link {
         leads_to_special || leads_to_descriptor(path)
     } else {
@@ -107,7 +107,7 @@ const MAX_LINKS: usize = 40;
 /// Whether an existing directory may already hold some of the items.
 fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<bool> {
     let directory = &destination.directory;
-    if may_leave_out(spec) || holds_staging(directory)? {
+    if may_skip(spec) || holds_staging(directory)? {
         return Ok(true);
     }
     // Existing names are refused, unless an earlier run has created them.
@@ -126,14 +126,14 @@ fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<
             };
         }
     };
-    let stands = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
-    Ok(items.iter().any(stands))
+    let exists = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
+    Ok(items.iter().any(exists))
 }
 
 /// Whether an interrupted transfer may have left a staging directory in `directory`, or for it: an unlistable
 /// directory may hold anything.
 pub(super) fn holds_staging(directory: &Path) -> io::Result<bool> {
-    if may_hold_elsewhere(directory) {
+    if may_hold_outside(directory) {
         return Ok(true);
     }
     let items = match directory.read_dir() {

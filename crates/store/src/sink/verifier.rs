@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::error::FilesError;
 use super::super::journal::Record;
-use super::batch::{OpenBatch, Verified};
+use super::batch::{OpenBatch, Verification};
 use crate::lock::lock;
 
 /// Open batches, and their verified data until the publisher takes it.
@@ -33,7 +33,7 @@ impl Verifier {
         }
         let batch = Arc::new(batch);
         lock(&self.open).insert(batch.number, Arc::clone(&batch));
-        let verified = Verified { files: batch.complete_files(), records: Vec::new() };
+        let verified = Verification { files: batch.complete_files(), records: Vec::new() };
         self.add(&batch, verified);
     }
 
@@ -80,7 +80,7 @@ impl Verifier {
     pub(crate) fn trust(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
         let batch = self.batch(batch)?;
         let files = batch.trust(range).map_err(|error| error.of(&batch))?;
-        Ok(self.add(&batch, Verified { files, records: Vec::new() }))
+        Ok(self.add(&batch, Verification { files, records: Vec::new() }))
     }
 
     /// Returns the open batches.
@@ -110,8 +110,8 @@ impl Verifier {
         lock(&self.queue).files.len()
     }
 
-    fn add(&self, batch: &Arc<OpenBatch>, verified: Verified) -> bool {
-        let Verified { files, records } = verified;
+    fn add(&self, batch: &Arc<OpenBatch>, verified: Verification) -> bool {
+        let Verification { files, records } = verified;
         let some = !files.is_empty() || !records.is_empty();
         if some {
             let mut queue = lock(&self.queue);

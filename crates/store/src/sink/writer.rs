@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use rustix::fs::fstat;
 
-use super::super::attributes::{Applied, ExtraRule};
+use super::super::attributes::{SetResult, ExtraRule};
 use super::super::error::FilesError;
 use super::super::metadata::Status;
 use super::super::mode_rule::ModeRule;
@@ -183,15 +183,15 @@ impl Writer {
         place: &TargetDirectory,
         batch: &OpenBatch,
         at: usize,
-    ) -> io::Result<Option<Applied>> {
+    ) -> io::Result<Option<SetResult>> {
         let (file, state) = (&batch.files[at], batch.state(at));
         self.open.forget((batch.number, at));
         if state.dropped {
             return Ok(None);
         }
         let staging = &place.staging;
-        let work = || -> io::Result<Applied> {
-            let mut made = Made { wrong_mode: state.wrong_mode, denied: state.denied };
+        let work = || -> io::Result<SetResult> {
+            let mut made = CreatedMode { wrong_mode: state.wrong_mode, denied: state.denied };
             if !state.made {
                 // An empty file, which no block has created.
                 made = self.make_with(staging, file, true)?.1;
@@ -218,7 +218,7 @@ impl Writer {
             // Its content is complete without them.
             match moded.and_then(|()| staging.set_time(file.id, file.mtime)) {
                 Err(error) if refusal_of(&error).is_none() || error.kind() == io::ErrorKind::NotFound => Err(error),
-                set => Ok(if set.is_ok() { Applied::All } else { Applied::MetadataLost }),
+                set => Ok(if set.is_ok() { SetResult::All } else { SetResult::MetadataLost }),
             }
         };
         match work() {
@@ -269,7 +269,7 @@ impl Writer {
             return Ok(None);
         }
         let file = &batch.files[at];
-        let (opened, Made { wrong_mode, denied }) = self.make_with(&place.staging, file, whole)?;
+        let (opened, CreatedMode { wrong_mode, denied }) = self.make_with(&place.staging, file, whole)?;
         batch.change(at, |state| {
             state.made = true;
             state.wrong_mode = wrong_mode;
@@ -280,17 +280,17 @@ impl Writer {
 
     /// Creates a file, to be written in one piece if `whole`. Its mode is read back from the system: an ACL, or the
     /// mount options of the file system, may have denied some of it.
-    fn make_with(&self, staging: &Staging, file: &ReceivedFile, whole: bool) -> io::Result<(File, Made)> {
+    fn make_with(&self, staging: &Staging, file: &ReceivedFile, whole: bool) -> io::Result<(File, CreatedMode)> {
         // To set extended attributes, its owner has to be able to write it.
         let asked = if whole && !self.extras.is_active() { file.mode } else { file.mode | WRITABLE } & 0o777;
         let opened = staging.open_file(file.id, asked)?;
         let found = Status::from(fstat(&opened)?).mode;
-        Ok((opened, Made { wrong_mode: found != file.mode, denied: asked & !found }))
+        Ok((opened, CreatedMode { wrong_mode: found != file.mode, denied: asked & !found }))
     }
 }
 
 /// The mode that the system has given to a new file.
-struct Made {
+struct CreatedMode {
     /// Whether it differs from the final one.
     wrong_mode: bool,
     /// The permissions that the file lacks compared with the requested mode.
@@ -365,7 +365,7 @@ mod tests {
         writer.write(&place, &batch, 0, &half).unwrap();
         // Zeros at the end, and padding beyond it, are not written.
         writer.write(&place, &batch, SMALL_FILE, &vec![0; SMALL_FILE as usize + 100]).unwrap();
-        assert_eq!(writer.complete(&place, &batch, 0).unwrap(), Some(Applied::All));
+        assert_eq!(writer.complete(&place, &batch, 0).unwrap(), Some(SetResult::All));
         let found = place.staging.look(batch.files[0].id).unwrap();
         assert_eq!((found.size, found.mode, found.mtime.seconds), (size, 0o444, 77));
     }

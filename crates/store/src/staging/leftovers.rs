@@ -33,7 +33,7 @@ pub struct StaleStaging {
     pub files: u64,
     /// Their space on disk in bytes.
     pub bytes: u64,
-    /// Whether a transfer uses it now, or the file system does not tell.
+    /// Whether a transfer uses it now, or this is unknown because the file system has no locks.
     pub is_in_use: bool,
     /// The directory that contains it. Its path may refer to another directory by now.
     target: Arc<OwnedFd>,

@@ -37,11 +37,11 @@ impl Site {
         if within.is_none()
             && is_append_only(target)
             && let Some(base) = cache_home()
-            && let Ok(elsewhere) = Self::within(&base, target, source)
+            && let Ok(outside) = Self::within(&base, target, source)
             // Files moved there from another mount get a temporary name first, which could not be removed again.
-            && is_same_mount(&elsewhere.directory, target)
+            && is_same_mount(&outside.directory, target)
         {
-            return Ok(elsewhere);
+            return Ok(outside);
         }
         let written = accessat(target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         if let Err(Errno::ACCESS | Errno::PERM) = written
@@ -49,9 +49,9 @@ impl Site {
             && has_directories(target)
             && let Some(base) = cache_home()
             // Without such a directory the transfer fails as it would in the target.
-            && let Ok(elsewhere) = Self::within(&base, target, source)
+            && let Ok(outside) = Self::within(&base, target, source)
         {
-            return Ok(elsewhere);
+            return Ok(outside);
         }
         Ok(Self { directory: target.try_clone()?, path: into.to_owned(), source })
     }
@@ -89,14 +89,14 @@ fn is_same_mount(_: &OwnedFd, _: &OwnedFd) -> bool {
 }
 
 /// Whether data for this target may be staged outside of it: see [`Site::of`].
-pub(crate) fn may_hold_elsewhere(target: &Path) -> bool {
+pub(crate) fn may_hold_outside(target: &Path) -> bool {
     let stages_elsewhere = || {
         let target = openat(CWD, target, NAMED_WAY, Mode::empty()).ok()?;
         let written = accessat(&target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         Some(is_append_only(&target) || written.is_err())
     };
     let holds_some =
-        staged_elsewhere().and_then(|path| path.read_dir().ok()).is_some_and(|mut names| names.next().is_some());
+        outside_staging_directory().and_then(|path| path.read_dir().ok()).is_some_and(|mut names| names.next().is_some());
     holds_some && stages_elsewhere().unwrap_or(false)
 }
 
@@ -112,7 +112,7 @@ fn has_directories(target: &OwnedFd) -> bool {
 
 /// Returns the directory in which files are staged for targets that this user cannot write; `None` if there is none.
 #[must_use]
-pub fn staged_elsewhere() -> Option<PathBuf> {
+pub fn outside_staging_directory() -> Option<PathBuf> {
     shared_directory(&cache_home()?, false).ok()
 }
 

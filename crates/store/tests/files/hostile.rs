@@ -182,25 +182,25 @@ fn numbers_that_contradict_each_other_are_refused() {
         protocol(receiving.add_manifest_part(&part), wanted);
         assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging directory");
     };
-    refuse(part(1, vec![]), "its manifest is out of order");
-    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
-    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
+    refuse(part(1, vec![]), "sent manifest parts out of order");
+    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "announced a length other than the sum of its files");
+    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "announced a length other than the sum of its files");
     let sum = vec![file("a", u64::MAX), file("b", 1)];
     refuse(
         ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: sum },
-        "its files are longer than any object",
+        "announced files longer than any object",
     );
     let many = (0..=MAX_BATCH_ENTRIES).map(|n| file(n.to_string(), 0)).collect();
-    refuse(part(0, many), "it has too many entries");
+    refuse(part(0, many), "announced too many entries");
     let long = (0..2100).map(|n| link(&format!("{n:0>200}"), &"x".repeat(4000))).collect();
-    refuse(part(0, long), "its names are too long together");
+    refuse(part(0, long), "announced names that are too long in total");
     let (_dir, receiving) = receiving();
     let first =
         ManifestPart { batch: 0, last: false, whole: false, again: false, length: 9, entries: vec![file("a", 4)] };
     assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
     let changed =
         ManifestPart { batch: 0, last: true, whole: false, again: false, length: 8, entries: vec![file("b", 4)] };
-    protocol(receiving.add_manifest_part(&changed), "its length or kind changes between parts");
+    protocol(receiving.add_manifest_part(&changed), "changed the length or kind between manifest parts");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn open_batches_and_early_digests_are_bounded() {
     protocol(receiving.add_manifest_part(&part(MAX_OPEN_BATCHES as u32, vec![])), "too many batches are open");
     let flood = (0..=65_536)
         .try_for_each(|block| receiving.expect_digest(&Digest { batch: 0, block, digest: [0; 32] }).map(|_| ()));
-    protocol(flood, "too many digests ahead of their blocks");
+    protocol(flood, "sent too many digests ahead of their blocks");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn digests_that_do_not_fit_are_refused() {
     let digest = |block, byte| Digest { batch: 0, block, digest: [byte; 32] };
     let (_dir, receiving) = open();
     receiving.expect_digest(&digest(7, 1)).unwrap();
-    protocol(receiving.expect_digest(&digest(7, 1)), "a digest came twice");
+    protocol(receiving.expect_digest(&digest(7, 1)), "sent a digest twice");
     let (_dir, receiving) = open();
     receiving.expect_digest(&digest(1, 1)).unwrap();
     let error = receiving.found_digest(0, 1, 10..20, [2; 32]).unwrap_err();
@@ -257,15 +257,15 @@ fn digests_that_do_not_fit_are_refused() {
         receiving.expect_digest(&digest(block, 1)).unwrap();
     }
     receiving.found_digest(0, 0, 0..10, [1; 32]).unwrap();
-    protocol(receiving.found_digest(0, 1, 5..15, [1; 32]), "a block is empty or overlaps another");
+    protocol(receiving.found_digest(0, 1, 5..15, [1; 32]), "sent an empty or overlapping block");
     let (_dir, receiving) = open();
     receiving.write(0, 0, &[1; 20]).unwrap();
     receiving.expect_digest(&digest(0, 1)).unwrap();
     receiving.expect_digest(&digest(1, 1)).unwrap();
     receiving.found_digest(0, 0, 0..20, [1; 32]).unwrap();
-    protocol(receiving.settle(|_, _| {}), "more digests than blocks");
-    protocol(receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }), "it is not open");
-    protocol(receiving.write(5, 0, &[1]), "it is not open");
+    protocol(receiving.settle(|_, _| {}), "sent more digests than blocks");
+    protocol(receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }), "referred to a batch that is not open");
+    protocol(receiving.write(5, 0, &[1]), "referred to a batch that is not open");
 }
 
 #[test]
@@ -274,8 +274,8 @@ fn voids_must_name_an_entry_of_an_open_batch() {
     receiving.add_manifest_part(&part(0, vec![directory("d"), file("d/a", 1)])).unwrap();
     let void = |batch, entry| Void { batch, entry, reason: VoidReason::Changed };
     receiving.void(&void(0, 0)).unwrap();
-    protocol(receiving.void(&void(0, u32::MAX)), "a void names no entry");
-    protocol(receiving.void(&void(1, 1)), "it is not open");
+    protocol(receiving.void(&void(0, u32::MAX)), "voided an entry that does not exist");
+    protocol(receiving.void(&void(1, 1)), "referred to a batch that is not open");
     receiving.void(&void(0, 1)).unwrap();
     receiving.void(&void(0, 1)).unwrap();
     receiving.write(0, 0, b"x").unwrap();

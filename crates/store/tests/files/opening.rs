@@ -147,7 +147,7 @@ fn child_sends_by_name() {
     let mut removal = Removal::new(scanner.roots(), false);
     for (entry, version) in batch.entries.iter().zip(&batch.versions).filter(|(entry, _)| entry.size() > 0) {
         assert_eq!(
-            removal.remove(entry, Versions { sent: *version, there: 0 }, false),
+            removal.remove(entry, Versions { sent: *version, stored: 0 }, false),
             SourceOutcome::Removed,
             "{entry:?}"
         );
@@ -157,7 +157,7 @@ fn child_sends_by_name() {
     let batch = item().next().unwrap();
     let outcome = Removal::new(item().roots(), false).remove(
         &batch.entries[0],
-        Versions { sent: batch.versions[0], there: 0 },
+        Versions { sent: batch.versions[0], stored: 0 },
         false,
     );
     assert_eq!(outcome, SourceOutcome::Removed);

@@ -31,7 +31,7 @@ fn entry<'a>(batch: &'a Batch, path: &str) -> (&'a Entry, u64) {
 
 fn remove(removal: &mut Removal, batch: &Batch, path: &str) -> SourceOutcome {
     let (entry, version) = entry(batch, path);
-    removal.remove(entry, Versions { sent: version, there: 0 }, false)
+    removal.remove(entry, Versions { sent: version, stored: 0 }, false)
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
     let (batch, mut removal) = (scanner.next().unwrap(), removal(&scanner));
     let (first, version) = entry(&batch, "a");
     let same = SourceOutcome::Kept(NoticeKind::SourceIsTarget);
-    assert_eq!(removal.remove(first, Versions { sent: version, there: version }, false), same);
-    assert_eq!(removal.remove(first, Versions { sent: version, there: 0 }, true), SourceOutcome::Shared);
+    assert_eq!(removal.remove(first, Versions { sent: version, stored: version }, false), same);
+    assert_eq!(removal.remove(first, Versions { sent: version, stored: 0 }, true), SourceOutcome::Shared);
     assert_eq!(remove(&mut removal, &batch, "a"), SourceOutcome::Removed);
     // Their inode has changed with the removal.
     assert_eq!(remove(&mut removal, &batch, "b"), SourceOutcome::Removed);

@@ -396,7 +396,7 @@ fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
         let entry = |path: &str| batch.entries.iter().position(|entry| entry.path == path.as_bytes()).unwrap();
         assert_eq!(from.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec(), b"other".to_vec()]);
         let gone = &batch.entries[entry("dir/file")];
-        let versions = Versions { sent: batch.versions[entry("dir/file")], there: 0 };
+        let versions = Versions { sent: batch.versions[entry("dir/file")], stored: 0 };
         assert_eq!(source.remove(gone, versions, false), SourceOutcome::Gone);
         let mut removed = session.finish().unwrap().removed;
         removed.sort_by(|one, other| one.0.cmp(&other.0));

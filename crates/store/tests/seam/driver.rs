@@ -279,7 +279,7 @@ impl<'a> Session<'a> {
             let batch = &self.sent[&number];
             for stored in entries {
                 let entry = &batch.entries[stored.entry as usize];
-                let versions = Versions { sent: batch.versions[stored.entry as usize], there: stored.version };
+                let versions = Versions { sent: batch.versions[stored.entry as usize], stored: stored.version };
                 self.done.removed.push((entry.path.clone(), self.source.remove(entry, versions, false)));
             }
         }
