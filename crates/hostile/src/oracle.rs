@@ -1,4 +1,4 @@
-//! What a request permits, formulated once more and slowly, and applied to what a transfer has changed.
+//! The permissions of a request, formulated again and slowly, and applied to the changes of a transfer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use store::{AllowedNames, Entry, EntryKind, Existing, ItemName, Modes, Preserve,
 use crate::sender::{SENT, Said};
 use crate::tree::{Found, Object, Tree};
 
-/// The announced paths that may be touched, as they are beneath the destination, with their entries.
+/// The announced paths that may be changed, relative to the destination, with their entries.
 type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
 
 pub(crate) struct Oracle<'a> {
@@ -18,8 +18,8 @@ pub(crate) struct Oracle<'a> {
     pub(crate) said: &'a Said,
     /// The name of the single item at the destination, if it is not the sender's.
     pub(crate) rename: Option<&'a [u8]>,
-    /// The destination before the first transfer. What exists was there then; an item created since then belongs to
-    /// the same transfer, which may go on with it.
+    /// The destination before the first transfer. Its names existed then; an item created since then belongs to
+    /// the same transfer, which may continue it.
     pub(crate) original: &'a Tree,
 }
 
@@ -37,7 +37,7 @@ impl Oracle<'_> {
             let what = format!("{}: {old:?} became {new:?}", path.escape_ascii());
             assert!(!self.spec.dry_run, "a dry run changed {what}");
             let refuses = self.spec.existing == Existing::Refuse && self.original.contains_key(first_component(path));
-            // Deletion is requested apart from that.
+            // Deletion is requested separately.
             assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {what}");
             match new {
                 None => {
@@ -50,7 +50,7 @@ impl Oracle<'_> {
         assert!(self.spec.max_delete.is_none_or(|most| deleted <= most), "{deleted} names were deleted");
     }
 
-    /// Judges an object that is new, or another than before.
+    /// Judges a new or changed object.
     fn judge_object(
         &self,
         path: &[u8],
@@ -63,7 +63,7 @@ impl Oracle<'_> {
         assert!(entries.iter().any(|entry| fits(entry, object)), "not as announced: {what}");
         if let Object::File(bytes) = object {
             let is_kept = old.is_some_and(|(old, _)| old == object);
-            // A hard link may name a file that was there.
+            // A hard link may name an existing file.
             let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, EntryKind::HardLink { .. }));
             assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
             let takes_part = self.spec.eligible.takes(bytes.len() as u64, i64::MAX);
@@ -86,7 +86,7 @@ impl Oracle<'_> {
     }
 
     fn judge_deletion(&self, path: &[u8], allowed: &Allowed<'_>, after: &Tree, what: &str) {
-        // A directory may give way to a hard link that then had no file; it was empty.
+        // A directory may be replaced by a hard link that then had no file; it was empty.
         if allowed.contains_key(path) {
             return;
         }
@@ -149,8 +149,8 @@ impl Oracle<'_> {
     }
 }
 
-/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name was left to the
-/// sender, once it is known.
+/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name the
+/// sender chooses, once it is known.
 fn is_named(rules: &AllowedNames, components: &[&str], is_directory: bool, chosen: &mut Option<String>) -> bool {
     let Some(items) = &rules.items else { return true };
     let item = components[0];
@@ -180,11 +180,11 @@ fn is_selected(rules: &AllowedNames, entry: &Entry, components: &[&str]) -> bool
     if names.iter().any(|name| is_in(&beneath, name)) {
         return is_filtered();
     }
-    // A directory on the way to a name.
+    // A parent directory of a name.
     is_directory && names.iter().any(|name| beneath.is_empty() || (**name != *beneath && is_in(name, &beneath)))
 }
 
-/// Returns whether a link at `path` may lead out of the tree: it climbs above it, or climbs after a name, which may be
+/// Returns whether a link at `path` may leave the tree: it climbs above the tree, or climbs after a name, which may be
 /// that of another link.
 fn leads_out(path: &[u8], to: &Path) -> bool {
     let (mut above, mut has_name) = (parents(path).count(), false);
@@ -209,12 +209,12 @@ fn is_cleared(path: &[u8], allowed: &Allowed<'_>, after: &Tree) -> bool {
         let (Some(entries), Some((object, _))) = (allowed.get(parent), after.get(parent)) else { return false };
         let is_announced =
             |as_directory| entries.iter().any(|entry| (entry.kind == EntryKind::Directory) == as_directory);
-        // A name that is announced twice may be a directory again.
+        // A name announced twice may be a directory again.
         is_announced(false) && (*object != Object::Directory || is_announced(true))
     })
 }
 
-/// The directories above a path, the outermost first.
+/// Returns the directories above a path, the outermost first.
 fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
@@ -223,7 +223,7 @@ fn first_component(path: &[u8]) -> &[u8] {
     path.split(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Returns whether an object is what this entry announces.
+/// Returns whether an object matches this entry.
 fn fits(entry: &Entry, object: &Object) -> bool {
     match (&entry.kind, object) {
         (EntryKind::Directory, Object::Directory) | (EntryKind::HardLink { .. }, Object::File(_)) => true,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
-    /// Returns the path that these bytes are.
+    /// Returns these bytes as a path.
     pub fn to_path(&self) -> PathBuf {
         OsString::from_vec(self.0.clone()).into()
     }

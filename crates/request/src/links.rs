@@ -1,4 +1,4 @@
-//! What becomes of symbolic links at a source.
+//! The treatment of symbolic links at a source.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,6 @@ pub enum LinkPolicy {
     /// skipped and reported.
     Follow,
     /// Not at all. The receiver only learns that they exist (`SkipReason::Link`), so that it deletes nothing under
-    /// their names. A link that the user names as an item is refused.
+    /// their names. A link named by the user as an item is refused.
     Skip,
 }

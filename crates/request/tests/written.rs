@@ -1,5 +1,5 @@
-//! What a request says of options that were not given: only what the first releases said, since they refuse a field that they
-//! do not know.
+//! The JSON of a request whose options were omitted: only the fields of the first releases, since these refuse an
+//! unknown field.
 
 use request::{Preserve, ReceiveRequest, SourceOptions};
 use serde::Serialize;
