@@ -1,4 +1,4 @@
-//! Changed files of which only the differences cross.
+//! Changed files of which only the differences are sent.
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::common::{BLOCK, Control, Done, entry, noise, quick_dir, send_block, s
 
 const LONG: usize = 3 << 20;
 
-/// A directory with `file`, and a target where another version of it stands.
+/// A directory with `file`, and a target with another version of it.
 struct Versions {
     from: TempDir,
     into: TempDir,
@@ -51,7 +51,7 @@ impl Versions {
         }
     }
 
-    /// Transfers the file; checks that the target is the same then, and that nothing else remains there.
+    /// Transfers the file; checks that the target is equal then, and that nothing else remains in it.
     fn transfer(&self) -> Done {
         let done = transfer_as(&[self.source()], self.spec(), 1, &mut |_| {}).unwrap();
         assert_same(self.from.path(), self.into.path());
@@ -65,7 +65,7 @@ impl Versions {
         (Arc::new(scanner.next().unwrap()), roots)
     }
 
-    /// Opens the target and announces the file; its chunks are asked for.
+    /// Opens the target and announces the file; its chunks are requested.
     fn announce<'a>(&self, sink: &'a FileSink, batch: &Batch) -> Control<'a> {
         sink.sender_lists();
         let mut control = Control::begin(sink).unwrap();
@@ -75,7 +75,7 @@ impl Versions {
     }
 }
 
-/// Checks that two directories contain the same, except for their own times.
+/// Checks that two directories have equal contents, except for their own times.
 fn assert_same(one: &Path, other: &Path) {
     let [one, other] = [one, other].map(|directory| {
         let mut found = snapshot(directory);
@@ -102,7 +102,7 @@ fn chunks(state: ListState, chunks: &[Chunk]) -> Message {
     Message::Chunks(Chunks { batch: 0, entry: 0, state, chunks: chunks.to_vec() })
 }
 
-/// Sends what is wanted, and ends the transfer.
+/// Sends the wanted ranges, and ends the transfer.
 fn send_rest(mut control: Control<'_>, batch: &Arc<Batch>, roots: &Arc<Roots>) {
     let source = BatchSource::new(Arc::clone(batch), Arc::clone(roots), control.wanted.clone());
     for block in 0..u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap() {
@@ -184,7 +184,7 @@ fn nothing_is_compared_where_it_cannot_pay_or_was_not_asked_for() {
     let whole = |here: &Versions, spec| transfer_as(&[here.source()], spec, 1, &mut |_| {}).unwrap().wanted;
     let here = Versions::new(&old, &new);
     assert_eq!(whole(&here, ReceiveRequest { differences: false, ..here.spec() }), all);
-    // Neither with a link, which stands for nothing, nor with a file that is much shorter.
+    // Neither with a link nor with a file that is much shorter.
     let here = Versions::new(&old[..100_000], &new);
     assert_eq!(whole(&here, here.spec()), all);
     let here = Versions::new(&old, &new);
@@ -202,7 +202,7 @@ fn a_version_that_cannot_be_read_is_no_basis() {
     let (batch, roots) = here.scan();
     let sink = FileSink::new(here.spec()).unwrap();
     let mut control = here.announce(&sink, &batch);
-    // Somebody has put a pipe in its place.
+    // Another user has replaced it by a FIFO.
     fs::remove_file(here.into.path().join("file")).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -217,7 +217,7 @@ fn a_version_that_cannot_be_read_is_no_basis() {
     assert_eq!(control.wanted.length(batch.length), LONG as u64);
 }
 
-/// Changes the version at the target after it was looked through, while chunks are copied from it.
+/// Changes the version at the target after it was indexed, while chunks are copied from it.
 #[test]
 fn what_somebody_changes_meanwhile_is_not_copied() {
     let new = [noise(1000, 2), noise(LONG, 1)].concat();
@@ -240,7 +240,7 @@ fn what_somebody_changes_meanwhile_is_not_copied() {
 
 #[test]
 fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
-    // Zeros, where what was copied for nothing is not zero.
+    // Zeros, in place of copied bytes that are not zero.
     let (old, new) = (noise(LONG, 1), vec![0; LONG]);
     let here = Versions::new(&old, &old);
     let (batch, roots) = here.scan();
@@ -249,7 +249,7 @@ fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
     let time = touched.metadata().unwrap().modified().unwrap();
     touched.write_all_at(&new, 0).unwrap();
     touched.set_modified(time).unwrap();
-    assert_eq!(list(&batch, &roots), (Vec::new(), ListState::Void), "its version is another");
+    assert_eq!(list(&batch, &roots), (Vec::new(), ListState::Void), "its version differs");
     let sink = FileSink::new(here.spec()).unwrap();
     let mut control = here.announce(&sink, &batch);
     control.send(&chunks(ListState::Going, &listed)).unwrap();
@@ -259,7 +259,7 @@ fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
     assert!(fs::read(here.into.path().join("file")).unwrap() == new);
 }
 
-/// A file that comes in one piece after some of it was copied.
+/// A file that is sent in one piece after some of it was copied.
 #[test]
 fn a_short_file_whose_list_is_void_comes_in_full() {
     let old = noise(150_000, 1);
@@ -292,7 +292,7 @@ fn a_short_file_whose_list_is_void_comes_in_full() {
     }
 }
 
-/// A sender takes a list of so many ranges. With more, the run that resumes would find no sender either.
+/// A sender accepts a list of limited length. With more ranges, the resuming run would fail too.
 #[test]
 fn of_scattered_differences_no_more_ranges_are_wanted_than_a_sender_takes() {
     const ISLANDS: usize = 66_000;
@@ -344,7 +344,7 @@ fn a_list_may_end_before_the_file_does() {
     assert!(fs::read(here.into.path().join("file")).unwrap() == noise(LONG, 1));
 }
 
-/// What was copied is on record like what was received: the next run does not even need the old version.
+/// Copied ranges are on record like received ones: the next run does not even need the old version.
 #[test]
 fn an_interrupted_run_leaves_what_it_has_copied() {
     let new = [noise(1_000_000, 2), noise(LONG, 1)].concat();
@@ -363,7 +363,7 @@ fn an_interrupted_run_leaves_what_it_has_copied() {
     assert_eq!((done.wanted, done.outcome.altered), (wanted, 0));
 }
 
-/// A run that is interrupted before the differences have come, and one that finds another old version then.
+/// A run that is interrupted before the differences are sent, and a second one that finds another old version.
 #[test]
 fn a_run_goes_on_with_what_is_staged_and_what_is_here() {
     let new = [noise(1_000_000, 2), noise(LONG, 1), noise(1_000_000, 3)].concat();

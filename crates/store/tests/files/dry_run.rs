@@ -1,4 +1,4 @@
-//! A dry run foresees what the run does: random trees over random targets, with names deleted.
+//! A dry run reports the changes of the run: random trees over random targets, with names deleted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::common::{BLOCK, Control, Found, noise, send_block, snapshot};
 /// Number of random trees.
 const TREES: u64 = 300;
 
-/// Random numbers that are the same in every run of the test.
+/// Random numbers that are equal in every run of the test.
 struct Random(Vec<u8>);
 
 impl Random {
@@ -51,14 +51,14 @@ fn grow(directory: &Path, random: &mut Random, depth: u8) {
     }
 }
 
-/// What a run said, and how it counted.
+/// The notices and counters of a run.
 struct Ran {
     outcome: ReceiveOutcome,
     notices: Vec<Notice>,
 }
 
 impl Ran {
-    /// The paths with a notice of this kind.
+    /// Returns the paths with a notice of this kind.
     fn told(&self, kind: NoticeKind) -> Vec<Vec<u8>> {
         let mut paths: Vec<_> =
             self.notices.iter().filter(|notice| notice.kind == kind).map(|notice| notice.path.clone()).collect();

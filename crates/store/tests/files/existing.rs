@@ -142,7 +142,7 @@ fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     write(&copy.join("a/kept"), b"x");
     let delete = Some(Filter::new(vec![Rule::Exclude(Pattern::new(b"kept").unwrap())]));
     let done = send(from.path(), ReceiveRequest { delete: delete.clone(), ..replacing(to.path()) });
-    assert!(kinds(&done).contains(&(NoticeKind::DirectoryNotEmpty, "tree/a".to_owned())), "it holds a name to keep");
+    assert!(kinds(&done).contains(&(NoticeKind::DirectoryNotEmpty, "tree/a".to_owned())), "it contains a kept name");
     assert!(copy.join("a/deep/inside").exists(), "nothing is deleted in a directory that stays");
     fs::remove_file(copy.join("a/kept")).unwrap();
     fs::remove_file(copy.join("link")).unwrap();
@@ -191,7 +191,7 @@ fn existing_skip_keeps_late_names() {
     assert_eq!((done.outcome.kept, done.outcome.files, done.outcome.failed_count), (2, 2, 0));
     assert_eq!(fs::read(copy.join("d/b")).unwrap(), b"mine");
     assert!(copy.join("a").is_dir());
-    assert_eq!(names(to.path()), ["tree"], "nothing is left behind");
+    assert_eq!(names(to.path()), ["tree"], "nothing else remains");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn what_exists_keeps_its_mode_unless_modes_are_exact() {
     same(&from, &to);
 }
 
-/// The mask is for new names. Some files are empty, small, or arrive in pieces.
+/// The mask is for new names. Some files are empty, small, or received in pieces.
 #[test]
 fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
@@ -242,7 +242,7 @@ fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
     send(from.path(), ReceiveRequest { modes: Modes::Masked, ..replacing(to.path()) });
     for (mode, size) in files() {
         let found = copy.join(format!("{mode:o}-{size}")).metadata().unwrap();
-        // Another content does not run with another's rights.
+        // A new content does not run with another's rights.
         assert_eq!((found.mode() & 0o7777, found.len()), (mode & 0o777, size as u64), "{mode:o} {size}");
     }
 }
@@ -306,7 +306,7 @@ fn a_target_that_stands_for_a_directory_gets_its_mode_and_time() {
     let (before, told) = with_top(ReceiveRequest { dry_run: true, ..contents() });
     assert_eq!((before.0, told), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
     assert_eq!(with_top(contents()).0, (0o750, 77));
-    assert_eq!(with_top(ReceiveRequest { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
+    assert_eq!(with_top(ReceiveRequest { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "no second time");
     assert_eq!(names(dir.path()), ["file"]);
 }
 
@@ -474,7 +474,7 @@ fn hard_links_are_links_again() {
         assert_eq!(dir.path().join("d").metadata().unwrap().mtime(), 99, "run {run}");
         assert_eq!(names(dir.path()), ["d", "third"], "run {run}");
         if run == 1 {
-            // One is a different file now, one has been removed.
+            // One is a different file now, another was removed.
             fs::remove_file(dir.path().join("d/second")).unwrap();
             fs::remove_file(dir.path().join("third")).unwrap();
             fs::write(dir.path().join("third"), b"else").unwrap();
@@ -516,7 +516,7 @@ fn what_the_sender_does_not_have_is_deleted_in_its_directories_only() {
     assert_eq!(names(to.path()), [".downpour-the2ther", "tree"]);
 }
 
-/// It may be less than it looks, since holes need no room: the transfer goes on.
+/// The warning is not an error, since holes need no room: the transfer continues.
 #[test]
 fn low_space_reported_once() {
     let into = tempdir().unwrap();
@@ -562,7 +562,7 @@ fn existing_skip_kept_parent_skips_children() {
     assert_eq!(fs::read(target.join("dir")).unwrap(), b"a file");
 }
 
-/// Another program works in the target meanwhile.
+/// Another program changes the target meanwhile.
 #[test]
 fn what_appears_during_the_transfer_is_not_deleted() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
@@ -591,7 +591,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
     .unwrap();
     assert_eq!(names(&target), ["dir", "file", "new"]);
     assert_eq!(names(&target.join("dir")), ["moved", "new", "used"]);
-    // A directory may have been moved there with all that is in it.
+    // A directory may have been moved there with all its contents.
     assert_eq!(names(&target.join("dir/used")), ["new", "old"]);
     assert_eq!(fs::read(target.join("file")).unwrap(), b"content");
     let kept: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Kept).collect();
@@ -666,8 +666,8 @@ fn one_process_at_a_time_receives_a_source() {
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Protocol { .. })));
 }
 
-/// Under `refuse`, nothing that exists is replaced at any depth: beneath its item, a resumed transfer cannot
-/// distinguish what it created from later changes by others.
+/// Under `refuse`, no existing name is replaced at any depth: beneath its item, a resumed transfer cannot
+/// distinguish its own names from later changes by others.
 #[test]
 fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
@@ -733,7 +733,7 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
         assert!(!dry_run || snapshot(&into) == before);
         (done.wanted, done.outcome.kept)
     };
-    // new, newlink, d/new and what is in it.
+    // new, newlink, d/new and its contents.
     assert_eq!(send(ReceiveRequest { dry_run: true, ..only(to.path()) }), (5, 4));
     assert_eq!(send(only(to.path())), (5, 4));
     assert_eq!(fs::read(copy.join("a")).unwrap(), b"other");
@@ -747,7 +747,7 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
     assert!(FileSink::new(only(&absent)).is_err() && !absent.exists(), "not even the target");
 }
 
-/// A sender of little does not wait to hear what is wanted. What is not wanted comes all the same, and is dropped.
+/// A sender of little data does not wait for the wanted ranges. Unwanted data arrives too, and is dropped.
 #[test]
 fn unwanted_data_changes_nothing() {
     for existing in [Existing::Replace, Existing::Skip, Existing::KeepNewer] {

@@ -1,4 +1,4 @@
-//! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging directory.
+//! A hostile sender: every case ends in a clear error, in bounded memory, with no change outside the staging directory.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -106,7 +106,7 @@ fn a_file_that_comes_twice_is_refused() {
     assert!(matches!(error, FilesError::BadName { reason: NameError::Duplicate, .. }), "{error}");
 }
 
-/// Links created by the sender, or by anyone during a transfer, are never followed.
+/// Links created by the sender, or by any user during a transfer, are never followed.
 #[test]
 fn nothing_is_ever_reached_through_a_link() {
     for existing in [Existing::Replace, Existing::Skip] {
@@ -148,8 +148,8 @@ fn names_of_staging_directories_are_not_taken() {
     let staging = receiving.staging_path().unwrap();
     let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
     let shouted = name.to_uppercase();
-    // Beneath a directory too: a later transfer into that directory would take it for its own, with all that it claims
-    // to hold.
+    // Beneath a directory too: a later transfer into that directory would use it as its own, with everything that it
+    // claims to hold.
     let nested = "d/.downpour-abcdefgh".to_owned();
     let entries = vec![directory(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), directory(&nested)];
     let free = [".downpour-notes", ".downpour-abcdefg1", ".downpour-"];
@@ -217,7 +217,7 @@ fn a_claimed_petabyte_takes_no_space() {
     let end = TransferEnd { batches: 1, entries: 2, bytes: 2 * PETABYTE, skipped: 0, root: RootHash([0; 32]) };
     let error = receiving.finish(&end).unwrap_err();
     assert!(matches!(error, FilesError::Incomplete { unverified: 1 }), "{error}");
-    assert_eq!(receiving.abandon(false).unwrap(), None, "bytes of which nothing is on record help no later run");
+    assert_eq!(receiving.abandon(false).unwrap(), None, "bytes without a record do not help a later run");
     assert_eq!(names(&dir.path().join("into")), [""; 0]);
 }
 
@@ -227,7 +227,7 @@ fn open_batches_and_early_digests_are_bounded() {
     for batch in 0..MAX_OPEN_BATCHES as u32 {
         receiving.add_manifest_part(&part(batch, vec![file(batch.to_string(), 1)])).unwrap();
     }
-    protocol(receiving.add_manifest_part(&part(MAX_OPEN_BATCHES as u32, vec![])), "too many batches are open");
+    protocol(receiving.add_manifest_part(&part(MAX_OPEN_BATCHES as u32, vec![])), "opened too many batches");
     let flood = (0..=65_536)
         .try_for_each(|block| receiving.expect_digest(&Digest { batch: 0, block, digest: [0; 32] }).map(|_| ()));
     protocol(flood, "sent too many digests ahead of their blocks");
@@ -316,7 +316,7 @@ fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
         assert!(matches!(error, FilesError::Protocol { .. } | FilesError::Root), "case {case}: {error}");
         let staging = receiving.abandon(false).unwrap();
         assert!(staging.is_some_and(|staging| staging.is_dir()), "case {case}");
-        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"abc", "case {case}: what is verified stands");
+        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"abc", "case {case}: the verified file is published");
     }
     let dir = tempdir().unwrap();
     let (receiving, end) = ready(dir.path());

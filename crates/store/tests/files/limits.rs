@@ -75,7 +75,7 @@ fn child_fills_a_disk() {
     let done = transfer_as(&[small, big.clone()], ReceiveRequest::into_directory(&into), 1, &mut |_| {}).unwrap();
     assert_eq!(names(&into), ["big", "small"]);
     assert!(fs::read(into.join("big")).unwrap() == fs::read(big).unwrap());
-    assert!(done.wanted < 3 << 20, "{} bytes: some were here", done.wanted);
+    assert!(done.wanted < 3 << 20, "{} bytes: some were staged", done.wanted);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn child_uses_up_inodes() {
     assert!(matches!(error, FilesError::OutOfInodes { .. }), "{error}");
     receiving.abandon(true).unwrap();
     assert!(names(&disk).iter().all(|name| !name.starts_with('.')), "{:?}", names(&disk));
-    // Where not even a staging directory can be made, the target is named.
+    // If not even a staging directory can be made, the error names the target.
     let filled = (0..).take_while(|n| fs::write(disk.join(format!("filler {n}")), b"").is_ok()).count();
     assert!(filled < 20);
     let FilesError::OutOfInodes { path } = refused(&disk) else { panic!("there is room") };
@@ -154,7 +154,7 @@ fn refused_for_permission(into: &Path) {
 fn missing_permission_is_told_on_both_sides() {
     let dir = tempdir().unwrap();
     run_unshared("-U", "", "child_lacks_permission", dir.path());
-    // So that the owner can remove them.
+    // The owner must be able to remove them.
     for closed in ["source/closed", "target"] {
         let _ = fs::set_permissions(dir.path().join(closed), fs::Permissions::from_mode(0o700));
     }

@@ -99,7 +99,7 @@ fn no_link_is_made_to_a_file_that_was_voided() {
     assert_eq!(told, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
     assert_eq!((outcome.files, outcome.failed_count), (2, 2));
     for name in ["first", "second"] {
-        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), name, "what stood there stays");
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), name, "the existing file is kept");
     }
     assert_eq!(inode(dir.path(), "other"), inode(dir.path(), "third"));
 }

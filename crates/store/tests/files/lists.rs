@@ -42,7 +42,7 @@ fn a_listed_directory_is_walked_only_where_directories_are_asked_for() {
     options.recursive = false;
     let batches = scan(contents(from.path()), &options);
     assert_eq!(paths(&batches), ["a", "a/b", "a/b/2", "d", "d/e"]);
-    // Which is said, of a directory with anything in it, and no failure.
+    // This is reported for a directory with contents, and is no failure.
     let bare = ["a", "a/b", "d/e"].map(|path| (path.to_owned(), SkipReason::Contents));
     assert_eq!(skipped(&batches), bare);
     assert!(!SkipReason::Contents.is_failure());
@@ -112,7 +112,7 @@ fn a_link_on_the_way_to_a_listed_name_is_a_directory_if_it_is_ones_own() {
     assert!(matches!(batches[0].entries[0].kind, EntryKind::Symlink { .. }));
     assert_eq!(skipped(&batches), [("file/x".to_owned(), SkipReason::Absent)]);
 
-    // Somebody else's.
+    // Another user's.
     if geteuid().is_root() {
         lchown(from.path().join("out"), Some(65534), None).unwrap();
         let batches = scan(contents(from.path()), &names);

@@ -103,7 +103,7 @@ fn examples() -> Vec<(Message, String)> {
     ]
 }
 
-/// Messages with what is only sent on request.
+/// Messages that are only sent on request.
 fn examples_on_request() -> Vec<(Message, String)> {
     let mtime = Mtime { seconds: -2, nanoseconds: 999_999_999 };
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime, extra: Extra::default() };
@@ -220,7 +220,7 @@ fn claims_cost_nothing() {
     let mut reader = MessageReader::new();
     let mut start: &[u8] = &[0, 0x10, 0, 0, 1, 0];
     assert_eq!(reader.next(&mut start), Ok(None));
-    assert_eq!(reader.pending(), 6, "only what came is held");
+    assert_eq!(reader.pending(), 6, "only the received bytes are held");
     // A 10 MB path does not fit its length field, nor a message.
     let path = vec![b'a'; 10 << 20];
     let message = Message::Skipped(Skipped { path: path.clone(), reason: SkipReason::Unreadable });
@@ -276,7 +276,7 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
     assert_eq!(reader.next(&mut &encoded(&Message::Accepted)[..]), Err(MessageError::UnknownType(99)));
 }
 
-/// Everything that a receiver need not take, and that a sender therefore must not make.
+/// Everything that a receiver may reject, and that a sender therefore must not make.
 #[test]
 fn extras_have_one_form_and_bounds() {
     let entry =
@@ -306,12 +306,12 @@ fn extras_have_one_form_and_bounds() {
     ] {
         assert!(message(bad.clone()).encode(&mut Vec::new()).is_err(), "{bad:?}");
     }
-    // The same from a sender that does not check: the second name is made the same as the first.
+    // The same from a sender without checks: the second name is made equal to the first.
     let mut same = encoded(&message(xattrs(vec![xattr("a", 0), xattr("b", 0)])));
     let at = same.iter().rposition(|byte| *byte == b'b').unwrap();
     same[at] = b'a';
     assert_eq!(read(&same), Err(MessageError::Field(1, "extended attributes")));
-    // An extra that says nothing, and a device that is none.
+    // An empty extra, and an invalid device.
     let mut empty = encoded(&message(Extra { owner: Some(Owner { user: 0, group: 0 }), ..Extra::default() }));
     let length = empty.len();
     empty.truncate(length - 11);

@@ -1,5 +1,5 @@
-//! A file system that is mounted below the target: a rename from the staging directory cannot reach it. The test mounts
-//! a tmpfs, for which an ordinary user needs nothing but namespaces.
+//! A file system mounted below the target: a rename from the staging directory cannot reach it. The test mounts
+//! a tmpfs, for which an ordinary user needs only namespaces.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -64,14 +64,14 @@ fn receive_into(into: &Path) {
     assert_eq!((done.outcome.failed_count, done.outcome.files), (0, 5), "{:?}", done.notices);
     assert_eq!(snapshot(&tree), snapshot(&into.join("tree")));
     let blocks = mounted.join("sparse").metadata().unwrap().blocks();
-    assert!(blocks < 4096, "a hole stays one: {blocks} blocks");
+    assert!(blocks < 4096, "a hole is kept: {blocks} blocks");
     assert_eq!(names(into), ["tree"]);
     assert_eq!(names(&mounted), ["empty", "link", "new", "sparse", "sub"]);
     assert_eq!(names(&mounted.join("sub")), ["relinked", "replaced"]);
     let again = transfer_as(std::slice::from_ref(&tree), spec(), 1, &mut |_| {}).unwrap();
     assert_eq!((again.wanted, again.outcome.unchanged), (0, 5));
 
-    // What is deleted stays on one file system if that was asked for.
+    // Deletion stays on one file system if requested.
     fs::write(into.join("tree/extra"), b"too much").unwrap();
     fs::write(mounted.join("sub/extra"), b"elsewhere").unwrap();
     let deleting = |one_file_system| ReceiveRequest { delete: Some(Filter::default()), one_file_system, ..spec() };

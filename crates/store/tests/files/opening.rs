@@ -30,7 +30,7 @@ fn run(name: &str, with: fn(&str, &Path)) -> tempfile::TempDir {
     home
 }
 
-/// Receives into a directory in which nothing is unreadable for the wrong reason.
+/// Receives into a directory in which no file is unreadable for another reason.
 fn receive(sources: &[PathBuf], spec: ReceiveRequest) -> Done {
     transfer_as(sources, spec, 1, &mut |_| {}).unwrap()
 }
@@ -39,7 +39,7 @@ fn replacing(into: &Path) -> ReceiveRequest {
     ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(into) }
 }
 
-/// What is reported of names, in order.
+/// Returns the notices of names, in order.
 fn told(done: &Done) -> Vec<(String, NoticeKind)> {
     let mut told: Vec<_> =
         done.notices.iter().map(|notice| (String::from_utf8_lossy(&notice.path).into_owned(), notice.kind)).collect();
@@ -64,7 +64,7 @@ fn child_makes_a_drop_box() {
         let mut left = vec!["file0", "file1", "tree"];
         let first = drop_box.join(foreseen());
         if is_taken {
-            // Somebody else has the name that everybody can foresee.
+            // Another user has taken the predictable name.
             fs::create_dir(&first).unwrap();
             chown(&first, Some(OTHER), Some(OTHER)).unwrap();
         }
@@ -137,7 +137,7 @@ fn child_sends_by_name() {
     for name in ["one", "two", "sub/below/three"] {
         assert_eq!(fs::read(into.join(name)).unwrap(), name.as_bytes());
     }
-    // A file that may not be read is reported by its name; the others arrive.
+    // An unreadable file is reported by its name; the others are received.
     let done = transfer_from(listed(&["one", "sub/denied"]), replacing(&into), 1, &mut |_| {}).unwrap();
     let failed: Vec<_> = done.outcome.listed.iter().map(|failed| (failed.path.as_slice(), failed.reason)).collect();
     assert_eq!(failed, [(&b"sub/denied"[..], FailReason::Skipped(SkipReason::Unreadable))]);
@@ -221,7 +221,7 @@ fn child_compares() {
     let denied = |name: &str| (name.to_owned(), NoticeKind::Permission);
     assert_eq!(compared(&["file"]), []);
     assert_eq!(compared(&["file", "denied"]), [denied("denied")]);
-    // Names that only stand here would not be seen.
+    // Names that exist only at the target would not be found.
     assert_eq!(compared(&["tree"]), [denied("tree")]);
 }
 
@@ -334,7 +334,7 @@ fn child_receives_onto_a_mount() {
     fs::create_dir_all(from.join("sub")).unwrap();
     fs::write(from.join("sub/file"), "content").unwrap();
     assert!(fs::read_dir(into.join("sub")).is_err());
-    // The receiver gives the file a mode that keeps its owner from reading it.
+    // The receiver gives the file a mode that denies its owner reading.
     fs::write(into.join("sub/file"), "old").unwrap();
     mode(&into.join("sub/file"), 0o200);
     let done = receive(&[from.join("sub")], ReceiveRequest { report_stored: true, ..replacing(&into) });

@@ -180,7 +180,7 @@ fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
     assert_eq!(paths(&scan(vec![named], &options)), ["other name"]);
     assert_eq!(Scanner::new(vec![at("d")], options.clone()).unwrap().roots().followed(), 0);
     for (link, reason) in
-        [("d/to-nothing", "nowhere"), ("d/through-a-file", "nowhere"), ("d/to-itself", "back to where it is")]
+        [("d/to-nothing", "dangling"), ("d/through-a-file", "dangling"), ("d/to-itself", "loop")]
     {
         let error = refused(vec![at(link)], &options);
         assert!(matches!(&error, FilesError::SourceUnusable { path, .. } if path.ends_with(link)), "{error}");

@@ -1,4 +1,4 @@
-//! What a receiver confirms as stored, and what a sender removes of it.
+//! The entries that a receiver confirms as stored, and their removal by the sender.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use tempfile::tempdir;
 
 use super::common::{BLOCK, Control, names, send_block};
 
-/// Scans the contents of a directory, whose names may be removed.
+/// Scans the contents of a directory whose names may be removed.
 fn scanner(directory: &Path, options: SourceOptions) -> Scanner {
     Scanner::new(vec![SourceItem::contents(directory)], SourceOptions { remove_sources: true, ..options }).unwrap()
 }
@@ -60,7 +60,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
         fs::remove_file(source.join(name)).unwrap();
     }
     fs::create_dir(source.join("directory")).unwrap();
-    // Somebody who can write in the source directs the removal elsewhere.
+    // Another user with write access to the source redirects the removal.
     fs::rename(source.join("moved"), here.path().join("away")).unwrap();
     symlink(&secret, source.join("moved")).unwrap();
 
@@ -101,7 +101,7 @@ fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
     // Their inode has changed with the removal.
     assert_eq!(remove(&mut removal, &batch, "b"), SourceOutcome::Removed);
     fs::rename(here.path().join("elsewhere"), here.path().join("renamed")).unwrap();
-    assert_eq!(remove(&mut removal, &batch, "c"), SourceOutcome::Kept(NoticeKind::SourceChanged), "by somebody else");
+    assert_eq!(remove(&mut removal, &batch, "c"), SourceOutcome::Kept(NoticeKind::SourceChanged), "by another user");
     assert_eq!(names(here.path()), ["c", "renamed"]);
 }
 
@@ -115,7 +115,7 @@ fn a_dry_run_removes_nothing() {
     assert_eq!(names(here.path()), ["a"]);
 }
 
-/// Sends the contents of `source` into `target`; returns the paths that are told as stored before the end and after.
+/// Sends the contents of `source` into `target`; returns the paths reported as stored before the end and after it.
 fn stored(source: &Path, target: &Path, spec: ReceiveRequest, links: bool) -> [Vec<String>; 2] {
     let mut scanner = scanner(source, SourceOptions { hard_links: links, ..SourceOptions::default() });
     let batch = Arc::new(scanner.next().unwrap());
@@ -164,7 +164,7 @@ fn remove_sources_reports_stored_only() {
     assert_eq!(told, [vec!["changes", "in/new", "link", "linked", "same"], vec![]]);
     let told = stored(&source, &target, keep_newer, true);
     assert_eq!(told, [vec!["changes", "in/new", "link", "same"], vec!["linked"]]);
-    // Nothing is known of what is kept, even if it looks the same.
+    // Kept files are never reported, even if they look equal.
     let skip = ReceiveRequest { existing: Existing::Skip, ..ReceiveRequest::into_directory("") };
     fs::write(source.join("more"), "").unwrap();
     assert_eq!(stored(&source, &target, skip, true), [vec!["more"], vec![]]);

@@ -101,7 +101,7 @@ fn what_is_as_it_was_received_is_not_wanted_again() {
     assert_eq!((done.wanted, done.outcome.altered, done.outcome.unchecked), (WANTED, 0, 0));
 }
 
-/// A change to a staging directory made by someone else.
+/// A change to a staging directory by another program.
 type Alteration<'a> = &'a dyn Fn(&Interrupted);
 
 /// Each alteration costs only the touched blocks of the altered file.
@@ -184,7 +184,7 @@ fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
 }
 
 /// A directory that an interrupted run created as its single item is continued. A dry run must find this out without
-/// changing the remains of that run.
+/// changing the partial data of that run.
 #[test]
 fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
     let (from, into) = (quick_dir(), quick_dir());

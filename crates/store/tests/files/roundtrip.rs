@@ -62,7 +62,7 @@ fn a_tree_with_something_of_everything_arrives_identical() {
     odd_tree(from.path());
     let outcome = transfer(&[from.path().join("tree")], to.path());
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("tree")));
-    assert_eq!(names(to.path()), ["tree"], "nothing else is left");
+    assert_eq!(names(to.path()), ["tree"], "nothing else remains");
     assert_eq!((outcome.files, outcome.directories, outcome.symlinks), (9, 6, 3));
     assert!(!outcome.is_partial());
     chmod(&to.path().join("tree/a/b/c"), 0o700);
@@ -122,7 +122,7 @@ fn bits_that_give_rights_away_are_dropped() {
     }
 }
 
-/// A directory inherits set-group-id from its parent, which is how shared directories keep their group.
+/// A directory inherits set-group-id from its parent, as shared directories need it to keep their group.
 #[test]
 fn new_directories_keep_the_group_bit_of_their_parent() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());

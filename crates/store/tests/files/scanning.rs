@@ -1,4 +1,4 @@
-//! Interpretation of the paths that a user names.
+//! The interpretation of the paths named by a user.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -179,7 +179,7 @@ fn what_vanishes_between_listing_and_looking_is_noted() {
     assert!(scanner.next().is_none());
 }
 
-/// `/proc` is another file system everywhere; a followed link leads there without a mount.
+/// `/proc` is another file system on every Linux; a followed link enters it without a mount.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_directory_on_another_file_system_is_not_entered_if_one_is_enough() {
@@ -194,5 +194,5 @@ fn a_directory_on_another_file_system_is_not_entered_if_one_is_enough() {
     };
     assert!(found(false, &tree).len() > 4);
     assert_eq!(found(true, &tree), ["tree", "tree/elsewhere", "tree/own", "tree/own/file"]);
-    assert!(found(true, &tree.join("elsewhere")).len() > 1, "an item is where its own file system begins");
+    assert!(found(true, &tree.join("elsewhere")).len() > 1, "an item determines its own file system");
 }

@@ -1,4 +1,4 @@
-//! Sources that change, shrink or vanish while they are sent: the file is left out and reported, its neighbours are not
+//! Sources that change, shrink or vanish while they are sent: the file is skipped and reported, its neighbours are not
 //! affected.
 
 use std::fs;
@@ -131,11 +131,11 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
         assert!(bytes.iter().all(|b| *b == 0));
         assert_eq!(source.take_voided(), [], "said once");
         source.read(a + 2 * BLOCK as u64, &mut bytes);
-        assert!(bytes == noise(BLOCK / 2, 3), "the neighbour stands");
+        assert!(bytes == noise(BLOCK / 2, 3), "the neighbour is unchanged");
     }
 }
 
-/// As a log does: what the scan has seen of it arrives. If what was read first is no longer there, nothing does.
+/// As for a log: the bytes seen by the scan are received. If the first bytes have changed, none are.
 #[test]
 fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
     for (pieces, spoils) in [(2, false), (5, false), (9, false), (2, true), (9, true)] {
@@ -164,7 +164,7 @@ fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
     }
 }
 
-/// What the receiver holds of it was read at another time, and is not compared again.
+/// The receiver's part of it was read at another time, and is not compared again.
 #[test]
 fn a_file_of_which_a_part_is_wanted_may_not_grow() {
     let from = tempdir().unwrap();
@@ -298,7 +298,7 @@ fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_stat
         fs::File::options().write(true).open(path).unwrap().set_modified(before).unwrap();
     });
     whole.read(BLOCK as u64, &mut bytes[..BLOCK]);
-    assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it stays with that state");
+    assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it keeps that state");
 
     let hashed = BatchSource::new(hashed, Arc::clone(&roots), Wanted::all());
     hashed.read(0, &mut bytes);
@@ -355,7 +355,7 @@ fn a_file_removed_while_it_is_read_has_vanished() {
     let mut rest = vec![0; 2 * BLOCK];
     source.read(BLOCK as u64, &mut rest);
     assert_eq!(voided(&source), [(2, VoidReason::Vanished)]);
-    assert!(rest[3 * BLOCK / 2..][..BLOCK / 2] == noise(BLOCK / 2, 3), "its neighbour stands");
+    assert!(rest[3 * BLOCK / 2..][..BLOCK / 2] == noise(BLOCK / 2, 3), "its neighbour is unchanged");
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn voided_a(sink: &FileSink, reason: VoidReason) -> Control<'_> {
     control
 }
 
-/// What was voided may come once more, whatever else a sender says.
+/// A voided file may be sent once more, and no other file.
 #[test]
 fn changed_file_resent_once() {
     let again = |name: &str| part(2, true, vec![file(name, 5)]);
@@ -586,7 +586,7 @@ fn changed_file_resent_once() {
     assert_eq!(names(to.path()).iter().filter(|name| !name.starts_with('.')).count(), 1);
 }
 
-/// A log is appended to between the look at it and the first read, a file is written anew and longer.
+/// A log is appended to between the look-up and the first read; a file is written anew and is longer.
 #[test]
 fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
     for (spoil, voids) in [(append as fn(&Path), false), (replace_and_append, true)] {
@@ -609,7 +609,7 @@ fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
 }
 
 /// Scans one file that the kernel copies and has it copy the first half, then the rest after a change to the file;
-/// returns why it was voided.
+/// returns the reason of its void.
 fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
     let (from, to) = (tempdir().unwrap(), tempfile::tempfile().unwrap());
     let dir = from.path().join("dir");

@@ -1,4 +1,4 @@
-//! Objects that must be left alone or reported: pipes, left out links, renamed items, directories that cannot be
+//! Objects that must be kept or reported: FIFOs, skipped links, renamed items, directories that cannot be
 //! sealed; and stopping.
 
 use std::fs;
@@ -95,7 +95,7 @@ fn delete_skipped_link_kept() {
 fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     fs::create_dir_all(from.path().join("tree/sub")).unwrap();
-    // A file replaces a directory that contains a left out name.
+    // A file replaces a directory that contains an excluded name.
     fs::write(from.path().join("tree/way"), b"").unwrap();
     for name in ["keep", "sub/keep", "gone/keep", "gone/not", "sub/not", "way/keep", "way/not"] {
         let path = to.path().join("copy").join(name);
@@ -113,7 +113,7 @@ fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     for directory in ["gone", "sub"] {
         assert_eq!(names(&copy.join(directory)), ["keep"], "{directory}");
     }
-    // The directory stays, and the file has no place.
+    // The directory is kept, and the file cannot be placed.
     assert_eq!(names(&copy.join("way")), ["keep", "not"]);
     assert_eq!((outcome.deleted, outcome.failed_count), (2, 1));
 }

@@ -1,4 +1,4 @@
-//! What holds for every pair of stores.
+//! The contract of every pair of stores.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
         assert_eq!(to.tree(), tree);
         assert_eq!((done.wanted, done.outcome.files, done.outcome.bytes), (bytes(&tree), files(&tree), bytes(&tree)));
         assert_eq!((done.outcome.unchanged, done.outcome.failed_count), (0, 0));
-        assert_eq!(done.placed.len() as u64, files(&tree), "each file is told once");
+        assert_eq!(done.placed.len() as u64, files(&tree), "each file is reported once");
         assert_eq!((done.outcome.directories, done.outcome.symlinks), (6, 2));
         assert_eq!(to.top(), from.top());
         let again = transfer(&*from.source(), &*to.target(), 2).unwrap();
@@ -45,7 +45,7 @@ fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
 #[test]
 fn what_is_copied_within_a_machine_is_what_is_sent() {
     between_all(|from, to| {
-        // Above a megabyte, the kernel copies where it can; zeros are holes.
+        // Above a megabyte, the kernel copies if it can; zeros are holes.
         let mut tree = sample();
         tree.insert(b"large".to_vec(), file(5 << 20, 77, 0o640, 9));
         let zeros = Content::File(vec![0; 3 << 20].into());
@@ -147,14 +147,14 @@ fn an_item_arrives_under_its_own_name() {
         transfer(&*from.item("dir"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         transfer(&*from.item("other"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         assert_eq!(to.tree(), small());
-        // Whose run is over has no claim on the name any more.
+        // A finished run has no claim on the name any more.
         let error = transfer(&*from.item("other"), &*to.target_with(spec).unwrap(), 1).unwrap_err();
         let FilesError::TargetExists { names } = error else { panic!("{error}") };
         assert!(names[0].ends_with("tree/other") && names.len() == 1);
     });
 }
 
-/// Where another version stands, and what is then done.
+/// Targets with another version, and their treatment.
 #[test]
 fn without_exact_modes_the_top_keeps_its_mode_and_gets_the_time() {
     between_all(|from, to| {
@@ -216,14 +216,14 @@ fn attributes_alone_are_set_without_bytes() {
 #[test]
 fn other_bytes_are_found_by_time_or_by_digest() {
     between_all(|from, to| {
-        // Longer than what is read at once for a digest.
+        // Longer than one read for a digest.
         let long = |seed, number| Tree::from([(b"long".to_vec(), file(150_000, seed, 0o644, number))]);
         with(from, &long(1, 1), to, &long(2, 2));
         let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
-        assert_eq!((done.wanted, to.tree()), (150_000, long(1, 1)), "it has another time");
+        assert_eq!((done.wanted, to.tree()), (150_000, long(1, 1)), "its time differs");
         to.put(&long(2, 1));
         let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
-        assert_eq!((done.wanted, to.tree()), (0, long(2, 1)), "it has the same size and time");
+        assert_eq!((done.wanted, to.tree()), (0, long(2, 1)), "size and time are equal");
         let by_digest = || {
             let spec = ReceiveRequest { compare: Compare::Checksum, ..to.spec() };
             let options = SourceOptions { hash: true, ..SourceOptions::default() };
@@ -268,7 +268,7 @@ fn bytes_that_come_though_nobody_wants_them_change_nothing() {
     between_all(|from, to| {
         let other = Tree::from([(b"other".to_vec(), file(3, 3, 0o644, 3))]);
         with(from, &small(), to, &other);
-        // Some of a batch are wanted, and then none.
+        // First some of a batch are wanted, then none.
         for wanted in [3000, 0] {
             let source = from.source();
             let target = to.target_with(ReceiveRequest { existing: Existing::Skip, ..to.spec() }).unwrap();
@@ -505,7 +505,7 @@ fn a_run_that_is_killed_anywhere_is_completed_by_the_next() {
                 assert_eq!(to.tree()[&b"dir/file"[..]], small()[&b"dir/file"[..]], "what is verified is published");
             }
         }
-        // What the runs before have made is theirs.
+        // Names made by the earlier runs belong to them.
         let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!((to.tree(), done.outcome.failed_count), (small(), 0));
     });

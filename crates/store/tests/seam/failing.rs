@@ -1,5 +1,5 @@
-//! Whatever fails, a name at the target has what it had or all of the new file, the error names the path, no source is lost,
-//! and the next run completes the rest.
+//! After any failure, a name at the target has its old content or all of the new file, the error names the path, no
+//! source is lost, and the next run completes the rest.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ const QUICK: u64 = 600;
 const CASES: &str = "DOWNPOUR_SEAM_CASES";
 const SEED: &str = "DOWNPOUR_SEAM_SEED";
 
-/// What stands at the two ends, and what is asked for.
+/// The trees at both ends, and the request.
 struct Case {
     from: Memory,
     to: Memory,
@@ -49,7 +49,7 @@ impl Case {
         for number in 0..rng.u32(0..4) {
             there.insert(format!("stale{number}").into_bytes(), draw_node(rng));
         }
-        // What stands above a name is a directory, at this end too.
+        // Every parent directory of a name is a directory at this end too.
         let paths: Vec<_> = there.keys().cloned().collect();
         for path in paths {
             for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
@@ -69,7 +69,7 @@ impl Case {
             !blocked.iter().any(|name| path == name || path.starts_with(&[name, &b"/"[..]].concat()))
         });
         let deletes = rng.bool();
-        // What is removed at the source would be deleted at the target by the next run.
+        // A name removed at the source would be deleted at the target by the next run.
         Self::new(sent, there, deletes, !deletes && rng.bool())
     }
 
@@ -79,7 +79,7 @@ impl Case {
         let spec = ReceiveRequest { delete, force_empty: true, report_stored: self.removes, ..self.to.spec() };
         let source = self.from.source_with(options)?;
         let target = self.to.target_with(spec)?;
-        // One in four within one machine.
+        // One in four within one host.
         let way = if seed.is_multiple_of(4) { Way::Copied } else { Way::Blocks };
         run((&*source, &*target), way, seed, &mut |_| {})
     }
@@ -89,7 +89,7 @@ impl Case {
         self.to.0.fail(to);
     }
 
-    /// What a run without failures leaves.
+    /// Returns the result of a run without failures.
     fn complete(&self) -> Tree {
         let mut tree = self.sent.clone();
         if !self.deletes {
@@ -99,7 +99,7 @@ impl Case {
         tree
     }
 
-    /// Runs with failures, judges what they have left, and runs again without any. Returns what has failed.
+    /// Runs with failures, judges the result, and runs again without any. Returns the failures.
     fn check(&self, seed: u64, from: Faults, to: Faults) -> Vec<Fault> {
         self.fail(from, to);
         let result = self.run(seed);
@@ -123,7 +123,7 @@ impl Case {
             let (new, old, found) = (self.sent.get(path), self.there.get(path), now.get(path));
             let what = format!("{}: {old:?} and {new:?} became {found:?}", path.escape_ascii());
             match found {
-                // Attributes of what has the right content are set apart from that.
+                // Attributes are set separately from the content.
                 Some(found) => {
                     let is = |known: &Node| known.content == found.content;
                     assert!(old.is_some_and(is) || new.is_some_and(is), "{what}");
@@ -133,7 +133,7 @@ impl Case {
                 None => assert!(old.is_none() || (self.deletes && new.is_none()), "{what}"),
             }
             if let Some(new) = new.filter(|_| !left.contains_key(path)) {
-                assert!(self.removes && found == Some(new), "it is gone from both ends: {what}");
+                assert!(self.removes && found == Some(new), "lost at both ends: {what}");
             }
         }
         match result {
@@ -153,7 +153,7 @@ impl Case {
     }
 }
 
-/// Returns a path of a tree as the stores have it.
+/// Returns a path of a tree as the stores show it.
 fn tree_path(path: &[u8]) -> PathBuf {
     Path::new("tree").join(OsStr::from_bytes(path))
 }
@@ -161,12 +161,12 @@ fn tree_path(path: &[u8]) -> PathBuf {
 fn path_of(error: &FilesError) -> &Path {
     match error {
         FilesError::DiskFull { path } | FilesError::Io { path, .. } => path,
-        other => panic!("it names no path: {other}"),
+        other => panic!("the error names no path: {other}"),
     }
 }
 
 fn draw_node(rng: &mut Rng) -> Node {
-    // Sizes and times differ between any two, but by chance, so that no other version is taken for the same.
+    // Sizes and times differ between any two, except by chance, so that no other version counts as unchanged.
     let (mode, mtime) = (*rng.choice(&[0o644, 0o600, 0o755]).unwrap(), time(rng.u32(..)));
     match rng.u8(0..8) {
         0 => Node::directory(mode | 0o700, mtime),
@@ -220,7 +220,7 @@ fn whatever_fails_names_have_old_or_new_content_and_the_next_run_completes() {
         runs += u64::from(!struck.is_empty());
         failures.extend(struck);
     }
-    // Otherwise these cases say little.
+    // Otherwise these cases test little.
     let count = seeds.end - seeds.start;
     assert!(count < 100 || (runs * 2 > count && failures.len() == Fault::ALL.len()), "{runs} of {count}: {failures:?}");
 }
