@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_those_of_chmod_and_rsync() {
+    fn chmod_changes_match_chmod_and_rsync() {
         for (text, file, directory) in [
             // From 0640 and 0750, with the umask 0022.
             ("D755,F644", 0o644, 0o755),

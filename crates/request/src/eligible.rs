@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bounds_themselves_take_part() {
+    fn eligible_limits_are_inclusive() {
         let bounds = Eligible { min_size: Some(2), max_size: Some(4), modified_since: Some(-7) };
         let taken = |size, modified| bounds.takes(size, modified);
         assert_eq!([1, 2, 4, 5].map(|size| taken(size, 0)), [false, true, true, false]);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_remote_path_is_its_last_component() {
+    fn item_name_is_last_component_of_remote_path() {
         let exact = |name: &str| Some(ItemName::Exact(name.into()));
         for path in ["", ".", "..", "/", "a/", "a/.", "a/..", "~/", "~/."] {
             assert_eq!(ItemName::of(path.as_bytes()), None, "{path}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_match_as_a_shell_does() {
+    fn wildcards_match_as_in_shell() {
         let wildcard = ItemName::Wildcard("*.csv".into());
         assert!(wildcard.matches(b"a.csv") && wildcard.matches(b"*.csv"));
         assert!(!wildcard.matches(b".csv") && !wildcard.matches(b".a.csv"), "a leading dot");

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_destination_follows_from_the_spec_and_what_is_known() {
+    fn destination_follows_from_request_and_facts() {
         let directory = |path: &str| Some(TargetPath { directory: path.into(), rename: None });
         let name = |path: &str, name: &str| Some(TargetPath { directory: path.into(), rename: Some(name.into()) });
         let keep = Some(DirectoryIf { is_directory: true, name_is_none_of: None });

@@ -10,7 +10,7 @@ fn keys(value: &impl Serialize) -> Vec<String> {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_written() {
+fn request_omits_default_fields() {
     assert_eq!(keys(&SourceOptions::default()), ["files_from", "filter", "hard_links", "hash", "links", "recursive"]);
     let spec = ReceiveRequest::to_target("x");
     assert_eq!(keys(&spec), ["compare", "compared", "delete", "dry_run", "existing", "modes", "shape", "target"]);

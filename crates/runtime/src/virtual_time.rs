@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_passes_at_once() {
+    fn virtual_hour_passes_at_once() {
         let (runtime, _entered) = entered();
         let (began, real) = (now(), Instant::now());
         sleep(HOUR);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_a_thread_sends_arrives_before_a_later_deadline() {
+    fn sent_value_arrives_before_later_deadline() {
         let (runtime, _entered) = entered();
         let (sender, receiver) = mpsc::channel();
         let sending = spawn("sender", move || {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_while_a_thread_works() {
+    fn virtual_time_stops_while_thread_works() {
         let (runtime, _entered) = entered();
         let (sender, receiver) = mpsc::channel();
         let done = spawn("worker", move || {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_scope_sleep_at_the_same_time() {
+    fn scoped_threads_sleep_concurrently() {
         let (runtime, _entered) = entered();
         let (sender, receiver) = mpsc::channel::<()>();
         thread::scope(|scope| {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_threads_than_permitted_are_started() {
+    fn spawn_fails_beyond_thread_limit() {
         let runtime = Arc::new(VirtualBuilder { most_threads: 2, ..VirtualBuilder::default() }.build());
         let _entered = enter(runtime);
         let (_sender, receiver) = mpsc::channel::<()>();

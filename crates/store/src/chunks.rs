@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_follow_each_other_and_are_as_long_as_the_file_asks_for() {
+    fn chunks_are_contiguous_and_average_follows_size() {
         for (size, average) in [(SMALLEST, 4 << 10), (3 << 20, 4 << 10), (20 << 20, 8 << 10)] {
             let bytes = random(size, usize::try_from(size).unwrap());
             let chunks = cut(&bytes, size);
@@ -225,7 +225,7 @@ mod tests {
 
     /// Another release of the library with other cuts would recognise no chunk listed by this one.
     #[test]
-    fn cuts_are_where_every_release_has_them() {
+    fn cuts_equal_those_of_every_release() {
         let size = 1 << 20;
         let chunks = cut(&random(7, size), size as u64);
         let lengths: Vec<u32> = chunks.iter().map(|(_, chunk)| chunk.length).take(8).collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_inserted_change_the_chunks_around_them_only() {
+    fn inserted_bytes_change_only_adjacent_chunks() {
         let before = random(1, 4 << 20);
         let mut after = before.clone();
         after.splice(1_000_000..1_000_000, random(2, 777));

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_and_its_place_count() {
+    fn sum_depends_on_every_byte_and_position() {
         for length in [1, 7, 32, 33, 100] {
             let bytes: Vec<u8> = (0..length).collect();
             let mut sums = vec![sum(&bytes), sum(&bytes[1..]), sum(&[&bytes[..], &[0]].concat())];
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_on_in_another_version_only_where_all_of_it_was_compared() {
+    fn new_version_accepted_only_after_full_comparison() {
         let mut begun = ReadConsistency::default();
         assert!(!begun.take(0, 7, 8, (0, 10), 1), "it begins in the version that was told");
         assert!(begun.take(0, 7, 7, (0, 10), 1) && begun.take(0, 7, 7, (10, 10), 2));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_touched_for_ever_is_not_compared_for_ever() {
+    fn comparisons_of_a_touched_file_are_limited() {
         let mut begun = ReadConsistency::default();
         assert!(begun.take(0, 7, 7, (0, 10), 1));
         assert!((0..MAX_COMPARISONS).all(|_| begun.compare(0).is_ok()));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_begins_in_another_and_goes_on_counts() {
+    fn overlapping_piece_counts() {
         let bytes: Vec<u8> = (0..50).collect();
         let file = tempfile::tempfile().unwrap();
         let mut runs = PieceRuns::default();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_takes_as_little_room_as_a_short_one_and_every_piece_of_it_counts() {
+    fn piece_runs_are_compact_and_complete() {
         const EACH: usize = 100;
         const PIECES: usize = 50;
         let bytes: Vec<u8> = (0..EACH * PIECES + 30).map(|at| (at * at % 251) as u8).collect();

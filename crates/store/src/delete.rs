@@ -394,7 +394,7 @@ mod tests {
     use crate::folding::Case;
 
     #[test]
-    fn a_name_that_was_sent_in_another_spelling_is_spared_where_names_fold() {
+    fn delete_spares_other_spelling_on_folding_target() {
         for (case, spared) in [(Case::Kept, false), (Case::Unicode, true)] {
             let mut sent = SentPaths::default();
             sent.fold(Folding { case, ..Folding::default() });

@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_huge_bad_name_makes_a_short_error() {
+    fn bad_name_of_10_mb_is_abridged() {
         let text = FilesError::bad_name(&vec![b'\x1b'; 10 << 20], NameError::TooLong).to_string();
         assert!(text.len() < 2000, "{} bytes", text.len());
     }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_call_of_those_that_can_fails_so() {
+    fn planned_fault_hits_one_eligible_call() {
         let mut faults = Faults::at(1, Fault::Full);
         let calls = [Call::Write, Call::Read, Call::Remove, Call::Publish, Call::Write];
         assert_eq!(calls.map(|call| faults.strike(call)), [None, None, None, Some(Fault::Full), None]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_follow_from_the_seed_and_each_call_has_those_that_it_can_have() {
+    fn seeded_faults_repeat_and_fit_their_calls() {
         let draw = |seed| {
             let mut faults = Faults::seeded(seed, 10);
             let calls = [Call::Look, Call::Read, Call::Write, Call::Publish, Call::Remove];

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_acl_bounds_the_mode_as_the_kernel_has_it() {
+    fn default_acl_limits_mode_as_in_kernel() {
         let named = InheritedAcl(grants(&acl(&ACL)));
         assert_eq!(named.permitted(), Some(0o770));
         let plain = InheritedAcl(grants(&acl(&[(OWNER, 7, !0), (GROUP, 5, !0), (OTHERS, 0, !0)])));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_acl_is_none() {
+    fn invalid_acl_is_none() {
         for bytes in [&b""[..], &[2, 0, 0, 0], &[1, 0, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0], &[2, 0, 0, 0, 1, 0, 7]] {
             assert_eq!(grants(bytes), None);
         }

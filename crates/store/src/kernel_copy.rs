@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_copied_and_holes_are_left() {
+    fn kernel_copy_keeps_holes() {
         let dir = tempfile::tempdir().unwrap();
         let open = |name: &str| {
             File::options().read(true).write(true).create(true).truncate(true).open(dir.path().join(name)).unwrap()
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_goes_to_any_place_and_an_early_end_is_an_error() {
+    fn kernel_copy_range_and_early_end() {
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         from.write_all_at(b"0123456789", 0).unwrap();
         assert_eq!(copy(&from, 2, 5, &to, 1).unwrap(), CopyResult::All);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_copy_is_left_to_others() {
+    fn kernel_copy_unsupported_file_returns_nothing() {
         let (pipe, _writer) = io::pipe().unwrap();
         let from = File::from(std::os::fd::OwnedFd::from(pipe));
         assert_eq!(copy(&from, 0, 5, &tempfile::tempfile().unwrap(), 0).unwrap(), CopyResult::Nothing);

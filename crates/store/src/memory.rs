@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_for_what_is_put_and_go_with_what_is_taken() {
+    fn memory_put_makes_parents_take_removes_tree() {
         let store = store();
         store.put("a/b-c", Node::symlink("b", TIME));
         let names = |store: &MemoryStore| store.tree().into_keys().collect::<Vec<_>>();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_in_memory_is_refused_and_not_left_out() {
+    fn memory_unsupported_request_is_refused() {
         let spec = || ReceiveRequest::into_directory("a");
         let backup = Backup::new(None, Some(b"~")).unwrap();
         let asked = [
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_cannot_be_sent_are_refused() {
+    fn memory_invalid_items_are_refused() {
         let options = SourceOptions::default;
         let preserve = Preserve { xattrs: true, ..Preserve::default() };
         for options in [
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_items_have_the_same_identity() {
+    fn memory_source_id_depends_on_items() {
         let id = |store: &MemoryStore, root| store.source(vec![root], &SourceOptions::default(), false).unwrap().id();
         let one = store();
         let first = id(&one, SourceItem::new("a/b"));

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_settled_after_a_tick() {
+    fn change_time_settles_after_a_tick() {
         let dir = tempfile::tempdir().unwrap();
         let mut status = Status::from(fstat(std::fs::File::open(dir.path()).unwrap()).unwrap());
         let since = UNIX_EPOCH.elapsed().unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_compared_as_far_as_a_file_system_keeps_it() {
+    fn mtime_compared_at_file_system_resolution() {
         let stat = rustix::fs::stat("/").unwrap();
         let at = |nanoseconds| Mtime { seconds: 5, nanoseconds };
         let found = |nanoseconds| Status { mtime: at(nanoseconds), ..Status::from(stat) };

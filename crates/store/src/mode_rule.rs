@@ -113,12 +113,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mask_is_found_without_the_system_telling_it() {
+    fn umask_probe_equals_system_value() {
         assert_eq!(probed_mask().unwrap(), process_mask());
     }
 
     #[test]
-    fn set_id_bits_are_never_taken_over() {
+    fn set_id_bits_not_taken_without_owner_and_group() {
         let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_keeps_set_id_bits_that_it_should_have() {
+    fn existing_file_keeps_set_id_bits_of_the_sender() {
         let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
         let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
         let status = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };

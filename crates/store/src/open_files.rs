@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_used_longest_ago_is_closed() {
+    fn open_files_closes_least_recently_used() {
         let files = OpenFiles::new();
         let open = || File::open("/dev/null");
         for key in 0..MAX_OPEN {

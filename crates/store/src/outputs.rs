@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_are_found_by_any_path_that_leads_to_them() {
+    fn outputs_found_by_any_path() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("real/sub")).unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_all_names_of_its_file_and_a_list_is_one_name() {
+    fn output_trace_has_all_names_list_only_one() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("other")).unwrap();

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_merge_and_overlaps_are_refused() {
+    fn range_set_merges_and_rejects_overlaps() {
         let mut set = RangeSet::default();
         assert!(set.insert(10..20));
         assert!(set.insert(30..40));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_what_is_not_in_the_set() {
+    fn range_set_gaps_complement_ranges() {
         let mut set = RangeSet::default();
         let gaps = |set: &RangeSet, length| set.gaps(length).map(|gap| (gap.start, gap.end)).collect::<Vec<_>>();
         assert_eq!(gaps(&set, 10), [(0, 10)]);

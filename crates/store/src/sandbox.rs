@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_renamed_by_a_link_replaces_nothing() {
+    fn rename_by_link_replaces_nothing() {
         let here = tempfile::tempdir().unwrap();
         let path = |name: &str| here.path().join(name);
         let directory = File::open(here.path()).unwrap();
@@ -387,7 +387,7 @@ mod tests {
 
     /// In a directory of another user, who exchanges names between the look-up and the change.
     #[test]
-    fn attributes_are_set_only_on_what_was_found() {
+    fn set_attributes_fails_on_exchanged_file() {
         let here = tempfile::tempdir().unwrap();
         let path = |name: &str| here.path().join(name);
         fs::write(path("found"), b"found").unwrap();

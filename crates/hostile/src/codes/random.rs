@@ -71,7 +71,7 @@ mod tests {
 
     /// `cargo xtask soak codes` continues from here.
     #[test]
-    fn random_cases_are_right() {
+    fn random_codes_decode_correctly() {
         for seed in 0..600 {
             println!("seed {seed}");
             check_random_code(seed);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_of_all_kinds() {
+    fn random_arrivals_cover_all_kinds() {
         let mut dice = Rng::with_seed(7);
         let all: Vec<_> = (0..400).map(|_| arrivals(&mut dice, 20, 1 << 24)).collect();
         let source = |ids: &[(u32, u32)]| ids.iter().filter(|(id, _)| *id < 20).count();

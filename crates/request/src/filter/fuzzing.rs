@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_corpus_matches_what_the_slow_matcher_says() {
+    fn filter_corpus_equals_slow_matcher() {
         hostile::replay("filter", fuzz_filter);
     }
 
@@ -112,7 +112,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_fast_matcher_says_what_the_slow_one_says(pattern in pattern(), path in path()) {
+        fn fast_matcher_equals_slow_matcher(pattern in pattern(), path in path()) {
             fuzz_filter(format!("- {pattern}\0{path}").as_bytes());
         }
     }

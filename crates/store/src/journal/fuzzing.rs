@@ -158,7 +158,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_corpus_is_read_as_the_slow_reading_says() {
+    fn journal_corpus_equals_slow_reading() {
         hostile::replay("journal", super::fuzz_journal);
     }
 }

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_sender_hears_only_of_kinds_that_it_knows() {
+    fn older_sender_gets_only_known_notice_kinds() {
         for kind in (0..=u8::MAX).filter_map(NoticeKind::from_code) {
             let Some(known) = kind.for_older_sender() else { continue };
             assert!(known as u8 <= 24, "{kind:?}");

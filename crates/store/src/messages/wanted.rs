@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_where_it_is() {
+    fn wanted_all_maps_offsets_unchanged() {
         let all = Wanted::all();
         assert_eq!(all.length(7), 7);
         assert_eq!(pairs(all.locate(3, 100, 7)), [(3, 7)]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_the_wanted_ranges_one_after_another() {
+    fn object_concatenates_wanted_ranges() {
         let some = some();
         assert_eq!(some.length(1000), 66);
         assert_eq!(pairs(some.ranges(1000)), [(10, 25), (40, 41), (100, 150)]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_of_the_object_has_one_place() {
+    fn wanted_locate_covers_each_byte_once() {
         let some = some();
         let bytewise: Vec<u64> = (0..66).flat_map(|at| some.locate(at, 1, 1000)).map(|range| range.start).collect();
         let whole: Vec<u64> = some.ranges(1000).flatten().collect();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_taken_out_byte_by_byte() {
+    fn wanted_without_removes_exact_ranges() {
         let some = some();
         let cases: [&[(u64, u64)]; 7] = [
             &[],
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_ranges_are_joined_until_there_are_few() {
+    fn wanted_in_at_most_joins_closest_ranges() {
         let some = some();
         assert!(some.in_at_most(3).is_none() && Wanted::all().in_at_most(1).is_none());
         assert_eq!(pairs(some.in_at_most(2).unwrap().ranges(1000)), [(10, 41), (100, 150)]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_list_is_checked() {
+    fn wanted_list_from_peer_is_checked() {
         let mut wanted = Wanted::none();
         assert_eq!(wanted.push_received(5..9, 20), Ok(()));
         let (empty, before, touching, beyond) = (12..12, 0..3, 9..10, 15..21);

@@ -55,7 +55,7 @@ mod tests {
     use rustix::fs::stat;
 
     #[test]
-    fn a_file_is_kept_until_its_last_name_and_memory_has_an_end() {
+    fn hard_links_forget_last_name_and_limit_memory() {
         let mut links = HardLinks::default();
         let mut seen = Status::from(stat("/dev/null").unwrap());
         seen.links = 3;

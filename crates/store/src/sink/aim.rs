@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_item_may_have_another_name_here() {
+    fn single_item_may_be_renamed() {
         let spec = ReceiveRequest::into_directory("/target");
         let aim = Aim::new(true);
         assert!(!aim.is_decided());

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_announced_first_and_as_a_directory() {
+    fn parent_must_be_announced_as_directory_first() {
         let any = AllowedNames::default();
         assert_eq!(
             refused(&any, &[file("photo.jpg"), file(".ssh/authorized_keys")]),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_requested_items_come() {
+    fn only_requested_items_are_accepted() {
         let report = items(&[ItemName::Exact(b"report.pdf".to_vec())]);
         assert_eq!(refused(&report, &[file("report.pdf"), directory(".ssh")]), was(".ssh", "Item"));
         let tables = items(&[ItemName::Wildcard("*.csv".into()), ItemName::Exact(b"b".to_vec())]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_and_lists_are_applied_here_too() {
+    fn receiver_applies_filters_and_lists() {
         let filter = Filter::parse(b"- *.sh\n- /t/tmp/\n").unwrap();
         let filtered = AllowedNames { filter, ..items(&[ItemName::Exact(b"t".to_vec())]) };
         assert_eq!(refused(&filtered, &[directory("t"), file("t/a"), file("t/b.sh")]), was("t/b.sh", "Filtered"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_for_the_whole_transfer() {
+    fn max_files_and_bytes_cover_whole_transfer() {
         let limited = AllowedNames { max_bytes: Some(25), max_entries: Some(4), ..AllowedNames::default() };
         assert_eq!(refused(&limited, &[file("a"), file("b"), file("c")]), was("c", "Bytes"));
         let many: Vec<_> = ["a", "b", "c", "d", "e"].map(directory).into();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_claimed_by_one_file_until_that_is_in_place() {
+    fn name_is_claimed_until_file_in_place() {
         let claims = Claims::default();
         assert!(claims.claim(7) && !claims.claim(7) && claims.claim(8));
         claims.release(7);

@@ -151,7 +151,7 @@ mod tests {
 
     /// Other users with write access to the directory of a final name know the names that other runs have used there.
     #[test]
-    fn a_copy_on_its_way_has_another_name_each_time() {
+    fn temp_copy_name_differs_each_time() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(from.path().join("file"), "text").unwrap();
         std::os::unix::fs::symlink("file", from.path().join("link")).unwrap();

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn files_with_little_in_common_are_not_compared() {
+    fn files_of_very_different_size_not_compared() {
         assert!(
             is_comparable(1 << 20, 1 << 20) && is_comparable(1 << 30, 64 << 20) && is_comparable(1 << 20, 16 << 20)
         );

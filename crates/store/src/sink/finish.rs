@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_has_moved_is_to_be_durable_at_the_end_of_the_next() {
+    fn finish_syncs_files_moved_by_earlier_run() {
         let dir = tempfile::tempdir().unwrap();
         let first = begin(dir.path());
         assert!(!first.shared.phase.is_changed());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_staging_directory_that_is_still_in_use_is_left_and_told() {
+    fn staging_directory_in_use_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let staging = dir.path().join(staging_name(SourceId([1; 16])));
         // Prevents the removal of the directory, as do files on NFS that are removed while open.

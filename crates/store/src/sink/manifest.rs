@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_contradict_each_other_are_refused() {
+    fn contradictory_manifest_parts_are_rejected() {
         let mut batches = Batches::default();
         let first = part(0, 5, false, vec![file("a", 3)]);
         batches.check(&first).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_has_to_match_what_came() {
+    fn end_totals_must_match_messages() {
         let manifest = Manifest::new(&ReceiveRequest::into_directory("to"));
         let (source, mut root) = (SourceId([1; 16]), RootHasher::new());
         let mut bytes = Vec::new();

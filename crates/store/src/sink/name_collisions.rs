@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_of_two_spellings_is_refused_with_all_beneath_it() {
+    fn second_spelling_refused_with_its_tree() {
         let paths = [
             "Dir",
             "Dir/x",
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_letters_beyond_ascii_the_file_system_says_which_are_the_same() {
+    fn file_system_decides_equality_beyond_ascii() {
         // As on exFAT, which distinguishes the Kelvin sign from k and an i without a dot from i.
         let paths = ["k", "\u{212a}", "K", "\u{131}", "\u{131}/a", "i", "i/a", "I/a", "I", "\u{131}/A", "\u{131}"];
         let is_same = |one: &[u8], other: &[u8]| one.eq_ignore_ascii_case(other);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_item_decides_once_where_everything_goes() {
+    fn first_item_decides_destination_once() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("name");
         let file = item("a", EntryKind::File { size: 0, version: 0, hash: None });
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_does_not_go_into_a_file() {
+    fn directory_into_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("name");
         std::fs::write(&target, "mine").unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sender_was_told_holds_whatever_comes_and_goes_meanwhile() {
+    fn may_have_data_is_fixed_at_handshake() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("name");
         std::fs::create_dir(&target).unwrap();

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_has_failed_to_take_is_received_again() {
+    fn failed_sync_data_is_received_again() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         for (batch, name) in (0..).zip(["lost", "next"]) {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_full_waits_for_the_disk_as_it_is() {
+    fn full_group_is_synced_before_it_grows() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         announce(&receiving, 0, "file");
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn once_all_is_to_end_the_disk_is_asked_for_the_rest_only_when_it_is_flushed() {
+    fn stopped_publisher_syncs_only_on_flush() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         announce(&receiving, 0, "file");
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_disk_keeps_neither_the_group_before_from_its_names_nor_the_next_from_being_complete() {
+    fn busy_disk_delays_no_other_group() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         for (batch, name) in (0..).zip(["before", "next"]) {

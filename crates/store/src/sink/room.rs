@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told_once() {
+    fn low_space_is_reported_once() {
         let (directory, room) = (tempfile::tempdir().unwrap(), Room::default());
         let absent = directory.path().join("to be made");
         assert!(!room.is_exceeded(&absent, 1));

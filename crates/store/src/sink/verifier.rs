@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_complete_with_its_last_block_whichever_digest_comes_first() {
+    fn file_completes_with_either_digest_order() {
         let verifier = verifier(2 * BLOCK);
         let (Some((_, at)), records) = verifier.take() else { panic!("the empty file is complete") };
         assert_eq!((at, records.len()), (1, 0));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn verified_ranges_of_long_files_are_put_on_record() {
+    fn long_file_ranges_are_recorded() {
         let verifier = verifier(2 * SMALL_FILE);
         drop(verifier.take());
         assert!(!verifier.found(0, 0, 0..SMALL_FILE, [1; 32]).unwrap());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match_names_its_file() {
+    fn digest_mismatch_names_its_file() {
         let verifier = verifier(2 * BLOCK);
         assert!(!verifier.expect(0, 1, [2; 32]).unwrap());
         let error = verifier.found(0, 1, BLOCK..2 * BLOCK, [3; 32]).unwrap_err();

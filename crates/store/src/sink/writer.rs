@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_any_order_make_a_file_with_its_length_mode_and_time() {
+    fn pieces_in_any_order_make_complete_file() {
         let dir = tempfile::tempdir().unwrap();
         let size = 2 * SMALL_FILE;
         let (place, batch) = staged(dir.path(), size);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_voided_file_is_removed_once_and_not_made_again() {
+    fn voided_file_is_removed_and_not_recreated() {
         let dir = tempfile::tempdir().unwrap();
         let (place, batch) = staged(dir.path(), 1000);
         let writer = writer(Modes::Masked);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_named() {
+    fn write_error_names_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let (place, batch) = staged(dir.path(), 1000);
         let writer = writer(Modes::Masked);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_what_was_written() {
+    fn sparse_write_reads_back_equal() {
         let file = tempfile::tempfile().unwrap();
         let mut bytes = vec![0; 300_000];
         bytes[70_000] = 1;
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_at_the_end_write_nothing() {
+    fn trailing_zeros_write_nothing() {
         let file = tempfile::tempfile().unwrap();
         assert!(write_sparse(&file, 0, &[0; 1 << 20]).unwrap());
         assert_eq!(file.metadata().unwrap().len(), 0);

@@ -91,7 +91,7 @@ fn owned_tree(from: &Path) {
 }
 
 #[test]
-fn owners_are_those_of_the_sender_where_root_receives() {
+fn root_receiver_sets_owners_of_sender() {
     let home = tempdir().unwrap();
     set_mode(home.path(), 0o777);
     as_root("attributes::child_copies_owners", home.path());
@@ -162,7 +162,7 @@ fn child_receives_what_is_its_own() {
 
 /// Another user of the target has created a program with the size and time of the sent one.
 #[test]
-fn what_somebody_else_has_put_there_gets_no_rights_and_no_other_owner_unread() {
+fn planted_file_gets_no_rights_uncompared() {
     let home = tempdir().unwrap();
     as_root("attributes::child_meets_a_trap", home.path());
 }
@@ -220,7 +220,7 @@ fn child_meets_a_trap() {
 }
 
 #[test]
-fn special_files_and_links_have_acls_and_attributes_too() {
+fn special_files_and_links_keep_acls() {
     let home = tempdir().unwrap();
     as_root("attributes::child_copies_a_pipe_with_an_acl", home.path());
 }
@@ -273,7 +273,7 @@ fn daemon() -> u32 {
 }
 
 #[test]
-fn owners_go_by_name_unless_numbers_are_asked_for() {
+fn owners_map_by_name_unless_numeric_ids() {
     let home = tempdir().unwrap();
     as_root("attributes::child_maps_names", home.path());
 }
@@ -312,7 +312,7 @@ fn child_maps_names() {
 }
 
 #[test]
-fn extended_attributes_and_acls_are_those_of_the_sender() {
+fn xattrs_and_acls_are_copied() {
     let here = tempdir().unwrap();
     set_mode(here.path(), 0o777);
     as_root("attributes::child_prepares_xattrs", here.path());
@@ -379,7 +379,7 @@ fn copy_xattrs(home: &Path) {
 }
 
 #[test]
-fn what_cannot_be_set_is_told_and_the_file_stands() {
+fn attributes_lost_reported_and_file_kept() {
     let into = tempdir().unwrap();
     // No ACL has this form.
     let bad = Extra {
@@ -428,7 +428,7 @@ fn preserve_unrequested_not_set() {
 
 /// Capabilities, kernel-internal and other attributes are never taken from a sender.
 #[test]
-fn only_attributes_of_known_kinds_are_set() {
+fn xattrs_of_unknown_kinds_are_ignored() {
     let into = tempdir().unwrap();
     let names = ["security.capability", "security.selinux", "system.nfs4_acl", "trusted.overlay.opaque"];
     let capability = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -126,7 +126,7 @@ fn backup_suffix_keeps_replaced_and_deleted() {
 }
 
 #[test]
-fn what_is_replaced_or_deleted_moves_below_a_directory() {
+fn backup_dir_keeps_replaced_and_deleted() {
     let trees = Trees::new();
     trees.replace(&["a", "in/deep/b"]);
     for directory in ["in", "in/deep"] {
@@ -155,7 +155,7 @@ fn what_is_replaced_or_deleted_moves_below_a_directory() {
 }
 
 #[test]
-fn no_backup_takes_a_name_of_the_transfer() {
+fn backup_avoids_names_of_the_transfer() {
     let trees = Trees::new();
     trees.replace(&["a", "b", "b~", "c"]);
     // At the sender, and existing at the target.
@@ -205,7 +205,7 @@ fn backup_impossible_keeps_original() {
 }
 
 #[test]
-fn an_interrupted_backup_is_one_file_with_two_names() {
+fn interrupted_backup_keeps_both_names() {
     let trees = Trees::new();
     trees.replace(&["a", "b"]);
     // As left by a run that was killed between the two steps.

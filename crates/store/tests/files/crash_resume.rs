@@ -359,10 +359,10 @@ fn survive(seed: u64) {
 }
 
 #[test]
-fn whatever_happens_between_runs_the_tree_is_the_senders_in_the_end() {
+fn random_crashes_and_edits_end_with_senders_tree() {
     let chosen = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
     for seed in chosen.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
         let result = std::panic::catch_unwind(|| survive(seed));
-        assert!(result.is_ok(), "seed {seed}; again: {SEED}={seed} cargo test -p downpour --test files survival");
+        assert!(result.is_ok(), "seed {seed}; again: {SEED}={seed} cargo test -p store --test files crash_resume");
     }
 }

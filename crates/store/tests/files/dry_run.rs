@@ -112,7 +112,7 @@ fn paths_of<'a>(
 }
 
 #[test]
-fn a_dry_run_lists_what_the_run_creates_replaces_and_deletes() {
+fn dry_run_lists_changes_of_the_run() {
     let mut cleared = 0;
     for seed in 0..TREES {
         let (dir, mut random) = (tempdir().unwrap(), Random::new(seed));

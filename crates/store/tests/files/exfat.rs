@@ -52,7 +52,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 #[test]
-fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
+fn exfat_refuses_each_name_with_its_reason() {
     let mounted = match Mounted::new() {
         Ok(mounted) => mounted,
         Err(why) => {

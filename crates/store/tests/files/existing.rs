@@ -74,7 +74,7 @@ fn same(from: &TempDir, to: &TempDir) {
 }
 
 #[test]
-fn an_unchanged_tree_takes_no_bytes_and_stays_as_it_is() {
+fn unchanged_tree_wants_no_bytes() {
     let (from, to) = copied();
     let inode = to.path().join("tree/a").metadata().unwrap().ino();
     let changed = to.path().join("tree/a").metadata().unwrap().ctime_nsec();
@@ -86,7 +86,7 @@ fn an_unchanged_tree_takes_no_bytes_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_differs_is_replaced_and_nothing_else_is_wanted() {
+fn existing_replace_wants_only_changed() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     fs::write(tree.join("a"), b"other").unwrap();
@@ -101,7 +101,7 @@ fn what_differs_is_replaced_and_nothing_else_is_wanted() {
 }
 
 #[test]
-fn every_kind_takes_the_place_of_every_other() {
+fn existing_replace_any_kind_by_any_other() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     // In the target: replace a file by a directory, a directory by a file, and so on.
@@ -127,7 +127,7 @@ fn every_kind_takes_the_place_of_every_other() {
 }
 
 #[test]
-fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
+fn non_empty_directory_replaced_only_with_delete() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["a", "link"] {
@@ -158,7 +158,7 @@ fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
 }
 
 #[test]
-fn what_exists_is_skipped_if_so_wished() {
+fn existing_skip_keeps_names() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     fs::write(copy.join("a"), b"mine").unwrap();
@@ -195,7 +195,7 @@ fn existing_skip_keeps_late_names() {
 }
 
 #[test]
-fn what_exists_keeps_its_mode_unless_modes_are_exact() {
+fn existing_mode_kept_unless_exact() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -228,7 +228,7 @@ fn what_exists_keeps_its_mode_unless_modes_are_exact() {
 
 /// The mask is for new names. Some files are empty, small, or received in pieces.
 #[test]
-fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
+fn replaced_file_keeps_mode_beyond_umask() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     let modes = [0o664, 0o666, 0o777, 0o600, 0o4775];
@@ -248,7 +248,7 @@ fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
 }
 
 #[test]
-fn a_directory_does_not_take_the_place_of_a_file_that_the_user_names() {
+fn directory_does_not_replace_named_target_file() {
     let (from, to) = copied();
     let file = to.path().join("file");
     fs::write(&file, b"mine").unwrap();
@@ -261,7 +261,7 @@ fn a_directory_does_not_take_the_place_of_a_file_that_the_user_names() {
 }
 
 #[test]
-fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
+fn present_bytes_exclude_failed_and_kept_files() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     fs::remove_file(copy.join("d/b")).unwrap();
@@ -294,7 +294,7 @@ fn with_top(settings: ReceiveRequest) -> ((u32, i64), Vec<(NoticeKind, String)>)
 }
 
 #[test]
-fn a_target_that_stands_for_a_directory_gets_its_mode_and_time() {
+fn contents_target_gets_top_mode_and_time() {
     let dir = tempdir().unwrap();
     let set = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
     set(0o700);
@@ -311,7 +311,7 @@ fn a_target_that_stands_for_a_directory_gets_its_mode_and_time() {
 }
 
 #[test]
-fn checksums_find_what_size_and_time_do_not_tell() {
+fn checksum_finds_change_with_same_size_and_time() {
     let dir = tempdir().unwrap();
     let contents: [&[u8]; 2] = [b"same", b"spot"];
     for name in ["moved", "spoiled"] {
@@ -338,7 +338,7 @@ fn checksums_find_what_size_and_time_do_not_tell() {
 }
 
 #[test]
-fn a_single_item_gets_another_name() {
+fn single_item_received_under_target_name() {
     let (from, to) = copied();
     fs::remove_dir_all(to.path().join("tree")).unwrap();
     let named = renaming(&to.path().join("copy"));
@@ -356,7 +356,7 @@ fn a_single_item_gets_another_name() {
 }
 
 #[test]
-fn a_dry_run_names_what_stands_at_the_target() {
+fn dry_run_reports_names_of_the_target() {
     let (from, to) = copied();
     let named = || renaming(&to.path().join("copy"));
     send(from.path(), named());
@@ -377,7 +377,7 @@ fn a_dry_run_names_what_stands_at_the_target() {
 }
 
 #[test]
-fn a_dry_run_deletes_no_directory_in_which_something_stays() {
+fn dry_run_keeps_directory_with_kept_names() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["gone/one", "stays/in/this.keep", "stays/not/that", "stays/here"] {
@@ -396,7 +396,7 @@ fn a_dry_run_deletes_no_directory_in_which_something_stays() {
 }
 
 #[test]
-fn a_dry_run_foresees_links_without_a_first_name() {
+fn dry_run_reports_links_without_first_name() {
     let dir = tempdir().unwrap();
     write(&dir.path().join("taken/inside"), b"x");
     let link = |target: &str| EntryKind::HardLink { target: target.into() };
@@ -424,7 +424,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
 }
 
 #[test]
-fn a_target_that_is_a_link_to_a_directory_is_followed() {
+fn target_link_to_directory_is_followed() {
     let (from, to) = copied();
     fs::create_dir(to.path().join("real")).unwrap();
     symlink("real", to.path().join("alias")).unwrap();
@@ -441,7 +441,7 @@ fn receive(entries: Vec<Entry>, settings: ReceiveRequest) -> store::ReceiveOutco
 }
 
 #[test]
-fn hard_links_are_links_again() {
+fn hard_links_are_restored() {
     let dir = tempdir().unwrap();
     let empty = EntryKind::File { size: 0, version: 0, hash: None };
     let link = |target: &str| EntryKind::HardLink { target: target.into() };
@@ -483,7 +483,7 @@ fn hard_links_are_links_again() {
 }
 
 #[test]
-fn what_the_sender_does_not_have_is_deleted_in_its_directories_only() {
+fn delete_only_in_directories_of_the_sender() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["extra", "d/e/x/y/z"] {
@@ -564,7 +564,7 @@ fn existing_skip_kept_parent_skips_children() {
 
 /// Another program changes the target meanwhile.
 #[test]
-fn what_appears_during_the_transfer_is_not_deleted() {
+fn delete_keeps_names_created_meanwhile() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
     let (source, target) = (from.path().join("tree"), into.path().join("tree"));
     fs::create_dir_all(source.join("dir")).unwrap();
@@ -600,7 +600,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
 }
 
 #[test]
-fn nothing_is_deleted_when_the_sender_could_not_read_all() {
+fn delete_nothing_if_source_unreadable() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("precious"), b"x").unwrap();
     let settings = ReceiveRequest { delete: Some(Filter::default()), ..contents_into(dir.path()) };
@@ -626,7 +626,7 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
 }
 
 #[test]
-fn a_dry_run_tells_and_touches_nothing() {
+fn dry_run_reports_and_changes_nothing() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     fs::write(copy.join("a"), b"mine").unwrap();
@@ -651,7 +651,7 @@ fn a_dry_run_tells_and_touches_nothing() {
 }
 
 #[test]
-fn one_process_at_a_time_receives_a_source() {
+fn second_receiver_of_source_is_busy() {
     let dir = tempdir().unwrap();
     let first = FileSink::new(replacing(dir.path())).unwrap();
     let _control = Control::begin(&first).unwrap();
@@ -669,7 +669,7 @@ fn one_process_at_a_time_receives_a_source() {
 /// Under `refuse`, no existing name is replaced at any depth: beneath its item, a resumed transfer cannot
 /// distinguish its own names from later changes by others.
 #[test]
-fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
+fn resume_keeps_names_changed_at_target() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let tree = from.path().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -692,7 +692,7 @@ fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
 }
 
 #[test]
-fn a_newer_file_is_kept_and_everything_else_replaced() {
+fn existing_keep_newer_keeps_only_newer_files() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     for (name, theirs, mine) in [("a", 1_000, 2_000), ("d/b", 1_000, 500), ("d/e/c", 1_000, 1_000)] {
@@ -718,7 +718,7 @@ fn a_newer_file_is_kept_and_everything_else_replaced() {
 }
 
 #[test]
-fn nothing_is_created_where_only_existing_names_are_replaced() {
+fn existing_update_only_creates_nothing() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     fs::write(tree.join("a"), b"other").unwrap();

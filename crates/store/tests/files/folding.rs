@@ -23,7 +23,7 @@ const MOUNTS: [&str; 2] = [
 ];
 
 #[test]
-fn of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays() {
+fn folding_target_refuses_second_spelling() {
     match std::env::var_os(TEST_DIRECTORY) {
         Some(directory) => receive_into(&tempfile::tempdir_in(PathBuf::from(directory)).unwrap().keep()),
         None => on_a_mount(),
@@ -56,7 +56,7 @@ fn on_a_mount() {
     };
     let mut command = unshared(&format!("{mount} >&2 && exec \"$@\""));
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
-    command.arg("folding::of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays");
+    command.arg("folding::folding_target_refuses_second_spelling");
     let output = command.env(TEST_DIRECTORY, home.path().join("here/directory")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");

@@ -67,7 +67,7 @@ fn protocol(result: Result<impl std::fmt::Debug, FilesError>, wanted: &str) {
 }
 
 #[test]
-fn names_that_lead_out_are_refused() {
+fn names_outside_target_are_refused() {
     assert_eq!(name_rule(vec![file("../../etc/passwd", 1)]), NameError::Dots);
     assert_eq!(name_rule(vec![file("/etc/passwd", 1)]), NameError::Absolute);
     assert_eq!(name_rule(vec![directory("a"), file("a/../../b", 1)]), NameError::Dots);
@@ -97,7 +97,7 @@ fn names_without_an_announced_parent_are_refused() {
 }
 
 #[test]
-fn a_file_that_comes_twice_is_refused() {
+fn duplicate_file_is_refused() {
     assert_eq!(name_rule(vec![file("a", 1), file("a", 1)]), NameError::Duplicate);
     assert_eq!(name_rule(vec![file("a", 1), file("a", 2)]), NameError::Duplicate);
     let (_dir, receiving) = receiving();
@@ -108,7 +108,7 @@ fn a_file_that_comes_twice_is_refused() {
 
 /// Links created by the sender, or by any user during a transfer, are never followed.
 #[test]
-fn nothing_is_ever_reached_through_a_link() {
+fn links_at_target_are_never_followed() {
     for existing in [Existing::Replace, Existing::Skip] {
         let dir = tempdir().unwrap();
         let (into, outside) = (dir.path().join("into"), dir.path().join("outside"));
@@ -142,7 +142,7 @@ fn nothing_is_ever_reached_through_a_link() {
 }
 
 #[test]
-fn names_of_staging_directories_are_not_taken() {
+fn staging_names_from_sender_are_refused() {
     let (dir, receiving) = receiving();
     receiving.add_manifest_part(&ManifestPart { last: false, ..part(0, vec![directory("d")]) }).unwrap();
     let staging = receiving.staging_path().unwrap();
@@ -166,7 +166,7 @@ fn names_of_staging_directories_are_not_taken() {
 }
 
 #[test]
-fn a_target_that_is_a_link_to_a_directory_is_not_entered() {
+fn linked_directory_in_target_not_entered() {
     let (dir, receiving) = receiving();
     fs::create_dir(dir.path().join("outside")).unwrap();
     std::os::unix::fs::symlink("../outside", dir.path().join("into/a")).unwrap();
@@ -176,7 +176,7 @@ fn a_target_that_is_a_link_to_a_directory_is_not_entered() {
 }
 
 #[test]
-fn numbers_that_contradict_each_other_are_refused() {
+fn contradictory_numbers_are_rejected() {
     let refuse = |part: ManifestPart, wanted| {
         let (dir, receiving) = receiving();
         protocol(receiving.add_manifest_part(&part), wanted);
@@ -204,7 +204,7 @@ fn numbers_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn a_claimed_petabyte_takes_no_space() {
+fn claimed_petabyte_allocates_nothing() {
     let (dir, receiving) = receiving();
     receiving.add_manifest_part(&part(0, vec![file("a", PETABYTE), file("b", PETABYTE)])).unwrap();
     let staging = receiving.staging_path().unwrap();
@@ -234,7 +234,7 @@ fn open_batches_and_early_digests_are_bounded() {
 }
 
 #[test]
-fn digests_that_do_not_fit_are_refused() {
+fn invalid_digests_are_rejected() {
     let open = || {
         let (dir, receiving) = receiving();
         receiving.add_manifest_part(&part(0, vec![file("first", 10), file("second", 10)])).unwrap();
@@ -305,7 +305,7 @@ fn ready(into: &Path) -> (FileSink, TransferEnd) {
 }
 
 #[test]
-fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
+fn wrong_end_message_fails_and_may_be_corrected() {
     let spoil: [fn(&mut TransferEnd); 5] =
         [|e| e.batches = 2, |e| e.entries = 0, |e| e.bytes = 4, |e| e.skipped = 1, |e| e.root.0[31] ^= 1];
     for (case, spoil) in spoil.iter().enumerate() {
@@ -345,7 +345,7 @@ fn listed_failures_are_bounded() {
 }
 
 #[test]
-fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
+fn stale_staging_reported_unless_in_use() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
     std::fs::write(from.path().join("file"), "content").unwrap();
     let of = |source| {
@@ -367,7 +367,7 @@ fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
 }
 
 #[test]
-fn abandoning_leaves_or_removes_what_was_made() {
+fn abandon_keeps_or_removes_partial_data() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("new");
     let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();

@@ -93,7 +93,7 @@ fn target(at: &Path, (top, sub): (Acl, Acl)) -> Option<()> {
 }
 
 #[test]
-fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
+fn received_names_inherit_default_acl() {
     let here = tempdir().expect("a directory");
     let from = here.path().join("from");
     make(&from, 0o755);
@@ -142,7 +142,7 @@ fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
 
 /// The bits of its group limit the ACL's grants to a user, and do not apply to the group itself.
 #[test]
-fn a_replaced_file_whose_acl_goes_opens_to_no_group() {
+fn replaced_file_without_acl_opens_to_no_group() {
     let here = tempdir().expect("a directory");
     let (from, into) = (here.path().join("from"), here.path().join("into"));
     [&from, &into].into_iter().for_each(|directory| make(directory, 0o755));

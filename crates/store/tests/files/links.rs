@@ -75,7 +75,7 @@ fn inode(into: &Path, name: &str) -> u64 {
 }
 
 #[test]
-fn no_link_is_made_to_a_file_that_was_kept() {
+fn hard_link_to_kept_file_not_made() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("first"), b"mine").unwrap();
     fs::write(dir.path().join("there"), b"mine too").unwrap();
@@ -89,7 +89,7 @@ fn no_link_is_made_to_a_file_that_was_kept() {
 }
 
 #[test]
-fn no_link_is_made_to_a_file_that_was_voided() {
+fn hard_link_to_voided_file_not_made() {
     let dir = tempdir().unwrap();
     for name in ["first", "second"] {
         fs::write(dir.path().join(name), name).unwrap();
@@ -105,7 +105,7 @@ fn no_link_is_made_to_a_file_that_was_voided() {
 }
 
 #[test]
-fn no_link_is_made_to_a_file_that_was_refused() {
+fn hard_link_to_refused_file_not_made() {
     let dir = tempdir().unwrap();
     fs::create_dir_all(dir.path().join("first/inside")).unwrap();
     let entries = vec![file("first", 9), link("second", "first")];
@@ -117,7 +117,7 @@ fn no_link_is_made_to_a_file_that_was_refused() {
 }
 
 #[test]
-fn a_link_to_a_file_of_the_user_is_never_made() {
+fn hard_link_to_users_file_never_made() {
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join("private")).unwrap();
     fs::write(dir.path().join("private/key"), b"secret").unwrap();
@@ -140,7 +140,7 @@ fn a_link_to_a_file_of_the_user_is_never_made() {
 }
 
 #[test]
-fn a_link_is_made_to_a_file_that_was_there_and_the_same() {
+fn hard_link_to_unchanged_file_made() {
     let dir = tempdir().unwrap();
     let run = |entries| receive(dir.path(), Existing::Replace, entries, None);
     run(vec![file("first", 3)]);

@@ -16,7 +16,7 @@ use crate::common::{names, noise, snapshot, transfer_as};
 const TARGET: &str = "DOWNPOUR_MOUNTED_TARGET";
 
 #[test]
-fn what_belongs_on_a_mounted_file_system_gets_there() {
+fn mounted_file_system_below_target_is_filled() {
     if let Some(target) = std::env::var_os(TARGET) {
         return receive_into(Path::new(&target));
     }
@@ -27,7 +27,7 @@ fn what_belongs_on_a_mounted_file_system_gets_there() {
     let mut command = Command::new("unshare");
     command.args([flags, "sh", "-c", script]).arg(home.path());
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
-    command.arg("mounted::what_belongs_on_a_mounted_file_system_gets_there").env(TARGET, home.path());
+    command.arg("mounted::mounted_file_system_below_target_is_filled").env(TARGET, home.path());
     let output = command.output().expect("unshare");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -48,7 +48,7 @@ fn told(done: &Done) -> Vec<(String, NoticeKind)> {
 }
 
 #[test]
-fn a_drop_box_takes_what_is_sent_and_what_was_staged_there_is_found_again() {
+fn drop_box_target_receives_and_resumes() {
     if has_several_users() {
         run("opening::child_makes_a_drop_box", as_root);
     }
@@ -109,7 +109,7 @@ fn child_fills_a_drop_box() {
 }
 
 #[test]
-fn what_is_named_in_a_directory_that_may_only_be_searched_is_sent_and_removed() {
+fn search_only_directory_sends_named_files() {
     run("opening::child_sends_by_name", as_unprivileged);
 }
 
@@ -166,7 +166,7 @@ fn child_sends_by_name() {
 }
 
 #[test]
-fn a_directory_that_may_only_be_listed_is_reported_name_by_name() {
+fn list_only_directory_reports_each_name() {
     run("opening::child_sends_a_listed_directory", as_unprivileged);
 }
 
@@ -185,7 +185,7 @@ fn child_sends_a_listed_directory() {
 }
 
 #[test]
-fn what_may_only_be_searched_is_compared_and_what_may_not_be_read_is_told_as_such() {
+fn compare_search_only_and_unreadable_names() {
     run("opening::child_compares", as_unprivileged);
 }
 
@@ -226,7 +226,7 @@ fn child_compares() {
 }
 
 #[test]
-fn what_cannot_be_listed_is_not_deleted_unless_it_is_empty() {
+fn delete_unlistable_directory_only_if_empty() {
     run("opening::child_deletes", as_unprivileged);
 }
 
@@ -265,7 +265,7 @@ fn child_deletes() {
 }
 
 #[test]
-fn attributes_are_set_on_what_its_owner_may_not_read() {
+fn attributes_set_on_unreadable_own_files() {
     run("opening::child_sets_attributes", as_unprivileged);
 }
 
@@ -301,7 +301,7 @@ fn child_sets_attributes() {
 }
 
 #[test]
-fn what_may_not_be_read_gets_onto_a_mounted_file_system_too() {
+fn unreadable_mode_reaches_mounted_file_system() {
     if has_several_users() {
         run("opening::child_mounts", as_root);
     }

@@ -29,6 +29,6 @@ fn nothing_outside_the_request_changes() {
 }
 
 #[test]
-fn nor_does_any_of_the_corpus_change_it() {
+fn sink_corpus_changes_nothing_outside_request() {
     replay("sink", fuzz_sink);
 }

@@ -35,7 +35,7 @@ fn remove(removal: &mut Removal, batch: &Batch, path: &str) -> SourceOutcome {
 }
 
 #[test]
-fn only_what_is_still_what_was_sent_is_removed() {
+fn remove_sources_only_unchanged_files() {
     let here = tempdir().unwrap();
     let (source, secret) = (here.path().join("source"), here.path().join("secret"));
     for directory in [&source, &source.join("in"), &source.join("moved"), &secret] {
@@ -85,7 +85,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
 }
 
 #[test]
-fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
+fn remove_sources_all_names_but_not_target() {
     let here = tempdir().unwrap();
     fs::write(here.path().join("a"), "file").unwrap();
     for name in ["b", "c", "elsewhere"] {
@@ -106,7 +106,7 @@ fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
 }
 
 #[test]
-fn a_dry_run_removes_nothing() {
+fn remove_sources_dry_run_removes_nothing() {
     let here = tempdir().unwrap();
     fs::write(here.path().join("a"), "file").unwrap();
     let mut scanner = scanner(here.path(), SourceOptions::default());
@@ -171,7 +171,7 @@ fn remove_sources_reports_stored_only() {
 }
 
 #[test]
-fn nothing_is_told_unasked() {
+fn stored_entries_not_reported_unrequested() {
     let here = tempdir().unwrap();
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     fs::create_dir(&source).unwrap();

@@ -96,7 +96,7 @@ fn set_length(path: &Path, length: usize) {
 }
 
 #[test]
-fn what_is_as_it_was_received_is_not_wanted_again() {
+fn resume_intact_staging_not_received_again() {
     let done = Interrupted::new().again();
     assert_eq!((done.wanted, done.outcome.altered, done.outcome.unchecked), (WANTED, 0, 0));
 }
@@ -157,7 +157,7 @@ fn trust_staging_counts_unverified() {
 /// The run that finds an altered range overwrites it. No later run may trust the old record, not even one that does not
 /// verify.
 #[test]
-fn an_altered_range_is_struck_from_the_record_before_it_is_written() {
+fn resume_drops_altered_record_before_writing() {
     let here = Interrupted::new();
     change(&here.staged("a"), 3 * BLOCK + 7);
     here.run(|_| false);
@@ -168,7 +168,7 @@ fn an_altered_range_is_struck_from_the_record_before_it_is_written() {
 }
 
 #[test]
-fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
+fn resume_stopped_check_keeps_staged_data() {
     let here = Interrupted::new();
     let receiving = FileSink::new(here.spec()).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -186,7 +186,7 @@ fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
 /// A directory that an interrupted run created as its single item is continued. A dry run must find this out without
 /// changing the partial data of that run.
 #[test]
-fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
+fn dry_run_keeps_staging_unchanged() {
     let (from, into) = (quick_dir(), quick_dir());
     fs::create_dir(from.path().join("tree")).unwrap();
     fs::write(from.path().join("tree/long"), noise(LONG, 1)).unwrap();

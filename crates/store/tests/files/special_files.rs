@@ -40,7 +40,7 @@ fn send_empty(from: PathBuf, options: SourceOptions, settings: ReceiveRequest) -
 }
 
 #[test]
-fn a_pipe_is_never_replaced() {
+fn fifo_is_never_replaced() {
     for existing in [Existing::Replace, Existing::Skip] {
         let dir = tempdir().unwrap();
         let kinds = || {
@@ -92,7 +92,7 @@ fn delete_skipped_link_kept() {
 }
 
 #[test]
-fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
+fn delete_keeps_excluded_names_of_renamed_item() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     fs::create_dir_all(from.path().join("tree/sub")).unwrap();
     // A file replaces a directory that contains an excluded name.
@@ -134,7 +134,7 @@ fn directory_mode_denied_notice() {
 }
 
 #[test]
-fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
+fn stop_ends_long_operations() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("f"), b"mine").unwrap();
     let settings = ReceiveRequest { compare: Compare::Checksum, ..replacing(dir.path()) };

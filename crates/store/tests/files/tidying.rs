@@ -85,7 +85,7 @@ fn spec(into: &Path) -> ReceiveRequest {
 
 /// Such file systems keep a file that is removed while open, and so the directory that contains it.
 #[test]
-fn no_staging_directory_stays_where_removed_files_are_kept_until_they_are_closed() {
+fn staging_removed_if_open_files_keep_names() {
     for name in ["bindfs", "exfat-fuse"] {
         let Some((home, mnt, _undo)) = mounted(name) else { continue };
         // Checks that the file system behaves so.
@@ -115,7 +115,7 @@ fn no_staging_directory_stays_where_removed_files_are_kept_until_they_are_closed
 }
 
 #[test]
-fn what_arrives_in_an_append_only_directory_is_delivered() {
+fn append_only_target_receives_files() {
     let Some((home, mnt, mut undo)) = mounted("ext4") else { return };
     let (into, cache) = (mnt.join("into"), mnt.join("cache"));
     fs::create_dir(&into).unwrap();

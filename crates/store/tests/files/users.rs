@@ -116,7 +116,7 @@ fn attack(directory: &Path) -> Child {
 }
 
 #[test]
-fn another_user_can_take_the_staging_directories_name_and_changes_nothing() {
+fn staging_name_taken_by_attacker_is_harmless() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     as_root("users::child_shares_a_directory", home.path());
@@ -192,7 +192,7 @@ pub(crate) fn interrupt(sources: &[PathBuf], spec: ReceiveRequest) {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_reported_where_it_cannot_be_changed() {
+fn attributes_of_other_users_files_reported() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_gives_files_to_another", home.path());
@@ -246,7 +246,7 @@ fn child_changes_attributes() {
 }
 
 #[test]
-fn a_read_only_copy_of_a_read_only_directory_is_continued() {
+fn read_only_directory_copy_is_resumed() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_prepares_nothing", home.path());
@@ -291,7 +291,7 @@ fn child_continues_a_read_only_copy() {
 }
 
 #[test]
-fn a_directory_is_filled_in_a_target_that_cannot_be_written() {
+fn subdirectory_filled_in_unwritable_target() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     as_root("users::child_prepares_a_writable_directory", home.path());
@@ -338,7 +338,7 @@ fn child_fills_a_writable_directory() {
 }
 
 #[test]
-fn root_gives_nobody_its_rights_and_neither_does_a_plain_user() {
+fn set_id_programs_give_no_rights_away() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_copies_programs_as_both", home.path());

@@ -192,7 +192,7 @@ fn draw_tree(rng: &mut Rng) -> Tree {
 }
 
 #[test]
-fn whatever_fails_names_have_old_or_new_content_and_the_next_run_completes() {
+fn random_faults_leave_old_or_new_content() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number(SEED) {
         Some(seed) => seed..seed + 1,
@@ -226,7 +226,7 @@ fn whatever_fails_names_have_old_or_new_content_and_the_next_run_completes() {
 }
 
 #[test]
-fn each_single_call_may_fail_in_each_way() {
+fn each_call_may_fail_in_each_way() {
     let mut there = small();
     there.insert(b"other".to_vec(), Node::file(*b"another version", 0o644, time(70)));
     there.insert(b"dir/stale".to_vec(), Node::file(*b"stale", 0o644, time(71)));
