@@ -133,9 +133,9 @@ impl World {
     /// Returns whether the file is in the target, where the next run finds it.
     fn is_in_place(&self, path: &[u8]) -> bool {
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
-        let (there, here) = (self.source.join(name), self.into.join(name));
+        let (source, target) = (self.source.join(name), self.into.join(name));
         let time = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
-        time(&here).is_some() && time(&here) == time(&there) && content(&here) == content(&there)
+        time(&target).is_some() && time(&target) == time(&source) && content(&target) == content(&source)
     }
 
     /// Changes the content of a staged file, keeping size and time, or its size.

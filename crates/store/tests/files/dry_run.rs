@@ -59,7 +59,7 @@ struct Ran {
 
 impl Ran {
     /// Returns the paths with a notice of this kind.
-    fn told(&self, kind: NoticeKind) -> Vec<Vec<u8>> {
+    fn paths_with(&self, kind: NoticeKind) -> Vec<Vec<u8>> {
         let mut paths: Vec<_> =
             self.notices.iter().filter(|notice| notice.kind == kind).map(|notice| notice.path.clone()).collect();
         paths.sort();
@@ -143,7 +143,7 @@ fn dry_run_lists_changes_of_the_run() {
         let done = run(&from, &filter, spec);
         let after = snapshot(&copy);
 
-        assert_eq!(foreseen.told(NoticeKind::Delete), done.told(NoticeKind::Delete), "seed {seed}: deleted");
+        assert_eq!(foreseen.paths_with(NoticeKind::Delete), done.paths_with(NoticeKind::Delete), "seed {seed}: deleted");
         assert_eq!(foreseen.failures(), done.failures(), "seed {seed}: failed");
         assert_eq!(foreseen.counts(), done.counts(), "seed {seed}: counts");
         let named = |path: &[u8]| {
@@ -151,8 +151,8 @@ fn dry_run_lists_changes_of_the_run() {
             joined.join(Path::new(std::ffi::OsStr::from_bytes(path))).into_os_string().as_bytes().to_vec()
         };
         let create: Vec<_> = paths_of(&after, |path, _| !before.contains_key(path)).map(|path| named(path)).collect();
-        assert_eq!(foreseen.told(NoticeKind::Create), create, "seed {seed}: created");
-        let listed = |kind, path: &[u8]| foreseen.told(kind).contains(&named(path));
+        assert_eq!(foreseen.paths_with(NoticeKind::Create), create, "seed {seed}: created");
+        let listed = |kind, path: &[u8]| foreseen.paths_with(kind).contains(&named(path));
         for path in paths_of(&before, |path, _| !after.contains_key(path)) {
             assert!(listed(NoticeKind::Delete, path), "seed {seed}: {} is gone", path.escape_ascii());
         }

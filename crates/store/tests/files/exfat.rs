@@ -84,15 +84,15 @@ fn exfat_refuses_each_name_with_its_reason() {
     for run in 0..2 {
         let done = transfer_as(std::slice::from_ref(&tree), spec.clone(), 1, &mut |_| {}).expect("a transfer");
         let shown = |path: &[u8]| String::from_utf8_lossy(path).trim_start_matches("tree/").to_owned();
-        let mut told: Vec<_> =
+        let mut notices: Vec<_> =
             done.notices.iter().filter(|notice| notice.kind.is_failure()).map(|n| (shown(&n.path), n.kind)).collect();
         let mut expected: Vec<_> = refused.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         let key = |(name, _): &(String, NoticeKind)| name.clone();
         // Of k and K the first one sent stays, which is K.
         expected[0].0 = "k".to_owned();
-        told.sort_by_key(key);
+        notices.sort_by_key(key);
         expected.sort_by_key(key);
-        assert_eq!(told, expected, "run {run}");
+        assert_eq!(notices, expected, "run {run}");
     }
     let found = names(&mounted.path().join("tree"));
     let mut wanted: Vec<String> =

@@ -185,9 +185,9 @@ fn existing_skip_keeps_late_names() {
         fs::create_dir(copy.join("a")).unwrap();
     })
     .unwrap();
-    let mut told = kinds(&done);
-    told.sort_by(|a, b| a.1.cmp(&b.1));
-    assert_eq!(told, ["tree/a", "tree/d/b"].map(|name| (NoticeKind::Kept, name.to_owned())));
+    let mut notices = kinds(&done);
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
+    assert_eq!(notices, ["tree/a", "tree/d/b"].map(|name| (NoticeKind::Kept, name.to_owned())));
     assert_eq!((done.outcome.kept, done.outcome.files, done.outcome.failed_count), (2, 2, 0));
     assert_eq!(fs::read(copy.join("d/b")).unwrap(), b"mine");
     assert!(copy.join("a").is_dir());
@@ -288,9 +288,9 @@ fn with_top(settings: ReceiveRequest) -> ((u32, i64), Vec<(NoticeKind, String)>)
     let entries = vec![entry("file", EntryKind::File { size: 0, version: 0, hash: None })];
     control.send_manifest(&without_bytes(entries)).unwrap();
     receiving.finish(&control.end()).unwrap();
-    let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
+    let notices = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
     let found = into.metadata().unwrap();
-    ((found.mode() & 0o7777, found.mtime()), told)
+    ((found.mode() & 0o7777, found.mtime()), notices)
 }
 
 #[test]
@@ -303,8 +303,8 @@ fn contents_target_gets_top_mode_and_time() {
     assert_eq!(own(replacing(dir.path())), 0o700, "it is another directory");
     assert_eq!(own(ReceiveRequest { modes: Modes::Masked, ..contents() }), 0o700);
     assert_eq!(own(ReceiveRequest { existing: Existing::Skip, ..contents() }), 0o700);
-    let (before, told) = with_top(ReceiveRequest { dry_run: true, ..contents() });
-    assert_eq!((before.0, told), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
+    let (before, notices) = with_top(ReceiveRequest { dry_run: true, ..contents() });
+    assert_eq!((before.0, notices), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
     assert_eq!(with_top(contents()).0, (0o750, 77));
     assert_eq!(with_top(ReceiveRequest { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "no second time");
     assert_eq!(names(dir.path()), ["file"]);
@@ -364,9 +364,9 @@ fn dry_run_reports_names_of_the_target() {
     fs::remove_file(to.path().join("copy/d/b")).unwrap();
     set_mtime(&to.path().join("copy/d"), 5);
     let kinds_of = |settings| {
-        let mut told = kinds(&send(from.path(), ReceiveRequest { dry_run: true, ..settings }));
-        told.sort_by(|a, b| a.1.cmp(&b.1));
-        told
+        let mut notices = kinds(&send(from.path(), ReceiveRequest { dry_run: true, ..settings }));
+        notices.sort_by(|a, b| a.1.cmp(&b.1));
+        notices
     };
     let expected =
         [(NoticeKind::Replace, "copy/a"), (NoticeKind::Attributes, "copy/d"), (NoticeKind::Create, "copy/d/b")];
@@ -385,11 +385,11 @@ fn dry_run_keeps_directory_with_kept_names() {
     }
     let deleting = || ReceiveRequest { delete: Some(Filter::parse(b"- *.keep\n").unwrap()), ..replacing(to.path()) };
     let planned = send(from.path(), ReceiveRequest { dry_run: true, ..deleting() });
-    let mut told = kinds(&planned);
-    told.retain(|(kind, _)| *kind == NoticeKind::Delete);
-    told.sort_by(|a, b| a.1.cmp(&b.1));
+    let mut notices = kinds(&planned);
+    notices.retain(|(kind, _)| *kind == NoticeKind::Delete);
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
     let gone = ["gone", "gone/one", "stays/here", "stays/not", "stays/not/that"];
-    assert_eq!(told, gone.map(|name| (NoticeKind::Delete, format!("tree/{name}"))));
+    assert_eq!(notices, gone.map(|name| (NoticeKind::Delete, format!("tree/{name}"))));
     let done = send(from.path(), deleting());
     assert_eq!((done.outcome.deleted, planned.outcome.deleted), (5, 5));
     assert!(copy.join("stays/in/this.keep").exists() && !copy.join("gone").exists());
@@ -499,14 +499,14 @@ fn delete_only_in_directories_of_the_sender() {
     let dry = ReceiveRequest { dry_run: true, ..deleting(true) };
     let before = snapshot(to.path());
     let done = send(from.path(), dry);
-    let mut told = kinds(&done);
-    told.sort_by(|a, b| a.1.cmp(&b.1));
+    let mut notices = kinds(&done);
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
     let gone = ["neighbour", "tree/d/e/x", "tree/d/e/x/y", "tree/d/e/x/y/z", "tree/d/stray", "tree/extra"];
     let mut expected: Vec<_> = gone.map(|name| (NoticeKind::Delete, name.to_owned())).to_vec();
     // Names were created in these directories, so their times differ from the sender's.
     expected.extend(["tree", "tree/d", "tree/d/e"].map(|name| (NoticeKind::Attributes, name.to_owned())));
     expected.sort_by(|a, b| a.1.cmp(&b.1));
-    assert_eq!(told, expected);
+    assert_eq!(notices, expected);
     assert_eq!(snapshot(to.path()), before, "a dry run touches nothing");
     let done = send(from.path(), deleting(false));
     assert_eq!((done.outcome.deleted, done.wanted), (5, 0));
@@ -523,7 +523,7 @@ fn low_space_reported_once() {
     let spec =
         ReceiveRequest { dry_run: true, existing: Existing::Replace, ..ReceiveRequest::into_directory(into.path()) };
     let file = |name: &str, size| entry(name, EntryKind::File { size, version: 0, hash: None });
-    for (last, told) in [(1 << 20, 0), (1 << 60, 1)] {
+    for (last, count) in [(1 << 20, 0), (1 << 60, 1)] {
         let receiving = FileSink::new(spec.clone()).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
         for (number, size) in [(0, 1000), (1, last), (2, 1000)] {
@@ -541,7 +541,7 @@ fn low_space_reported_once() {
         }
         let notices = receiving.take_notices();
         let low: Vec<_> = notices.iter().filter(|notice| notice.kind == NoticeKind::LowSpace).collect();
-        assert_eq!(low.len(), told, "{notices:?}");
+        assert_eq!(low.len(), count, "{notices:?}");
         assert!(!receiving.finish(&control.end()).unwrap().is_partial());
     }
 }
@@ -620,8 +620,8 @@ fn delete_nothing_if_source_unreadable() {
         .unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert!(outcome.delete_left_out && outcome.deleted == 0);
-    let told: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
-    assert_eq!((told, outcome.failed_count), (vec![(NoticeKind::NotDeleted, b".".to_vec())], 2));
+    let notices: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
+    assert_eq!((notices, outcome.failed_count), (vec![(NoticeKind::NotDeleted, b".".to_vec())], 2));
     assert_eq!(names(dir.path()), ["precious"]);
 }
 
@@ -635,14 +635,14 @@ fn dry_run_reports_and_changes_nothing() {
     set_mtime(&copy.join("d"), 5);
     let before = snapshot(to.path());
     let done = send(from.path(), ReceiveRequest { dry_run: true, ..replacing(to.path()) });
-    let told = kinds(&done);
+    let notices = kinds(&done);
     let expected = [
         (NoticeKind::Replace, "tree/a"),
         (NoticeKind::Attributes, "tree/big"),
         (NoticeKind::Attributes, "tree/d"),
         (NoticeKind::Create, "tree/d/b"),
     ];
-    assert_eq!(told, expected.map(|(kind, name)| (kind, name.to_owned())));
+    assert_eq!(notices, expected.map(|(kind, name)| (kind, name.to_owned())));
     assert_eq!((done.wanted, done.outcome.unchanged), (4, 2));
     assert_eq!(snapshot(to.path()), before);
     let absent = to.path().join("absent");

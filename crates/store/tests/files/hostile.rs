@@ -362,8 +362,8 @@ fn stale_staging_reported_unless_in_use() {
     let done =
         transfer_as(&[from.path().join("file")], ReceiveRequest::into_directory(into.path()), 1, &mut |_| {}).unwrap();
     assert!(!done.outcome.is_partial());
-    let told: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::StaleStaging).collect();
-    assert_eq!(told.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
+    let notices: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::StaleStaging).collect();
+    assert_eq!(notices.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn replacing(into: &Path) -> ReceiveRequest {
 }
 
 /// Returns the notices of names, in order.
-fn told(done: &Done) -> Vec<(String, NoticeKind)> {
-    let mut told: Vec<_> =
+fn reported(done: &Done) -> Vec<(String, NoticeKind)> {
+    let mut notices: Vec<_> =
         done.notices.iter().map(|notice| (String::from_utf8_lossy(&notice.path).into_owned(), notice.kind)).collect();
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told
+    notices.sort_by(|one, other| one.0.cmp(&other.0));
+    notices
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn child_fills_a_drop_box() {
     interrupt(&sources, replacing(&into));
     let done = receive(&sources, replacing(&into));
     assert!(done.wanted < 2_500_000, "{} bytes wanted again", done.wanted);
-    assert_eq!(told(&done), []);
+    assert_eq!(reported(&done), []);
     fs::create_dir(from.path().join("tree")).unwrap();
     fs::write(from.path().join("tree/inner"), "inner").unwrap();
     sources.push(from.path().join("tree"));
     let done = receive(&sources, replacing(&into));
-    assert_eq!((told(&done), done.outcome.files, done.outcome.unchanged), (vec![], 3, 2));
+    assert_eq!((reported(&done), done.outcome.files, done.outcome.unchanged), (vec![], 3, 2));
     for (seed, path) in (0..).zip(&sources[..2]) {
         assert!(fs::read(into.join(path.file_name().unwrap())).unwrap() == noise(1_500_000, seed));
     }
@@ -126,14 +126,14 @@ fn child_sends_by_name() {
     let searched = ["sub/below", "sub", ""];
     searched.iter().for_each(|name| mode(&from.join(name), 0o311));
     let done = receive(&[from.join("one")], replacing(&into));
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     let listed = |names: &[&str]| {
         let files_from = Some(names.iter().map(|name| name.as_bytes().to_vec()).collect());
         let options = SourceOptions { files_from, remove_sources: true, ..SourceOptions::default() };
         Scanner::new(vec![SourceItem::contents(&from)], options).unwrap()
     };
     let done = transfer_from(listed(&["two", "sub/below/three"]), replacing(&into), 1, &mut |_| {}).unwrap();
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     for name in ["one", "two", "sub/below/three"] {
         assert_eq!(fs::read(into.join(name)).unwrap(), name.as_bytes());
     }
@@ -214,9 +214,9 @@ fn child_compares() {
         let roots = sources.iter().map(|name| SourceItem::new(from.join(name))).collect();
         let scanner = Scanner::new(roots, SourceOptions { hash: true, ..SourceOptions::default() }).unwrap();
         // Their times differ.
-        let is_content = |told: &(String, NoticeKind)| told.1 != NoticeKind::Attributes;
+        let is_content = |notices: &(String, NoticeKind)| notices.1 != NoticeKind::Attributes;
         let done = transfer_from(scanner, spec, 1, &mut |_| {}).unwrap();
-        told(&done).into_iter().filter(is_content).collect::<Vec<_>>()
+        reported(&done).into_iter().filter(is_content).collect::<Vec<_>>()
     };
     let denied = |name: &str| (name.to_owned(), NoticeKind::Permission);
     assert_eq!(compared(&["file"]), []);
@@ -250,8 +250,8 @@ fn child_deletes() {
         transfer_from(scanner, spec, 1, &mut |_| {}).unwrap()
     };
     let denied = |name: &str| (name.to_owned(), NoticeKind::Permission);
-    let is_failure = |told: &(String, NoticeKind)| told.1.is_failure();
-    let failures = |done: &Done| told(done).into_iter().filter(is_failure).collect::<Vec<_>>();
+    let is_failure = |notices: &(String, NoticeKind)| notices.1.is_failure();
+    let failures = |done: &Done| reported(done).into_iter().filter(is_failure).collect::<Vec<_>>();
     assert_eq!(failures(&mirror()), [denied("both/full"), denied("full")]);
     assert_eq!(
         (names(&into), names(&into.join("both"))),
@@ -286,7 +286,7 @@ fn child_sets_attributes() {
     mode(&into, 0o300);
     let sources = [from.join("file"), from.join("sub")];
     let done = receive(&sources, ReceiveRequest { modes: Modes::Exact, ..replacing(&into) });
-    assert_eq!((told(&done), done.outcome.failed_count, done.outcome.unchanged), (vec![], 0, 1));
+    assert_eq!((reported(&done), done.outcome.failed_count, done.outcome.unchanged), (vec![], 0, 1));
     mode(&into, 0o700);
     assert_eq!(into.join("file").metadata().unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(into.join("sub").metadata().unwrap().permissions().mode() & 0o777, 0o755);
@@ -295,7 +295,7 @@ fn child_sets_attributes() {
     fs::write(from.join("sub/more"), "more").unwrap();
     mode(&into.join("sub"), 0o333);
     let done = receive(&sources, replacing(&into));
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     assert_eq!(into.join("sub").metadata().unwrap().permissions().mode() & 0o777, 0o333);
     assert_eq!(fs::read(into.join("sub/more")).unwrap(), b"more");
 }
@@ -338,7 +338,7 @@ fn child_receives_onto_a_mount() {
     fs::write(into.join("sub/file"), "old").unwrap();
     mode(&into.join("sub/file"), 0o200);
     let done = receive(&[from.join("sub")], ReceiveRequest { report_stored: true, ..replacing(&into) });
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     assert_eq!(into.join("sub/file").metadata().unwrap().permissions().mode() & 0o777, 0o200);
     mode(&into.join("sub/file"), 0o600);
     assert_eq!(fs::read(into.join("sub/file")).unwrap(), b"content");

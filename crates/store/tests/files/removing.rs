@@ -132,10 +132,10 @@ fn stored(source: &Path, target: &Path, spec: ReceiveRequest, links: bool) -> [V
             send_block(&mut control, &object, 0, block, false).unwrap();
         }
     }
-    let paths = |told: Vec<(u32, Vec<StoredEntry>)>| {
-        let told: Vec<_> = told.into_iter().flat_map(|(_, entries)| entries).collect();
-        assert!(told.is_sorted_by_key(|stored| stored.entry));
-        told.iter().map(|s| String::from_utf8_lossy(&batch.entries[s.entry as usize].path).into_owned()).collect()
+    let paths = |reported: Vec<(u32, Vec<StoredEntry>)>| {
+        let reported: Vec<_> = reported.into_iter().flat_map(|(_, entries)| entries).collect();
+        assert!(reported.is_sorted_by_key(|stored| stored.entry));
+        reported.iter().map(|s| String::from_utf8_lossy(&batch.entries[s.entry as usize].path).into_owned()).collect()
     };
     let before = paths(receiving.take_stored());
     receiving.finish(&control.end()).unwrap();
@@ -160,10 +160,10 @@ fn remove_sources_reports_stored_only() {
     fs::write(target.join("newer"), "newer").unwrap();
 
     let keep_newer = ReceiveRequest { existing: Existing::KeepNewer, ..ReceiveRequest::into_directory("") };
-    let told = stored(&source, &target, ReceiveRequest { dry_run: true, ..keep_newer.clone() }, true);
-    assert_eq!(told, [vec!["changes", "in/new", "link", "linked", "same"], vec![]]);
-    let told = stored(&source, &target, keep_newer, true);
-    assert_eq!(told, [vec!["changes", "in/new", "link", "same"], vec!["linked"]]);
+    let reported = stored(&source, &target, ReceiveRequest { dry_run: true, ..keep_newer.clone() }, true);
+    assert_eq!(reported, [vec!["changes", "in/new", "link", "linked", "same"], vec![]]);
+    let reported = stored(&source, &target, keep_newer, true);
+    assert_eq!(reported, [vec!["changes", "in/new", "link", "same"], vec!["linked"]]);
     // Kept files are never reported, even if they look equal.
     let skip = ReceiveRequest { existing: Existing::Skip, ..ReceiveRequest::into_directory("") };
     fs::write(source.join("more"), "").unwrap();

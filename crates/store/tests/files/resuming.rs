@@ -76,8 +76,8 @@ impl Interrupted {
     fn again(&self) -> Done {
         let done = transfer_as(&self.sources(), self.spec(), 1, &mut |_| {}).unwrap();
         for name in ["a", "b", "c"] {
-            let (there, here) = (fs::read(self.from.path().join(name)), fs::read(self.into.path().join(name)));
-            assert!(there.unwrap() == here.unwrap(), "{name} is not as it was sent");
+            let (sent, received) = (fs::read(self.from.path().join(name)), fs::read(self.into.path().join(name)));
+            assert!(sent.unwrap() == received.unwrap(), "{name} is not as it was sent");
         }
         assert!(staging(self.into.path()).is_none());
         done
@@ -149,9 +149,9 @@ fn trust_staging_counts_unverified() {
     let done = transfer_as(&here.sources(), spec, 1, &mut |_| {}).unwrap();
     let kept = (2 * LONG + SMALL) as u64 - WANTED;
     assert_eq!((done.wanted, done.outcome.unchecked, done.outcome.altered), (WANTED, kept, 0));
-    let (mut there, here) = (noise(LONG, 1), fs::read(here.into.path().join("a")).unwrap());
-    there[7..10].iter_mut().for_each(|byte| *byte ^= 0x40);
-    assert!(there == here);
+    let (mut sent, received) = (noise(LONG, 1), fs::read(here.into.path().join("a")).unwrap());
+    sent[7..10].iter_mut().for_each(|byte| *byte ^= 0x40);
+    assert!(sent == received);
 }
 
 /// The run that finds an altered range overwrites it. No later run may trust the old record, not even one that does not

@@ -260,17 +260,17 @@ fn placed_file_is_reported_once() {
     receiving
         .add_manifest_part(&ManifestPart { batch: 0, last: true, whole: false, again: false, length: 30, entries })
         .unwrap();
-    let told = || {
-        let mut told = Vec::new();
+    let placed_so_far = || {
+        let mut placed_so_far = Vec::new();
         receiving
             .settle(|path, bytes| {
                 let name = String::from_utf8(path.to_vec()).unwrap();
                 assert_eq!(dir.path().join(&name).metadata().unwrap().len(), bytes, "{name}");
-                told.push((name, bytes));
+                placed_so_far.push((name, bytes));
             })
             .unwrap();
-        told.sort();
-        told
+        placed_so_far.sort();
+        placed_so_far
     };
     for block in 0..3_u32 {
         receiving.write(0, u64::from(block) * 10, &[7; 10]).unwrap();
@@ -280,14 +280,14 @@ fn placed_file_is_reported_once() {
     for block in [1_u32, 2, 0] {
         assert_eq!(names(dir.path()).iter().filter(|name| ["a", "b", "void"].contains(&name.as_str())).count(), 0);
         receiving.found_digest(0, block, u64::from(block) * 10..u64::from(block) * 10 + 10, digest).unwrap();
-        assert_eq!(told(), [], "block {block} has no digest to match");
+        assert_eq!(placed_so_far(), [], "block {block} has no digest to match");
         assert_eq!(receiving.unverified(), 1);
         receiving.expect_digest(&Digest { batch: 0, block, digest }).unwrap();
         if block > 0 {
-            assert_eq!(told(), [], "the batch is not complete");
+            assert_eq!(placed_so_far(), [], "the batch is not complete");
         }
     }
-    assert_eq!(told(), [("a".to_owned(), 15), ("b".to_owned(), 10), ("empty".to_owned(), 0)]);
+    assert_eq!(placed_so_far(), [("a".to_owned(), 15), ("b".to_owned(), 10), ("empty".to_owned(), 0)]);
     assert_eq!(receiving.unverified(), 0);
 }
 

@@ -25,8 +25,8 @@ fn batch(entries: Vec<Entry>) -> Batch {
 }
 
 fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
-    let told = receiving.take_notices().into_iter().filter(|notice| notice.kind.is_failure());
-    told.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
+    let notices = receiving.take_notices().into_iter().filter(|notice| notice.kind.is_failure());
+    notices.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
 }
 
 /// Sends the directory at `from`, which only contains empty files.
@@ -129,8 +129,8 @@ fn directory_mode_denied_notice() {
     symlink("/etc", dir.path().join("d")).unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert_eq!(outcome.failed_count, 1);
-    let told = failures(&receiving);
-    assert_eq!(told.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["d"]);
+    let notices = failures(&receiving);
+    assert_eq!(notices.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["d"]);
 }
 
 #[test]

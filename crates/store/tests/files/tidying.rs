@@ -154,8 +154,8 @@ fn child_receives() {
     let done = transfer_as(&sources(&home), spec(&home.join("mnt/into")), 1, &mut |_| {}).unwrap();
     assert_eq!((done.outcome.failed_count, done.outcome.files), (0, 2), "{:?}", done.notices);
     // The sender is notified once.
-    let told: Vec<_> = done.notices.iter().map(|notice| (notice.kind, notice.path.as_slice())).collect();
+    let notices: Vec<_> = done.notices.iter().map(|notice| (notice.kind, notice.path.as_slice())).collect();
     let left = done.outcome.staging_left.as_ref().map(|left| left.path.as_os_str().as_encoded_bytes());
-    assert_eq!(told, left.map(|path| (NoticeKind::StaleStaging, path)).into_iter().collect::<Vec<_>>());
+    assert_eq!(notices, left.map(|path| (NoticeKind::StaleStaging, path)).into_iter().collect::<Vec<_>>());
     println!("left: {:?}", done.outcome.staging_left.map(|left| left.reason));
 }

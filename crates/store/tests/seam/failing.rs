@@ -23,54 +23,54 @@ struct Case {
     from: Memory,
     to: Memory,
     sent: Tree,
-    there: Tree,
+    existing: Tree,
     deletes: bool,
     removes: bool,
 }
 
 impl Case {
-    fn new(sent: Tree, there: Tree, deletes: bool, removes: bool) -> Self {
+    fn new(sent: Tree, existing: Tree, deletes: bool, removes: bool) -> Self {
         let (from, to) = (Memory::new("from"), Memory::new("to"));
         from.put(&sent);
-        to.put(&there);
-        Self { from, to, sent, there, deletes, removes }
+        to.put(&existing);
+        Self { from, to, sent, existing, deletes, removes }
     }
 
     /// Draws trees that have some names in common.
     fn draw(rng: &mut Rng) -> Self {
-        let (sent, mut there) = (draw_tree(rng), Tree::new());
+        let (sent, mut existing) = (draw_tree(rng), Tree::new());
         for (path, node) in &sent {
             match rng.u8(0..5) {
                 0..2 => {}
-                2 => drop(there.insert(path.clone(), node.clone())),
-                _ => drop(there.insert(path.clone(), draw_node(rng))),
+                2 => drop(existing.insert(path.clone(), node.clone())),
+                _ => drop(existing.insert(path.clone(), draw_node(rng))),
             }
         }
         for number in 0..rng.u32(0..4) {
-            there.insert(format!("stale{number}").into_bytes(), draw_node(rng));
+            existing.insert(format!("stale{number}").into_bytes(), draw_node(rng));
         }
         // Every parent directory of a name is a directory at this end too.
-        let paths: Vec<_> = there.keys().cloned().collect();
+        let paths: Vec<_> = existing.keys().cloned().collect();
         for path in paths {
             for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-                there.insert(path[..at].to_vec(), Node::directory(0o755, time(rng.u32(0..50))));
+                existing.insert(path[..at].to_vec(), Node::directory(0o755, time(rng.u32(0..50))));
             }
         }
         // A directory with names in it is not replaced by anything else.
         let blocked: Vec<_> = sent
             .iter()
             .filter(|(path, node)| {
-                let has_names = there.keys().any(|name| name.starts_with(&[path.as_slice(), b"/"].concat()));
+                let has_names = existing.keys().any(|name| name.starts_with(&[path.as_slice(), b"/"].concat()));
                 node.content != Content::Directory && has_names
             })
             .map(|(path, _)| path.clone())
             .collect();
-        there.retain(|path, _| {
+        existing.retain(|path, _| {
             !blocked.iter().any(|name| path == name || path.starts_with(&[name, &b"/"[..]].concat()))
         });
         let deletes = rng.bool();
         // A name removed at the source would be deleted at the target by the next run.
-        Self::new(sent, there, deletes, !deletes && rng.bool())
+        Self::new(sent, existing, deletes, !deletes && rng.bool())
     }
 
     fn run(&self, seed: u64) -> Result<Done, FilesError> {
@@ -94,7 +94,7 @@ impl Case {
         let mut tree = self.sent.clone();
         if !self.deletes {
             let stays = |path: &&Vec<u8>| !self.sent.contains_key(*path);
-            tree.extend(self.there.keys().filter(stays).map(|path| (path.clone(), self.there[path].clone())));
+            tree.extend(self.existing.keys().filter(stays).map(|path| (path.clone(), self.existing[path].clone())));
         }
         tree
     }
@@ -118,9 +118,9 @@ impl Case {
 
     fn judge(&self, result: &Result<Done, FilesError>, struck: &[Fault]) {
         let (now, left) = (self.to.tree(), self.from.tree());
-        let names: BTreeSet<_> = self.sent.keys().chain(self.there.keys()).chain(now.keys()).collect();
+        let names: BTreeSet<_> = self.sent.keys().chain(self.existing.keys()).chain(now.keys()).collect();
         for path in names {
-            let (new, old, found) = (self.sent.get(path), self.there.get(path), now.get(path));
+            let (new, old, found) = (self.sent.get(path), self.existing.get(path), now.get(path));
             let what = format!("{}: {old:?} and {new:?} became {found:?}", path.escape_ascii());
             match found {
                 // Attributes are set separately from the content.
@@ -147,7 +147,7 @@ impl Case {
                 assert!(!struck.is_empty(), "{error}");
                 let named = path_of(error).strip_prefix("to").or_else(|_| path_of(error).strip_prefix("from")).unwrap();
                 let is_known = |tree: &Tree| tree.keys().any(|path| named == tree_path(path));
-                assert!(named == tree_path(b"") || is_known(&self.sent) || is_known(&self.there), "{error}");
+                assert!(named == tree_path(b"") || is_known(&self.sent) || is_known(&self.existing), "{error}");
             }
         }
     }
@@ -215,7 +215,7 @@ fn random_faults_leave_old_or_new_content() {
             case.check(seed, from, to)
         });
         let Ok(struck) = result else {
-            panic!("seed {seed}; again: {SEED}={seed} cargo test -p store --test seam whatever");
+            panic!("seed {seed}; again: {SEED}={seed} cargo test -p store --test seam random_faults");
         };
         runs += u64::from(!struck.is_empty());
         failures.extend(struck);
@@ -227,15 +227,15 @@ fn random_faults_leave_old_or_new_content() {
 
 #[test]
 fn each_call_may_fail_in_each_way() {
-    let mut there = small();
-    there.insert(b"other".to_vec(), Node::file(*b"another version", 0o644, time(70)));
-    there.insert(b"dir/stale".to_vec(), Node::file(*b"stale", 0o644, time(71)));
-    there.remove(&b"dir/file"[..]);
+    let mut existing = small();
+    existing.insert(b"other".to_vec(), Node::file(*b"another version", 0o644, time(70)));
+    existing.insert(b"dir/stale".to_vec(), Node::file(*b"stale", 0o644, time(71)));
+    existing.remove(&b"dir/file"[..]);
     for (deletes, removes) in [(true, false), (false, true)] {
         for fault in Fault::ALL {
             for at_source in [false, true] {
                 let calls = (0..).take_while(|call| {
-                    let case = Case::new(small(), there.clone(), deletes, removes);
+                    let case = Case::new(small(), existing.clone(), deletes, removes);
                     let (fails, works) = (Faults::at(*call, fault), Faults::none());
                     let (from, to) = if at_source { (fails, works) } else { (works, fails) };
                     !case.check(1, from, to).is_empty()
