@@ -162,7 +162,7 @@ pub enum FilesError {
         path: PathBuf,
     },
     /// Permission is missing (`EACCES`, `EPERM`).
-    #[error("permission denied: {}: {source}", path.display())]
+    #[error("{}: {}", path.display(), without_number(source))]
     Permission {
         /// The path of the failed call.
         #[serde(with = "lossy")]
@@ -172,7 +172,7 @@ pub enum FilesError {
         source: io::Error,
     },
     /// Any other failure of the system.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), without_number(source))]
     Io {
         /// The path of the failed call.
         #[serde(with = "lossy")]
@@ -337,6 +337,12 @@ fn join(names: &[PathBuf]) -> String {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));
     }
     text
+}
+
+/// Returns the message of a system error without its number.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" (os error ").map_or_else(|| text.clone(), |at| text[..at].to_owned())
 }
 
 fn of_file(path: Option<&[u8]>) -> String {

@@ -71,7 +71,7 @@ pub enum NoticeKind: Nature {
     /// It exists and must not be replaced.
     Exists = 25, Failure, "exists and was not replaced";
     /// The symbolic link points out of the copied tree.
-    UnsafeLink = 26, Remark, "symbolic link that points out of the copied tree";
+    UnsafeLink = 26, Remark, "is a symbolic link that points out of the copied tree";
     /// Nothing beneath this directory is deleted, because the sender has nothing in it: its disk may not be mounted.
     EmptySource = 27, Failure, "nothing deleted: the source is empty";
     /// Of the whole target: more names would be deleted than the request permits.

@@ -421,7 +421,7 @@ mod tests {
             &mut |_, _| {},
             sync,
         );
-        assert!(failed.unwrap_err().to_string().ends_with("os error 5)"));
+        assert!(failed.unwrap_err().to_string().ends_with("Input/output error"));
         // A second sync would succeed, since the failure is reported only once.
         assert!(receiving.flush().is_err());
         assert!(!dir.path().join("next").exists());

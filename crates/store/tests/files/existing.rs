@@ -348,7 +348,7 @@ fn single_item_received_under_target_name() {
     assert_eq!(send(from.path(), named.clone()).wanted, 0);
     let two = [from.path().join("tree"), from.path().join("tree/a")];
     let error = transfer_as(&two, named, 1, &mut |_| {}).unwrap_err();
-    assert!(matches!(error, FilesError::Protocol { reason: "it has several items for one name", .. }), "{error}");
+    assert!(matches!(error, FilesError::Protocol { reason: "announced several items for one name", .. }), "{error}");
     for bad in [".downpour-abcdefgh", &"x".repeat(256)] {
         let spec = renaming(&to.path().join(bad));
         assert!(matches!(FileSink::new(spec), Err(FilesError::BadName { .. })), "{bad}");
