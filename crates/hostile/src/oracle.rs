@@ -18,8 +18,8 @@ pub(crate) struct Oracle<'a> {
     pub(crate) said: &'a Said,
     /// The name of the single item at the destination, if it is not the sender's.
     pub(crate) rename: Option<&'a [u8]>,
-    /// The destination before the first transfer. Its names existed then; an item created since then belongs to
-    /// the same transfer, which may continue it.
+    /// The destination before the first transfer. Its names existed then; an item created since then belongs to the
+    /// same transfer, which may continue it.
     pub(crate) original: &'a Tree,
 }
 
@@ -149,8 +149,8 @@ impl Oracle<'_> {
     }
 }
 
-/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name the
-/// sender chooses, once it is known.
+/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name the sender chooses,
+/// once it is known.
 fn is_named(rules: &AllowedNames, components: &[&str], is_directory: bool, chosen: &mut Option<String>) -> bool {
     let Some(items) = &rules.items else { return true };
     let item = components[0];

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Permission bits, set-id bits and the sticky bit.
 const ALL: u32 = 0o7777;
 
-/// Changes of the sender's permissions, in order: `D755,F644`, `ug+rX`, `Dg+s,o-rwx`. `D` is for directories and
-/// `F` for files; without a letter of `ugoa`, the umask denies some.
+/// Changes of the sender's permissions, in order: `D755,F644`, `ug+rX`, `Dg+s,o-rwx`. `D` is for directories and `F`
+/// for files; without a letter of `ugoa`, the umask denies some.
 ///
 /// Its JSON, the text, is part of the protocol between releases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

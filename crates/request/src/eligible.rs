@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Limits for the transferred files. Regular files beyond them are kept at the target, and are not
-/// deleted: to the target they are files that the source has. Directories, links and special files take part.
+/// Limits for the transferred files. Regular files beyond them are kept at the target, and are not deleted: to the
+/// target they are files that the source has. Directories, links and special files take part.
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -90,8 +90,8 @@ pub fn is_staging_name(name: &[u8]) -> bool {
 }
 
 /// Whether a symbolic link at `path` with this target may point out of the copied tree: it is absolute, has more `..`
-/// than directories above it, or has one after a name, which may be that of another link. rsync's
-/// `--safe-links` decides in the same way.
+/// than directories above it, or has one after a name, which may be that of another link. rsync's `--safe-links`
+/// decides in the same way.
 #[must_use]
 pub fn link_leads_out(path: &[u8], target: &[u8]) -> bool {
     let above = path.iter().filter(|byte| **byte == b'/').count();

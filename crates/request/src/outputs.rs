@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The output files of a transfer. A source that is one of them is refused, one found in a directory
-/// is skipped (`SkipReason::Output`), and none is replaced or deleted at the target.
+/// The output files of a transfer. A source that is one of them is refused, one found in a directory is skipped
+/// (`SkipReason::Output`), and none is replaced or deleted at the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs(Vec<(OutputKind, PathBuf)>);
 

@@ -16,8 +16,8 @@ pub struct AllowedNames {
     pub items: Option<Vec<ItemName>>,
     /// The filter that every path must pass, and every directory that contains it.
     pub filter: Filter,
-    /// The listed names, relative to the single item or to its contents. Their parent directories and all names
-    /// beneath them are permitted too.
+    /// The listed names, relative to the single item or to its contents. Their parent directories and all names beneath
+    /// them are permitted too.
     #[serde(with = "base64::names")]
     pub files_from: Option<Vec<Vec<u8>>>,
     /// Maximum number of bytes in all regular files together.

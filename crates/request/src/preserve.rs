@@ -18,8 +18,8 @@ pub struct Preserve {
     pub numeric_ids: bool,
     /// POSIX ACLs.
     pub acls: bool,
-    /// Extended attributes: those of users, and if both peers are root also `trusted.*` and, with owner and
-    /// group, file capabilities.
+    /// Extended attributes: those of users, and if both peers are root also `trusted.*` and, with owner and group, file
+    /// capabilities.
     pub xattrs: bool,
     /// FIFOs and sockets, and devices if the receiver is root.
     pub specials: bool,
@@ -67,11 +67,11 @@ impl Preserve {
 /// The permission bits that are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Modes {
-    /// Those allowed by the user's umask, but not set-user-id and set-group-id. Existing names keep their modes,
-    /// also replaced files, which lose these two bits.
+    /// Those allowed by the user's umask, but not set-user-id and set-group-id. Existing names keep their modes, also
+    /// replaced files, which lose these two bits.
     #[default]
     Masked,
-    /// All, but set-user-id and set-group-id only if the receiver is root and sets both owner and group.
-    /// Otherwise existing directories keep these bits.
+    /// All, but set-user-id and set-group-id only if the receiver is root and sets both owner and group. Otherwise
+    /// existing directories keep these bits.
     Exact,
 }

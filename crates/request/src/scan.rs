@@ -10,8 +10,8 @@ use crate::links::LinkPolicy;
 use crate::outputs::Outputs;
 use crate::preserve::Preserve;
 
-/// Options of the sent items. A request to another host carries them unchanged; a field added by a
-/// release has a default that is not written, so that earlier releases accept the rest.
+/// Options of the sent items. A request to another host carries them unchanged; a field added by a release has a
+/// default that is not written, so that earlier releases accept the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceOptions {
     /// Send directories with their contents; otherwise an item that is a directory is refused.
@@ -41,13 +41,13 @@ pub struct SourceOptions {
     /// `recursive`, and otherwise without them, which is reported. Names that do not exist are skipped and reported.
     #[serde(with = "base64::names")]
     pub files_from: Option<Vec<Vec<u8>>>,
-    /// Whether a symbolic link to a directory in the path of a listed name is sent as a directory, as by rsync. It
-    /// has to belong to the user or to root: otherwise any user with write access to the source could make this user
-    /// send files that only they may read. Set only by the scanning host, never by a request.
+    /// Whether a symbolic link to a directory in the path of a listed name is sent as a directory, as by rsync. It has
+    /// to belong to the user or to root: otherwise any user with write access to the source could make this user send
+    /// files that only they may read. Set only by the scanning host, never by a request.
     #[serde(skip, default = "follow_ways")]
     pub follow_parent_links: bool,
-    /// Refuse an empty directory if the contents of several are sent: the receiver, which deletes names that are
-    /// not sent, could not know that the disk of one is not mounted.
+    /// Refuse an empty directory if the contents of several are sent: the receiver, which deletes names that are not
+    /// sent, could not know that the disk of one is not mounted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refuse_empty: bool,
     /// The output files of this host.

@@ -14,8 +14,8 @@ use crate::outputs::Outputs;
 use crate::permitted::AllowedNames;
 use crate::preserve::{Modes, Preserve};
 
-/// The request to a receiver. The same value travels from the command line, through ssh if the target is on
-/// another host, to the `FileSink`, which makes no other changes at the target.
+/// The request to a receiver. The same value travels from the command line, through ssh if the target is on another
+/// host, to the `FileSink`, which makes no other changes at the target.
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,8 +82,8 @@ pub struct ReceiveRequest {
     pub compare_trees: bool,
     /// Change nothing; notices report the changes.
     pub dry_run: bool,
-    /// Directories, absolute or relative to that of the items: a file that is unchanged in one of them, under
-    /// the same path, becomes a hard link to it.
+    /// Directories, absolute or relative to that of the items: a file that is unchanged in one of them, under the same
+    /// path, becomes a hard link to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link_dest: Vec<Bytes>,
     /// Keep replaced or deleted files under another name.
@@ -141,9 +141,9 @@ pub struct DirectoryIf {
 /// The treatment of existing names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Existing {
-    /// An item whose name exists ends the transfer before any change, unless an earlier run of the same
-    /// transfer created it. Such an item is continued: below it, directories are merged, and another name that exists
-    /// and differs is kept and reported (`NoticeKind::Exists`).
+    /// An item whose name exists ends the transfer before any change, unless an earlier run of the same transfer
+    /// created it. Such an item is continued: below it, directories are merged, and another name that exists and
+    /// differs is kept and reported (`NoticeKind::Exists`).
     #[default]
     Refuse,
     /// Names that differ are replaced: a file or link by anything, an empty directory by a file or link. Directories

@@ -1,5 +1,5 @@
-//! The receiver's half alone, with tiny files: `receive_files READ_DIRECTORY FILES [BYTES]`. A second run shows
-//! the cost of an unchanged tree.
+//! The receiver's half alone, with tiny files: `receive_files READ_DIRECTORY FILES [BYTES]`. A second run shows the
+//! cost of an unchanged tree.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -98,8 +98,8 @@ pub(super) enum Original {
     Goes,
 }
 
-/// Links a file to a further name, which it replaces; returns false if the file system or a rule of the system does
-/// not permit the link.
+/// Links a file to a further name, which it replaces; returns false if the file system or a rule of the system does not
+/// permit the link.
 fn link_over((from, name): (&OwnedFd, &[u8]), (into, backup): (&OwnedFd, &[u8])) -> io::Result<bool> {
     let link = |to: &[u8]| match linkat(from, name, into, to, AtFlags::empty()) {
         Ok(()) => Ok(true),

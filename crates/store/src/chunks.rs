@@ -50,8 +50,8 @@ impl Cuts {
         4 * self.average
     }
 
-    /// Cuts the first `size` bytes of a file, and passes each chunk with its offset to `each`. Returns
-    /// the end of the last chunk: before `size` if the file ends there, or if `each` breaks, or once `stopped` is set.
+    /// Cuts the first `size` bytes of a file, and passes each chunk with its offset to `each`. Returns the end of the
+    /// last chunk: before `size` if the file ends there, or if `each` breaks, or once `stopped` is set.
     ///
     /// # Errors
     /// Those of reading.

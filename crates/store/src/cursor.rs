@@ -1,9 +1,9 @@
 //! The directory cursor of a sender: opens the directories of the sources without leaving them.
 //!
 //! Each directory is opened from its parent. Symbolic links are followed only if the user asks for it, or if a listed
-//! name lies behind a link made by this user or root.
-//! Otherwise anyone with write access to a directory that another user sends could swap in a link and make that user
-//! send files that only they may read. (`openat2` would do the same in one call, on Linux only.)
+//! name lies behind a link made by this user or root. Otherwise anyone with write access to a directory that another
+//! user sends could swap in a link and make that user send files that only they may read. (`openat2` would do the same
+//! in one call, on Linux only.)
 
 use std::collections::VecDeque;
 use std::io;

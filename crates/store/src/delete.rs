@@ -104,8 +104,7 @@ impl SentPaths {
         self.all.contains(&path_hash(&self.folding.key(path)))
     }
 
-    /// Whether a path that may have been sent was not. `is_same` asks the file system about two
-    /// spellings of a path.
+    /// Whether a path that may have been sent was not. `is_same` asks the file system about two spellings of a path.
     fn is_stranger(&self, path: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
         self.folding.folds() && !self.spellings.has(path, &self.folding.key(path), is_same)
     }

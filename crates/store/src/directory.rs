@@ -12,8 +12,8 @@ pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Flags to open a directory named by the user, in order to reach names in it: these can be looked up, made, moved
-/// and removed as far as the user may do that. The directory itself only has to exist.
+/// Flags to open a directory named by the user, in order to reach names in it: these can be looked up, made, moved and
+/// removed as far as the user may do that. The directory itself only has to exist.
 #[cfg(target_os = "linux")]
 pub const NAMED_WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Systems without `O_PATH` ask for reading.

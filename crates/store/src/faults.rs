@@ -29,8 +29,7 @@ pub(super) enum Call {
 /// Which calls fail, and how. Clones fail at the same calls.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    /// Calls so far to which the planned fault applies.
-    /// Calls so far which the planned failure can befall.
+    /// Calls so far to which the planned fault applies. Calls so far which the planned failure can befall.
     calls: u64,
     struck: Vec<Fault>,
 }

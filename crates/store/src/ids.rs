@@ -92,8 +92,8 @@ impl LocalIds {
         }
     }
 
-    /// Returns the part of `sent` that is set locally, in local numbers: [`UNCHANGED`] for an owner or group
-    /// that was not requested, or that this process may not set.
+    /// Returns the part of `sent` that is set locally, in local numbers: [`UNCHANGED`] for an owner or group that was
+    /// not requested, or that this process may not set.
     pub(super) fn localize(&self, sent: &Extra) -> Extra {
         let owner = sent.owner.filter(|_| self.preserve.ids()).map(|Owner { user, group }| {
             let group = self.local(IdKind::Group, group);

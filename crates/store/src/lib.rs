@@ -3,11 +3,11 @@
 //! The sender's half: a [`Scanner`] walks the items named by the user and yields [`Batch`]es while it walks; a
 //! [`BatchSource`] reads byte ranges of a batch's object. The receiver's half: [`FileSink`] takes manifest parts, byte
 //! ranges and digests, and puts files under their final names once everything is verified. All calls block on the disk
-//! and are made from worker threads. The values of [`request`], which are re-exported here, are the user's requests
-//! to either half.
+//! and are made from worker threads. The values of [`request`], which are re-exported here, are the user's requests to
+//! either half.
 //!
-//! Sources and targets of trees are also traits, [`TreeSource`] and [`TreeTarget`]: the local file system is one
-//! store of several.
+//! Sources and targets of trees are also traits, [`TreeSource`] and [`TreeTarget`]: the local file system is one store
+//! of several.
 //!
 //! If the target has another version of a file, only the differences are sent: the sender lists the chunks of its
 //! version (`chunks`), and the receiver copies those that its own version has.

@@ -1,5 +1,5 @@
-//! A store in memory, in place of the disk of the local source and target. It is for tests, of this crate and of
-//! its users, and shows which parts of the seam do not depend on a file system.
+//! A store in memory, in place of the disk of the local source and target. It is for tests, of this crate and of its
+//! users, and shows which parts of the seam do not depend on a file system.
 //!
 //! It holds files, directories and symbolic links with modes and modification times. There are no owners, extended
 //! attributes, hard links, special files, mounts, umask (022 is assumed) or other processes. Paths are components
@@ -76,8 +76,7 @@ impl MemoryStore {
     ///
     /// # Errors
     /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for unsupported options:
-    /// following links, lists of names, owners and further attributes, and contents of a directory beside other
-    /// items.
+    /// following links, lists of names, owners and further attributes, and contents of a directory beside other items.
     pub fn source(
         &self,
         roots: Vec<SourceItem>,
@@ -92,8 +91,8 @@ impl MemoryStore {
     ///
     /// # Errors
     /// [`FilesError::TargetNotADirectory`], and [`FilesError::NotSupported`] for unsupported requests: a target that
-    /// is the name of the item, backups, limits of deletion, attributes beyond modes and times, and a
-    /// comparison of two trees.
+    /// is the name of the item, backups, limits of deletion, attributes beyond modes and times, and a comparison of two
+    /// trees.
     pub fn target(&self, spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<MemoryTarget, FilesError> {
         MemoryTarget::new(Arc::clone(&self.disk), spec, target_is_directory)
     }

@@ -5,8 +5,8 @@
 //! contents of the target (begin, top, id name, manifest, chunks, digest, void and skipped) are hashed into the
 //! [root](RootHasher) as they are on flow 0.
 //!
-//! A peer announces in the handshake what only some releases understand
-//! (`downpour/src/transfer/session/peer.rs`); such messages are sent to no others.
+//! A peer announces in the handshake what only some releases understand (`downpour/src/transfer/session/peer.rs`); such
+//! messages are sent to no others.
 
 mod entry;
 mod extra;

@@ -186,8 +186,8 @@ pub(super) fn set_metadata(file: impl AsFd, mode: Option<u32>, mtime: Option<Mti
     mtime.map_or(Ok(()), |mtime| tolerate(futimens(file, &timestamps(mtime)), file, || fstat(file)))
 }
 
-/// Ignores that a file system does not support an attribute. `look` returns the status of the object, which is on
-/// the file system of `on`: if that has owners, a lack of permission for another user's object is an error.
+/// Ignores that a file system does not support an attribute. `look` returns the status of the object, which is on the
+/// file system of `on`: if that has owners, a lack of permission for another user's object is an error.
 pub(super) fn tolerate(
     result: rustix::io::Result<()>,
     on: BorrowedFd<'_>,

@@ -49,8 +49,8 @@ impl ModeRule {
         }
     }
 
-    /// Returns the mode of a new name that was to get `mode` but was denied some permissions by the system: as
-    /// for `cp`, these stay denied unless modes are exact.
+    /// Returns the mode of a new name that was to get `mode` but was denied some permissions by the system: as for
+    /// `cp`, these stay denied unless modes are exact.
     pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
         if self.is_exact() { mode } else { mode & !denied }
     }

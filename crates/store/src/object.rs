@@ -20,9 +20,9 @@ pub trait TreeObject: fmt::Debug + Send + Sync {
     /// *voided*: it reads as zeros from then on, as do bytes beyond the end of the object.
     fn read(&self, offset: u64, out: &mut [u8]);
 
-    /// Copies bytes from `offset` of the object to `at` in a local file, which has no data there, without taking
-    /// them into this process: at most `most`, and no further than to the end of their file. `None` if
-    /// that is impossible and the bytes have to be read instead. A file that changes meanwhile is voided.
+    /// Copies bytes from `offset` of the object to `at` in a local file, which has no data there, without taking them
+    /// into this process: at most `most`, and no further than to the end of their file. `None` if that is impossible
+    /// and the bytes have to be read instead. A file that changes meanwhile is voided.
     ///
     /// # Errors
     /// Errors of the system that concern `to`.

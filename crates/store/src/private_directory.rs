@@ -41,8 +41,8 @@ pub fn own_directory(base: &Path, create: bool) -> io::Result<PathBuf> {
     if is_own(&directory.symlink_metadata()?) { Ok(directory) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Returns a directory of this user for sockets that last no longer than their processes, in `/tmp` like those of
-/// tmux: a home shows nothing of a transfer. Creates it if asked.
+/// Returns a directory of this user for sockets that last no longer than their processes, in `/tmp` like those of tmux:
+/// a home shows nothing of a transfer. Creates it if asked.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if another user has taken the name, or has access; the system's.

@@ -25,8 +25,8 @@ const NOT_SENT: &str = "not a file, directory or symbolic link";
 pub struct SourceItem {
     /// Local path of the item.
     pub path: PathBuf,
-    /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name
-    /// means the contents: everything in the directory is sent under its own name, the directory itself is not.
+    /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name means
+    /// the contents: everything in the directory is sent under its own name, the directory itself is not.
     pub name: Option<Vec<u8>>,
 }
 
@@ -67,8 +67,8 @@ impl SourceItem {
         }
         let name = self.name.clone().map_or_else(|| own_name(&self.path), Ok)?;
         let path = self.path.canonicalize().map_err(|error| {
-            // Such as /dev/stdin: a link to a FIFO, which has no path.
-            // Such as /dev/stdin: a link to a FIFO, which has no path.
+            // Such as /dev/stdin: a link to a FIFO, which has no path. Such as /dev/stdin: a link to a FIFO, which has
+            // no path.
                 return FilesError::SourceUnusable { path: self.path.clone(), reason: NOT_SENT.to_owned() };
             }
             let dead_end = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -81,8 +81,8 @@ impl SourceItem {
         Ok(Some(Self { path, name: Some(name) }))
     }
 
-    /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
-    /// `lists` is whether all contents of a directory are sent.
+    /// Checks the item. Returns the name under which it is sent (empty for contents) and its status. `lists` is whether
+    /// all contents of a directory are sent.
     fn check(&self, links: LinkPolicy, specials: bool, lists: bool) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
@@ -267,8 +267,8 @@ impl Roots {
         self.named.get(top).copied().or_else(|| self.listed.iter().copied().find(holds))
     }
 
-    /// Returns the item of an entry's path, and the path beneath the item, which is empty if the entry is
-    /// the item itself.
+    /// Returns the item of an entry's path, and the path beneath the item, which is empty if the entry is the item
+    /// itself.
     pub(super) fn resolve<'a>(&self, path: &'a [u8]) -> Option<(usize, &'a [u8])> {
         if let [item] = self.items.as_slice()
             && item.name.is_empty()

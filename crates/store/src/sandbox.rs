@@ -1,8 +1,8 @@
 //! The directory sandbox of a receiver: every operation takes a path beneath one directory and cannot leave it.
 //!
 //! Each path component is opened by itself with `openat`, as a directory and without following symbolic links, so no
-//! name leaves the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in
-//! one call, on Linux only; instead the most recently used directories are kept open.)
+//! name leaves the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in one
+//! call, on Linux only; instead the most recently used directories are kept open.)
 
 use std::collections::VecDeque;
 use std::fs::File;

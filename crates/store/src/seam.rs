@@ -2,9 +2,8 @@
 //! store (`docs/design/stores.md`).
 //!
 //! The law of all implementations: whatever fails, a name at a target has its previous content, or all of the new
-//! content; an error names the path that it concerns; and a run after the failure completes the rest. No call
-//! starts a thread or waits for another process. Calls block on the disk or its equivalent, and may be made by
-//! any thread.
+//! content; an error names the path that it concerns; and a run after the failure completes the rest. No call starts a
+//! thread or waits for another process. Calls block on the disk or its equivalent, and may be made by any thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,8 +38,8 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
     /// Returns the number of items that are symbolic links and were followed.
     fn followed(&self) -> u64;
 
-    /// Walks on, and returns the next batch; `None` at the end, and once [`TreeSource::stop`] was called. Called
-    /// by one thread at a time. A batch may have no entries if everything left was skipped.
+    /// Walks on, and returns the next batch; `None` at the end, and once [`TreeSource::stop`] was called. Called by one
+    /// thread at a time. A batch may have no entries if everything left was skipped.
     ///
     /// # Errors
     /// An incomplete listing. Unreadable names are skipped instead, and are no error.
@@ -54,8 +53,7 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
     /// kept for now. Called by one thread at a time.
     fn remove(&self, entry: &Entry, versions: Versions, waits: bool) -> SourceOutcome;
 
-    /// Makes the walk, reads and lists end soon; their results are not used any more. May be called at any
-    /// time.
+    /// Makes the walk, reads and lists end soon; their results are not used any more. May be called at any time.
     fn stop(&self);
 }
 
@@ -67,10 +65,10 @@ pub trait TreeSource: fmt::Debug + Send + Sync {
 /// that the request does not permit.
 ///
 /// The messages of flow 0 (`begin`, `top`, `id_name`, `skipped`, `add_manifest_part`, `add_chunks`, `expect_digest`,
-/// `void`, `finish`) are passed in their order, by one thread at a time; writes and local digests by any thread at
-/// any time once the wanted ranges of the batch are known. After any error the transfer is lost: stop the threads and
-/// call [`TreeTarget::abandon`]. Dropped, or with its process killed, it keeps the partial data from which the next run
-/// of the same transfer resumes.
+/// `void`, `finish`) are passed in their order, by one thread at a time; writes and local digests by any thread at any
+/// time once the wanted ranges of the batch are known. After any error the transfer is lost: stop the threads and call
+/// [`TreeTarget::abandon`]. Dropped, or with its process killed, it keeps the partial data from which the next run of
+/// the same transfer resumes.
 pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// Returns the request.
     fn spec(&self) -> &ReceiveRequest;
@@ -150,8 +148,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::Over`].
     fn skipped(&self, skipped: &Skipped) -> Result<(), FilesError>;
 
-    /// Drops a file that the sender could not read unchanged, and lists it as failed. Returns its path as the
-    /// sender named it; `None` if it has failed already, or is not received.
+    /// Drops a file that the sender could not read unchanged, and lists it as failed. Returns its path as the sender
+    /// named it; `None` if it has failed already, or is not received.
     ///
     /// # Errors
     /// [`FilesError::Protocol`]; a failure of the store.
@@ -164,8 +162,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
     fn expect_digest(&self, digest: &Digest) -> Result<bool, FilesError>;
 
-    /// Writes a range of a batch's object: of its wanted ranges, one after another. Bytes behind the object's end
-    /// are padding and dropped. Nothing of it is visible under a final name yet.
+    /// Writes a range of a batch's object: of its wanted ranges, one after another. Bytes behind the object's end are
+    /// padding and dropped. Nothing of it is visible under a final name yet.
     ///
     /// # Errors
     /// A failure of the store, or a batch that is not open.
@@ -194,8 +192,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// A batch that is not open, a range that was counted before.
     fn copied(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError>;
 
-    /// Takes the digest of a received block; `range` is its position in the object. Called once for a
-    /// block, after its bytes were written. Returns the same as [`TreeTarget::expect_digest`].
+    /// Takes the digest of a received block; `range` is its position in the object. Called once for a block, after its
+    /// bytes were written. Returns the same as [`TreeTarget::expect_digest`].
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -203,8 +201,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     -> Result<bool, FilesError>;
 
     /// Publishes verified files, and makes them durable: each name changes at once from its previous content to the
-    /// whole file. Also handles files verified meanwhile. Each published file is passed to `placed`, with its
-    /// path as the sender named it and its length.
+    /// whole file. Also handles files verified meanwhile. Each published file is passed to `placed`, with its path as
+    /// the sender named it and its length.
     ///
     /// # Errors
     /// A failure of the store, after which a name may have changed, but only as stated; [`FilesError::TargetExists`]
@@ -230,8 +228,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     /// [`FilesError::Protocol`], [`FilesError::Root`].
     fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError>;
 
-    /// Ends the transfer: checks the counts and the root, deletes extra names, gives directories their modes
-    /// and times, and makes everything durable. The caller has seen [`TreeTarget::unverified`] fall to zero.
+    /// Ends the transfer: checks the counts and the root, deletes extra names, gives directories their modes and times,
+    /// and makes everything durable. The caller has seen [`TreeTarget::unverified`] fall to zero.
     ///
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`]; a failure of
@@ -239,8 +237,8 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
     fn finish(&self, end: &TransferEnd) -> Result<ReceiveOutcome, FilesError>;
 
     /// Ends a transfer that failed or was interrupted, after its threads have stopped. Partial data for resuming is
-    /// kept; with `remove` the data of this run is removed. Returns where it is kept, if that is a
-    /// path for the user. Files that have their final names stay.
+    /// kept; with `remove` the data of this run is removed. Returns where it is kept, if that is a path for the user.
+    /// Files that have their final names stay.
     ///
     /// # Errors
     /// Data that could not be removed.

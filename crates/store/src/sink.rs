@@ -5,12 +5,12 @@
 //!                                                    digests ─ Verifier ─────────────┴─ Publisher ─ final names
 //! ```
 //!
-//! A file is written in a staging directory inside the target ([`super::staging`]). When every block of it
-//! matches its digest, and the disk has it, it is moved to its final name: no unverified file, no partial file and
-//! nothing that a loss of power could take back has a final name. Directories and links are created under their final
-//! names at once. The next run of an interrupted transfer resumes: files in place are found unchanged, and staged
-//! data is on record in the journal ([`super::journal`]). A verified batch leaves no state in memory,
-//! and nothing is allocated, in memory or on disk, from a claimed size.
+//! A file is written in a staging directory inside the target ([`super::staging`]). When every block of it matches its
+//! digest, and the disk has it, it is moved to its final name: no unverified file, no partial file and nothing that a
+//! loss of power could take back has a final name. Directories and links are created under their final names at once.
+//! The next run of an interrupted transfer resumes: files in place are found unchanged, and staged data is on record in
+//! the journal ([`super::journal`]). A verified batch leaves no state in memory, and nothing is allocated, in memory or
+//! on disk, from a claimed size.
 //!
 //! Each part has its own state and lock; [`FileSink`] ties them. Their shared state, above all the request and the
 //! report, is in `shared`.
@@ -75,8 +75,8 @@ use crate::messages::{
 /// The messages of flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`],
 /// [`FileSink::void`], [`FileSink::skipped`], [`FileSink::finish`]) are passed in their order, by one thread at a
 /// time; writes and local digests by any thread at any time once the batch's manifest is complete. After any error the
-/// transfer is lost: stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it keeps
-/// the partial data from which the next run of the same transfer resumes.
+/// transfer is lost: stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it keeps the
+/// partial data from which the next run of the same transfer resumes.
 #[derive(Debug)]
 pub struct FileSink {
     shared: Shared,
@@ -157,8 +157,7 @@ impl FileSink {
         self.shared.may_hold_some
     }
 
-    /// Takes the message that begins a transfer. Looks for partial data of an earlier run, and makes
-    /// nothing new.
+    /// Takes the message that begins a transfer. Looks for partial data of an earlier run, and makes nothing new.
     ///
     /// # Errors
     /// [`FilesError::Busy`] while another process receives the same into the same directory, which the caller may try
@@ -175,16 +174,16 @@ impl FileSink {
         intake.begin(source)
     }
 
-    /// Returns the bytes of an earlier run in the staging directory that are read and compared before they count.
-    /// Zero before [`FileSink::begin`], and as long as the destination is not decided.
+    /// Returns the bytes of an earlier run in the staging directory that are read and compared before they count. Zero
+    /// before [`FileSink::begin`], and as long as the destination is not decided.
     #[must_use]
     pub fn bytes_to_check(&self) -> u64 {
         let staged = self.shared.staged().filter(|_| !self.shared.spec.trust_staging);
         staged.map_or(0, |place| place.staging.held().bytes())
     }
 
-    /// Decides the destination, if it depends on the first item; `None` if there is none, or none soon. Later items
-    /// do not count.
+    /// Decides the destination, if it depends on the first item; `None` if there is none, or none soon. Later items do
+    /// not count.
     ///
     /// # Errors
     /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotADirectory`] for a target that has to be a directory.
@@ -241,8 +240,8 @@ impl FileSink {
         Ok(())
     }
 
-    /// Returns the notices for the sender since the last call; called after each other call. At most 65,536
-    /// wait; further ones are only counted, in the [`ReceiveOutcome`].
+    /// Returns the notices for the sender since the last call; called after each other call. At most 65,536 wait;
+    /// further ones are only counted, in the [`ReceiveOutcome`].
     #[must_use]
     pub fn take_notices(&self) -> Vec<Notice> {
         self.shared.report.take_notices()
@@ -313,8 +312,8 @@ impl FileSink {
         self.shared.sender_lists.store(true, Ordering::Relaxed);
     }
 
-    /// Takes chunks of a file that [`ManifestState::Compare`] named, and copies those that the target's version
-    /// has. The first ones cause that version to be read. After the last list of the batch returns its wanted ranges.
+    /// Takes chunks of a file that [`ManifestState::Compare`] named, and copies those that the target's version has.
+    /// The first ones cause that version to be read. After the last list of the batch returns its wanted ranges.
     ///
     /// # Errors
     /// [`FilesError::Protocol`] for chunks that were not requested; a failure of the disk.
@@ -379,8 +378,8 @@ impl FileSink {
         self.shared.report.files()
     }
 
-    /// Takes a block's digest from the sender. Returns true if it verified something and [`FileSink::settle`]
-    /// has work; this call itself does not touch the disk.
+    /// Takes a block's digest from the sender. Returns true if it verified something and [`FileSink::settle`] has work;
+    /// this call itself does not touch the disk.
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -391,8 +390,8 @@ impl FileSink {
         self.verifier.expect(digest.batch, digest.block, digest.digest)
     }
 
-    /// Takes the digest of a received block; `range` is its position in the object. Called once for a
-    /// block, after its bytes were written. Returns the same as [`FileSink::expect_digest`].
+    /// Takes the digest of a received block; `range` is its position in the object. Called once for a block, after its
+    /// bytes were written. Returns the same as [`FileSink::expect_digest`].
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -407,8 +406,8 @@ impl FileSink {
         self.verifier.found(batch, block, range, digest)
     }
 
-    /// Drops a file that the sender could not read unchanged, and lists it as failed. Returns its path as the
-    /// sender named it; `None` if it has failed already, or is not received.
+    /// Drops a file that the sender could not read unchanged, and lists it as failed. Returns its path as the sender
+    /// named it; `None` if it has failed already, or is not received.
     ///
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
@@ -450,10 +449,10 @@ impl FileSink {
         Ok(())
     }
 
-    /// Records verified ranges in the journal, and moves complete files to their final names, in groups, once the
-    /// disk has them: all of a batch when the batch is complete. Also handles files verified meanwhile. Each published
-    /// file is passed to `placed`, with its path as the sender named it and its length. May block on the disk for a
-    /// long time: call it on a thread of its own.
+    /// Records verified ranges in the journal, and moves complete files to their final names, in groups, once the disk
+    /// has them: all of a batch when the batch is complete. Also handles files verified meanwhile. Each published file
+    /// is passed to `placed`, with its path as the sender named it and its length. May block on the disk for a long
+    /// time: call it on a thread of its own.
     ///
     /// # Errors
     /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the
@@ -496,9 +495,9 @@ impl FileSink {
         self.manifest.intake().check_end(end)
     }
 
-    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes extra names, gives
-    /// the directories their modes and times, makes everything durable and removes the staging directory. The caller
-    /// has seen [`FileSink::unverified`] fall to zero.
+    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes extra names, gives the
+    /// directories their modes and times, makes everything durable and removes the staging directory. The caller has
+    /// seen [`FileSink::unverified`] fall to zero.
     ///
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once
@@ -526,8 +525,8 @@ impl FileSink {
     }
 
     /// Ends a transfer that failed or was interrupted, after its threads have stopped. Partial data for resuming is
-    /// kept in the staging directory, whose path is returned; with `remove` the data of this run is
-    /// removed. Files that have their final names stay.
+    /// kept in the staging directory, whose path is returned; with `remove` the data of this run is removed. Files that
+    /// have their final names stay.
     ///
     /// # Errors
     /// A staging directory that could not be removed.

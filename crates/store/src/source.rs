@@ -33,8 +33,8 @@ use crate::messages::{Entry, EntryKind, VoidReason, Wanted};
 /// receiver holds part of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the
 /// version at the first read must equal the scan's.
 ///
-/// A file that is wanted in full may grow once its first part was read in the scan's version, as a log does: the
-/// bytes seen by the scan are sent, and compared with the file once, after the last read.
+/// A file that is wanted in full may grow once its first part was read in the scan's version, as a log does: the bytes
+/// seen by the scan are sent, and compared with the file once, after the last read.
 #[derive(Debug)]
 pub struct BatchSource {
     layout: BatchLayout,
@@ -227,8 +227,7 @@ impl BatchSource {
         self.layout.name_at(self.read_to.load(Atomic::Relaxed))
     }
 
-    /// Returns how many non-empty files of the batch end within the first `bytes` of the object, or before
-    /// them.
+    /// Returns how many non-empty files of the batch end within the first `bytes` of the object, or before them.
     #[must_use]
     pub fn files_within(&self, bytes: u64) -> u64 {
         self.layout.files_within(bytes)
@@ -352,8 +351,8 @@ impl BatchSource {
         Err(VoidReason::Changed)
     }
 
-    /// Takes a piece that was read while the file was longer than expected: if an earlier one was not, or if the
-    /// digest of the file's ends is that of the moment when its length was read.
+    /// Takes a piece that was read while the file was longer than expected: if an earlier one was not, or if the digest
+    /// of the file's ends is that of the moment when its length was read.
     fn take_grown(&self, file: &File, piece: SourceRange<'_>, place: (u64, usize), sum: u64) -> Result<(), VoidReason> {
         // The receiver's part of it was read at another time.
         if self.partial.contains(&piece.index) {

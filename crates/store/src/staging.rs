@@ -132,8 +132,8 @@ impl Staging {
         }
     }
 
-    /// Returns the journal contents of the staging directory at `site`, and changes nothing in it. `may_probe` as
-    /// for [`Finder::new`].
+    /// Returns the journal contents of the staging directory at `site`, and changes nothing in it. `may_probe` as for
+    /// [`Finder::new`].
     pub(super) fn peek(site: &Site, may_probe: bool) -> io::Result<Option<JournalContents>> {
         match Finder::new(&site.directory, may_probe).find(site.source)? {
             Some(found) => journal::peek(&found.dir, site.source).map(Some),
@@ -215,8 +215,7 @@ impl Staging {
         Ok(known)
     }
 
-    /// Whether the file system treats two names as equal: creates a file with the first name and looks up
-    /// the second.
+    /// Whether the file system treats two names as equal: creates a file with the first name and looks up the second.
     ///
     /// # Errors
     /// The first name cannot be made.
@@ -284,8 +283,8 @@ impl Staging {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Changes the directory and returns its status. By the clock of the file system, files changed after this call
-    /// are newer, unless that clock is coarser than some milliseconds.
+    /// Changes the directory and returns its status. By the clock of the file system, files changed after this call are
+    /// newer, unless that clock is coarser than some milliseconds.
     pub(super) fn touch(&self) -> io::Result<Status> {
         /// More than a tick of any kernel.
         const LONGEST: u32 = 20;
@@ -414,8 +413,8 @@ impl Staging {
         &self.name
     }
 
-    /// Removes the staging directory and everything in it, which is not needed any more. Its files are closed
-    /// before: NFS and FUSE keep a file that is removed while open, and therefore the directory, until it is closed.
+    /// Removes the staging directory and everything in it, which is not needed any more. Its files are closed before:
+    /// NFS and FUSE keep a file that is removed while open, and therefore the directory, until it is closed.
     ///
     /// # Errors
     /// The remaining directory, and the reason.

@@ -3,8 +3,8 @@
 use super::pattern::Token;
 use super::{Filter, Pattern};
 
-/// Reads the part of `data` before the first NUL byte as rules, and the rest as paths, each ended by another NUL:
-/// every pattern must match exactly as a slow matcher does, and rules must survive serialisation.
+/// Reads the part of `data` before the first NUL byte as rules, and the rest as paths, each ended by another NUL: every
+/// pattern must match exactly as a slow matcher does, and rules must survive serialisation.
 ///
 /// # Panics
 /// If they do not.

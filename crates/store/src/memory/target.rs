@@ -29,8 +29,8 @@ use crate::staged_id::path_hash;
 /// A directory of a tree in memory that receives one transfer.
 ///
 /// Files with the size and time, or the digest, of received ones are present data: nothing of an incomplete file is
-/// kept. Attributes of directories are set at once, since nothing else changes them. A directory with names in
-/// it is not replaced by anything else.
+/// kept. Attributes of directories are set at once, since nothing else changes them. A directory with names in it is
+/// not replaced by anything else.
 #[derive(Debug)]
 pub struct MemoryTarget {
     pub(super) disk: Arc<Mutex<Disk>>,

@@ -35,8 +35,7 @@ pub enum EntryKind {
         /// Length in bytes.
         size: u64,
         /// Differs, except by chance, whenever the content may differ: derived from the sender's inode number and
-        /// change time, which no program can set. Only compared, and only by a receiver that holds part of the
-        /// file.
+        /// change time, which no program can set. Only compared, and only by a receiver that holds part of the file.
         version: u64,
         /// BLAKE3 of the content, if requested.
         hash: Option<[u8; 32]>,
@@ -186,8 +185,8 @@ pub enum SkipReason: Omission {
     Link = 8, OnPurpose, "is a symbolic link";
     /// A file that reports size 0 but has content, which is generated when it is read, as in `/proc`.
     Unsized = 9, Failure, "has content but reports size 0 (as in /proc)";
-    /// A directory on another file system, whose contents are skipped: not a failure. Sent so that the receiver
-    /// deletes nothing beneath it.
+    /// A directory on another file system, whose contents are skipped: not a failure. Sent so that the receiver deletes
+    /// nothing beneath it.
     OtherFileSystem = 10, OnPurpose, "is a mount point: contents skipped";
     /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). Everything else of it is sent.
     LargeXattrs = 11, Failure, "has more than 128 KiB of extended attributes: copied without them";

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Ranges of a batch's bytes, which are the concatenation of its files. The concatenation of the ranges is the
-/// batch's object.
+/// Ranges of a batch's bytes, which are the concatenation of its files. The concatenation of the ranges is the batch's
+/// object.
 ///
 /// Both peers map offsets of the object through the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

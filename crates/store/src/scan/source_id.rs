@@ -15,8 +15,8 @@ const CONTEXT: &str = "downpour 1 source id";
 /// `machine-id(5)` requires.
 const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// Returns the identity of a source: equal for the same items, filter and list on the same host. It reveals
-/// nothing about them.
+/// Returns the identity of a source: equal for the same items, filter and list on the same host. It reveals nothing
+/// about them.
 pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>]>) -> SourceId {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     // Every field is preceded by its length and every list by its count, so that the encoding is unambiguous.

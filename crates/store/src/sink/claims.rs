@@ -26,8 +26,7 @@ impl Claims {
         lock(&self.left_out).contains(&path_hash(path))
     }
 
-    /// Claims a path, by its hash, for a file being received; false if another file of the transfer has claimed
-    /// it.
+    /// Claims a path, by its hash, for a file being received; false if another file of the transfer has claimed it.
     pub(super) fn claim(&self, path: u64) -> bool {
         lock(&self.claimed).insert(path)
     }

@@ -1,5 +1,5 @@
-//! Moves staged files to another file system, such as one mounted below the target: each is first copied there under
-//! a temporary name, since a rename cannot cross file systems.
+//! Moves staged files to another file system, such as one mounted below the target: each is first copied there under a
+//! temporary name, since a rename cannot cross file systems.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

@@ -191,8 +191,8 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Reports the action for an entry. For a hard link `exists` is whether its file would exist, and `target`
-    /// the path of a file that already does. Returns for a possible file of hard links whether it exists.
+    /// Reports the action for an entry. For a hard link `exists` is whether its file would exist, and `target` the path
+    /// of a file that already does. Returns for a possible file of hard links whether it exists.
     fn foresee(
         &self,
         building: &mut PartialManifest,
@@ -310,8 +310,8 @@ impl Admission<'_> {
         let skips = self.shared.spec.existing == Existing::Skip;
         if let EntryAction::Same { identity, .. } = fate {
             let found = look_again(place, path, identity)?;
-            // A directory with the mode of new directories of an interrupted run was made by that run, and has not
-            // got its final mode yet.
+            // A directory with the mode of new directories of an interrupted run was made by that run, and has not got
+            // its final mode yet.
             let is_made = found.mode == with_set_id(self.shared.modes.as_made(made, &inherited), found.mode);
             if place.staging.is_new || !is_made {
                 mode = self.shared.modes.apply_over(entry.mode, &found);

@@ -121,8 +121,8 @@ impl Judge<'_> {
         if skips {
             return Ok(EntryAction::Kept);
         }
-        // An existing item has ended the transfer, unless an earlier run created it. Names that the earlier run
-        // created beneath it cannot be distinguished from changes of other programs since.
+        // An existing item has ended the transfer, unless an earlier run created it. Names that the earlier run created
+        // beneath it cannot be distinguished from changes of other programs since.
         if self.spec.existing == Existing::Refuse && path.contains(&b'/') {
             return Ok(EntryAction::Refused(NoticeKind::Exists));
         }

@@ -179,8 +179,7 @@ impl Shared {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.phase.is_changed();
         let mut directories = lock(&place.staging.directories);
-        // Existing directories that are not changed are not in the list.
-        // Nor are those of backups.
+        // Existing directories that are not changed are not in the list. Nor are those of backups.
         let others = self.spec.existing == Existing::Skip || self.spec.backup.is_some();
         let mut at_once = changed && (sync_at_once(directories.count()) || others);
         let mut directories = directories.backwards().map_err(failed)?;

@@ -153,8 +153,8 @@ fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<PendingHardLink>> {
     Ok(group)
 }
 
-/// Whether `existing`, the status of the link's name if it exists, is kept. `file` is the first name, if
-/// it is in place as it was sent; the time of one is the time of all.
+/// Whether `existing`, the status of the link's name if it exists, is kept. `file` is the first name, if it is in place
+/// as it was sent; the time of one is the time of all.
 fn keeps(spec: &ReceiveRequest, file: Option<&Status>, existing: Option<&Status>) -> bool {
     match spec.existing {
         Existing::Refuse | Existing::Replace => false,

@@ -107,8 +107,8 @@ impl Intake {
         was.ok_or(FilesError::Protocol { batch, reason: "announced a file again that was not voided" })
     }
 
-    /// Checks a part before it is processed: whether it is expected, consistent and permitted. `open` is the number
-    /// of batches not yet verified. Returns the source.
+    /// Checks a part before it is processed: whether it is expected, consistent and permitted. `open` is the number of
+    /// batches not yet verified. Returns the source.
     ///
     /// # Errors
     /// [`FilesError::Protocol`], [`FilesError::BadName`], [`FilesError::NotPermitted`].
@@ -186,8 +186,7 @@ pub(crate) struct Batches {
     pub(super) wanted: u64,
 }
 
-/// A batch whose parts are arriving.
-/// A batch whose parts are arriving.
+/// A batch whose parts are arriving. A batch whose parts are arriving.
 pub(crate) struct PartialManifest {
     /// Length of the batch as every part states it.
     full: u64,

@@ -10,8 +10,8 @@ pub(super) type Answers = HashMap<(Box<[u8]>, Box<[u8]>), bool>;
 
 /// The paths admitted so far, if the file system folds names: 16 bytes for each ASCII path. Empty if it does not.
 ///
-/// The equal letters beyond ASCII differ between file systems and their versions: for such names the folding
-/// key only determines which may be equal, and the file system is asked.
+/// The equal letters beyond ASCII differ between file systems and their versions: for such names the folding key only
+/// determines which may be equal, and the file system is asked.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
     /// Hash of each ASCII path by the hash of its folding key.

@@ -34,8 +34,8 @@ impl Shared {
         own().unwrap_or(false)
     }
 
-    /// Checks that no item among `entries` exists that must not be replaced ([`Existing::Refuse`]); also
-    /// called before the user accepts.
+    /// Checks that no item among `entries` exists that must not be replaced ([`Existing::Refuse`]); also called before
+    /// the user accepts.
     ///
     /// # Errors
     /// [`FilesError::TargetExists`] with the final names of all such items, a bad name, or a target that cannot be
@@ -70,8 +70,8 @@ impl Shared {
         if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
     }
 
-    /// Checks that a directory does not replace an object named by the user as the target: the user meant a
-    /// directory, or another name.
+    /// Checks that a directory does not replace an object named by the user as the target: the user meant a directory,
+    /// or another name.
     pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let is_item = |entry: &&Entry| matches!(entry.kind, EntryKind::Directory) && !entry.path.contains(&b'/');
         if let Some(name) = &self.destination().rename

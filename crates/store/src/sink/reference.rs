@@ -31,8 +31,8 @@ impl Admission<'_> {
                 }
                 // Another program has exchanged it since it was inspected.
                 Ok(_) => place.staging.clear_moving()?,
-                // On another file system or one without links, of another user if such links are protected, or with
-                // too many names.
+                // On another file system or one without links, of another user if such links are protected, or with too
+                // many names.
                 Err(error) if is_no_link(errno(&error)) => {}
                 Err(error) => return Err(error),
             }

@@ -18,8 +18,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Whether the wanted bytes exceed the room in a directory, or in the parent in which it will be made; true
-    /// only once.
+    /// Whether the wanted bytes exceed the room in a directory, or in the parent in which it will be made; true only
+    /// once.
     pub(super) fn is_exceeded(&self, directory: &Path, wanted: u64) -> bool {
         let room = *self.bytes.get_or_init(|| room(directory).unwrap_or(u64::MAX));
         wanted > room && !self.is_told.swap(true, Ordering::Relaxed)

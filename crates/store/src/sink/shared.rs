@@ -126,8 +126,8 @@ impl Shared {
         }
     }
 
-    /// Decides the destination from the first item, and opens the staging directory of an earlier run in it.
-    /// Returns whether it was undecided.
+    /// Decides the destination from the first item, and opens the staging directory of an earlier run in it. Returns
+    /// whether it was undecided.
     pub(super) fn decide(&self, first: Option<&Entry>, source: Option<SourceId>) -> Result<bool, FilesError> {
         if self.aim.is_decided() {
             return Ok(false);

@@ -300,8 +300,8 @@ impl TargetDirectory {
         self.sync_names(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Makes the names in a directory durable. Its file system is synced if this user may not read the directory,
-    /// since only a readable one can be synced by itself.
+    /// Makes the names in a directory durable. Its file system is synced if this user may not read the directory, since
+    /// only a readable one can be synced by itself.
     fn sync_names(&self, directory: &OwnedFd) -> io::Result<()> {
         match readable(directory) {
             Ok(opened) => Ok(fsync(opened)?),
@@ -490,8 +490,8 @@ fn open_directory(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     }
 }
 
-/// Opens the other trees for items that go into `into`. A tree that does not exist has no files: it may be a copy
-/// yet to be made.
+/// Opens the other trees for items that go into `into`. A tree that does not exist has no files: it may be a copy yet
+/// to be made.
 ///
 /// # Errors
 /// [`FilesError::TargetOutside`] for a tree outside of [`ReceiveRequest::within`]; a tree that cannot be opened.

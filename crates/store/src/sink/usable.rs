@@ -130,8 +130,8 @@ fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<
     Ok(items.iter().any(exists))
 }
 
-/// Whether an interrupted transfer may have left a staging directory in `directory`, or for it: an unlistable
-/// directory may hold anything.
+/// Whether an interrupted transfer may have left a staging directory in `directory`, or for it: an unlistable directory
+/// may hold anything.
 pub(super) fn holds_staging(directory: &Path) -> io::Result<bool> {
     if may_hold_outside(directory) {
         return Ok(true);

@@ -297,8 +297,8 @@ struct CreatedMode {
     denied: u32,
 }
 
-/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether any were skipped: the file
-/// may then be too short and must be extended to its size at the end.
+/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether any were skipped: the file may
+/// then be too short and must be extended to its size at the end.
 pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
     let mut holes = false;
     let mut unwritten = 0;

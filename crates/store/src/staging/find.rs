@@ -63,8 +63,7 @@ impl<'a> Finder<'a> {
     /// # Errors
     /// I/O errors, also if other users keep replacing the new directory.
     pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<StagingHandle> {
-        // A directory with a random name may hold data received by an earlier run, although the first name is free
-        // now.
+        // A directory with a random name may hold data received by an earlier run, although the first name is free now.
         if let Some(found) = self.find(source)? {
             return Ok(found);
         }
@@ -225,8 +224,7 @@ pub(crate) fn staging_name(source: SourceId) -> String {
     named(&source.0)
 }
 
-/// Creates a file under a random name of the form reserved for staging directories: other users cannot take it
-/// before.
+/// Creates a file under a random name of the form reserved for staging directories: other users cannot take it before.
 ///
 /// # Errors
 /// Those of `put`, also if every tried name existed.

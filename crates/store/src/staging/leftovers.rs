@@ -40,8 +40,7 @@ pub struct StaleStaging {
 }
 
 impl StaleStaging {
-    /// Removes it with its partial data. The files that the transfer has put under their final names
-    /// stay.
+    /// Removes it with its partial data. The files that the transfer has put under their final names stay.
     ///
     /// # Errors
     /// [`FilesError::Busy`] if a transfer uses it; a failure of the disk. Nothing happens if it does not exist any

@@ -1,5 +1,5 @@
-//! Removes a staging directory that is not needed any more. A failure loses no received data: the caller
-//! reports the remaining directory.
+//! Removes a staging directory that is not needed any more. A failure loses no received data: the caller reports the
+//! remaining directory.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -84,8 +84,8 @@ pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl Fn
     remove_closed(target, name)
 }
 
-/// Removes a directory whose files were closed and removed. A FUSE file system learns later that a file was closed,
-/// and may keep the file until then.
+/// Removes a directory whose files were closed and removed. A FUSE file system learns later that a file was closed, and
+/// may keep the file until then.
 fn remove_closed(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut attempts = 0..ATTEMPTS;
     loop {

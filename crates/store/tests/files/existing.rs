@@ -666,8 +666,8 @@ fn second_receiver_of_source_is_busy() {
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Protocol { .. })));
 }
 
-/// Under `refuse`, no existing name is replaced at any depth: beneath its item, a resumed transfer cannot
-/// distinguish its own names from later changes by others.
+/// Under `refuse`, no existing name is replaced at any depth: beneath its item, a resumed transfer cannot distinguish
+/// its own names from later changes by others.
 #[test]
 fn resume_keeps_names_changed_at_target() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());

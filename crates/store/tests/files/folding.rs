@@ -30,8 +30,8 @@ fn folding_target_refuses_second_spelling() {
     }
 }
 
-/// Runs this test again in a mount namespace with such a file system. Reports on stderr if the kernel has none,
-/// even if the harness captures the output.
+/// Runs this test again in a mount namespace with such a file system. Reports on stderr if the kernel has none, even if
+/// the harness captures the output.
 fn on_a_mount() {
     let home = tempdir().unwrap();
     fs::create_dir(home.path().join("here")).unwrap();

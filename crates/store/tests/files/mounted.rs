@@ -1,5 +1,5 @@
-//! A file system mounted below the target: a rename from the staging directory cannot reach it. The test mounts
-//! a tmpfs, for which an ordinary user needs only namespaces.
+//! A file system mounted below the target: a rename from the staging directory cannot reach it. The test mounts a
+//! tmpfs, for which an ordinary user needs only namespaces.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

@@ -1,5 +1,5 @@
-//! Objects that must be kept or reported: FIFOs, skipped links, renamed items, directories that cannot be
-//! sealed; and stopping.
+//! Objects that must be kept or reported: FIFOs, skipped links, renamed items, directories that cannot be sealed; and
+//! stopping.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};

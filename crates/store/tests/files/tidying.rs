@@ -1,6 +1,6 @@
-//! File systems and directories from which a staging directory cannot be removed at once, or not at all: the files
-//! are delivered anyway. The tests mount real file systems, for which they need root and FUSE or a loop
-//! device, and report if they have none.
+//! File systems and directories from which a staging directory cannot be removed at once, or not at all: the files are
+//! delivered anyway. The tests mount real file systems, for which they need root and FUSE or a loop device, and report
+//! if they have none.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
