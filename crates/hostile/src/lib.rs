@@ -20,7 +20,7 @@ use store::{FileSink, ReceiveRequest, TargetPath};
 
 use draws::Draws;
 use oracle::Oracle;
-use sender::Said;
+use sender::Announcements;
 use tree::{Tree, snapshot};
 
 pub use codes::{check_random_code, fuzz_decoder};
@@ -96,7 +96,7 @@ pub fn check_random_case(seed: u64) -> Openings {
     run(&data)
 }
 
-/// Runs one transfer into the directory `into` and judges its changes in there and in `outside`. Returns whether the
+/// Runs one transfer into the directory `into` and judges its changes in it and in `outside`. Returns whether the
 /// target was opened.
 fn transfer(draws: &mut Draws<'_>, spec: &ReceiveRequest, [into, outside]: [&Path; 2], original: &Tree) -> bool {
     let before = (snapshot(into), snapshot(outside));
@@ -104,22 +104,22 @@ fn transfer(draws: &mut Draws<'_>, spec: &ReceiveRequest, [into, outside]: [&Pat
         assert_eq!(before, (snapshot(into), snapshot(outside)), "a target that was refused");
         return false;
     };
-    let mut said = Said::default();
-    if !sender::attack(draws, &sink, &mut said) {
+    let mut announcements = Announcements::default();
+    if !sender::attack(draws, &sink, &mut announcements) {
         // The remaining writes may be refused too.
         let _ = sink.flush();
         let _ = sink.abandon(draws.one_in(2));
     }
     let after = (snapshot(into), snapshot(outside));
     assert_eq!(before.1, after.1, "outside of the target");
-    judge((spec, &said), sink.destination(), into, [original, &before.0, &after.0]);
+    judge((spec, &announcements), sink.destination(), into, [original, &before.0, &after.0]);
     true
 }
 
 /// Judges the change of the tree beneath `into`, which contains `destination`, with the trees before the first
 /// transfer, before this one and after it.
 fn judge(
-    (spec, said): (&ReceiveRequest, &Said),
+    (spec, announcements): (&ReceiveRequest, &Announcements),
     destination: &TargetPath,
     into: &Path,
     [original, before, after]: [&Tree; 3],
@@ -135,6 +135,6 @@ fn judge(
         others.map(|(path, found)| (path.clone(), found.clone())).collect()
     };
     assert_eq!(beside(before), beside(after), "beside the destination");
-    let oracle = Oracle { spec, said, rename: destination.rename.as_deref(), original: &inside(original) };
+    let oracle = Oracle { spec, announcements, rename: destination.rename.as_deref(), original: &inside(original) };
     oracle.judge(&inside(before), &inside(after));
 }

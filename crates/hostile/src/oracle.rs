@@ -7,15 +7,15 @@ use std::path::{Component, Path};
 use rustix::process::geteuid;
 use store::{AllowedNames, Entry, EntryKind, Existing, ItemName, Modes, Preserve, ReceiveRequest, Special};
 
-use crate::sender::{SENT, Said};
-use crate::tree::{Found, Object, Tree};
+use crate::sender::{SENT, Announcements};
+use crate::tree::{ModedObject, Object, Tree};
 
 /// The announced paths that may be changed, relative to the destination, with their entries.
 type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
 
 pub(crate) struct Oracle<'a> {
     pub(crate) spec: &'a ReceiveRequest,
-    pub(crate) said: &'a Said,
+    pub(crate) announcements: &'a Announcements,
     /// The name of the single item at the destination, if it is not the sender's.
     pub(crate) rename: Option<&'a [u8]>,
     /// The destination before the first transfer. Its names existed then; an item created since then belongs to the
@@ -34,17 +34,17 @@ impl Oracle<'_> {
             if old == new {
                 continue;
             }
-            let what = format!("{}: {old:?} became {new:?}", path.escape_ascii());
-            assert!(!self.spec.dry_run, "a dry run changed {what}");
+            let change = format!("{}: {old:?} became {new:?}", path.escape_ascii());
+            assert!(!self.spec.dry_run, "a dry run changed {change}");
             let refuses = self.spec.existing == Existing::Refuse && self.original.contains_key(first_component(path));
             // Deletion is requested separately.
-            assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {what}");
+            assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {change}");
             match new {
                 None => {
                     deleted += u64::from(!is_cleared(path, &allowed, after));
-                    self.judge_deletion(path, &allowed, after, &what);
+                    self.judge_deletion(path, &allowed, after, &change);
                 }
-                Some(new) => self.judge_object(path, allowed.get(path), (old, new), &what),
+                Some(new) => self.judge_object(path, allowed.get(path), (old, new), &change),
             }
         }
         assert!(self.spec.max_delete.is_none_or(|most| deleted <= most), "{deleted} names were deleted");
@@ -55,63 +55,63 @@ impl Oracle<'_> {
         &self,
         path: &[u8],
         entries: Option<&Vec<&Entry>>,
-        (old, new): (Option<&Found>, &Found),
-        what: &str,
+        (old, new): (Option<&ModedObject>, &ModedObject),
+        change: &str,
     ) {
         let (object, mode) = new;
-        let entries = entries.unwrap_or_else(|| panic!("not announced, or not requested: {what}"));
-        assert!(entries.iter().any(|entry| fits(entry, object)), "not as announced: {what}");
+        let entries = entries.unwrap_or_else(|| panic!("not announced, or not requested: {change}"));
+        assert!(entries.iter().any(|entry| fits(entry, object)), "not as announced: {change}");
         if let Object::File(bytes) = object {
             let is_kept = old.is_some_and(|(old, _)| old == object);
             // A hard link may name an existing file.
             let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, EntryKind::HardLink { .. }));
-            assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
+            assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {change}");
             let takes_part = self.spec.eligible.takes(bytes.len() as u64, i64::MAX);
-            assert!(may_be_old || takes_part, "a file that takes no part: {what}");
+            assert!(may_be_old || takes_part, "a file that takes no part: {change}");
         }
         let Preserve { owner, group, .. } = self.spec.preserve;
         let may_have_rights = owner && group && geteuid().is_root() && self.spec.modes == Modes::Exact;
         assert!(
             mode & 0o6000 == 0 || may_have_rights || old.is_some_and(|(_, old)| old & 0o6000 != 0),
-            "set-id bits: {what}"
+            "set-id bits: {change}"
         );
         let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
-        assert!(!keeps || old.is_none(), "existing names are kept: {what}");
+        assert!(!keeps || old.is_none(), "existing names are kept: {change}");
         assert!(
             self.spec.existing != Existing::UpdateOnly || self.original.contains_key(path),
-            "nothing is created: {what}"
+            "nothing is created: {change}"
         );
         let is_unsafe = matches!(object, Object::Link(to) if leads_out(path, to));
-        assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {what}");
+        assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {change}");
     }
 
-    fn judge_deletion(&self, path: &[u8], allowed: &Allowed<'_>, after: &Tree, what: &str) {
+    fn judge_deletion(&self, path: &[u8], allowed: &Allowed<'_>, after: &Tree, change: &str) {
         // A directory may be replaced by a hard link that then had no file; it was empty.
         if allowed.contains_key(path) {
             return;
         }
-        let filter = self.spec.delete.as_ref().unwrap_or_else(|| panic!("nothing may be deleted: {what}"));
+        let filter = self.spec.delete.as_ref().unwrap_or_else(|| panic!("nothing may be deleted: {change}"));
         let cleared = is_cleared(path, allowed, after);
-        assert!(cleared || !self.said.skipped, "the sender could not read everything: {what}");
+        assert!(cleared || !self.announcements.skipped, "the sender could not read everything: {change}");
         let all = parents(path).map(|parent| (parent, true)).chain([(path, false)]);
         let may_go = |(part, is_directory): (&[u8], bool)| {
             let sent = self.sent_as(part);
             allowed.contains_key(part) || filter.allows(&sent, is_directory) || filter.allows(&sent, true)
         };
-        assert!(all.into_iter().all(may_go), "excluded from deletion: {what}");
+        assert!(all.into_iter().all(may_go), "excluded from deletion: {change}");
         let item = first_component(path);
-        assert!(self.spec.requested.contents || allowed.contains_key(item), "beside what was sent: {what}");
+        assert!(self.spec.requested.contents || allowed.contains_key(item), "outside of the sent names: {change}");
         let is_filled = allowed.iter().any(|(path, entries)| {
             let same = self.spec.requested.contents || first_component(path) == item;
             same && entries.iter().any(|entry| entry.kind != EntryKind::Directory)
         });
-        assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {what}");
+        assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {change}");
     }
 
     /// Returns the name at the sender, to which filters apply, of a path beneath the destination.
     fn sent_as(&self, path: &[u8]) -> Vec<u8> {
         let item = first_component(path);
-        match (self.rename, self.said.entries.first()) {
+        match (self.rename, self.announcements.entries.first()) {
             (Some(name), Some(first)) if name == item => [first_component(&first.path), &path[item.len()..]].concat(),
             _ => path.to_vec(),
         }
@@ -120,7 +120,7 @@ impl Oracle<'_> {
     fn allowed(&self) -> Allowed<'_> {
         let mut allowed = Allowed::new();
         let (mut directories, mut chosen) = (BTreeSet::new(), None);
-        for entry in &self.said.entries {
+        for entry in &self.announcements.entries {
             let text = String::from_utf8_lossy(&entry.path).into_owned();
             let components: Vec<_> = text.split('/').collect();
             if text.contains('\0') || components.iter().any(|name| matches!(*name, "" | "." | "..")) {

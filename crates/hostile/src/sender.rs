@@ -14,7 +14,7 @@ pub(crate) const SENT: u8 = b'n';
 
 /// The announcements of a sender, in its order.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Announcements {
     pub(crate) entries: Vec<Entry>,
     pub(crate) skipped: bool,
 }
@@ -22,17 +22,17 @@ pub(crate) struct Said {
 /// The sender of a transfer into a sink.
 struct Sender<'a> {
     sink: &'a FileSink,
-    said: &'a mut Said,
+    announcements: &'a mut Announcements,
     root: RootHasher,
     end: TransferEnd,
 }
 
 /// Makes every call of a sender, in any order, until something is refused or the transfer ends. Returns whether it
 /// ended well.
-pub(crate) fn attack(draws: &mut Draws<'_>, sink: &FileSink, said: &mut Said) -> bool {
+pub(crate) fn attack(draws: &mut Draws<'_>, sink: &FileSink, announcements: &mut Announcements) -> bool {
     let root = RootHasher::new();
     let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
-    Sender { sink, said, root, end }.run(draws).is_ok()
+    Sender { sink, announcements, root, end }.run(draws).is_ok()
 }
 
 impl Sender<'_> {
@@ -75,7 +75,7 @@ impl Sender<'_> {
         }
         let length = entries.iter().map(Entry::size).sum::<u64>() + u64::from(draws.one_in(20));
         self.sink.decide(entries.first())?;
-        self.said.entries.extend(entries.iter().cloned());
+        self.announcements.entries.extend(entries.iter().cloned());
         (self.end.entries, self.end.bytes) = (self.end.entries + entries.len() as u64, self.end.bytes + length);
         self.end.batches += 1;
         let count = entries.len();
@@ -112,7 +112,7 @@ impl Sender<'_> {
         self.sink.skipped(&skipped)?;
         self.hash(&Message::Skipped(skipped))?;
         self.end.skipped += 1;
-        self.said.skipped = true;
+        self.announcements.skipped = true;
         Ok(())
     }
 

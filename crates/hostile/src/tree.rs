@@ -23,10 +23,10 @@ pub(crate) enum Object {
 }
 
 /// An object and its permission bits; those of links are meaningless and zero.
-pub(crate) type Found = (Object, u32);
+pub(crate) type ModedObject = (Object, u32);
 
 /// Objects by their paths, relative to the tree.
-pub(crate) type Tree = BTreeMap<Vec<u8>, Found>;
+pub(crate) type Tree = BTreeMap<Vec<u8>, ModedObject>;
 
 /// Returns everything beneath `dir` without the staging directories.
 pub(crate) fn snapshot(dir: &Path) -> Tree {
@@ -49,7 +49,7 @@ pub(crate) fn snapshot(dir: &Path) -> Tree {
     found
 }
 
-fn object(path: &Path) -> Found {
+fn object(path: &Path) -> ModedObject {
     let metadata = path.symlink_metadata().expect("it was listed");
     let mode = metadata.mode() & 0o7777;
     if metadata.is_symlink() {

@@ -1,4 +1,4 @@
-//! Where the bytes of a batch's object lie in its files.
+//! The positions of an object's bytes in the files of its batch.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -81,14 +81,15 @@ impl BatchLayout {
         partial.collect()
     }
 
-    /// Returns the name of the file that a byte of the object lies in; `None` beyond its end.
+    /// Returns the name of the file that contains a byte of the object; `None` beyond its end.
     pub(super) fn name_at(&self, offset: u64) -> Option<&[u8]> {
         let at = self.position(offset)?;
         let file = self.files.partition_point(|(_, start)| *start <= at).checked_sub(1)?;
         let (index, _) = self.files.get(file)?;
         self.batch.entries.get(*index as usize).map(|entry| entry.path.as_slice())
     }
-/// Returns how many non-empty files of the batch end within the first `bytes` of the object, or before them.
+
+    /// Returns how many non-empty files of the batch end within the first `bytes` of the object, or before them.
     pub(super) fn files_within(&self, bytes: u64) -> u64 {
         let end = self.position(bytes).unwrap_or(if bytes == 0 { 0 } else { self.batch.length });
         let begun = self.files.partition_point(|(_, start)| *start < end);

@@ -38,7 +38,7 @@ const MAX_OPEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct DirectoryCursor {
     roots: Arc<Roots>,
-    /// Whether links on the way are followed.
+    /// Whether links in a path are followed.
     links: LinkPolicy,
     /// Whether links in the parent path of a listed name are followed.
     follow_ways: bool,

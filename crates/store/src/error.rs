@@ -133,7 +133,7 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The file system takes no further file, although it has room (`ENOSPC`).
+    /// The file system has no free inodes, although it has room (`ENOSPC`).
     #[error("cannot create {}: no free inodes; delete some files", path.display())]
     OutOfInodes {
         /// The path being created.

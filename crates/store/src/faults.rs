@@ -29,7 +29,8 @@ pub(super) enum Call {
 /// Which calls fail, and how. Clones fail at the same calls.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    /// Calls so far to which the planned fault applies. Calls so far which the planned failure can befall.
+    plan: Plan,
+    /// Calls so far to which the planned fault applies.
     calls: u64,
     struck: Vec<Fault>,
 }

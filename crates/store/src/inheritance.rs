@@ -16,7 +16,7 @@ use super::path_handle::{PathHandle, path_of};
 const DEFAULT: &str = "system.posix_acl_default";
 const ACCESS: &str = "system.posix_acl_access";
 
-/// Most bytes of an ACL; ext4 takes less.
+/// Maximum size of an ACL in bytes; ext4 allows less.
 const LONGEST: usize = 64 << 10;
 
 /// Whom an entry of an ACL is for (`linux/posix_acl.h`).

@@ -38,10 +38,10 @@ pub const MAX_OPEN_BATCHES: usize = 8;
 /// Maximum size of a manifest part's entries in bytes, unless it has a single entry.
 const PART_TARGET: usize = 64 << 10;
 
-/// Ranges in one message of wants: a long list takes several.
+/// Maximum number of ranges in one message of wants; a long list is split.
 const WANTS_TARGET: usize = 4096;
 
-/// Chunks in one message: a long list takes several.
+/// Maximum number of chunks in one message; a long list is split.
 pub const CHUNKS_TARGET: usize = 2048;
 
 /// Entries in one message of stored entries.
@@ -78,7 +78,7 @@ pub enum Message {
     ListChunks(ListChunks),
     /// What happens to a name at the receiver.
     Notice(Notice),
-    /// The receiver asks for no more than this rate, in bits of IP packets per second.
+    /// The receiver limits the rate, in bits of IP packets per second.
     Limit(Option<NonZeroU64>),
     /// Number of files that the receiver kept.
     Untouched(UnverifiedFiles),
@@ -122,7 +122,7 @@ pub struct WantedPart {
     pub ranges: Vec<Range<u64>>,
 }
 
-/// Files of a batch whose chunks a receiver asks for.
+/// Files of a batch whose chunks a receiver requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListChunks {
     /// The batch.

@@ -34,9 +34,9 @@ pub(super) struct Status {
     pub(super) links: u64,
     /// User id.
     pub(super) owner: u32,
-    /// The device number of a device.
+    /// Group id.
     pub(super) group: u32,
-    /// Its number, for a device.
+    /// Device number of a device.
     pub(super) device: DeviceNumber,
 }
 
@@ -200,7 +200,7 @@ pub(super) fn tolerate(
     }
 }
 
-/// As [`tolerate`], for an object that this program has created where no other user can replace it.
+/// As [`tolerate`], for an object of this program in a directory where no other user can replace it.
 pub(super) fn tolerate_own(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if !is_unsupported(error) => Err(error.into()),

@@ -57,9 +57,9 @@ impl SourceOutputs {
         Self(located(outputs).into_iter().filter_map(source).collect())
     }
 
-    /// Whether the file with a name in an open directory is one of them. The file of a trace changes under all of its
-    /// names; a list replaces only the name. Whether the file with a name in an open directory is an output file. The
-    /// file of a trace changes under all of its
+    /// Whether the file with a name in an open directory is an output file. The file of a trace changes under all of
+    /// its names; a list replaces only the name.
+    pub(super) fn has(&self, directory: BorrowedFd<'_>, name: &[u8], file: Identity) -> bool {
         self.0.iter().any(|source| {
             let is_traced = source.output.kind == OutputKind::Trace && source.output.file == Some(file);
             let is_here = || fstat(directory).is_ok_and(|found| Status::from(found).identity == source.directory);

@@ -40,8 +40,8 @@ pub struct Versions {
     /// Of the file stored at the receiver.
     pub stored: u64,
 }
+
 /// The outcome for a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceOutcome {
     /// It is removed, or would be.

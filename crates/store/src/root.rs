@@ -67,8 +67,8 @@ impl SourceItem {
         }
         let name = self.name.clone().map_or_else(|| own_name(&self.path), Ok)?;
         let path = self.path.canonicalize().map_err(|error| {
-            // Such as /dev/stdin: a link to a FIFO, which has no path. Such as /dev/stdin: a link to a FIFO, which has
-            // no path.
+            // Such as /dev/stdin: a link to a FIFO, which has no path.
+            if self.path.metadata().is_ok() {
                 return FilesError::SourceUnusable { path: self.path.clone(), reason: NOT_SENT.to_owned() };
             }
             let dead_end = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -131,7 +131,7 @@ fn is_component(name: &[u8]) -> bool {
 }
 
 fn own_name(path: &Path) -> Result<Vec<u8>, FilesError> {
-    // The component after the last `/` decides: `Path` would take `link/.` for `link`.
+    // The component after the last `/` decides: `Path` would treat `link/.` as `link`.
     let last = trim_slashes(path.as_os_str().as_bytes()).rsplit(|b| *b == b'/').next().unwrap_or_default();
     if !matches!(last, b"" | b"." | b"..") {
         return Ok(last.to_vec());
@@ -175,7 +175,7 @@ pub(super) struct Item {
     /// Name under which the item is sent; empty if its contents are sent.
     pub(super) name: Vec<u8>,
     is_directory: bool,
-    /// Contents of the item, read in advance where names of several items might clash.
+    /// Contents of the item, read in advance if names of several items might clash.
     pub(super) listing: Option<Arc<Listing>>,
 }
 

@@ -171,7 +171,7 @@ impl Scanner {
                     batch.skipped.push(skipped);
                 }
             }
-            Ok(Inspection::LeftOut) => {}
+            Ok(Inspection::Excluded) => {}
             Err(reason) => {
                 let blocked = self
                     .walk

@@ -1,7 +1,7 @@
 //! The staging directory: files are written in it and moved to their final names once they are verified and durable.
 //!
 //! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source unless another user has taken that name), which
-//! lies inside the target directory and thus on the same file system, unless that directory cannot be written
+//! is inside the target directory and thus on the same file system, unless that directory cannot be written
 //! ([`Site`]):
 //!
 //! - directories `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created

@@ -55,7 +55,7 @@ pub(super) enum Inspection {
     /// Something to send.
     Something(EntryKind, Status, Extra),
     /// Excluded by the user.
-    LeftOut,
+    Excluded,
 }
 
 impl Looker {
@@ -91,7 +91,7 @@ impl Looker {
         let Candidate { sent, provenance } = candidate;
         let allows = |is_directory| *provenance == Provenance::Way || self.filter.allows(sent, is_directory);
         if !self.filter.is_empty() && !allows(true) && !allows(false) {
-            return Ok(Inspection::LeftOut);
+            return Ok(Inspection::Excluded);
         }
         let last = sent.rsplit(|b| *b == b'/').next().unwrap_or(sent);
         if sent.len() > MAX_PATH || last.len() > MAX_COMPONENT {
@@ -107,7 +107,7 @@ impl Looker {
             seen => seen,
         };
         if !allows(seen.is_directory()) {
-            return Ok(Inspection::LeftOut);
+            return Ok(Inspection::Excluded);
         }
         let kind = match seen.file_type {
             FileType::Directory => EntryKind::Directory,

@@ -54,7 +54,7 @@ pub(super) fn absent(spec: &ReceiveRequest, entry: &Entry) -> EntryAction {
     if spec.existing == Existing::UpdateOnly || is_excluded(spec, entry) { EntryAction::Kept } else { EntryAction::New }
 }
 
-/// Whether an entry is a file that takes no part.
+/// Whether an entry is a file excluded by its size or age.
 pub(super) fn is_excluded(spec: &ReceiveRequest, entry: &Entry) -> bool {
     match entry.kind {
         EntryKind::File { size, .. } => !spec.eligible.takes(size, entry.mtime.seconds),
@@ -71,7 +71,7 @@ pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -
     }
 }
 
-/// Whether a look-up failed because a kept file takes the place of the parent directory.
+/// Whether a look-up failed because a kept file exists in place of the parent directory.
 pub(super) fn keeps_above(existing: Existing, error: &io::Error) -> bool {
     existing == Existing::Skip && matches!(errno(error), Errno::NOTDIR | Errno::LOOP)
 }
@@ -87,7 +87,7 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
+    /// Decides about `entry`, whose path is `path`; for a hard link `target` is the path of its file.
     pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<EntryAction> {
         if is_excluded(self.spec, entry) {
             return Ok(EntryAction::Kept);

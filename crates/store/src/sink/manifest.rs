@@ -43,7 +43,7 @@ pub(crate) struct Intake {
     pub(crate) voided: HashMap<u64, (bool, u64)>,
     /// Whether the sender has skipped names that it should send.
     pub(crate) incomplete: bool,
-    /// The paths announced, if names that are not sent are to be deleted.
+    /// The announced paths, if names that are not sent are deleted.
     pub(crate) sent: Option<SentPaths>,
     /// All paths so far, to detect those that the target's file system treats as equal.
     pub(super) spellings: Spellings,
@@ -186,7 +186,8 @@ pub(crate) struct Batches {
     pub(super) wanted: u64,
 }
 
-/// A batch whose parts are arriving. A batch whose parts are arriving.
+/// A batch whose parts are arriving.
+#[derive(Debug)]
 pub(crate) struct PartialManifest {
     /// Length of the batch as every part states it.
     full: u64,
@@ -277,7 +278,7 @@ impl Batches {
         })
     }
 
-    /// Counts a part whose entries were processed; for the last part returns the batch. `all` says that the sender does
+    /// Counts a part whose entries were processed; for the last part returns the batch. `all` is whether the sender does
     /// not wait for wants.
     pub(crate) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<CompleteManifest>, FilesError> {
         self.entries += part.entries.len() as u64;

@@ -363,7 +363,7 @@ pub(super) struct DirectoryRemoval<'a> {
 
 impl DirectoryRemoval<'_> {
     /// Deletes the directory at `path` with everything in it, if names are deleted at all; a dry run only reports that.
-    /// Returns whether the directory is gone, or would be. Nothing is deleted if a name in it is excluded from
+    /// Returns whether the directory was removed, or would be. Nothing is deleted if a name in it is excluded from
     /// deletion, since the directory would then stay.
     ///
     /// # Errors

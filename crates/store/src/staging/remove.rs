@@ -84,7 +84,7 @@ pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl Fn
     remove_closed(target, name)
 }
 
-/// Removes a directory whose files were closed and removed. A FUSE file system learns later that a file was closed, and
+/// Removes a directory whose files were closed and removed. A FUSE file system is notified later that a file was closed, and
 /// may keep the file until then.
 fn remove_closed(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut attempts = 0..ATTEMPTS;

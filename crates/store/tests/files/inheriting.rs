@@ -19,13 +19,13 @@ const USER: u16 = 2;
 const GROUP: u16 = 4;
 const MASK: u16 = 16;
 const OTHERS: u16 = 32;
-const NOBODY: u32 = u32::MAX;
+const NO_USER: u32 = u32::MAX;
 
-const LESS: Acl = &[(OWNER, 7, NOBODY), (GROUP, 5, NOBODY), (OTHERS, 0, NOBODY)];
-const MORE: Acl = &[(OWNER, 7, NOBODY), (GROUP, 7, NOBODY), (OTHERS, 7, NOBODY)];
-const LEAST: Acl = &[(OWNER, 7, NOBODY), (GROUP, 0, NOBODY), (OTHERS, 0, NOBODY)];
-const NAMED: Acl = &[(OWNER, 7, NOBODY), (USER, 7, 7), (GROUP, 5, NOBODY), (MASK, 7, NOBODY), (OTHERS, 0, NOBODY)];
-const OTHERWISE: Acl = &[(OWNER, 7, NOBODY), (USER, 6, 7), (GROUP, 0, NOBODY), (MASK, 7, NOBODY), (OTHERS, 5, NOBODY)];
+const LESS: Acl = &[(OWNER, 7, NO_USER), (GROUP, 5, NO_USER), (OTHERS, 0, NO_USER)];
+const MORE: Acl = &[(OWNER, 7, NO_USER), (GROUP, 7, NO_USER), (OTHERS, 7, NO_USER)];
+const LEAST: Acl = &[(OWNER, 7, NO_USER), (GROUP, 0, NO_USER), (OTHERS, 0, NO_USER)];
+const NAMED: Acl = &[(OWNER, 7, NO_USER), (USER, 7, 7), (GROUP, 5, NO_USER), (MASK, 7, NO_USER), (OTHERS, 0, NO_USER)];
+const OTHERWISE: Acl = &[(OWNER, 7, NO_USER), (USER, 6, 7), (GROUP, 0, NO_USER), (MASK, 7, NO_USER), (OTHERS, 5, NO_USER)];
 
 /// Default ACLs of the target and of a directory in it, which give others less, or one user more, than the umask does.
 const DEFAULTS: [(Acl, Acl); 6] =
@@ -148,7 +148,7 @@ fn replaced_file_without_acl_opens_to_no_group() {
     [&from, &into].into_iter().for_each(|directory| make(directory, 0o755));
     fs::write(from.join("file"), "theirs").expect("a file");
     fs::write(into.join("file"), "mine").expect("a file");
-    let acl: Acl = &[(OWNER, 6, NOBODY), (USER, 6, 7), (GROUP, 0, NOBODY), (MASK, 6, NOBODY), (OTHERS, 0, NOBODY)];
+    let acl: Acl = &[(OWNER, 6, NO_USER), (USER, 6, 7), (GROUP, 0, NO_USER), (MASK, 6, NO_USER), (OTHERS, 0, NO_USER)];
     if setxattr(into.join("file"), "system.posix_acl_access", &attribute(acl), XattrFlags::empty()).is_err() {
         eprintln!("NOT RUN: {} has no ACLs", here.path().display());
         return;

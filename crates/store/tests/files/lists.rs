@@ -90,8 +90,8 @@ fn files_from_missing_name_skipped() {
 
 #[test]
 fn files_from_follows_own_parent_links() {
-    let (from, elsewhere) = (tree(&TREE), tree(&["in/deep"]));
-    symlink(elsewhere.path(), from.path().join("out")).unwrap();
+    let (from, other) = (tree(&TREE), tree(&["in/deep"]));
+    symlink(other.path(), from.path().join("out")).unwrap();
     symlink("7", from.path().join("file")).unwrap();
     symlink("nowhere", from.path().join("dangling")).unwrap();
     let names = list(&["out/in/deep", "file/x", "dangling/x"]);

@@ -443,19 +443,19 @@ fn ranges_outside_the_object_are_zeros() {
 
 /// An event between two reads.
 #[derive(Debug, Clone, Copy)]
-enum Happens {
+enum ReadEvent {
     Forge(usize),
     ChangeMode(usize),
     Rewrite(usize),
     Read(u16),
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn read_event() -> impl Strategy<Value = ReadEvent> {
     prop_oneof![
-        1 => (0..3_usize).prop_map(Happens::Forge),
-        1 => (0..3_usize).prop_map(Happens::ChangeMode),
-        1 => (0..3_usize).prop_map(Happens::Rewrite),
-        4 => any::<u16>().prop_map(Happens::Read),
+        1 => (0..3_usize).prop_map(ReadEvent::Forge),
+        1 => (0..3_usize).prop_map(ReadEvent::ChangeMode),
+        1 => (0..3_usize).prop_map(ReadEvent::Rewrite),
+        4 => any::<u16>().prop_map(ReadEvent::Read),
     ]
 }
 
@@ -465,7 +465,7 @@ proptest! {
     /// Whatever happens to the files meanwhile, the sent content of a file that is not voided equals its content at a
     /// single time.
     #[test]
-    fn no_file_mixes_two_states(happenings in prop::collection::vec(happens(), 1..30)) {
+    fn no_file_mixes_two_states(events in prop::collection::vec(read_event(), 1..30)) {
         const LENGTHS: [usize; 3] = [700, 5000, 1200];
         const PIECE: usize = 1000;
         let from = quick_dir();
@@ -483,25 +483,25 @@ proptest! {
         let read = |piece: usize, object: &mut [u8]| {
             source.read((piece * PIECE) as u64, &mut object[piece * PIECE..][..PIECE]);
         };
-        for (number, happening) in (10..).zip(happenings) {
+        for (number, happening) in (10..).zip(events) {
             match happening {
-                Happens::ChangeMode(at) => change_mode(&file(at)),
-                Happens::Forge(at) | Happens::Rewrite(at) => {
+                ReadEvent::ChangeMode(at) => change_mode(&file(at)),
+                ReadEvent::Forge(at) | ReadEvent::Rewrite(at) => {
                     let content = noise(LENGTHS[at], number);
                     let time = file(at).metadata().unwrap().modified().unwrap();
                     until_it_shows(&file(at), |path| {
                         fs::write(path, &content).unwrap();
-                        if matches!(happening, Happens::Forge(_)) {
+                        if matches!(happening, ReadEvent::Forge(_)) {
                             fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
                         }
                     });
                     states[at].push(content);
                     untouched[at] = false;
                 }
-                Happens::Read(which) if !left.is_empty() => {
+                ReadEvent::Read(which) if !left.is_empty() => {
                     read(left.swap_remove(usize::from(which) % left.len()), &mut object);
                 }
-                Happens::Read(_) => {}
+                ReadEvent::Read(_) => {}
             }
         }
         left.iter().for_each(|piece| read(*piece, &mut object));
