@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use rustix::process::geteuid;
 use store::{AllowedNames, Entry, EntryKind, Existing, ItemName, Modes, Preserve, ReceiveRequest, Special};
 
-use crate::sender::{SENT, Announcements};
+use crate::sender::{Announcements, SENT};
 use crate::tree::{ModedObject, Object, Tree};
 
 /// The announced paths that may be changed, relative to the destination, with their entries.

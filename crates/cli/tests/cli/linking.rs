@@ -91,7 +91,9 @@ fn sync_copies_them_and_an_option_decides_for_all() {
     let into = here.path().join("into");
     downpour(arguments!["sync", directory.join(""), into]).end().expect(0);
     tree::assert_same(&here.path().join("elsewhere/all photos"), &into);
-    downpour(arguments!["cp", "--links=skip", file, into]).end().expect_line(3, "symbolic link, and --links skip is set");
+    downpour(arguments!["cp", "--links=skip", file, into])
+        .end()
+        .expect_line(3, "symbolic link, and --links skip is set");
 }
 
 #[test]

@@ -183,8 +183,14 @@ fn contradictory_numbers_are_rejected() {
         assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging directory");
     };
     refuse(part(1, vec![]), "sent manifest parts out of order");
-    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "announced a length other than the sum of its files");
-    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "announced a length other than the sum of its files");
+    refuse(
+        ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) },
+        "announced a length other than the sum of its files",
+    );
+    refuse(
+        ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) },
+        "announced a length other than the sum of its files",
+    );
     let sum = vec![file("a", u64::MAX), file("b", 1)];
     refuse(
         ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: sum },
@@ -264,7 +270,10 @@ fn invalid_digests_are_rejected() {
     receiving.expect_digest(&digest(1, 1)).unwrap();
     receiving.found_digest(0, 0, 0..20, [1; 32]).unwrap();
     protocol(receiving.settle(|_, _| {}), "sent more digests than blocks");
-    protocol(receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }), "referred to a batch that is not open");
+    protocol(
+        receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }),
+        "referred to a batch that is not open",
+    );
     protocol(receiving.write(5, 0, &[1]), "referred to a batch that is not open");
 }
 

@@ -25,7 +25,8 @@ const LESS: Acl = &[(OWNER, 7, NO_USER), (GROUP, 5, NO_USER), (OTHERS, 0, NO_USE
 const MORE: Acl = &[(OWNER, 7, NO_USER), (GROUP, 7, NO_USER), (OTHERS, 7, NO_USER)];
 const LEAST: Acl = &[(OWNER, 7, NO_USER), (GROUP, 0, NO_USER), (OTHERS, 0, NO_USER)];
 const NAMED: Acl = &[(OWNER, 7, NO_USER), (USER, 7, 7), (GROUP, 5, NO_USER), (MASK, 7, NO_USER), (OTHERS, 0, NO_USER)];
-const OTHERWISE: Acl = &[(OWNER, 7, NO_USER), (USER, 6, 7), (GROUP, 0, NO_USER), (MASK, 7, NO_USER), (OTHERS, 5, NO_USER)];
+const OTHERWISE: Acl =
+    &[(OWNER, 7, NO_USER), (USER, 6, 7), (GROUP, 0, NO_USER), (MASK, 7, NO_USER), (OTHERS, 5, NO_USER)];
 
 /// Default ACLs of the target and of a directory in it, which give others less, or one user more, than the umask does.
 const DEFAULTS: [(Acl, Acl); 6] =

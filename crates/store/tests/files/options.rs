@@ -179,9 +179,7 @@ fn follow_items_follows_named_link() {
     let named = SourceItem { name: Some(b"other name".to_vec()), ..at("d/to-file") };
     assert_eq!(paths(&scan(vec![named], &options)), ["other name"]);
     assert_eq!(Scanner::new(vec![at("d")], options.clone()).unwrap().roots().followed(), 0);
-    for (link, reason) in
-        [("d/to-nothing", "dangling"), ("d/through-a-file", "dangling"), ("d/to-itself", "loop")]
-    {
+    for (link, reason) in [("d/to-nothing", "dangling"), ("d/through-a-file", "dangling"), ("d/to-itself", "loop")] {
         let error = refused(vec![at(link)], &options);
         assert!(matches!(&error, FilesError::SourceUnusable { path, .. } if path.ends_with(link)), "{error}");
         assert!(error.to_string().contains(reason), "{error}");
