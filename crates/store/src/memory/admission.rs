@@ -9,7 +9,7 @@ use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::{Entry, EntryKind, ManifestPart, NoticeKind};
 use crate::sink::batch::{FileState, ReceivedFile};
-use crate::sink::manifest::{PartialManifest, Intake};
+use crate::sink::manifest::{Intake, PartialManifest};
 use crate::staged_id::{StagedId, path_hash};
 
 /// Permission bits of new names if modes are not exact: those that the usual umask permits.
@@ -98,7 +98,13 @@ impl MemoryTarget {
     }
 
     /// Does everything for an entry that does not need its bytes.
-    fn act(&self, building: &mut PartialManifest, number: (u32, u32), entry: &Entry, fate: &EntryAction) -> Result<(), FilesError> {
+    fn act(
+        &self,
+        building: &mut PartialManifest,
+        number: (u32, u32),
+        entry: &Entry,
+        fate: &EntryAction,
+    ) -> Result<(), FilesError> {
         let mode = match (fate, self.spec.modes) {
             (_, Modes::Exact) => entry.mode & EXACT,
             (EntryAction::Same { mode, .. } | EntryAction::Replace { file: Some(mode) }, Modes::Masked) => *mode,
@@ -172,7 +178,10 @@ impl MemoryTarget {
             let wrong_mode = self.spec.modes == Modes::Exact
                 && !matches!(entry.kind, EntryKind::Symlink { .. })
                 && mode != entry.mode & EXACT;
-            return Ok(EntryAction::Same { mode, attributes: !skips && (wrong_mode || found.node.mtime != entry.mtime) });
+            return Ok(EntryAction::Same {
+                mode,
+                attributes: !skips && (wrong_mode || found.node.mtime != entry.mtime),
+            });
         }
         if skips {
             return Ok(EntryAction::Kept);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use request::{Filter, LinkPolicy, Outputs, SourceOptions};
 
-use super::disk::{Content, Disk, ReadError, NodeStatus};
+use super::disk::{Content, Disk, NodeStatus, ReadError};
 use super::items::{Items, entry};
 use super::object::MemoryObject;
 use super::{join, key, unsupported};

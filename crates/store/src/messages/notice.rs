@@ -110,6 +110,7 @@ pub enum NoticeKind: Nature {
     /// The file system does not support FIFOs, sockets or devices.
     NoSpecials = 44, Failure, "the receiver's file system does not support FIFOs, sockets or devices";
 }
+}
 
 impl NoticeKind {
     /// Returns the kind that replaces it for a sender that does not know every kind: such a sender ends the transfer at

@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::attributes::{SetResult, ExtraRule};
+use crate::attributes::{ExtraRule, SetResult};
 use crate::metadata::{Status, mode_of};
 use crate::path_handle::PathHandle;
 use crate::staging::under_random_name;

@@ -15,7 +15,7 @@ use super::batch::{FileState, ReceivedFile};
 use super::differences;
 use super::entry_action::{EntryAction, Judge, Replacement, absent, is_excluded};
 use super::links::link_bytes;
-use super::manifest::{PartialManifest, Intake};
+use super::manifest::{Intake, PartialManifest};
 use super::shared::Shared;
 use super::target::{DirectoryRemoval, FILLABLE, TargetDirectory};
 use super::writer::WRITABLE;

@@ -57,7 +57,8 @@ pub(crate) struct Intake {
 impl Manifest {
     /// Creates the state before the first message.
     pub(crate) fn new(spec: &ReceiveRequest) -> Self {
-        let (announced, sent) = (AnnouncedNames::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
+        let (announced, sent) =
+            (AnnouncedNames::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
         let ids = LocalIds::new(spec.preserve);
         Self { intake: Mutex::new(Intake { announced, sent, ids, ..Intake::default() }) }
     }
@@ -83,7 +84,10 @@ impl Intake {
     /// Processes mode and mtime of the directory whose contents are sent.
     pub(crate) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "sent the top attributes twice, or before the beginning" });
+            return Err(FilesError::Protocol {
+                batch: 0,
+                reason: "sent the top attributes twice, or before the beginning",
+            });
         }
         self.hash(|out| top.encode(out))?;
         self.top = Some(top);
@@ -286,7 +290,8 @@ impl Batches {
             return Ok(None);
         }
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let Some(PartialManifest { full, whole, again, entries, wanted, files, compared, .. }) = self.building.take() else {
+        let Some(PartialManifest { full, whole, again, entries, wanted, files, compared, .. }) = self.building.take()
+        else {
             return Ok(None);
         };
         self.wanted = self.wanted.saturating_add(wanted.length(full));
@@ -341,7 +346,10 @@ mod tests {
         building.count(3, 1);
         assert!(batches.is_building());
         assert_eq!(reason(batches.check(&part(1, 5, true, vec![]))), "sent manifest parts out of order");
-        assert_eq!(reason(batches.check(&part(0, 6, true, vec![]))), "changed the length or kind between manifest parts");
+        assert_eq!(
+            reason(batches.check(&part(0, 6, true, vec![]))),
+            "changed the length or kind between manifest parts"
+        );
         assert_eq!(
             reason(batches.check(&part(0, 5, true, vec![file("b", 1)]))),
             "announced a length other than the sum of its files"

@@ -22,7 +22,12 @@ impl Shared {
     ///
     /// # Errors
     /// [`FilesError::Over`] once the transfer is to stop; an I/O error of the journal.
-    pub(super) fn kept(&self, staging: &Staging, id: StagedId, recorded: &RecordedRanges) -> Result<RangeSet, FilesError> {
+    pub(super) fn kept(
+        &self,
+        staging: &Staging,
+        id: StagedId,
+        recorded: &RecordedRanges,
+    ) -> Result<RangeSet, FilesError> {
         let mut kept = RangeSet::default();
         if self.spec.trust_staging {
             for (range, _) in recorded.ranges() {

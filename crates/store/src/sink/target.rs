@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, s
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::attributes::{SetResult, ExtraRule};
+use super::super::attributes::{ExtraRule, SetResult};
 use super::super::backup::{self, Original};
 use super::super::delete::{CreatedMeanwhile, Deletion, SentPaths};
 use super::super::directory::{NAMED_WAY, READ_DIRECTORY, parent_of, readable};

@@ -176,7 +176,10 @@ mod tests {
         let batch = verifier.batch(0).unwrap();
         assert_eq!((verifier.settled(&batch).unwrap(), verifier.settled(&batch).unwrap()), (false, true));
         verifier.close(0);
-        assert!(matches!(verifier.batch(0), Err(FilesError::Protocol { reason: "referred to a batch that is not open", .. })));
+        assert!(matches!(
+            verifier.batch(0),
+            Err(FilesError::Protocol { reason: "referred to a batch that is not open", .. })
+        ));
     }
 
     #[test]

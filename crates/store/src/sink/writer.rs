@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use rustix::fs::fstat;
 
-use super::super::attributes::{SetResult, ExtraRule};
+use super::super::attributes::{ExtraRule, SetResult};
 use super::super::error::FilesError;
 use super::super::metadata::Status;
 use super::super::mode_rule::ModeRule;

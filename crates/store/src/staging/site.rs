@@ -95,8 +95,9 @@ pub(crate) fn may_hold_outside(target: &Path) -> bool {
         let written = accessat(&target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         Some(is_append_only(&target) || written.is_err())
     };
-    let holds_some =
-        outside_staging_directory().and_then(|path| path.read_dir().ok()).is_some_and(|mut names| names.next().is_some());
+    let holds_some = outside_staging_directory()
+        .and_then(|path| path.read_dir().ok())
+        .is_some_and(|mut names| names.next().is_some());
     holds_some && stages_elsewhere().unwrap_or(false)
 }
 
