@@ -50,7 +50,7 @@ pub enum PatternError {
 /// An invalid line of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// It begins with neither `+ ` nor `- `.
+    /// The line begins with neither `+ ` nor `- `.
     #[error("line {line}: a rule must begin with \"+ \" or \"- \"")]
     Kind {
         /// Counts from 1.

@@ -24,7 +24,7 @@ pub trait Shown {
 /// Writes it.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn serialize<T: Shown, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.to_text().serialize(serializer)
 }
@@ -32,7 +32,7 @@ pub fn serialize<T: Shown, S: Serializer>(value: &T, serializer: S) -> Result<S:
 /// Reads it.
 ///
 /// # Errors
-/// Those of the deserializer.
+/// Errors of the deserializer.
 pub fn deserialize<'de, T: Shown, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::Text::deserialize(deserializer).map(T::from_text)
 }

@@ -15,22 +15,22 @@ pub enum NameError {
     /// No bytes at all, or two `/` in a row, or one at the end.
     #[error("empty component")]
     Empty,
-    /// It begins with `/`.
+    /// The name begins with `/`.
     #[error("absolute path")]
     Absolute,
     /// A component is `.` or `..`.
     #[error("component . or ..")]
     Dots,
-    /// It contains a NUL byte.
+    /// The name contains a NUL byte.
     #[error("contains a NUL byte")]
     Nul,
     /// Longer than [`MAX_PATH`], or a component longer than [`MAX_COMPONENT`].
     #[error("too long")]
     TooLong,
-    /// It has several components where it should have one.
+    /// The name has several components instead of one.
     #[error("several components")]
     Slash,
-    /// It has the form of a staging directory's name.
+    /// The name has the form of a staging directory's name.
     #[error("reserved for staging directories")]
     Reserved,
     /// Its parent directory was not announced before it.

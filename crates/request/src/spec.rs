@@ -208,11 +208,11 @@ pub enum FirstItem<'a> {
     Unknown,
     /// There is none, or none soon.
     Nothing,
-    /// This one.
+    /// The first item.
     Item {
         /// Its path in the transfer.
         path: &'a [u8],
-        /// It is a directory.
+        /// Whether the item is a directory.
         is_directory: bool,
     },
 }

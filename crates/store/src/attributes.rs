@@ -79,7 +79,7 @@ impl ExtraRule {
     /// Sets all given attributes of the held file; a symbolic link has no mode of its own.
     ///
     /// # Errors
-    /// Those of setting mode and time.
+    /// Errors of setting mode and time.
     pub(super) fn apply(
         self,
         held: &PathHandle,

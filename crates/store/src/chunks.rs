@@ -54,7 +54,7 @@ impl Cuts {
     /// last chunk: before `size` if the file ends there, or if `each` breaks, or once `stopped` is set.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub(super) fn cut(
         self,
         file: &File,

@@ -184,7 +184,7 @@ pub(super) struct Deletion<'a> {
     /// Whether a name was kept because the limit was reached.
     pub(super) is_limited: bool,
     /// Names that are kept because they are new; [`None`] deletes those too.
-    pub(super) newcomers: Option<&'a mut CreatedMeanwhile>,
+    pub(super) created_meanwhile: Option<&'a mut CreatedMeanwhile>,
     /// Called with the path of each new name that is kept.
     pub(super) kept: &'a mut dyn FnMut(&[u8]),
     /// Called with the path of each deleted name beneath the target.
@@ -324,15 +324,15 @@ impl Deletion<'_> {
         if self.backup.is_some_and(|backup| backup.is_reached_by(path)) {
             return false;
         }
-        let Some(newcomers) = &mut self.newcomers else { return false };
+        let Some(created_meanwhile) = &mut self.created_meanwhile else { return false };
         // A name whose status cannot be read cannot be deleted either; the failure is reported.
         let Ok(Some(found)) = self.target.look(path) else { return false };
-        if newcomers.has(&found) {
+        if created_meanwhile.has(&found) {
             (self.kept)(path);
             return true;
         }
         if found.links > 1 && !self.dry_run {
-            newcomers.changes(&found);
+            created_meanwhile.changes(&found);
         }
         false
     }

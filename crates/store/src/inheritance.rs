@@ -72,7 +72,7 @@ impl InheritedAcl {
     /// Gives a file made in another directory the ACL that it would have inherited here.
     ///
     /// # Errors
-    /// Those of setting an attribute.
+    /// Errors of setting an attribute.
     pub(super) fn give(&self, held: &PathHandle, mode: u32) -> io::Result<()> {
         let path = held.path();
         let has_names = |grants: &&Vec<Grant>| grants.iter().any(|grant| ![OWNER, GROUP, OTHERS].contains(&grant.to));
@@ -90,7 +90,7 @@ impl InheritedAcl {
 /// Whether a file or directory has an ACL: the bits of its group then limit others too.
 ///
 /// # Errors
-/// Those of reading an attribute.
+/// Errors of reading an attribute.
 pub(super) fn has_acl(held: &PathHandle) -> io::Result<bool> {
     match getxattr_query(held.path(), ACCESS) {
         Ok(length) => Ok(length > 0),

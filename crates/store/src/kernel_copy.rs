@@ -27,7 +27,7 @@ pub(super) enum CopyResult {
 /// Copies `length` bytes at `start` of one file to `at` of another, which has no data there.
 ///
 /// # Errors
-/// Those of the system, which may be about either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
+/// Errors of the system, which may concern either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
 pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> io::Result<CopyResult> {
     let end = start + length;
     let seen = fstat(from)?;

@@ -41,7 +41,7 @@ impl LocalSource {
     /// Checks every item; walks nothing yet. A dry run removes nothing, and does all else as usual.
     ///
     /// # Errors
-    /// Those of [`Scanner::new`].
+    /// Errors of [`Scanner::new`].
     pub fn new(roots: Vec<SourceItem>, options: SourceOptions, dry_run: bool) -> Result<Self, FilesError> {
         let stopped = Arc::new(AtomicBool::new(false));
         let scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));

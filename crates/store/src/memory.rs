@@ -75,7 +75,7 @@ impl MemoryStore {
     /// Returns these items as a source. A dry run removes nothing.
     ///
     /// # Errors
-    /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for unsupported options:
+    /// Errors of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for unsupported options:
     /// following links, lists of names, owners and further attributes, and contents of a directory beside other items.
     pub fn source(
         &self,

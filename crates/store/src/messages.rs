@@ -68,7 +68,7 @@ pub enum Message {
     Skipped(Skipped),
     /// No further batch follows.
     Scanned,
-    /// All is sent.
+    /// The sender has sent everything.
     End(TransferEnd),
     /// The receiver accepts the transfer.
     Accepted,

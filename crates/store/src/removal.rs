@@ -44,13 +44,13 @@ pub struct Versions {
 /// The outcome for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceOutcome {
-    /// It is removed, or would be.
+    /// The source is removed, or would be.
     Removed,
     /// The name does not exist any more.
     Gone,
-    /// It has further names, for which the caller waits.
+    /// The file has further names, for which the caller waits.
     Shared,
-    /// It is kept, for this reason.
+    /// The source is kept, for this reason.
     Kept(NoticeKind),
 }
 

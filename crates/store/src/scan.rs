@@ -146,7 +146,7 @@ impl Scanner {
             return true;
         }
         match self.look(&candidate) {
-            Ok(Inspection::Something(kind, seen, mut extra)) => {
+            Ok(Inspection::Present(kind, seen, mut extra)) => {
                 if let Err(reason) = limit(&mut extra) {
                     batch.skipped.push(Skipped::new(candidate.sent.clone(), reason));
                 }
@@ -209,7 +209,7 @@ impl Scanner {
     fn look(&mut self, candidate: &Candidate) -> Result<Inspection, SkipReason> {
         let looked = self.looker.look(candidate, self.walk.cursor.place(&candidate.sent))?;
         let leads_back =
-            matches!(&looked, Inspection::Something(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
+            matches!(&looked, Inspection::Present(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
         if leads_back && self.links == LinkPolicy::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }
 }

@@ -442,7 +442,7 @@ impl FileSink {
         intake.skip(skipped)?;
         // A name that no entry could have needs no protection.
         let is_sent = skipped.reason == SkipReason::LargeXattrs;
-        if let (Some(sent), Ok(path), false) = (&mut intake.sent, self.shared.goes_to(&skipped.path, 0), is_sent) {
+        if let (Some(sent), Ok(path), false) = (&mut intake.sent, self.shared.target_path(&skipped.path, 0), is_sent) {
             sent.add_unread(&path);
         }
         self.shared.report.fail(&skipped.path, FailReason::Skipped(skipped.reason));

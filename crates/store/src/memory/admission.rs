@@ -20,7 +20,7 @@ const EXACT: u32 = 0o1777;
 /// The action for an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum EntryAction {
-    /// It exists, perhaps with another mode or time.
+    /// The entry exists, perhaps with another mode or time.
     Same {
         /// Its mode.
         mode: u32,
@@ -36,7 +36,7 @@ enum EntryAction {
     },
     /// The target is kept as it is.
     Kept,
-    /// It cannot be created.
+    /// The entry cannot be created.
     Refused(NoticeKind),
 }
 
@@ -63,28 +63,28 @@ impl MemoryTarget {
     }
 
     fn take_entry(&self, building: &mut PartialManifest, batch: u32, entry: &Entry) -> Result<(), FilesError> {
-        let fate = self.fate(batch, entry)?;
+        let action = self.action(batch, entry)?;
         let number = (batch, building.entries);
-        match fate {
+        match action {
             EntryAction::Kept => self.report.kept(&entry.path),
             EntryAction::Refused(kind) => self.report.refused(&entry.path, kind),
-            fate if self.spec.dry_run => return self.foresee(building, number, entry, &fate),
-            fate => return self.act(building, number, entry, &fate),
+            action if self.spec.dry_run => return self.plan(building, number, entry, &action),
+            action => return self.act(building, number, entry, &action),
         }
         skip_entry(building, entry);
         Ok(())
     }
 
     /// Reports what would happen.
-    fn foresee(
+    fn plan(
         &self,
         building: &mut PartialManifest,
         number: (u32, u32),
         entry: &Entry,
-        fate: &EntryAction,
+        action: &EntryAction,
     ) -> Result<(), FilesError> {
-        let is_placed = matches!(fate, EntryAction::Same { .. });
-        match fate {
+        let is_placed = matches!(action, EntryAction::Same { .. });
+        match action {
             EntryAction::Same { attributes: true, .. } => self.report.notice(NoticeKind::Attributes, &entry.path),
             EntryAction::New => self.report.notice(NoticeKind::Create, &entry.path),
             EntryAction::Replace { .. } => self.report.notice(NoticeKind::Replace, &entry.path),
@@ -103,14 +103,14 @@ impl MemoryTarget {
         building: &mut PartialManifest,
         number: (u32, u32),
         entry: &Entry,
-        fate: &EntryAction,
+        action: &EntryAction,
     ) -> Result<(), FilesError> {
-        let mode = match (fate, self.spec.modes) {
+        let mode = match (action, self.spec.modes) {
             (_, Modes::Exact) => entry.mode & EXACT,
             (EntryAction::Same { mode, .. } | EntryAction::Replace { file: Some(mode) }, Modes::Masked) => *mode,
             (_, Modes::Masked) => entry.mode & MASKED,
         };
-        let published = match (&entry.kind, fate) {
+        let published = match (&entry.kind, action) {
             (_, EntryAction::Same { attributes, .. }) => {
                 if *attributes {
                     lock(&self.disk).set_attributes(&self.place(&entry.path), mode, entry.mtime)?;
@@ -151,7 +151,7 @@ impl MemoryTarget {
         Ok(())
     }
 
-    fn fate(&self, batch: u32, entry: &Entry) -> Result<EntryAction, FilesError> {
+    fn action(&self, batch: u32, entry: &Entry) -> Result<EntryAction, FilesError> {
         match &entry.kind {
             EntryKind::HardLink { .. } => return Ok(EntryAction::Refused(NoticeKind::NoLinks)),
             EntryKind::Special(_) => {
@@ -162,8 +162,8 @@ impl MemoryTarget {
             }
             EntryKind::File { .. } | EntryKind::Directory | EntryKind::Symlink { .. } => {}
         }
-        if let Some(fate) = self.fate_above(&entry.path)? {
-            return Ok(fate);
+        if let Some(action) = self.action_above(&entry.path)? {
+            return Ok(action);
         }
         let Some(found) = lock(&self.disk).look(&self.place(&entry.path))? else { return Ok(self.absent()) };
         let is_file = matches!(found.node.content, Content::File(_));
@@ -197,7 +197,7 @@ impl MemoryTarget {
     }
 
     /// Returns the action for an entry if its parent directories decide it.
-    fn fate_above(&self, path: &[u8]) -> Result<Option<EntryAction>, FilesError> {
+    fn action_above(&self, path: &[u8]) -> Result<Option<EntryAction>, FilesError> {
         let above = path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |slash| &path[..slash]);
         let found = lock(&self.disk).look(&self.place(above))?;
         Ok(match found {

@@ -11,7 +11,7 @@ use crate::messages::{Entry, EntryKind, Extra};
 pub(super) enum Items {
     /// Everything in this directory.
     Contents(Vec<u8>),
-    /// Each of these.
+    /// These items by name.
     Named(HashMap<Vec<u8>, Vec<u8>>),
 }
 

@@ -20,7 +20,7 @@ pub(super) struct MemoryObject {
     items: Arc<Items>,
     layout: BatchLayout,
     voided: Mutex<Voids>,
-    /// The end of what was read last, in the object.
+    /// The end of the last read, in the object.
     read_to: AtomicU64,
 }
 

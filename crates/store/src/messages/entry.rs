@@ -168,13 +168,13 @@ numbered! {
 pub enum SkipReason: Omission {
     /// The file cannot be read, for lack of permission or because of a failure.
     Unreadable = 1, Failure, "cannot be read";
-    /// It was listed and disappeared a moment later.
+    /// The name was listed and disappeared a moment later.
     Vanished = 2, Failure, "vanished";
     /// A socket, FIFO or device: only sent on request, and not a failure.
     SpecialFile = 3, OnPurpose, "is a socket, FIFO or device";
     /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`](request::MAX_COMPONENT).
     NameTooLong = 4, Failure, "has a name that is too long";
-    /// It is in the user's list, but does not exist.
+    /// The name is in the user's list, but does not exist.
     Absent = 5, Failure, "does not exist";
     /// A link to a directory that contains it, or one of a cycle.
     Loop = 6, Failure, "is a symbolic link that forms a loop";
@@ -225,9 +225,9 @@ numbered! {
 pub enum VoidReason: Cause {
     /// Its size grew or its time changed since the scan.
     Changed = 1, Passing, "changed while it was sent";
-    /// It ended before the size that it had at the scan.
+    /// The file ended before its size at the scan.
     Shrank = 2, Passing, "shrank while it was sent";
-    /// It was deleted or renamed.
+    /// The file was deleted or renamed.
     Vanished = 3, Lasting, "was deleted while it was sent";
     /// Opening or reading it failed.
     Unreadable = 4, Lasting, "could not be read";

@@ -38,15 +38,15 @@ enum Nature {
 numbered! {
 /// An event of a name, with its number on the wire.
 pub enum NoticeKind: Nature {
-    /// It is new.
+    /// The name is new.
     Create = 1, Change, "create";
-    /// It replaces something else.
+    /// The name replaces something else.
     Replace = 2, Change, "replace";
     /// Its content is right, its mode or time differs.
     Attributes = 3, Change, "change attributes of";
     /// The sender does not have it.
     Delete = 4, Change, "delete";
-    /// It exists and is left alone.
+    /// The name exists and is left alone.
     Kept = 5, Remark, "kept";
     /// Of a sender: it is stored at the receiver, and removed from the source.
     SourceRemoved = 6, Removal, "remove from the source";
@@ -60,15 +60,15 @@ pub enum NoticeKind: Nature {
     DirectoryNotEmpty = 19, Failure, "a non-empty directory is in the way";
     /// Any other failure of the receiver's system.
     Other = 20, Failure, "cannot be created at the receiver";
-    /// It is a hard link to a file that did not arrive, or that is not part of the transfer.
+    /// The name is a hard link to a file that did not arrive, or that is not part of the transfer.
     MissingLinkTarget = 21, Failure, "hard link target was not received";
     /// A FIFO, socket or device is in the way.
     SpecialInTheWay = 22, Failure, "a FIFO, socket or device is in the way";
-    /// It has the name of a staging directory.
+    /// The name has the name of a staging directory.
     Reserved = 23, Failure, "name reserved for staging directories";
     /// Concerns the whole target: nothing was deleted, since the sender could not read its whole source.
     NotDeleted = 24, Failure, "nothing deleted: the source could not be read completely";
-    /// It exists and must not be replaced.
+    /// The name exists and must not be replaced.
     Exists = 25, Failure, "exists and was not replaced";
     /// The symbolic link points out of the copied tree.
     UnsafeLink = 26, Remark, "is a symbolic link that points out of the copied tree";
@@ -105,7 +105,7 @@ pub enum NoticeKind: Nature {
     Busy = 41, Failure, "the existing file or directory is in use at the receiver (such as a mount point)";
     /// Something else got its name during the transfer.
     Exchanged = 42, Failure, "replaced by another program during the transfer";
-    /// It was received, but its mode or time could not be set.
+    /// The name was received, but its mode or time could not be set.
     MetadataLost = 43, Failure, "copied, but its mode or time could not be set at the receiver";
     /// The file system does not support FIFOs, sockets or devices.
     NoSpecials = 44, Failure, "the receiver's file system does not support FIFOs, sockets or devices";

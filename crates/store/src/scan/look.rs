@@ -53,7 +53,7 @@ pub(super) struct Looker {
 #[derive(Debug)]
 pub(super) enum Inspection {
     /// Something to send.
-    Something(EntryKind, Status, Extra),
+    Present(EntryKind, Status, Extra),
     /// Excluded by the user.
     Excluded,
 }
@@ -143,7 +143,7 @@ impl Looker {
         name: &[u8],
     ) -> Result<Inspection, SkipReason> {
         if self.preserve.is_nothing() || matches!(kind, EntryKind::HardLink { .. }) {
-            return Ok(Inspection::Something(kind, seen, Extra::default()));
+            return Ok(Inspection::Present(kind, seen, Extra::default()));
         }
         let follows = self.links == LinkPolicy::Follow;
         let is_way = self.follow_ways && kind == EntryKind::Directory;
@@ -154,7 +154,7 @@ impl Looker {
             () => PathHandle::open(directory, name),
         };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
-        Ok(Inspection::Something(kind, seen, extra))
+        Ok(Inspection::Present(kind, seen, extra))
     }
 
     /// Returns the attributes to be sent that a status alone contains.

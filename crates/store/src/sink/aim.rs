@@ -57,7 +57,7 @@ impl Aim {
     ///
     /// # Errors
     /// [`FilesError::BadName`], [`FilesError::Protocol`] for a second item if one has another local name.
-    pub(super) fn goes_to(&self, spec: &ReceiveRequest, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
+    pub(super) fn target_path(&self, spec: &ReceiveRequest, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
         let Some(name) = &self.destination(spec).rename else { return Ok(path.to_vec()) };
         let top = check_path(path).map_err(|reason| FilesError::bad_name(path, reason))?;
         if self.renamed.get_or_init(|| top.to_vec()) != top {
@@ -83,8 +83,8 @@ mod tests {
         assert!(!aim.is_decided());
         aim.set(TargetPath { directory: "/target".into(), rename: Some(b"here".to_vec()) });
         assert!(aim.is_decided() && aim.renaming(&spec).is_none());
-        assert_eq!(aim.goes_to(&spec, b"there/a", 0).unwrap(), b"here/a");
+        assert_eq!(aim.target_path(&spec, b"there/a", 0).unwrap(), b"here/a");
         assert_eq!(aim.renaming(&spec), Some((&b"here"[..], &b"there"[..])));
-        assert!(matches!(aim.goes_to(&spec, b"other", 3), Err(FilesError::Protocol { batch: 3, .. })));
+        assert!(matches!(aim.target_path(&spec, b"other", 3), Err(FilesError::Protocol { batch: 3, .. })));
     }
 }

@@ -76,7 +76,7 @@ impl AnnouncedNames {
     }
 
     /// Removes a file of `size` bytes that is added again.
-    pub(super) fn take_back(&mut self, size: u64) {
+    pub(super) fn withdraw(&mut self, size: u64) {
         self.entries = self.entries.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(size);
     }

@@ -49,9 +49,9 @@ impl Admission<'_> {
     pub(super) fn take_entries(&self, intake: &mut Intake, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
             self.shared.phase.check_stopped()?;
-            let path = self.shared.goes_to(&entry.path, part.batch)?;
+            let path = self.shared.target_path(&entry.path, part.batch)?;
             let target = match &entry.kind {
-                EntryKind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
+                EntryKind::HardLink { target } => Some(self.shared.target_path(target, part.batch)?),
                 _ => None,
             };
             let folding = self.shared.staged().map_or_else(Folding::default, |place| place.staging.folding);
@@ -99,7 +99,7 @@ impl Admission<'_> {
                 let exists = target.as_deref().map(|target| intake.placed.get(&path_hash(target)).copied());
                 // A file that would be replaced has none of its links yet.
                 let target = target.as_deref().filter(|_| exists == Some(Some(true)));
-                if let Some(is_placed) = self.foresee(building, number, &path, entry, target, exists != Some(None))? {
+                if let Some(is_placed) = self.plan(building, number, &path, entry, target, exists != Some(None))? {
                     intake.placed.insert(path_hash(&path), is_placed);
                 }
             } else {
@@ -120,19 +120,19 @@ impl Admission<'_> {
         target: Option<&[u8]>,
     ) -> Result<(), FilesError> {
         let place = self.shared.place()?;
-        let fate = match target {
+        let action = match target {
             // The link is made later, when its file is in place.
             Some(target) => {
                 let pushed = lock(&place.staging.links).push(path, &link_bytes(number, target));
                 return pushed.map_err(|error| FilesError::system(place.staging.path(), error));
             }
-            None => self.judge(&place.target).fate(path, entry, None),
+            None => self.judge(&place.target).action(path, entry, None),
         };
         // The result is meaningless if hashing was stopped early.
         self.shared.phase.check_stopped()?;
-        let exists = matches!(fate, Ok(EntryAction::Same { .. }));
-        let is_stored = self.is_stored(&entry.kind, &fate);
-        let staged = match (fate, &entry.kind) {
+        let exists = matches!(action, Ok(EntryAction::Same { .. }));
+        let is_stored = self.is_stored(&entry.kind, &action);
+        let staged = match (action, &entry.kind) {
             (Err(error), _) => Err(error),
             (Ok(EntryAction::Refused(kind)), _) => {
                 self.refuse(building, path, entry, kind);
@@ -142,20 +142,20 @@ impl Admission<'_> {
                 self.keep(path, entry);
                 Ok(None)
             }
-            (Ok(fate), EntryKind::Directory) => self.take_directory(place, path, entry, fate).map(|()| None),
-            (Ok(fate), EntryKind::Symlink { target }) => {
-                self.take_symlink(place, path, entry, target, fate).map(|()| None)
+            (Ok(action), EntryKind::Directory) => self.take_directory(place, path, entry, action).map(|()| None),
+            (Ok(action), EntryKind::Symlink { target }) => {
+                self.take_symlink(place, path, entry, target, action).map(|()| None)
             }
-            (Ok(fate), EntryKind::Special(special)) => {
-                self.take_special(place, path, entry, *special, fate).map(|()| None)
+            (Ok(action), EntryKind::Special(special)) => {
+                self.take_special(place, path, entry, *special, action).map(|()| None)
             }
             (Ok(EntryAction::Same { attributes, identity }), _) => {
                 self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
             }
-            (Ok(fate), _) => match place.target.may_write(path) {
+            (Ok(action), _) => match place.target.may_write(path) {
                 Ok(true) => match self.link_reference(place, path, entry) {
                     Ok(true) => Ok(None),
-                    Ok(false) => Ok(Some(self.stage(place, path, entry, fate, self.waits(building))?)),
+                    Ok(false) => Ok(Some(self.stage(place, path, entry, action, self.waits(building))?)),
                     Err(error) => Err(error),
                 },
                 Ok(false) => {
@@ -193,7 +193,7 @@ impl Admission<'_> {
 
     /// Reports the action for an entry. For a hard link `exists` is whether its file would exist, and `target` the path
     /// of a file that already does. Returns for a possible file of hard links whether it exists.
-    fn foresee(
+    fn plan(
         &self,
         building: &mut PartialManifest,
         number: (u32, u32),
@@ -202,12 +202,12 @@ impl Admission<'_> {
         target: Option<&[u8]>,
         exists: bool,
     ) -> Result<Option<bool>, FilesError> {
-        let fate = match self.shared.seen()? {
-            Some(seen) => self.foresee_fate(seen, path, entry, target, exists),
+        let action = match self.shared.seen()? {
+            Some(seen) => self.plan_action(seen, path, entry, target, exists),
             None => Ok(absent(&self.shared.spec, entry)),
         };
         self.shared.phase.check_stopped()?;
-        let fate = match fate {
+        let action = match action {
             // Its directory would be created.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 absent(&self.shared.spec, entry)
@@ -216,18 +216,18 @@ impl Admission<'_> {
                 Some(kind) => EntryAction::Refused(kind),
                 None => return Err(FilesError::system(&self.shared.destination().directory, error)),
             },
-            Ok(fate) => fate,
+            Ok(action) => action,
         };
-        let fate = match &entry.kind {
+        let action = match &entry.kind {
             EntryKind::HardLink { target }
-                if self.shared.claims.is_excluded(&self.shared.goes_to(target, number.0)?) =>
+                if self.shared.claims.is_excluded(&self.shared.target_path(target, number.0)?) =>
             {
                 EntryAction::Kept
             }
-            _ if exists => fate,
-            _ => without_first_name(fate, self.shared.spec.existing),
+            _ if exists => action,
+            _ => without_first_name(action, self.shared.spec.existing),
         };
-        let kind = match fate {
+        let kind = match action {
             EntryAction::Same { attributes: false, .. } => None,
             EntryAction::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
             EntryAction::New => Some(NoticeKind::Create),
@@ -244,10 +244,10 @@ impl Admission<'_> {
         if let Some(kind) = kind {
             self.shared.report.notice(kind, path);
         }
-        if self.is_stored(&entry.kind, &Ok(fate)) {
+        if self.is_stored(&entry.kind, &Ok(action)) {
             self.shared.note_foreseen(number, path);
         }
-        let is_placed = matches!(fate, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
+        let is_placed = matches!(action, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
         if !is_placed {
             building.wanted.push(building.length..building.length + entry.size());
         }
@@ -256,7 +256,7 @@ impl Admission<'_> {
     }
 
     /// Decides about an entry, and reports the deletion of a directory that it would replace.
-    fn foresee_fate(
+    fn plan_action(
         &self,
         seen: &DirectorySandbox,
         path: &[u8],
@@ -264,14 +264,15 @@ impl Admission<'_> {
         target: Option<&[u8]>,
         exists: bool,
     ) -> io::Result<EntryAction> {
-        let fate = self.judge(seen).fate(path, entry, target)?;
-        if !matches!(fate, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !exists {
-            return Ok(fate);
+        let action = self.judge(seen).action(path, entry, target)?;
+        if !matches!(action, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !exists {
+            return Ok(action);
         }
         let Shared { spec, report, .. } = self.shared;
         let renamed = self.shared.renaming();
-        let clearing = DirectoryRemoval { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
-        Ok(if clearing.foresee(path)? { fate } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
+        let clearing =
+            DirectoryRemoval { target: seen, spec, report, renamed, created_meanwhile: None, is_sent: &|_| false };
+        Ok(if clearing.plan(path)? { action } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
     }
 
     /// Keeps an entry as it is at the target.
@@ -284,8 +285,8 @@ impl Admission<'_> {
 
     /// Whether an entry with this action is in place as it was sent, if all goes well. With [`Existing::Skip`],
     /// existing names do not count: their state is unknown.
-    fn is_stored(&self, kind: &EntryKind, fate: &io::Result<EntryAction>) -> bool {
-        let is_placed = match fate {
+    fn is_stored(&self, kind: &EntryKind, action: &io::Result<EntryAction>) -> bool {
+        let is_placed = match action {
             Ok(EntryAction::Same { .. }) => self.shared.spec.existing != Existing::Skip,
             Ok(EntryAction::New | EntryAction::Replace { .. }) => true,
             Ok(EntryAction::Kept | EntryAction::Refused(_)) | Err(_) => false,
@@ -303,12 +304,18 @@ impl Admission<'_> {
         }
     }
 
-    fn take_directory(&self, place: &TargetDirectory, path: &[u8], entry: &Entry, fate: EntryAction) -> io::Result<()> {
+    fn take_directory(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        entry: &Entry,
+        action: EntryAction,
+    ) -> io::Result<()> {
         let inherited = place.target.inherited(path)?;
         let mut mode = self.shared.modes.apply_in(entry.mode, &inherited);
         let made = (mode | FILLABLE) & 0o777;
         let skips = self.shared.spec.existing == Existing::Skip;
-        if let EntryAction::Same { identity, .. } = fate {
+        if let EntryAction::Same { identity, .. } = action {
             let found = look_again(place, path, identity)?;
             // A directory with the mode of new directories of an interrupted run was made by that run, and has not got
             // its final mode yet.
@@ -320,7 +327,7 @@ impl Admission<'_> {
                 place.target.set_attributes(path, identity, Some(mode | FILLABLE), None)?;
             }
         } else {
-            if matches!(fate, EntryAction::Replace { .. }) {
+            if matches!(action, EntryAction::Replace { .. }) {
                 place.remove_name(path)?;
             }
             let found = if place.is_remembered(path) {
@@ -335,7 +342,7 @@ impl Admission<'_> {
                 place.target.set_attributes(path, found.identity, Some(found.mode | FILLABLE), None)?;
             }
         }
-        if !(skips && matches!(fate, EntryAction::Same { .. })) {
+        if !(skips && matches!(action, EntryAction::Same { .. })) {
             let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
             let bytes = attributes.to_bytes().map_err(io::Error::other)?;
             lock(&place.staging.directories).push(path, &bytes)?;
@@ -350,9 +357,9 @@ impl Admission<'_> {
         path: &[u8],
         entry: &Entry,
         target: &[u8],
-        fate: EntryAction,
+        action: EntryAction,
     ) -> io::Result<()> {
-        match fate {
+        match action {
             EntryAction::Same { attributes, identity } => {
                 if attributes {
                     self.set(place, path, (identity, entry), None)?;
@@ -395,9 +402,9 @@ impl Admission<'_> {
         path: &[u8],
         entry: &Entry,
         special: Special,
-        fate: EntryAction,
+        action: EntryAction,
     ) -> io::Result<()> {
-        if let EntryAction::Same { attributes, identity } = fate {
+        if let EntryAction::Same { attributes, identity } = action {
             if attributes {
                 let found = look_again(place, path, identity)?;
                 self.set(place, path, (identity, entry), Some(self.shared.modes.apply_over(entry.mode, &found)))?;
@@ -413,7 +420,7 @@ impl Admission<'_> {
             place.put_made(made, path)?;
             self.shared.phase.note_change();
         }
-        self.shared.report.count(entry, matches!(fate, EntryAction::Same { .. }));
+        self.shared.report.count(entry, matches!(action, EntryAction::Same { .. }));
         Ok(())
     }
 
@@ -488,7 +495,7 @@ impl Admission<'_> {
         place: &TargetDirectory,
         path: &[u8],
         entry: &Entry,
-        fate: EntryAction,
+        action: EntryAction,
         waits: bool,
     ) -> Result<StagedState, FilesError> {
         let id = StagedId::new(path, entry);
@@ -496,7 +503,7 @@ impl Admission<'_> {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
         }
         let fresh = FileState::fresh(entry.size());
-        let replaced = if let EntryAction::Replace { file } = fate { file } else { None };
+        let replaced = if let EntryAction::Replace { file } = action { file } else { None };
         let new_mode = || {
             let inherited = place.target.inherited(path).unwrap_or_default();
             self.shared.modes.apply_in(entry.mode, &inherited)
@@ -595,8 +602,8 @@ fn look_again(place: &TargetDirectory, path: &[u8], compared: Identity) -> io::R
 }
 
 /// Returns the action for a hard link whose file would not exist.
-fn without_first_name(fate: EntryAction, existing: Existing) -> EntryAction {
-    match fate {
+fn without_first_name(action: EntryAction, existing: Existing) -> EntryAction {
+    match action {
         EntryAction::Same { .. } if existing == Existing::Skip => EntryAction::Kept,
         EntryAction::Same { .. } | EntryAction::Replace { .. } if existing == Existing::KeepNewer => EntryAction::Kept,
         EntryAction::Same { .. } | EntryAction::New | EntryAction::Replace { .. } => {
@@ -606,7 +613,7 @@ fn without_first_name(fate: EntryAction, existing: Existing) -> EntryAction {
         EntryAction::Refused(NoticeKind::DirectoryNotEmpty | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
             EntryAction::Refused(NoticeKind::MissingLinkTarget)
         }
-        fate => fate,
+        action => action,
     }
 }
 

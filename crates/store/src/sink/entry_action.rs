@@ -20,7 +20,7 @@ const CHUNK: usize = 256 << 10;
 /// The action for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryAction {
-    /// It exists, possibly with another mode, time, owner or other attributes.
+    /// The entry exists, possibly with another mode, time, owner or other attributes.
     Same {
         /// Whether any of those differ.
         attributes: bool,
@@ -36,7 +36,7 @@ pub(super) enum EntryAction {
     },
     /// The target is kept as it is: something else exists, or nothing.
     Kept,
-    /// It cannot be created.
+    /// The entry cannot be created.
     Refused(NoticeKind),
 }
 
@@ -72,7 +72,7 @@ pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -
 }
 
 /// Whether a look-up failed because a kept file exists in place of the parent directory.
-pub(super) fn keeps_above(existing: Existing, error: &io::Error) -> bool {
+pub(super) fn keeps_parent(existing: Existing, error: &io::Error) -> bool {
     existing == Existing::Skip && matches!(errno(error), Errno::NOTDIR | Errno::LOOP)
 }
 
@@ -88,13 +88,13 @@ pub(super) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Decides about `entry`, whose path is `path`; for a hard link `target` is the path of its file.
-    pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<EntryAction> {
+    pub(super) fn action(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<EntryAction> {
         if is_excluded(self.spec, entry) {
             return Ok(EntryAction::Kept);
         }
         let skips = self.spec.existing == Existing::Skip;
         let found = match look(self.target, path, self.spec.existing) {
-            Err(error) if keeps_above(self.spec.existing, &error) => return Ok(EntryAction::Kept),
+            Err(error) if keeps_parent(self.spec.existing, &error) => return Ok(EntryAction::Kept),
             looked => looked?,
         };
         let Some(found) = found else { return Ok(absent(self.spec, entry)) };

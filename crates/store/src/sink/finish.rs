@@ -92,7 +92,7 @@ impl Shared {
         let place_says = |one: &[u8], other: &[u8]| {
             are_same(one, other, &mut answers.borrow_mut(), &mut |one, other| self.equates(one, other))
         };
-        let mut newcomers = self.staged().and_then(|place| place.newcomers.as_ref()).map(lock);
+        let mut created_meanwhile = self.staged().and_then(|place| place.created_meanwhile.as_ref()).map(lock);
         let mut deletion = Deletion {
             target,
             device: target.device_if(self.spec.one_file_system),
@@ -106,7 +106,7 @@ impl Shared {
             is_limited: false,
             sent_as: &|path| self.sent_as(path),
             is_stopped: &|| self.phase.check_stopped().is_err(),
-            newcomers: newcomers.as_deref_mut(),
+            created_meanwhile: created_meanwhile.as_deref_mut(),
             kept: &mut |path| self.report.kept(path),
             deleted: &mut deleted,
             failed: &mut failed,

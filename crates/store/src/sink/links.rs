@@ -10,7 +10,7 @@ use super::super::disk_stack::Backwards;
 use super::super::error::FilesError;
 use super::super::metadata::Status;
 use super::super::staged_id::path_hash;
-use super::entry_action::{keeps_above, look};
+use super::entry_action::{keeps_parent, look};
 use super::shared::Shared;
 use super::target::TargetDirectory;
 use crate::lock::lock;
@@ -106,7 +106,7 @@ impl Shared {
         let file = if is_placed { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
         let existing = match look(&place.target, path, self.spec.existing) {
-            Err(error) if keeps_above(self.spec.existing, &error) => {
+            Err(error) if keeps_parent(self.spec.existing, &error) => {
                 self.report.kept(path);
                 return Ok(None);
             }

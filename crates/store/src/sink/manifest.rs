@@ -130,7 +130,7 @@ impl Intake {
         }
         for entry in &part.entries {
             if part.again {
-                self.take_back(entry);
+                self.withdraw(entry);
             }
             self.announced.add(entry, permitted)?;
         }
@@ -138,9 +138,9 @@ impl Intake {
     }
 
     /// Removes a file that is sent again from the announcements.
-    fn take_back(&mut self, entry: &Entry) {
+    fn withdraw(&mut self, entry: &Entry) {
         if let Some((_, size)) = self.voided.get(&path_hash(&entry.path)) {
-            self.announced.take_back(*size);
+            self.announced.withdraw(*size);
         }
     }
 
@@ -282,8 +282,8 @@ impl Batches {
         })
     }
 
-    /// Counts a part whose entries were processed; for the last part returns the batch. `all` is whether the sender does
-    /// not wait for wants.
+    /// Counts a part whose entries were processed; for the last part returns the batch. `all` is whether the sender
+    /// does not wait for wants.
     pub(crate) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<CompleteManifest>, FilesError> {
         self.entries += part.entries.len() as u64;
         if !part.last {

@@ -91,7 +91,7 @@ impl Shared {
         for output in self.outputs() {
             for entry in entries {
                 // A name without a destination is refused later.
-                let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
+                let Ok(path) = self.target_path(&entry.path, 0) else { continue };
                 let is_above = !matches!(entry.kind, EntryKind::Directory) && output.is_beneath(&path);
                 if is_above || output.is_at(directory, &path) {
                     let path = directory.join(OsStr::from_bytes(&path));

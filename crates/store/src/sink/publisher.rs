@@ -148,7 +148,7 @@ impl Pipeline<'_> {
                 }
                 Ok(None) => self.shared.claims.release(batch.files[at].id.path()),
                 Err(error) => {
-                    self.give_up(place, &batch, at, error)?;
+                    self.fail_file(place, &batch, at, error)?;
                     self.shared.claims.release(batch.files[at].id.path());
                 }
             }
@@ -329,12 +329,12 @@ impl Pipeline<'_> {
             Err(error) if place.is_guarded(&file.path) && errno(&error) == Errno::EXIST => {
                 Err(FilesError::TargetExists { names: vec![place.shown(&file.path)] })
             }
-            Err(error) => self.give_up(place, batch, at, error),
+            Err(error) => self.fail_file(place, batch, at, error),
         }
     }
 
     /// Reports a complete file as failed because it cannot be put in place.
-    fn give_up(
+    fn fail_file(
         &self,
         place: &TargetDirectory,
         batch: &OpenBatch,

@@ -222,8 +222,8 @@ impl Shared {
     }
 
     /// Returns the path of an entry beneath the target.
-    pub(super) fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
-        self.aim.goes_to(&self.spec, path, batch)
+    pub(super) fn target_path(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
+        self.aim.target_path(&self.spec, path, batch)
     }
 
     /// Returns the sender's name of a path beneath the target.
@@ -240,7 +240,7 @@ impl Shared {
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         if kind == NoticeKind::Kept {
             // It appeared after the target was examined.
-            return self.report.kept(&self.goes_to(sent, 0).unwrap_or_else(|_| sent.to_vec()));
+            return self.report.kept(&self.target_path(sent, 0).unwrap_or_else(|_| sent.to_vec()));
         }
         self.report.refused(sent, kind);
     }

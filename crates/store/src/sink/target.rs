@@ -47,7 +47,7 @@ pub(super) struct TargetDirectory {
     /// The mode that the target had, if it was made writable for this run.
     opened: Option<u32>,
     /// Names created at the target since the transfer began, if names are deleted.
-    pub(super) newcomers: Option<Mutex<CreatedMeanwhile>>,
+    pub(super) created_meanwhile: Option<Mutex<CreatedMeanwhile>>,
     /// The paths of the transfer and of its backups so far, if backups are made: other backups must not use them.
     pub(super) sent: Mutex<SentPaths>,
     /// The sender's name of the item, once known.
@@ -103,7 +103,7 @@ impl TargetDirectory {
             target_is_new,
             staging,
             opened,
-            newcomers: begun.map(|begun| Mutex::new(CreatedMeanwhile::since(begun))),
+            created_meanwhile: begun.map(|begun| Mutex::new(CreatedMeanwhile::since(begun))),
             sent: Mutex::default(),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
@@ -158,13 +158,13 @@ impl TargetDirectory {
     /// that must not be replaced, a non-empty directory, or anything when existing names are kept.
     pub(super) fn publish(&self, name: &str, path: &[u8]) -> io::Result<()> {
         match self.put_from(&self.staging.dir, name, path) {
-            Err(error) if errno(&error) == Errno::XDEV => self.put_across(name, path),
+            Err(error) if errno(&error) == Errno::XDEV => self.publish_cross_device(name, path),
             result => result,
         }
     }
 
     /// As [`TargetDirectory::publish`], if `path` is on another file system.
-    fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
+    fn publish_cross_device(&self, name: &str, path: &[u8]) -> io::Result<()> {
         let (directory, _) = self.target.parent(path)?;
         let carried = TempCopy::new(&self.staging.dir, name, &directory.fd, ExtraRule::new(self.spec.preserve))?;
         self.put_from(&directory.fd, &carried.name, path)?;
@@ -186,7 +186,7 @@ impl TargetDirectory {
             return Err(Errno::EXIST.into());
         }
         if replaces {
-            self.loses(path)?;
+            self.note_lost_name(path)?;
             self.back_up(path, Original::Stays)?;
         }
         match put(!replaces) {
@@ -200,13 +200,13 @@ impl TargetDirectory {
             Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => {}
             result => return Ok(result?),
         }
-        self.clear_the_way(path)?;
+        self.remove_existing_directory(path)?;
         Ok(put(false)?)
     }
 
     /// Removes the existing `path`, unless it is a directory.
     pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
-        self.loses(path)?;
+        self.note_lost_name(path)?;
         if self.back_up(path, Original::Goes)? { Ok(()) } else { self.target.remove(path) }
     }
 
@@ -229,8 +229,8 @@ impl TargetDirectory {
     }
 
     /// Notes that the existing file at `path` loses this name.
-    fn loses(&self, path: &[u8]) -> io::Result<()> {
-        if self.newcomers.is_some() {
+    fn note_lost_name(&self, path: &[u8]) -> io::Result<()> {
+        if self.created_meanwhile.is_some() {
             self.target.look(path)?.iter().for_each(|existing| self.changes(existing));
         }
         Ok(())
@@ -238,8 +238,8 @@ impl TargetDirectory {
 
     /// Notes that an existing file is changed, or gets or loses a name.
     pub(super) fn changes(&self, file: &Status) {
-        if let Some(newcomers) = self.newcomers.as_ref().filter(|_| file.links > 1) {
-            lock(newcomers).changes(file);
+        if let Some(created_meanwhile) = self.created_meanwhile.as_ref().filter(|_| file.links > 1) {
+            lock(created_meanwhile).changes(file);
         }
     }
 
@@ -269,7 +269,7 @@ impl TargetDirectory {
     }
 
     /// Removes the directory at `path`, if there is one, to make room for something that is not a directory.
-    pub(super) fn clear_the_way(&self, path: &[u8]) -> io::Result<()> {
+    pub(super) fn remove_existing_directory(&self, path: &[u8]) -> io::Result<()> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl TargetDirectory {
             spec: &self.spec,
             report: &self.report,
             renamed,
-            newcomers: self.newcomers.as_ref(),
+            created_meanwhile: self.created_meanwhile.as_ref(),
             is_sent: &|path| self.is_sent(path),
         };
         if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_directory(path) }
@@ -356,7 +356,7 @@ pub(super) struct DirectoryRemoval<'a> {
     /// The item's local name and its name at the sender, if they differ.
     pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
     /// New names in the directory; if there are any, it is kept.
-    pub(super) newcomers: Option<&'a Mutex<CreatedMeanwhile>>,
+    pub(super) created_meanwhile: Option<&'a Mutex<CreatedMeanwhile>>,
     /// Whether a path is part of the transfer, so that no backup takes it.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
 }
@@ -380,7 +380,7 @@ impl DirectoryRemoval<'_> {
     /// Deletes everything that `filter` does not exclude; returns whether that includes the directory itself.
     fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut report: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
-        let mut newcomers = self.newcomers.map(lock);
+        let mut created_meanwhile = self.created_meanwhile.map(lock);
         let mut deletion = Deletion {
             target: self.target,
             device: self.target.device_if(self.spec.one_file_system),
@@ -397,7 +397,7 @@ impl DirectoryRemoval<'_> {
             dry_run,
             most: None,
             is_limited: false,
-            newcomers: newcomers.as_deref_mut(),
+            created_meanwhile: created_meanwhile.as_deref_mut(),
             kept: &mut |_| {},
             deleted: &mut |deleted| {
                 gone |= deleted == path;
@@ -411,8 +411,9 @@ impl DirectoryRemoval<'_> {
         first.map_or(Ok(gone), Err)
     }
 
-    /// Reports the deletions of [`TargetDirectory::clear_the_way`]; returns whether the directory would be removed.
-    pub(super) fn foresee(&self, path: &[u8]) -> io::Result<bool> {
+    /// Reports the deletions of [`TargetDirectory::remove_existing_directory`]; returns whether the directory would be
+    /// removed.
+    pub(super) fn plan(&self, path: &[u8]) -> io::Result<bool> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(true);
         }

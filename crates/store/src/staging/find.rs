@@ -227,7 +227,7 @@ pub(crate) fn staging_name(source: SourceId) -> String {
 /// Creates a file under a random name of the form reserved for staging directories: other users cannot take it before.
 ///
 /// # Errors
-/// Those of `put`, also if every tried name existed.
+/// Errors of `put`, also if every tried name existed.
 pub fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::Result<(String, T)> {
     let mut attempts = 1..MAX_ATTEMPTS;
     loop {

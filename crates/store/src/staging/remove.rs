@@ -32,7 +32,7 @@ pub struct StagingLeft {
 /// Why a staging directory could not be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LeftReason {
-    /// It contains a file that is in use, or that this program has not created.
+    /// The directory contains a file that is in use, or that this program has not created.
     #[error("in use; delete it later")]
     InUse,
     /// The target is append-only.
@@ -84,8 +84,8 @@ pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl Fn
     remove_closed(target, name)
 }
 
-/// Removes a directory whose files were closed and removed. A FUSE file system is notified later that a file was closed, and
-/// may keep the file until then.
+/// Removes a directory whose files were closed and removed. A FUSE file system is notified later that a file was
+/// closed, and may keep the file until then.
 fn remove_closed(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut attempts = 0..ATTEMPTS;
     loop {
