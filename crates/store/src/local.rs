@@ -139,7 +139,7 @@ impl TreeTarget for FileSink {
         Self::is_decided(self)
     }
 
-    fn may_hold_some(&self) -> bool {
+    fn may_have_data(&self) -> bool {
         Self::may_have_data(self)
     }
 

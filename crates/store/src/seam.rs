@@ -81,7 +81,7 @@ pub trait TreeTarget: fmt::Debug + Send + Sync {
 
     /// Whether the target may hold some of the data, as of the creation of this value. If so, the caller asks the
     /// sender to wait for the wanted ranges of each batch; if not, every byte of each is wanted.
-    fn may_hold_some(&self) -> bool;
+    fn may_have_data(&self) -> bool;
 
     /// Takes the source id, the first message. Looks for partial data of an earlier run, and makes nothing new.
     ///

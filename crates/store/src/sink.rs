@@ -154,7 +154,7 @@ impl FileSink {
     /// sender to wait for the wanted ranges of each batch; if not, each batch's [`Wanted`] is everything.
     #[must_use]
     pub fn may_have_data(&self) -> bool {
-        self.shared.may_hold_some
+        self.shared.may_have_data
     }
 
     /// Takes the message that begins a transfer. Looks for partial data of an earlier run, and makes nothing new.
@@ -284,7 +284,7 @@ impl FileSink {
         intake.batches.building(part);
         Admission { shared: &self.shared }.take_entries(&mut intake, part)?;
         let Some(CompleteManifest { batch, wanted, whole, compared }) =
-            intake.batches.done(part, !self.shared.may_hold_some)?
+            intake.batches.done(part, !self.shared.may_have_data)?
         else {
             return Ok(ManifestState::More);
         };

@@ -185,7 +185,7 @@ impl TreeTarget for MemoryTarget {
     }
 
     /// Always true: to find out costs nothing in memory.
-    fn may_hold_some(&self) -> bool {
+    fn may_have_data(&self) -> bool {
         true
     }
 

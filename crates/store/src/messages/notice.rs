@@ -64,7 +64,7 @@ pub enum NoticeKind: Nature {
     MissingLinkTarget = 21, Failure, "hard link target was not received";
     /// A FIFO, socket or device is in the way.
     SpecialInTheWay = 22, Failure, "a FIFO, socket or device is in the way";
-    /// The name has the name of a staging directory.
+    /// The name is reserved for staging directories.
     Reserved = 23, Failure, "name reserved for staging directories";
     /// Concerns the whole target: nothing was deleted, since the sender could not read its whole source.
     NotDeleted = 24, Failure, "nothing deleted: the source could not be read completely";

@@ -486,7 +486,7 @@ impl Admission<'_> {
 
     /// Whether the sender sends only the wanted ranges of a batch.
     fn waits(&self, building: &PartialManifest) -> bool {
-        self.shared.may_hold_some && !building.whole
+        self.shared.may_have_data && !building.whole
     }
 
     /// Determines the staged state of a file. `waits` is whether the sender waits for the wanted ranges.

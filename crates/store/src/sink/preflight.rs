@@ -21,7 +21,7 @@ impl Shared {
     pub(super) fn is_own_target(&self, source: SourceId) -> bool {
         // Do not continue a target that has appeared since the handshake: the sender, informed that the target holds
         // nothing, does not wait for wants.
-        let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return false };
+        let Some(named) = self.spec.named().filter(|_| self.may_have_data) else { return false };
         let Some(name) = &named.rename else { return false };
         // An unreadable target cannot be continued.
         let own = || -> Option<bool> {

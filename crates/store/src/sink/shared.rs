@@ -28,8 +28,8 @@ pub(super) struct Shared {
     pub(super) spec: Arc<ReceiveRequest>,
     pub(super) modes: ModeRule,
     pub(super) extras: ExtraRule,
-    /// See [`FileSink::may_hold_some`](super::FileSink::may_have_data).
-    pub(super) may_hold_some: bool,
+    /// See [`FileSink::may_have_data`](super::FileSink::may_have_data).
+    pub(super) may_have_data: bool,
     pub(super) report: Arc<ReceiveLog>,
     /// Entries in place and not reported yet.
     pub(super) stored: StoredEntries,
@@ -65,11 +65,11 @@ impl Shared {
     /// The same as for [`FileSink::new`](super::FileSink::new).
     pub(super) fn new(spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<Self, FilesError> {
         let aim = Aim::new(target_is_directory);
-        let may_hold_some = match (spec.destination(&TargetFacts::before(target_is_directory)), spec.named()) {
+        let may_have_data = match (spec.destination(&TargetFacts::before(target_is_directory)), spec.named()) {
             (Some(decided), _) => {
-                let may_hold_some = check_usable(&spec, &decided)?;
+                let may_have_data = check_usable(&spec, &decided)?;
                 aim.set(decided);
-                may_hold_some
+                may_have_data
             }
             // The items go into the target, or resume an earlier run in its parent.
             (None, Some(named)) if target_is_directory => {
@@ -86,7 +86,7 @@ impl Shared {
             modes: ModeRule::new(spec.modes, spec.preserve),
             extras: ExtraRule::new(spec.preserve),
             spec,
-            may_hold_some,
+            may_have_data,
             report: Arc::default(),
             stored: StoredEntries::default(),
             aim,

@@ -40,7 +40,7 @@ pub(super) fn check_usable(spec: &ReceiveRequest, destination: &TargetPath) -> R
     };
     match into.metadata() {
         Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotADirectory { path: into.to_owned() }),
-        Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
+        Ok(_) => may_have_data(spec, destination).map_err(|error| failed(into, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = if spec.make_path { nearest(into) } else { parent_of(into) };
             if !parent.metadata().map_err(|e| failed(parent, e))?.is_dir() {
@@ -105,7 +105,7 @@ fn leads_to_descriptor(path: &Path) -> bool {
 const MAX_LINKS: usize = 40;
 
 /// Whether an existing directory may already hold some of the items.
-fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<bool> {
+fn may_have_data(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<bool> {
     let directory = &destination.directory;
     if may_skip(spec) || holds_staging(directory)? {
         return Ok(true);

@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
     /// Announces a batch; returns its wanted ranges.
     pub(crate) fn announce(&mut self, batch: &Arc<Batch>) -> Result<Wanted, FilesError> {
         let wanted = self.announce_as(batch, false, false)?;
-        assert!(self.target.may_hold_some() || wanted.is_all(), "without a question everything is wanted");
+        assert!(self.target.may_have_data() || wanted.is_all(), "without a question everything is wanted");
         Ok(wanted)
     }
 
