@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use std::{io, iter};
 
-use downpour::files::{StaleStaging, leftovers, staged_elsewhere};
+use downpour::files::{StaleStaging, leftovers, outside_staging_directory};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
 /// Returns the directories to search.
 fn directories(args: &Args) -> Vec<PathBuf> {
     match args.paths.is_empty() {
-        true => iter::once(PathBuf::from(".")).chain(staged_elsewhere()).collect(),
+        true => iter::once(PathBuf::from(".")).chain(outside_staging_directory()).collect(),
         false => args.paths.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! Any bytes become a block, a decoder and the symbols it is given.
+//! Turns any bytes into a block, a decoder and the symbols for it.
 
 mod random;
 
@@ -8,15 +8,15 @@ use erasure::{Block, BlockCode, Decoder, Encoder, Progress};
 
 pub use random::check_random_code;
 
-/// Bounds the cost of an input, not its coverage: blocks on either side of every relevant threshold fit.
+/// Limits the cost of an input, not its coverage: blocks on either side of every relevant threshold fit.
 const MAX_K: u32 = 400;
 const MAX_OPERATIONS: usize = 400;
 
-/// Interprets `data` as a code, a block and a list of operations on its decoder; panics where the decoder is wrong.
+/// Interprets `data` as a code, a block and a list of operations on its decoder; panics if the decoder is wrong.
 ///
 /// Layout: code (1 byte), `k` (2), symbol size (1), seed of the content (1), then operations of 3 bytes: the low 3 bits
 /// of the first select the operation, its high 5 bits plus one the number of consecutive ids, the other two a number
-/// `v`. Numbers are little-endian and taken modulo what they may be, so that every input is valid.
+/// `v`. Numbers are little-endian and reduced modulo their limits, so that every input is valid.
 pub fn fuzz_decoder(data: &[u8]) {
     let Some((head, operations)) = data.split_first_chunk::<5>() else {
         return;

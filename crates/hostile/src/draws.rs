@@ -1,6 +1,6 @@
 //! Choices made by the bytes of an input.
 
-/// The rest of an input. Where it has ended, every choice is the first, so that any bytes are a whole case.
+/// The rest of an input. At its end, every choice is the first, so that any bytes are a whole case.
 #[derive(Debug)]
 pub(crate) struct Draws<'a> {
     rest: &'a [u8],

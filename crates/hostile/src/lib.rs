@@ -1,8 +1,8 @@
-//! A peer that says anything to [`store`], and to the decoders of [`erasure`]: plain functions that take bytes for its
-//! choices and panic where a rule is broken.
+//! A peer that sends arbitrary messages to [`store`], and symbols to the decoders of [`erasure`]: plain functions that
+//! take bytes as their choices and panic if a rule is broken.
 //!
-//! Only tests, fuzz targets and `cargo xtask soak` need them, and they reach no more of these crates than any program
-//! does, so they are a crate of their own and no part of what is released.
+//! Only tests, fuzz targets and `cargo xtask soak` need them, and they use only the public items of these crates, so
+//! they are a crate of their own and not released.
 
 mod codes;
 mod draws;
@@ -20,13 +20,13 @@ use store::{FileSink, ReceiveRequest, TargetPath};
 
 use draws::Draws;
 use oracle::Oracle;
-use sender::Said;
+use sender::Announcements;
 use tree::{Tree, snapshot};
 
 pub use codes::{check_random_code, fuzz_decoder};
 pub use messages::fuzz_messages;
 
-/// Gives every input of a corpus in `fuzz/corpus` to its target.
+/// Passes every input of a corpus in `fuzz/corpus` to its target.
 ///
 /// # Panics
 /// If the target does, or if the corpus cannot be read or has fewer than 3 inputs.
@@ -45,8 +45,8 @@ pub fn replay(corpus: &str, target: impl Fn(&[u8])) {
 /// Bytes drawn from a seed: more than a case uses.
 const DRAWN: usize = 1024;
 
-/// Takes `data` for the choices of a user and of a hostile sender, and checks the rule of every receiver: nothing
-/// outside the receive request is created, replaced, followed, chmodded or deleted, and what is placed is whole.
+/// Interprets `data` as the choices of a user and of a hostile sender, and checks the rule of every receiver: nothing
+/// outside the receive request is created, replaced, followed, chmodded or deleted, and every published file is whole.
 ///
 /// A target with files, directories and links is made in a temporary directory. One or two transfers with random
 /// requests meet manifests, digests, voids and bytes in any order. The oracle is a second, slow formulation of what the
@@ -58,12 +58,12 @@ pub fn fuzz_sink(data: &[u8]) {
     run(data);
 }
 
-/// How many targets a case has opened, and how many of them were refused before the sender came.
+/// The number of targets that a case has opened, and of those refused before the sender connected.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Openings {
-    /// All of them.
+    /// All targets.
     pub all: u64,
-    /// Those that were refused.
+    /// Refused targets.
     pub refused: u64,
 }
 
@@ -96,7 +96,7 @@ pub fn check_random_case(seed: u64) -> Openings {
     run(&data)
 }
 
-/// Runs one transfer into the directory `into` and judges what it changed there and in `outside`. Returns whether the
+/// Runs one transfer into the directory `into` and judges its changes in it and in `outside`. Returns whether the
 /// target was opened.
 fn transfer(draws: &mut Draws<'_>, spec: &ReceiveRequest, [into, outside]: [&Path; 2], original: &Tree) -> bool {
     let before = (snapshot(into), snapshot(outside));
@@ -104,22 +104,22 @@ fn transfer(draws: &mut Draws<'_>, spec: &ReceiveRequest, [into, outside]: [&Pat
         assert_eq!(before, (snapshot(into), snapshot(outside)), "a target that was refused");
         return false;
     };
-    let mut said = Said::default();
-    if !sender::attack(draws, &sink, &mut said) {
-        // What is left to write may be refused too.
+    let mut announcements = Announcements::default();
+    if !sender::attack(draws, &sink, &mut announcements) {
+        // The remaining writes may be refused too.
         let _ = sink.flush();
         let _ = sink.abandon(draws.one_in(2));
     }
     let after = (snapshot(into), snapshot(outside));
     assert_eq!(before.1, after.1, "outside of the target");
-    judge((spec, &said), sink.destination(), into, [original, &before.0, &after.0]);
+    judge((spec, &announcements), sink.destination(), into, [original, &before.0, &after.0]);
     true
 }
 
-/// Judges the change of the tree beneath `into`, of which `destination` may be a part, with the trees before the first
+/// Judges the change of the tree beneath `into`, which contains `destination`, with the trees before the first
 /// transfer, before this one and after it.
 fn judge(
-    (spec, said): (&ReceiveRequest, &Said),
+    (spec, announcements): (&ReceiveRequest, &Announcements),
     destination: &TargetPath,
     into: &Path,
     [original, before, after]: [&Tree; 3],
@@ -135,6 +135,6 @@ fn judge(
         others.map(|(path, found)| (path.clone(), found.clone())).collect()
     };
     assert_eq!(beside(before), beside(after), "beside the destination");
-    let oracle = Oracle { spec, said, rename: destination.rename.as_deref(), original: &inside(original) };
+    let oracle = Oracle { spec, announcements, rename: destination.rename.as_deref(), original: &inside(original) };
     oracle.judge(&inside(before), &inside(after));
 }

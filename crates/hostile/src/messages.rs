@@ -2,8 +2,8 @@
 
 use store::messages::{MAX_MESSAGE, MessageReader};
 
-/// Reads `data` as a control stream, in chunks whose size its first byte gives, and checks the invariants for arbitrary
-/// bytes: no panic, a message encodes to the bytes from which it was read, and no more than one message is buffered.
+/// Reads `data` as a control stream, in chunks whose size is its first byte, and checks the invariants for arbitrary
+/// bytes: no panic, a message encodes to the bytes from which it was read, and at most one message is buffered.
 ///
 /// # Panics
 /// If an invariant is violated.

@@ -1,4 +1,4 @@
-//! What a request permits, formulated once more and slowly, and applied to what a transfer has changed.
+//! The permissions of a request, formulated again and slowly, and applied to the changes of a transfer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,19 +7,19 @@ use std::path::{Component, Path};
 use rustix::process::geteuid;
 use store::{AllowedNames, Entry, EntryKind, Existing, ItemName, Modes, Preserve, ReceiveRequest, Special};
 
-use crate::sender::{SENT, Said};
-use crate::tree::{Found, Object, Tree};
+use crate::sender::{Announcements, SENT};
+use crate::tree::{ModedObject, Object, Tree};
 
-/// The announced paths that may be touched, as they are beneath the destination, with their entries.
+/// The announced paths that may be changed, relative to the destination, with their entries.
 type Allowed<'a> = BTreeMap<Vec<u8>, Vec<&'a Entry>>;
 
 pub(crate) struct Oracle<'a> {
     pub(crate) spec: &'a ReceiveRequest,
-    pub(crate) said: &'a Said,
+    pub(crate) announcements: &'a Announcements,
     /// The name of the single item at the destination, if it is not the sender's.
     pub(crate) rename: Option<&'a [u8]>,
-    /// The destination before the first transfer. What exists was there then; an item created since then belongs to
-    /// the same transfer, which may go on with it.
+    /// The destination before the first transfer. Its names existed then; an item created since then belongs to the
+    /// same transfer, which may continue it.
     pub(crate) original: &'a Tree,
 }
 
@@ -34,84 +34,84 @@ impl Oracle<'_> {
             if old == new {
                 continue;
             }
-            let what = format!("{}: {old:?} became {new:?}", path.escape_ascii());
-            assert!(!self.spec.dry_run, "a dry run changed {what}");
+            let change = format!("{}: {old:?} became {new:?}", path.escape_ascii());
+            assert!(!self.spec.dry_run, "a dry run changed {change}");
             let refuses = self.spec.existing == Existing::Refuse && self.original.contains_key(first_component(path));
-            // Deletion is requested apart from that.
-            assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {what}");
+            // Deletion is requested separately.
+            assert!(!refuses || old.is_none() || new.is_none(), "existing names are refused: {change}");
             match new {
                 None => {
                     deleted += u64::from(!is_cleared(path, &allowed, after));
-                    self.judge_deletion(path, &allowed, after, &what);
+                    self.judge_deletion(path, &allowed, after, &change);
                 }
-                Some(new) => self.judge_object(path, allowed.get(path), (old, new), &what),
+                Some(new) => self.judge_object(path, allowed.get(path), (old, new), &change),
             }
         }
         assert!(self.spec.max_delete.is_none_or(|most| deleted <= most), "{deleted} names were deleted");
     }
 
-    /// Judges an object that is new, or another than before.
+    /// Judges a new or changed object.
     fn judge_object(
         &self,
         path: &[u8],
         entries: Option<&Vec<&Entry>>,
-        (old, new): (Option<&Found>, &Found),
-        what: &str,
+        (old, new): (Option<&ModedObject>, &ModedObject),
+        change: &str,
     ) {
         let (object, mode) = new;
-        let entries = entries.unwrap_or_else(|| panic!("not announced, or not requested: {what}"));
-        assert!(entries.iter().any(|entry| fits(entry, object)), "not as announced: {what}");
+        let entries = entries.unwrap_or_else(|| panic!("not announced, or not requested: {change}"));
+        assert!(entries.iter().any(|entry| fits(entry, object)), "not as announced: {change}");
         if let Object::File(bytes) = object {
             let is_kept = old.is_some_and(|(old, _)| old == object);
-            // A hard link may name a file that was there.
+            // A hard link may name an existing file.
             let may_be_old = is_kept || entries.iter().any(|entry| matches!(entry.kind, EntryKind::HardLink { .. }));
-            assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {what}");
+            assert!(may_be_old || bytes.iter().all(|byte| *byte == SENT), "not the content that was sent: {change}");
             let takes_part = self.spec.eligible.takes(bytes.len() as u64, i64::MAX);
-            assert!(may_be_old || takes_part, "a file that takes no part: {what}");
+            assert!(may_be_old || takes_part, "a file that takes no part: {change}");
         }
         let Preserve { owner, group, .. } = self.spec.preserve;
         let may_have_rights = owner && group && geteuid().is_root() && self.spec.modes == Modes::Exact;
         assert!(
             mode & 0o6000 == 0 || may_have_rights || old.is_some_and(|(_, old)| old & 0o6000 != 0),
-            "set-id bits: {what}"
+            "set-id bits: {change}"
         );
         let keeps = self.spec.existing == Existing::Skip && self.original.contains_key(path);
-        assert!(!keeps || old.is_none(), "existing names are kept: {what}");
+        assert!(!keeps || old.is_none(), "existing names are kept: {change}");
         assert!(
             self.spec.existing != Existing::UpdateOnly || self.original.contains_key(path),
-            "nothing is created: {what}"
+            "nothing is created: {change}"
         );
         let is_unsafe = matches!(object, Object::Link(to) if leads_out(path, to));
-        assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {what}");
+        assert!(!self.spec.safe_links || !is_unsafe, "an unsafe link: {change}");
     }
 
-    fn judge_deletion(&self, path: &[u8], allowed: &Allowed<'_>, after: &Tree, what: &str) {
-        // A directory may give way to a hard link that then had no file; it was empty.
+    fn judge_deletion(&self, path: &[u8], allowed: &Allowed<'_>, after: &Tree, change: &str) {
+        // A directory may be replaced by a hard link that then had no file; it was empty.
         if allowed.contains_key(path) {
             return;
         }
-        let filter = self.spec.delete.as_ref().unwrap_or_else(|| panic!("nothing may be deleted: {what}"));
+        let filter = self.spec.delete.as_ref().unwrap_or_else(|| panic!("nothing may be deleted: {change}"));
         let cleared = is_cleared(path, allowed, after);
-        assert!(cleared || !self.said.skipped, "the sender could not read everything: {what}");
+        assert!(cleared || !self.announcements.skipped, "the sender could not read everything: {change}");
         let all = parents(path).map(|parent| (parent, true)).chain([(path, false)]);
         let may_go = |(part, is_directory): (&[u8], bool)| {
             let sent = self.sent_as(part);
             allowed.contains_key(part) || filter.allows(&sent, is_directory) || filter.allows(&sent, true)
         };
-        assert!(all.into_iter().all(may_go), "excluded from deletion: {what}");
+        assert!(all.into_iter().all(may_go), "excluded from deletion: {change}");
         let item = first_component(path);
-        assert!(self.spec.requested.contents || allowed.contains_key(item), "beside what was sent: {what}");
+        assert!(self.spec.requested.contents || allowed.contains_key(item), "outside of the sent names: {change}");
         let is_filled = allowed.iter().any(|(path, entries)| {
             let same = self.spec.requested.contents || first_component(path) == item;
             same && entries.iter().any(|entry| entry.kind != EntryKind::Directory)
         });
-        assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {what}");
+        assert!(is_filled || self.spec.force_empty || cleared, "the source is empty: {change}");
     }
 
     /// Returns the name at the sender, to which filters apply, of a path beneath the destination.
     fn sent_as(&self, path: &[u8]) -> Vec<u8> {
         let item = first_component(path);
-        match (self.rename, self.said.entries.first()) {
+        match (self.rename, self.announcements.entries.first()) {
             (Some(name), Some(first)) if name == item => [first_component(&first.path), &path[item.len()..]].concat(),
             _ => path.to_vec(),
         }
@@ -120,7 +120,7 @@ impl Oracle<'_> {
     fn allowed(&self) -> Allowed<'_> {
         let mut allowed = Allowed::new();
         let (mut directories, mut chosen) = (BTreeSet::new(), None);
-        for entry in &self.said.entries {
+        for entry in &self.announcements.entries {
             let text = String::from_utf8_lossy(&entry.path).into_owned();
             let components: Vec<_> = text.split('/').collect();
             if text.contains('\0') || components.iter().any(|name| matches!(*name, "" | "." | "..")) {
@@ -149,8 +149,8 @@ impl Oracle<'_> {
     }
 }
 
-/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name was left to the
-/// sender, once it is known.
+/// Returns whether the request names the item of an entry. `chosen` is the new directory whose name the sender chooses,
+/// once it is known.
 fn is_named(rules: &AllowedNames, components: &[&str], is_directory: bool, chosen: &mut Option<String>) -> bool {
     let Some(items) = &rules.items else { return true };
     let item = components[0];
@@ -180,11 +180,11 @@ fn is_selected(rules: &AllowedNames, entry: &Entry, components: &[&str]) -> bool
     if names.iter().any(|name| is_in(&beneath, name)) {
         return is_filtered();
     }
-    // A directory on the way to a name.
+    // A parent directory of a name.
     is_directory && names.iter().any(|name| beneath.is_empty() || (**name != *beneath && is_in(name, &beneath)))
 }
 
-/// Returns whether a link at `path` may lead out of the tree: it climbs above it, or climbs after a name, which may be
+/// Returns whether a link at `path` may leave the tree: it climbs above the tree, or climbs after a name, which may be
 /// that of another link.
 fn leads_out(path: &[u8], to: &Path) -> bool {
     let (mut above, mut has_name) = (parents(path).count(), false);
@@ -209,12 +209,12 @@ fn is_cleared(path: &[u8], allowed: &Allowed<'_>, after: &Tree) -> bool {
         let (Some(entries), Some((object, _))) = (allowed.get(parent), after.get(parent)) else { return false };
         let is_announced =
             |as_directory| entries.iter().any(|entry| (entry.kind == EntryKind::Directory) == as_directory);
-        // A name that is announced twice may be a directory again.
+        // A name announced twice may be a directory again.
         is_announced(false) && (*object != Object::Directory || is_announced(true))
     })
 }
 
-/// The directories above a path, the outermost first.
+/// Returns the directories above a path, the outermost first.
 fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
@@ -223,7 +223,7 @@ fn first_component(path: &[u8]) -> &[u8] {
     path.split(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Returns whether an object is what this entry announces.
+/// Returns whether an object matches this entry.
 fn fits(entry: &Entry, object: &Object) -> bool {
     match (&entry.kind, object) {
         (EntryKind::Directory, Object::Directory) | (EntryKind::HardLink { .. }, Object::File(_)) => true,

@@ -1,4 +1,4 @@
-//! What the user asks for.
+//! The request of the user.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn item(draws: &mut Draws<'_>) -> ItemName {
 pub(crate) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveRequest {
     let contents = draws.one_in(2);
     let target = if contents || draws.one_in(2) { into.to_owned() } else { into.join(draws.one_of(&NAMES)) };
-    // A link that the user names as the target is followed.
+    // A link named by the user as the target is followed.
     let target = if target.is_symlink() { into.to_owned() } else { target };
     let items = (!contents && draws.one_in(2)).then(|| (0..=draws.below(2)).map(|_| item(draws)).collect());
     let files_from = draws.one_in(6).then(|| (0..3).map(|_| path(draws, 2).into()).collect());

@@ -1,4 +1,4 @@
-//! A sender that may say anything.
+//! A sender of arbitrary messages.
 
 use store::messages::{Digest, ManifestPart, Message, RootHasher, TransferEnd, Void};
 use store::{
@@ -9,30 +9,30 @@ use store::{
 use crate::draws::Draws;
 use crate::tree::path;
 
-/// What every file that is sent contains.
+/// The content of every sent file.
 pub(crate) const SENT: u8 = b'n';
 
-/// What a sender has announced, in its order.
+/// The announcements of a sender, in its order.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Announcements {
     pub(crate) entries: Vec<Entry>,
     pub(crate) skipped: bool,
 }
 
-/// The sender's side of a transfer into a sink.
+/// The sender of a transfer into a sink.
 struct Sender<'a> {
     sink: &'a FileSink,
-    said: &'a mut Said,
+    announcements: &'a mut Announcements,
     root: RootHasher,
     end: TransferEnd,
 }
 
-/// Does everything that a sender may do, in any order, until something is refused or the end comes. Returns whether it
+/// Makes every call of a sender, in any order, until something is refused or the transfer ends. Returns whether it
 /// ended well.
-pub(crate) fn attack(draws: &mut Draws<'_>, sink: &FileSink, said: &mut Said) -> bool {
+pub(crate) fn attack(draws: &mut Draws<'_>, sink: &FileSink, announcements: &mut Announcements) -> bool {
     let root = RootHasher::new();
     let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
-    Sender { sink, said, root, end }.run(draws).is_ok()
+    Sender { sink, announcements, root, end }.run(draws).is_ok()
 }
 
 impl Sender<'_> {
@@ -66,7 +66,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Announces a batch and sends what is wanted of it.
+    /// Announces a batch and sends its wanted ranges.
     fn batch(&mut self, draws: &mut Draws<'_>, batch: u32) -> Result<(), FilesError> {
         let mut entries: Vec<_> = (0..=draws.below(6)).map(|_| entry(draws)).collect();
         if !draws.one_in(4) {
@@ -75,7 +75,7 @@ impl Sender<'_> {
         }
         let length = entries.iter().map(Entry::size).sum::<u64>() + u64::from(draws.one_in(20));
         self.sink.decide(entries.first())?;
-        self.said.entries.extend(entries.iter().cloned());
+        self.announcements.entries.extend(entries.iter().cloned());
         (self.end.entries, self.end.bytes) = (self.end.entries + entries.len() as u64, self.end.bytes + length);
         self.end.batches += 1;
         let count = entries.len();
@@ -112,11 +112,11 @@ impl Sender<'_> {
         self.sink.skipped(&skipped)?;
         self.hash(&Message::Skipped(skipped))?;
         self.end.skipped += 1;
-        self.said.skipped = true;
+        self.announcements.skipped = true;
         Ok(())
     }
 
-    /// Sends the object of a batch in blocks, some of which may be missing, come twice or differ from their digests.
+    /// Sends the object of a batch in blocks, some of which may be missing, sent twice or differ from their digests.
     fn send(&mut self, draws: &mut Draws<'_>, batch: u32, length: u64) -> Result<(), FilesError> {
         let block_size = if draws.one_in(4) { 1 + u64::from(draws.below(3)) } else { length };
         for (block, start) in (0..).zip((0..length).step_by(usize::try_from(block_size).expect("a few bytes"))) {
@@ -144,7 +144,7 @@ impl Sender<'_> {
                 _ => bytes,
             };
             self.sink.write(batch, start, &written)?;
-            // What the network has computed of the block.
+            // The network's digest of the block.
             let found = *blake3::hash(&written[..length]).as_bytes();
             self.sink.found_digest(batch, block, range, found)?;
         }

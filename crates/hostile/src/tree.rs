@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::draws::Draws;
 
-/// Few names, so that they meet.
+/// Few names, so that they collide.
 pub(crate) const NAMES: [&str; 6] = ["a", "b", "c", ".ssh", "A", "x.sh"];
 
-/// What every file at the target contains before a transfer.
+/// The content of every file at the target before a transfer.
 const OLD: [u8; 3] = [b'o'; 3];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +22,11 @@ pub(crate) enum Object {
     Pipe,
 }
 
-/// An object and its permission bits; those of links mean nothing and are zero.
-pub(crate) type Found = (Object, u32);
+/// An object and its permission bits; those of links are meaningless and zero.
+pub(crate) type ModedObject = (Object, u32);
 
 /// Objects by their paths, relative to the tree.
-pub(crate) type Tree = BTreeMap<Vec<u8>, Found>;
+pub(crate) type Tree = BTreeMap<Vec<u8>, ModedObject>;
 
 /// Returns everything beneath `dir` without the staging directories.
 pub(crate) fn snapshot(dir: &Path) -> Tree {
@@ -49,7 +49,7 @@ pub(crate) fn snapshot(dir: &Path) -> Tree {
     found
 }
 
-fn object(path: &Path) -> Found {
+fn object(path: &Path) -> ModedObject {
     let metadata = path.symlink_metadata().expect("it was listed");
     let mode = metadata.mode() & 0o7777;
     if metadata.is_symlink() {
@@ -84,7 +84,7 @@ pub(crate) fn populate(draws: &mut Draws<'_>, into: &Path) {
             3 => symlink("../outside", &path),
             _ => symlink(draws.one_of(&NAMES), &path),
         };
-        // The parent may be a link to nowhere.
+        // The parent may be a dangling link.
         if created.is_ok() && !path.is_symlink() && draws.one_in(2) {
             let mode = if path.is_dir() { 0o750 } else { 0o640 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("one's own file");

@@ -1,14 +1,14 @@
-//! Backups: what is replaced or deleted at a target keeps its content under another name.
+//! Backups: replaced or deleted content is kept at a target under another name.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base64::Bytes;
 use crate::names::{NameError, check_path, is_staging_name};
 
-/// Appended to the name of a backup that stays beside the original, unless the user says otherwise.
+/// Default suffix of the name of a backup beside the original.
 const SUFFIX: &[u8] = b"~";
 
-/// Where what is replaced or deleted goes: beside the original with a suffix, or below a directory of the target.
+/// The place of replaced or deleted files: beside the original with a suffix, or below a directory of the target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
 pub struct Backup {
@@ -18,17 +18,17 @@ pub struct Backup {
     suffix: Vec<u8>,
 }
 
-/// A backup that cannot be meant.
+/// An invalid request for backups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BackupError {
     /// The directory is not beneath the target.
-    #[error("backups go to a directory within the target: name it by a path relative to that, without ..")]
+    #[error("--backup-dir must be a relative path inside the destination, without ..")]
     Directory(NameError),
     /// The suffix contains a slash or NUL byte, or is too long.
-    #[error("a suffix is a part of a name: leave out slashes")]
+    #[error("--suffix must be part of a file name, without slashes")]
     Suffix,
     /// The suffix is empty and there is no directory.
-    #[error("without a suffix a backup would have the name of its original: name a directory for backups too")]
+    #[error("empty --suffix needs --backup-dir: backup and original would have one name")]
     Nowhere,
 }
 
@@ -86,7 +86,7 @@ impl Backup {
         self.directory.is_none()
     }
 
-    /// Whether a name of the target may be a backup, or the directory of all, and is therefore not deleted.
+    /// Whether a name of the target may be a backup, or the directory of all backups, and is therefore not deleted.
     #[must_use]
     pub fn protects(&self, path: &[u8]) -> bool {
         match &self.directory {
@@ -95,19 +95,19 @@ impl Backup {
         }
     }
 
-    /// Whether `path` is a directory on the way to that of the backups.
+    /// Whether `path` is a parent of the backup directory.
     #[must_use]
     pub fn is_reached_by(&self, path: &[u8]) -> bool {
         self.directory.as_ref().is_some_and(|directory| is_within(directory, path))
     }
 
-    /// Returns the directory that all backups go to, a path beneath the target; `None` for beside the originals.
+    /// Returns the directory of all backups, a path beneath the target; `None` for beside the original.
     #[must_use]
     pub fn directory(&self) -> Option<&[u8]> {
         self.directory.as_deref()
     }
 
-    /// Returns what is appended to their names; empty only with a directory.
+    /// Returns the suffix of their names; empty only with a directory.
     #[must_use]
     pub fn suffix(&self) -> &[u8] {
         &self.suffix

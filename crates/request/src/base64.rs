@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {
-    /// Returns the path that these bytes are.
+    /// Returns these bytes as a path.
     pub fn to_path(&self) -> PathBuf {
         OsString::from_vec(self.0.clone()).into()
     }
@@ -44,7 +44,7 @@ pub mod path {
     /// Writes it.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         Bytes::from(path).serialize(serializer)
     }
@@ -52,7 +52,7 @@ pub mod path {
     /// Reads it.
     ///
     /// # Errors
-    /// It is not base64.
+    /// A text that is not base64.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         Ok(Bytes::deserialize(deserializer)?.to_path())
     }
@@ -65,7 +65,7 @@ pub mod bytes {
     /// Writes it.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         Bytes(bytes.to_vec()).serialize(serializer)
     }
@@ -73,7 +73,7 @@ pub mod bytes {
     /// Reads it.
     ///
     /// # Errors
-    /// It is not base64.
+    /// A text that is not base64.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
         Ok(Bytes::deserialize(deserializer)?.0)
     }
@@ -86,7 +86,7 @@ pub mod name {
     /// Writes it.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(name: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
         name.clone().map(Bytes).serialize(serializer)
     }
@@ -94,7 +94,7 @@ pub mod name {
     /// Reads it.
     ///
     /// # Errors
-    /// It is not base64.
+    /// A text that is not base64.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u8>>, D::Error> {
         Ok(Option::<Bytes>::deserialize(deserializer)?.map(|name| name.0))
     }
@@ -107,7 +107,7 @@ pub mod names {
     /// Writes it.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(names: &Option<Vec<Vec<u8>>>, serializer: S) -> Result<S::Ok, S::Error> {
         let names = names.as_ref().map(|names| names.iter().cloned().map(Bytes).collect::<Vec<_>>());
         names.serialize(serializer)
@@ -116,7 +116,7 @@ pub mod names {
     /// Reads it.
     ///
     /// # Errors
-    /// It is not base64.
+    /// A text that is not base64.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
         let names = Option::<Vec<Bytes>>::deserialize(deserializer)?;
         Ok(names.map(|names| names.into_iter().map(|name| name.0).collect()))

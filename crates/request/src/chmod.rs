@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Permission bits, set-id bits and the sticky bit.
 const ALL: u32 = 0o7777;
 
-/// Changes of the permissions that a sender says, in order: `D755,F644`, `ug+rX`, `Dg+s,o-rwx`. `D` is for directories and
-/// `F` for files; without a letter of `ugoa`, the
-/// umask denies some.
+/// Changes of the sender's permissions, in order: `D755,F644`, `ug+rX`, `Dg+s,o-rwx`. `D` is for directories and `F`
+/// for files; without a letter of `ugoa`, the umask denies some.
 ///
 /// Its JSON, the text, is part of the protocol between releases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,9 +19,9 @@ pub struct Chmod {
     changes: Vec<Change>,
 }
 
-/// A text that is no change of permissions.
+/// An invalid change of permissions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a change of permissions: write one such as D755,F644 or ug+rX")]
+#[error("invalid change of permissions {0:?}: use a form such as D755,F644 or ug+rX")]
 pub struct ChmodError(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,19 +37,19 @@ enum Action {
     Absolute(u32),
     Relative {
         operator: Operator,
-        /// The bits of those whom it concerns, within which all others are left alone.
+        /// The bits of the named classes, within which all others are left alone.
         whom: u32,
-        /// Nobody was named: the umask denies some.
+        /// No class was named: the umask denies some.
         is_masked: bool,
         bits: u32,
-        /// `X`: execution where anybody may execute, or search a directory.
+        /// `X`: permission to execute if any class may execute, or search a directory.
         executes_if_any: bool,
-        /// `u`, `g` or `o` after the operator: what these have is for those whom it concerns.
+        /// `u`, `g` or `o` after the operator: the permissions of that class for the named ones.
         copied: Option<Class>,
     },
 }
 
-/// Those to whom three bits of a mode give permissions.
+/// The classes to which three bits of a mode give permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     User,
@@ -70,7 +69,7 @@ impl Chmod {
     #[must_use]
     pub fn apply(&self, mode: u32, is_directory: bool, umask: u32) -> u32 {
         let concerned = self.changes.iter().filter(|change| change.directories.is_none_or(|only| only == is_directory));
-        // As for rsync, X asks for what could be executed before all changes.
+        // As for rsync, X asks whether the file was executable before all changes.
         let executes = is_directory || mode & 0o111 != 0;
         concerned.fold(mode, |mode, change| change.action.apply(mode, executes, umask))
     }
@@ -96,7 +95,7 @@ impl Action {
                 match operator {
                     Operator::Add => mode | bits,
                     Operator::Remove => mode & !bits,
-                    // The set-id bits of a directory stay unless they are named, as for chmod(1).
+                    // The set-id bits of a directory are kept unless they are named, as for chmod(1).
                     Operator::Set => (mode & !(whom & 0o777)) | bits,
                 }
             }
@@ -105,7 +104,7 @@ impl Action {
 }
 
 impl Class {
-    /// Returns the permissions of the class in a mode, as those of others would be.
+    /// Returns the permissions of the class in a mode, shifted to the bits of others.
     const fn permissions(self, mode: u32) -> u32 {
         let shift = match self {
             Self::User => 6,
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_those_of_chmod_and_rsync() {
+    fn chmod_changes_match_chmod_and_rsync() {
         for (text, file, directory) in [
             // From 0640 and 0750, with the umask 0022.
             ("D755,F644", 0o644, 0o755),

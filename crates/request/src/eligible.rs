@@ -1,9 +1,9 @@
-//! Which files take part, by what the sender says of them.
+//! The files that take part, selected by the sender's size and time.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds of the files that are transferred. Regular files beyond them are left as they are at the target, and are not
-/// deleted there: to the target they are files that the source has. Directories, links and special files take part.
+/// Limits for the transferred files. Regular files beyond them are kept at the target, and are not deleted: to the
+/// target they are files that the source has. Directories, links and special files take part.
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Eligible {
     /// The most bytes of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u64>,
-    /// Seconds since 1970: files that were modified before are too old.
+    /// Seconds since 1970: files modified before are too old.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified_since: Option<i64>,
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bounds_themselves_take_part() {
+    fn eligible_limits_are_inclusive() {
         let bounds = Eligible { min_size: Some(2), max_size: Some(4), modified_since: Some(-7) };
         let taken = |size, modified| bounds.takes(size, modified);
         assert_eq!([1, 2, 4, 5].map(|size| taken(size, 0)), [false, true, true, false]);

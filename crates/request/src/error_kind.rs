@@ -2,48 +2,48 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure an error is: for exit codes, for the other side, and for a decision whether to try again.
+/// The kind of a failure, which determines the exit code, the report to the peer, and whether to try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     Usage,
-    /// A source does not exist, or the other machine has no downpour.
+    /// A source does not exist, or the remote host has no downpour.
     NotFound,
     /// A ticket is damaged, expired or not accepted, or a login is refused.
     Authentication,
-    /// Both sides send, or both receive.
+    /// Both peers send, or both receive.
     WrongRole,
-    /// The other side does not answer.
+    /// The peer does not answer.
     Unreachable,
-    /// What arrived is not what was sent.
+    /// The received data differs from the sent data.
     Integrity,
-    /// A block cannot be decoded, and nothing more of it is sent.
+    /// A block cannot be decoded, and no more of it is sent.
     Undecodable,
     /// The sender announced something that was not requested.
     NotRequested,
-    /// No room: bytes, inodes or a quota; or more than this user accepts.
+    /// No space: bytes, inodes or a quota; or more than this user accepts.
     NoSpace,
-    /// No right to read or write.
+    /// No permission to read or write.
     Permission,
     /// Any other failure to read or write.
     Storage,
-    /// A name at the target is taken.
+    /// A name at the target exists.
     Exists,
-    /// Another process or peer has the place; it may become free.
+    /// Another process or peer uses the resource; it may become free.
     Busy,
-    /// The user refused what was offered.
+    /// The user declined the offer.
     Declined,
-    /// The other side fell silent.
+    /// The peer sent nothing for too long.
     Timeout,
-    /// The user stopped it.
+    /// The user stopped the operation.
     Cancelled,
-    /// A signal stopped it.
+    /// A signal stopped the operation.
     Terminated,
     /// The peer broke the protocol.
     Protocol,
     /// A sequence number of the connection is exhausted, or its keys have reached a usage limit.
     Exhausted,
-    /// Anything else.
+    /// Any other failure.
     Other,
 }

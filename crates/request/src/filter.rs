@@ -1,9 +1,8 @@
-//! Which names of a tree take part: rsync's include and exclude rules.
+//! The names of a tree that take part: rsync's include and exclude rules.
 //!
-//! The rules are asked in order and the first that matches decides; a name that none matches takes part. A path begins
-//! at the transfer's root: with the name of the item that is sent, or, where only its content is sent, with a name in
-//! there. In a directory that does not take part nothing is looked at, so that an include below an excluded directory
-//! has no effect.
+//! The rules are checked in order and the first that matches decides; a name without a match takes part. A path begins
+//! at the transfer's root: with the name of the sent item, or, if only its contents are sent, with a name in it. An
+//! excluded directory is not searched, so that an include below it has no effect.
 
 mod class;
 #[cfg(any(test, fuzzing))]
@@ -31,33 +30,33 @@ pub enum Rule {
     Exclude(Pattern),
 }
 
-/// A pattern that is none.
+/// An invalid pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Nothing but slashes.
-    #[error("the pattern is empty")]
+    /// Only slashes.
+    #[error("empty pattern")]
     Empty,
-    /// A NUL byte, which no name holds.
-    #[error("the pattern holds a NUL byte")]
+    /// A NUL byte, which no name contains.
+    #[error("pattern contains a NUL byte")]
     Nul,
-    /// A `[` without its `]`. A bracket that stands for itself is written `\[`.
-    #[error("a [ in the pattern has no ]; write \\[ for the character")]
+    /// A `[` without its `]`. A literal bracket is written `\[`.
+    #[error("pattern has a [ without a ]; write \\[ for the character")]
     OpenClass,
     /// No class of characters has this name.
-    #[error("a [: :] in the pattern holds no name of a class")]
+    #[error("pattern has a [: :] without the name of a class")]
     ClassName,
 }
 
-/// A line that is no rule.
+/// An invalid line of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// It begins with neither `+ ` nor `- `.
-    #[error("line {line}: a rule begins with \"+ \" or \"- \"")]
+    /// The line begins with neither `+ ` nor `- `.
+    #[error("line {line}: a rule must begin with \"+ \" or \"- \"")]
     Kind {
         /// Counts from 1.
         line: usize,
     },
-    /// Its pattern is none.
+    /// Its pattern is invalid.
     #[error("line {line}: {error}")]
     Pattern {
         /// Counts from 1.
@@ -68,13 +67,13 @@ pub enum RuleError {
 }
 
 impl Rule {
-    /// Whether a name that matches takes part.
+    /// Whether a matching name takes part.
     #[must_use]
     pub fn includes(&self) -> bool {
         matches!(self, Self::Include(_))
     }
 
-    /// What names must match.
+    /// Returns the pattern of the rule.
     #[must_use]
     pub fn pattern(&self) -> &Pattern {
         let (Self::Include(pattern) | Self::Exclude(pattern)) = self;
@@ -83,17 +82,17 @@ impl Rule {
 }
 
 impl Filter {
-    /// A filter of these rules, in this order.
+    /// Creates a filter of these rules, in this order.
     #[must_use]
     pub fn new(rules: Vec<Rule>) -> Self {
         Self { rules }
     }
 
     /// Reads rules from lines `+ PATTERN` (include) and `- PATTERN` (exclude), as rsync's `--filter` takes them. Empty
-    /// lines and those that begin with `#` or `;` are left out; a line `!` forgets the rules before it.
+    /// lines and those that begin with `#` or `;` are ignored; a line `!` discards the rules before it.
     ///
     /// # Errors
-    /// The first line that is no rule.
+    /// The first invalid line.
     pub fn parse(lines: &[u8]) -> Result<Self, RuleError> {
         let mut rules = Vec::new();
         for (line, text) in (1..).zip(lines.split(|b| *b == b'\n')) {
@@ -110,7 +109,7 @@ impl Filter {
         Ok(Self { rules })
     }
 
-    /// The rules in order.
+    /// Returns the rules in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
@@ -137,7 +136,8 @@ impl fmt::Display for Rule {
 }
 
 impl fmt::Display for Filter {
-    /// For humans, a line for each rule: bytes that cannot be shown are escaped. To hand a filter on, serialise it.
+    /// For humans, a line for each rule: unprintable bytes are escaped. To send a filter to another process, serialise
+    /// it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))
     }

@@ -1,12 +1,12 @@
-//! What was asked of a copy: which names it takes, where they go, and what may be changed there.
+//! The request for a copy: its names, their destination, and the permitted changes.
 //!
-//! These are plain values. The same ones travel from the command line, through ssh where the other end is on another
-//! machine, to the code that reads or writes trees of files. A [`SourceOptions`] says what is sent, a [`ReceiveRequest`] what a
-//! receiver may do, with the names that it [permits](AllowedNames) a sender to announce. Their JSON is part of the protocol
-//! between releases.
+//! These are plain values. The same ones travel from the command line, through ssh if the other end is on another host,
+//! to the code that reads or writes trees of files. A [`SourceOptions`] describes the sent data, a [`ReceiveRequest`]
+//! the permissions of a receiver, with the names that it [permits](AllowedNames) a sender to announce. Their JSON is
+//! part of the protocol between releases.
 //!
-//! Nothing here looks at a disk or a network, so that a question about a request ("may this name come?", "where does it
-//! go?") is answered and tested alone.
+//! Nothing in this crate accesses a disk or a network, so that a question about a request ("is this name allowed?",
+//! "where is it copied to?") is answered and tested alone.
 
 /// The examples of README.md.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! What becomes of symbolic links at a source.
+//! The treatment of symbolic links at a source.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub enum LinkPolicy {
     /// The target of a link is sent under the link's name. A dangling link, or one to a directory that contains it, is
     /// skipped and reported.
     Follow,
-    /// Not at all. The receiver only learns that they exist (`SkipReason::Link`), so that it deletes nothing under
-    /// their names. A link that the user names as an item is refused.
+    /// Not at all. The receiver only gets their names (`SkipReason::Link`), so that it deletes nothing under
+    /// their names. A link named by the user as an item is refused.
     Skip,
 }

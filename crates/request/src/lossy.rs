@@ -1,5 +1,5 @@
-//! Paths, names and causes as text, for JSON that is only shown to a user (`#[serde(with)]`): what is not UTF-8 is
-//! replaced. What the other side acts on is written by [`base64`](crate::base64).
+//! Paths, names and causes as text, for JSON that is only shown to a user (`#[serde(with)]`): bytes that are not UTF-8
+//! are replaced. [`base64`](crate::base64) writes the values on which the peer acts.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Deserializer, Serialize, Serializer};
 
-/// A value that is shown as text.
+/// A value shown as text.
 pub trait Shown {
     /// Its text, or texts.
     type Text: Serialize + DeserializeOwned;
@@ -24,7 +24,7 @@ pub trait Shown {
 /// Writes it.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn serialize<T: Shown, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.to_text().serialize(serializer)
 }
@@ -32,7 +32,7 @@ pub fn serialize<T: Shown, S: Serializer>(value: &T, serializer: S) -> Result<S:
 /// Reads it.
 ///
 /// # Errors
-/// Those of the deserializer.
+/// Errors of the deserializer.
 pub fn deserialize<'de, T: Shown, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::Text::deserialize(deserializer).map(T::from_text)
 }
@@ -68,7 +68,7 @@ impl Shown for io::Error {
         self.to_string()
     }
 
-    /// Its number is lost: the other system may count differently.
+    /// Loses the error number: another system may use other numbers.
     fn from_text(text: String) -> Self {
         Self::other(text)
     }

@@ -1,4 +1,4 @@
-//! Received names are hostile: checked before they touch the file system.
+//! Checks of received names, which are hostile, before they touch the file system.
 
 /// Maximum length of an entry's path and of a symlink's target, in bytes (Linux `PATH_MAX`).
 pub const MAX_PATH: usize = 4096;
@@ -9,41 +9,41 @@ pub const STAGING_PREFIX: &str = ".downpour-";
 /// Base32 characters after the prefix.
 pub const STAGING_CHARACTERS: usize = 8;
 
-/// The rule a received name breaks.
+/// The rule that a received name breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// No bytes at all, or two `/` in a row, or one at the end.
-    #[error("it has an empty component")]
+    #[error("empty component")]
     Empty,
-    /// It begins with `/`.
-    #[error("it is absolute")]
+    /// The name begins with `/`.
+    #[error("absolute path")]
     Absolute,
     /// A component is `.` or `..`.
-    #[error("it has a component . or ..")]
+    #[error("component . or ..")]
     Dots,
-    /// It contains a NUL byte.
-    #[error("it contains a NUL byte")]
+    /// The name contains a NUL byte.
+    #[error("contains a NUL byte")]
     Nul,
     /// Longer than [`MAX_PATH`], or a component longer than [`MAX_COMPONENT`].
-    #[error("it is too long")]
+    #[error("too long")]
     TooLong,
-    /// It has several components where it should have one.
-    #[error("it has several components")]
+    /// The name has several components instead of one.
+    #[error("several components")]
     Slash,
-    /// It is one that staging directories may have.
-    #[error("names such as .downpour-abcdefgh are those of unfinished transfers")]
+    /// The name has the form of a staging directory's name.
+    #[error("reserved for staging directories")]
     Reserved,
-    /// The directory that contains it was not announced before it.
-    #[error("the directory that contains it was not announced")]
+    /// Its parent directory was not announced before it.
+    #[error("parent directory was not announced")]
     Orphan,
     /// The name was received before.
-    #[error("it came twice")]
+    #[error("announced twice")]
     Duplicate,
 }
 
-/// Checks the form of a received path; returns it with the component it begins with.
+/// Checks the form of a received path; returns it with its first component.
 ///
-/// Whether its parent was announced is another question, which the sink answers.
+/// The sink checks separately whether its parent was announced.
 ///
 /// # Errors
 /// The rule it breaks.
@@ -68,10 +68,10 @@ pub fn check_path(path: &[u8]) -> Result<&[u8], NameError> {
     Ok(path.split(|b| *b == b'/').next().unwrap_or(path))
 }
 
-/// Checks the target of a received symlink: it is stored as it is and never followed, so only its form counts.
+/// Checks the target of a received symlink: it is stored unchanged and never followed, so only its form counts.
 ///
 /// # Errors
-/// The rule that an empty or too long target breaks, or one with a NUL byte.
+/// The rule broken by an empty or too long target, or one with a NUL byte.
 pub fn check_target(target: &[u8]) -> Result<(), NameError> {
     match target {
         [] => Err(NameError::Empty),
@@ -90,8 +90,8 @@ pub fn is_staging_name(name: &[u8]) -> bool {
 }
 
 /// Whether a symbolic link at `path` with this target may point out of the copied tree: it is absolute, has more `..`
-/// than directories above it, or has one after a name, which may be that of another link. So does rsync's
-/// `--safe-links` decide.
+/// than directories above it, or has one after a name, which may be that of another link. rsync's `--safe-links`
+/// decides in the same way.
 #[must_use]
 pub fn link_leads_out(path: &[u8], target: &[u8]) -> bool {
     let above = path.iter().filter(|byte| **byte == b'/').count();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_out_are_told_from_links_within() {
+    fn link_leads_out_distinguishes_links() {
         for (path, target) in [("l", "a"), ("l", "./a/b"), ("t/l", "../t/a"), ("t/u/l", "../../x"), ("t/l", "..")] {
             assert!(!link_leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
         }

@@ -1,17 +1,17 @@
-//! Files that this side writes about a transfer: they are neither sent nor replaced by it.
+//! Files that this host writes about a transfer; the transfer neither sends nor replaces them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The files that are written about a transfer. A source that is one of them is refused, one that is met in a directory
-/// is left out (`SkipReason::Output`), and none is replaced or deleted at the target.
+/// The output files of a transfer. A source that is one of them is refused, one found in a directory is skipped
+/// (`SkipReason::Output`), and none is replaced or deleted at the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs(Vec<(OutputKind, PathBuf)>);
 
 impl Outputs {
-    /// Names the list of checksums and the trace, as far as they are written.
+    /// Names the list of checksums and the trace, if they are written.
     #[must_use]
     pub fn new(checksums: Option<&Path>, trace: Option<&Path>) -> Self {
         let named = [(OutputKind::Checksums, checksums), (OutputKind::Trace, trace)];
@@ -24,13 +24,13 @@ impl Outputs {
         self.0.is_empty()
     }
 
-    /// Returns their kinds and their paths, as they were named.
+    /// Returns their kinds and their paths as given by the user.
     pub fn iter(&self) -> impl Iterator<Item = (OutputKind, &Path)> {
         self.0.iter().map(|(kind, path)| (*kind, path.as_path()))
     }
 }
 
-/// What is written about a transfer.
+/// The kind of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputKind {
     /// The list of BLAKE3 checksums, which replaces a file.

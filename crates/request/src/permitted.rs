@@ -1,4 +1,4 @@
-//! What a sender may name: the part of the receive request that its manifest is checked against.
+//! The names that a sender may announce: the part of the receive request against which its manifest is checked.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +14,15 @@ use crate::filter::Filter;
 pub struct AllowedNames {
     /// The requested items; `None` permits any name, as for the contents of a directory.
     pub items: Option<Vec<ItemName>>,
-    /// The filter that every path passes, and so does each directory that contains it.
+    /// The filter that every path must pass, and every directory that contains it.
     pub filter: Filter,
-    /// The listed names, relative to the single item or to its contents. The directories that lead to them and what is
-    /// beneath them are permitted too.
+    /// The listed names, relative to the single item or to its contents. Their parent directories and all names beneath
+    /// them are permitted too.
     #[serde(with = "base64::names")]
     pub files_from: Option<Vec<Vec<u8>>>,
-    /// Most bytes in all regular files together.
+    /// Maximum number of bytes in all regular files together.
     pub max_bytes: Option<u64>,
-    /// Most entries: files, directories and links.
+    /// Maximum number of entries: files, directories and links.
     pub max_entries: Option<u64>,
 }
 
@@ -33,7 +33,8 @@ pub enum ItemName {
     Exact(Vec<u8>),
     /// Any name that matches these shell wildcards, which match no leading dot.
     Wildcard(String),
-    /// One directory whose name only the other machine knows, as of `host:~` or `host:~user`. It must not exist at the target.
+    /// One directory whose name only the remote host knows, as for `host:~` or `host:~user`. It must not exist at the
+    /// target.
     NewDirectory,
 }
 
@@ -44,7 +45,7 @@ pub struct Wildcards {
 }
 
 impl Wildcards {
-    /// Reads a pattern; `None` if it is none.
+    /// Reads a pattern; `None` if it is invalid.
     pub fn new(pattern: &[u8]) -> Option<Self> {
         let takes_dot = pattern.starts_with(b".");
         glob::Pattern::new(&text(pattern)).ok().map(|pattern| Self { pattern, takes_dot })
@@ -56,7 +57,7 @@ impl Wildcards {
     }
 }
 
-/// A name as text: a byte that is not UTF-8 becomes a character of a plane that is for private use.
+/// Returns a name as text: a byte that is not UTF-8 becomes a character of a plane for private use.
 fn text(name: &[u8]) -> String {
     let private = |byte: &u8| char::from_u32(0x10_0000 + u32::from(*byte));
     name.utf8_chunks()
@@ -69,7 +70,7 @@ pub fn has_wildcards(path: &[u8]) -> bool {
     path.iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// Whether a path stands for the contents of a directory, as rsync reads it: it ends in `/`, `.` or `..`, or is empty.
+/// Whether a path means the contents of a directory, as in rsync: it ends in `/`, `.` or `..`, or is empty.
 pub fn stands_for_contents(path: &[u8]) -> bool {
     matches!(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default(), b"" | b"." | b"..")
 }
@@ -87,7 +88,7 @@ impl AllowedNames {
         self.items.as_ref().is_none_or(|items| items.iter().any(|name| name.matches(item)))
     }
 
-    /// Whether nothing is refused.
+    /// Whether every name is permitted.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
@@ -95,8 +96,8 @@ impl AllowedNames {
 }
 
 impl ItemName {
-    /// The name that the item at `path` on another machine is sent under; `None` if any name may come, because the
-    /// path stands for the contents of a directory.
+    /// Returns the name under which the item at `path` on a remote host is sent; `None` if any name is allowed, because
+    /// the path means the contents of a directory.
     #[must_use]
     pub fn of(path: &[u8]) -> Option<Self> {
         // The home of a user is sent under its own name.
@@ -108,7 +109,7 @@ impl ItemName {
         }
         let last = path.split(|byte| *byte == b'/').rfind(|component| !component.is_empty()).unwrap_or_default();
         if has_wildcards(path) {
-            // Requests have wildcards as text.
+            // Requests contain wildcards as text.
             return Some(
                 str::from_utf8(last)
                     .map_or_else(|_| Self::Exact(last.to_vec()), |last| Self::Wildcard(last.to_owned())),
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_remote_path_is_its_last_component() {
+    fn item_name_is_last_component_of_remote_path() {
         let exact = |name: &str| Some(ItemName::Exact(name.into()));
         for path in ["", ".", "..", "/", "a/", "a/.", "a/..", "~/", "~/."] {
             assert_eq!(ItemName::of(path.as_bytes()), None, "{path}");
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(ItemName::of(b"/srv/.data"), exact(".data"));
         assert_eq!(ItemName::of(b"*/x"), Some(ItemName::Wildcard("x".into())));
         assert_eq!(ItemName::of(b"dir/a*"), Some(ItemName::Wildcard("a*".into())));
-        // The contents of what matches, or of a directory that has this name.
+        // The contents of the matches, or of a directory with this name.
         assert_eq!(ItemName::of(b"d*/"), None);
         assert_eq!(ItemName::of(b"[1]/"), None);
         for home in ["~", "~user"] {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_match_as_a_shell_does() {
+    fn wildcards_match_as_in_shell() {
         let wildcard = ItemName::Wildcard("*.csv".into());
         assert!(wildcard.matches(b"a.csv") && wildcard.matches(b"*.csv"));
         assert!(!wildcard.matches(b".csv") && !wildcard.matches(b".a.csv"), "a leading dot");

@@ -1,4 +1,4 @@
-//! What is sent of the items, and how.
+//! Options of the sent items.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::links::LinkPolicy;
 use crate::outputs::Outputs;
 use crate::preserve::Preserve;
 
-/// Options for what is sent of the items, and how. A request to another machine carries them as they are; what a
-/// release adds has a default that it does not write, so that earlier ones can be asked for the rest.
+/// Options of the sent items. A request to another host carries them unchanged; a field added by a release has a
+/// default that is not written, so that earlier releases accept the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceOptions {
     /// Send directories with their contents; otherwise an item that is a directory is refused.
@@ -25,11 +25,11 @@ pub struct SourceOptions {
     /// Whether a file found again under another name is sent as a hard link to the first one. Takes memory for each
     /// file with more names still to come; beyond 96 MiB, such names are sent as separate files.
     pub hard_links: bool,
-    /// Whether a directory on another file system than the item that it is in is sent without its contents
+    /// Whether a directory on another file system than its item is sent without its contents
     /// (`SkipReason::OtherFileSystem`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_file_system: bool,
-    /// What is sent beyond contents, modes and times.
+    /// Attributes sent beyond contents, modes and times.
     #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
     pub preserve: Preserve,
     /// Read and hash every file during the scan.
@@ -41,26 +41,26 @@ pub struct SourceOptions {
     /// `recursive`, and otherwise without them, which is reported. Names that do not exist are skipped and reported.
     #[serde(with = "base64::names")]
     pub files_from: Option<Vec<Vec<u8>>>,
-    /// Whether a symbolic link to a directory that a listed name leads through is sent as a directory, as by rsync. It
-    /// has to belong to the user or to root: anybody else who may write in the source could make this user send what
-    /// only they may read. Set by the side that scans only, never by a request.
+    /// Whether a symbolic link to a directory in the path of a listed name is sent as a directory, as by rsync. It has
+    /// to belong to the user or to root: otherwise any user with write access to the source could make this user send
+    /// files that only they may read. Set only by the scanning host, never by a request.
     #[serde(skip, default = "follow_ways")]
     pub follow_parent_links: bool,
-    /// Refuse a directory that is empty where the contents of several are sent: the receiver, which deletes what does
-    /// not come, could not tell that the disk of one is not mounted.
+    /// Refuse an empty directory if the contents of several are sent: the receiver, which deletes names that are not
+    /// sent, could not know that the disk of one is not mounted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refuse_empty: bool,
-    /// What is written about the transfer on this side.
+    /// The output files of this host.
     #[serde(skip)]
     pub outputs: Outputs,
-    /// Whether names are to be removed once the receiver has stored them, which its request has to ask it to say
+    /// Whether names are removed once the receiver has stored them, which its request has to make it report
     /// ([`ReceiveRequest::confirms`](crate::ReceiveRequest::report_stored)). An item that is a link to a file is then
     /// not followed, but refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove_sources: bool,
 }
 
-/// [`SourceOptions::follow_parent_links`] of a request.
+/// The default of [`SourceOptions::follow_parent_links`] in a request.
 const fn follow_ways() -> bool {
     true
 }

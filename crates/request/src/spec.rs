@@ -1,4 +1,4 @@
-//! The receive request: what was asked for, where it goes, and what may be changed there.
+//! The receive request: the requested items, their destination, and the permitted changes.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -14,35 +14,35 @@ use crate::outputs::Outputs;
 use crate::permitted::AllowedNames;
 use crate::preserve::{Modes, Preserve};
 
-/// What a receiver was asked for. The same value travels from the command line, through ssh where the target is on
-/// another machine, to the `FileSink`, which changes nothing at the target that is not in it.
+/// The request to a receiver. The same value travels from the command line, through ssh if the target is on another
+/// host, to the `FileSink`, which makes no other changes at the target.
 ///
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiveRequest {
-    /// Where the items go: into this directory, or, for a single item, to this name. See
+    /// The destination of the items: this directory, or, for a single item, this name. See
     /// [`ReceiveRequest::destination`].
     ///
     /// A directory is created if only its last component is missing, or with [`ReceiveRequest::make_path`]. A symbolic
     /// link to a directory is followed, since the user named it.
     #[serde(with = "base64::path")]
     pub target: PathBuf,
-    /// Which items were asked for.
+    /// The requested items.
     #[serde(rename = "shape")]
     pub requested: RequestedItems,
-    /// What happens to names that exist.
+    /// The treatment of existing names.
     pub existing: Existing,
-    /// Which existing files count as unchanged.
+    /// The existing files that count as unchanged.
     pub compare: Compare,
-    /// Seconds by which two modification times may differ and still count as the same.
+    /// Seconds by which two modification times may differ and still count as equal.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub modify_window: u32,
-    /// Which files take part.
+    /// The files that take part.
     #[serde(default, skip_serializing_if = "Eligible::is_everything")]
     pub eligible: Eligible,
-    /// Which permission bits are applied.
+    /// The permission bits that are applied.
     pub modes: Modes,
-    /// Changes of the modes that the sender says, before they are applied.
+    /// Changes of the sender's modes, before they are applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chmod: Option<Chmod>,
     /// Do not set the modification times of directories.
@@ -51,17 +51,17 @@ pub struct ReceiveRequest {
     /// Create all missing directories of the target's path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub make_path: bool,
-    /// What is applied beyond contents, modes and times.
+    /// Attributes applied beyond contents, modes and times.
     #[serde(default, skip_serializing_if = "Preserve::is_nothing")]
     pub preserve: Preserve,
-    /// Delete what the sender does not have from the directories that it sends, except what this filter excludes.
-    /// Nothing is deleted if the sender had to skip something it could not read (`NoticeKind::NotDeleted`).
+    /// Delete names that the sender does not have from the directories that it sends, except those that this filter
+    /// excludes. Nothing is deleted if the sender had to skip something it could not read (`NoticeKind::NotDeleted`).
     pub delete: Option<Filter>,
-    /// Most names that are deleted; the rest is kept and reported (`NoticeKind::DeleteLimit`). With a limit, a
-    /// directory that is not empty is not replaced by a file.
+    /// Maximum number of deleted names; the rest is kept and reported (`NoticeKind::DeleteLimit`). With a limit, a
+    /// non-empty directory is not replaced by a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delete: Option<u64>,
-    /// Delete also where the sender has nothing but directories, so that its disk may not be mounted
+    /// Delete also if the sender has nothing but directories, so that its disk may not be mounted
     /// (`NoticeKind::EmptySource`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force_empty: bool,
@@ -71,36 +71,36 @@ pub struct ReceiveRequest {
     /// Delete nothing on other file systems than the target's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_file_system: bool,
-    /// Use what an interrupted run has left without reading and comparing it.
+    /// Trust the partial data of an interrupted run without reading and comparing it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trust_staging: bool,
-    /// Ask for the differences only where another version of a file stands.
+    /// Request only the differences of a file that exists in another version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub differences: bool,
-    /// With `dry_run`: two places are compared, and a directory stands for its contents.
+    /// With `dry_run`: two trees are compared, and a directory means its contents.
     #[serde(rename = "compared")]
     pub compare_trees: bool,
-    /// Change nothing; notices report what would be done.
+    /// Change nothing; notices report the changes.
     pub dry_run: bool,
-    /// Directories, absolute or relative to the one that items go into: a file that one of them has unchanged, under
-    /// the same path, becomes another name of the file there.
+    /// Directories, absolute or relative to that of the items: a file that is unchanged in one of them, under the same
+    /// path, becomes a hard link to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link_dest: Vec<Bytes>,
-    /// Keep what is replaced or deleted under another name.
+    /// Keep replaced or deleted files under another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
-    /// Tell the sender which entries are durable under their final names, so that it can remove them.
+    /// Report to the sender which entries are durable under their final names, so that it can remove them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "confirms")]
     pub report_stored: bool,
-    /// What the sender may announce.
+    /// The names that the sender may announce.
     #[serde(default, skip_serializing_if = "AllowedNames::is_everything")]
     pub permitted: AllowedNames,
     /// The directory (a path without symbolic links) that must contain the target after links are resolved; `None`
     /// allows any target. Set by the receiver only, never by a request.
     #[serde(skip)]
     pub within: Option<PathBuf>,
-    /// What is written about the transfer on this side.
+    /// The output files of this host.
     #[serde(skip)]
     pub outputs: Outputs,
 }
@@ -111,16 +111,16 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The items that were asked for, as far as the receiver can know before they arrive.
+/// The requested items, as far as the receiver can know before they arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedItems {
     /// Several items, or the contents of a directory: the target has to be a directory.
     pub many: bool,
-    /// The contents of a directory, without the directory itself: the target stands for it, so that `delete` and the
-    /// directory's mode and time apply to the target.
+    /// The contents of a directory, without the directory itself: the target corresponds to it, so that `delete` and
+    /// the directory's mode and time apply to the target.
     pub contents: bool,
-    /// The names of the items, if they are known. Where none of them exists, the sender need not wait to hear what is
-    /// wanted.
+    /// The names of the items, if they are known. If none of them exists, the sender need not wait for the wanted
+    /// ranges.
     #[serde(with = "base64::names")]
     pub items: Option<Vec<Vec<u8>>>,
     /// When a target that is no directory becomes one because of the first item.
@@ -128,7 +128,7 @@ pub struct RequestedItems {
     pub directory_if: Option<DirectoryIf>,
 }
 
-/// When a target that is no directory becomes one because of the first item that arrives. Either condition is enough.
+/// When a target that is no directory becomes one because of the first item. Either condition is enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryIf {
     /// The item is a directory: it keeps its name, so that the next run finds it.
@@ -138,20 +138,20 @@ pub struct DirectoryIf {
     pub name_is_none_of: Option<Vec<Vec<u8>>>,
 }
 
-/// What happens to names that exist.
+/// The treatment of existing names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Existing {
-    /// An item whose name exists ends the transfer before anything is touched, unless an earlier run of the same
-    /// transfer created it. Such an item is continued: below it, directories are merged, and another name that exists
-    /// and differs is kept and reported (`NoticeKind::Exists`).
+    /// An item whose name exists ends the transfer before any change, unless an earlier run of the same transfer
+    /// created it. Such an item is continued: below it, directories are merged, and another name that exists and
+    /// differs is kept and reported (`NoticeKind::Exists`).
     #[default]
     Refuse,
-    /// Whatever differs is replaced: a file or link by anything, an empty directory by a file or link. Directories are
-    /// merged.
+    /// Names that differ are replaced: a file or link by anything, an empty directory by a file or link. Directories
+    /// are merged.
     Replace,
-    /// Whatever exists is kept. Directories are merged.
+    /// Existing names are kept. Directories are merged.
     Skip,
-    /// As `Replace`, but a file with a later modification time than the one that arrives is kept.
+    /// As `Replace`, but a file with a later modification time than the received one is kept.
     KeepNewer,
     /// As `Replace`, but a name that does not exist is not created, and neither is anything below it.
     #[serde(rename = "Only")]
@@ -159,14 +159,14 @@ pub enum Existing {
 }
 
 impl Existing {
-    /// Whether what differs may be replaced.
+    /// Whether names that differ may be replaced.
     #[must_use]
     pub const fn replaces(self) -> bool {
         matches!(self, Self::Replace | Self::KeepNewer | Self::UpdateOnly)
     }
 }
 
-/// Which existing files count as unchanged. Their sizes always have to match.
+/// The existing files that count as unchanged. Their sizes always have to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Compare {
     /// Those with a matching modification time, at the resolution of the file system.
@@ -176,26 +176,26 @@ pub enum Compare {
     Size,
     /// None: each is transferred.
     Never,
-    /// Those with a matching BLAKE3 digest. A file that the sender gives no digest for counts as changed.
+    /// Those with a matching BLAKE3 digest. A file without a digest from the sender counts as changed.
     Checksum,
 }
 
-/// Where the items of a transfer are placed.
+/// The destination of the items of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetPath {
-    /// The directory they are placed in.
+    /// The directory that contains them.
     pub directory: PathBuf,
-    /// The name of the single item there, one path component; `None` keeps the sender's names.
+    /// The name of the single item in it, one path component; `None` keeps the sender's names.
     pub rename: Option<Vec<u8>>,
 }
 
-/// What is known when a destination is chosen. It grows: the target is looked at when the transfer starts, whose work
-/// it is shows when the source is known, and the first item comes last.
+/// The known facts when a destination is chosen. They grow: the target is inspected when the transfer starts, its
+/// origin is known with the source, and the first item comes last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetFacts<'a> {
     /// The target was a directory when the transfer started.
     pub is_directory: bool,
-    /// An earlier, broken run of this transfer created it as its single item; `None` while that is unknown.
+    /// An earlier, interrupted run of this transfer created it as its single item; `None` while that is unknown.
     pub is_own: Option<bool>,
     /// The first item.
     pub first: FirstItem<'a>,
@@ -208,17 +208,17 @@ pub enum FirstItem<'a> {
     Unknown,
     /// There is none, or none soon.
     Nothing,
-    /// This one.
+    /// The first item.
     Item {
         /// Its path in the transfer.
         path: &'a [u8],
-        /// It is a directory.
+        /// Whether the item is a directory.
         is_directory: bool,
     },
 }
 
 impl ReceiveRequest {
-    /// Receives into the directory `target`, and otherwise by defaults: nothing that exists is replaced.
+    /// Receives into the directory `target`, and otherwise by defaults: no existing name is replaced.
     #[must_use]
     pub fn into_directory(target: impl Into<PathBuf>) -> Self {
         let requested = RequestedItems { many: true, ..RequestedItems::default() };
@@ -258,12 +258,12 @@ impl ReceiveRequest {
         }
     }
 
-    /// Where the items go, or `None` while the evidence does not decide that.
+    /// Returns the destination of the items, or `None` while the evidence does not decide it.
     ///
     /// - Several items go into the target, and so does anything if the target is written like a directory (`a/`, `.`).
-    /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, broken run of the same
-    ///   transfer created that directory as the item itself: then the run continues there.
-    /// - It takes the target's name otherwise, unless [`RequestedItems::directory_if`] says that it keeps its own.
+    /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, interrupted run of the
+    /// same   transfer created that directory as the item itself: then the run continues in it.
+    /// - It takes the target's name otherwise, unless [`RequestedItems::directory_if`] keeps its own.
     #[must_use]
     pub fn destination(&self, evidence: &TargetFacts<'_>) -> Option<TargetPath> {
         let Some(named) = self.named() else { return Some(self.in_target()) };
@@ -279,7 +279,7 @@ impl ReceiveRequest {
         }
     }
 
-    /// The single item under the target's name; `None` if the target has to be a directory.
+    /// Returns the destination of a single item under the target's name; `None` if the target has to be a directory.
     #[must_use]
     pub fn named(&self) -> Option<TargetPath> {
         let written = self.target.as_os_str().as_bytes();
@@ -291,7 +291,7 @@ impl ReceiveRequest {
         Some(TargetPath { directory: parent.to_owned(), rename: Some(name.as_bytes().to_vec()) })
     }
 
-    /// Everything in the target, under the sender's names.
+    /// Returns the target as the destination of everything, under the sender's names.
     #[must_use]
     pub fn in_target(&self) -> TargetPath {
         TargetPath { directory: self.target.clone(), rename: None }
@@ -299,7 +299,7 @@ impl ReceiveRequest {
 }
 
 impl RequestedItems {
-    /// Takes into account that the wildcards match a single name, as if it had been typed.
+    /// Adapts to a wildcard that matches a single name, as if the name had been typed.
     pub fn only_one_matches(&mut self) {
         self.directory_if.iter_mut().for_each(|rule| rule.name_is_none_of = None);
         self.directory_if = self.directory_if.take().filter(|rule| *rule != DirectoryIf::default());
@@ -314,7 +314,7 @@ impl DirectoryIf {
 }
 
 impl<'a> TargetFacts<'a> {
-    /// What shows before the transfer starts.
+    /// Returns the facts before the transfer starts.
     #[must_use]
     pub fn before(target_is_directory: bool) -> Self {
         Self { is_directory: target_is_directory, is_own: None, first: FirstItem::Unknown }
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_destination_follows_from_the_spec_and_what_is_known() {
+    fn destination_follows_from_request_and_facts() {
         let directory = |path: &str| Some(TargetPath { directory: path.into(), rename: None });
         let name = |path: &str, name: &str| Some(TargetPath { directory: path.into(), rename: Some(name.into()) });
         let keep = Some(DirectoryIf { is_directory: true, name_is_none_of: None });

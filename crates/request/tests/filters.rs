@@ -9,7 +9,7 @@ fn matches(pattern: &str, path: &str) -> bool {
 }
 
 #[test]
-fn the_manuals_patterns_match_what_it_says() {
+fn patterns_match_as_in_rsync_manual() {
     let table: [(&str, &[&str], &[&str]); 22] = [
         ("*.o", &["x.o", "a/b/x.o", ".o", "dir.o/"], &["x.oo", "a.o/x"]),
         ("/foo", &["foo", "foo/"], &["a/foo", "foo/a", "xfoo"]),
@@ -47,7 +47,7 @@ fn allowed(filter: &Filter, path: &str) -> bool {
 }
 
 #[test]
-fn the_first_rule_that_matches_decides() {
+fn first_matching_rule_decides() {
     let sources = Filter::parse(b"+ */\n+ *.c\n- *\n").unwrap();
     for (path, allows) in [("a/", true), ("a/b.c", true), ("a/b.h", false), ("c", false)] {
         assert_eq!(allowed(&sources, path), allows, "{path}");
@@ -65,7 +65,7 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
-fn what_is_no_rule_is_named() {
+fn invalid_rule_is_reported_with_line() {
     assert_eq!(Filter::parse(b"+ a\n*.o\n"), Err(RuleError::Kind { line: 2 }));
     assert_eq!(Filter::parse(b"- \n"), Err(RuleError::Pattern { line: 1, error: PatternError::Empty }));
     for (pattern, error) in [
@@ -82,7 +82,7 @@ fn what_is_no_rule_is_named() {
 }
 
 #[test]
-fn a_filter_is_handed_on_whatever_its_bytes() {
+fn filter_serialises_any_bytes() {
     let exclude = |text: &[u8]| Rule::Exclude(Pattern::new(text).unwrap());
     let filter = Filter::new(vec![Rule::Include(Pattern::new(b"/a b/*").unwrap()), exclude(b"\xff\n"), exclude(b"*")]);
     let text = serde_json::to_string(&filter).unwrap();
@@ -92,7 +92,7 @@ fn a_filter_is_handed_on_whatever_its_bytes() {
 }
 
 #[test]
-fn no_pattern_takes_long() {
+fn patterns_match_in_bounded_time() {
     let pattern = Pattern::new("*a".repeat(40).as_bytes()).unwrap();
     assert!(!pattern.matches(&[&[b'a'; 4000][..], b"b"].concat(), false));
     let pattern = Pattern::new("**a*a".repeat(20).as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! What a request says of options that were not given: only what the first releases said, since they refuse a field that they
-//! do not know.
+//! The JSON of a request whose options were omitted: only the fields of the first releases, since these refuse an
+//! unknown field.
 
 use downpour_request::{Preserve, ReceiveRequest, SourceOptions};
 use serde::Serialize;
@@ -10,7 +10,7 @@ fn keys(value: &impl Serialize) -> Vec<String> {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_written() {
+fn request_omits_default_fields() {
     assert_eq!(keys(&SourceOptions::default()), ["files_from", "filter", "hard_links", "hash", "links", "recursive"]);
     let spec = ReceiveRequest::to_target("x");
     assert_eq!(keys(&spec), ["compare", "compared", "delete", "dry_run", "existing", "modes", "shape", "target"]);

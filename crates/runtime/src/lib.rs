@@ -1,8 +1,8 @@
 //! Time, threads and random numbers: those of the system or, in tests, virtual ones.
 //!
-//! Code that asks for the time, waits, starts a thread or draws random bytes does so by the functions of this crate. They go to
-//! the [`Runtime`] of the calling thread: [`System`] unless a test has [entered](enter) another one. A thread that is started by
-//! [`spawn`] or [`spawn_scoped`] has the runtime of the thread that started it.
+//! Code that asks for the time, waits, starts a thread or draws random bytes uses the functions of this crate. They go
+//! to the [`Runtime`] of the calling thread: [`System`] unless a test has [entered](enter) another one. A thread
+//! started by [`spawn`] or [`spawn_scoped`] has the runtime of its parent.
 //!
 //! Asynchronous code is on tokio's clock, which tests can pause, and needs none of this.
 //!
@@ -30,9 +30,9 @@ pub use system::System;
 #[cfg(feature = "virtual")]
 pub use virtual_time::{Virtual, VirtualBuilder};
 
-/// Where time, threads and random numbers come from.
+/// A source of time, threads and random numbers.
 pub trait Runtime: Send + Sync {
-    /// Returns the time of a clock that is never set.
+    /// Returns the time of a monotonic clock.
     fn now(&self) -> Instant;
 
     /// Returns the time of day.
@@ -44,17 +44,17 @@ pub trait Runtime: Send + Sync {
     /// The system has no random numbers.
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()>;
 
-    /// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last. `attempt` is
-    /// given the time that it may block.
+    /// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns its last result.
+    /// `attempt` gets the time that it may block.
     fn wait(&self, deadline: Option<Instant>, attempt: &mut dyn FnMut(Option<Duration>) -> bool) -> bool;
 
-    /// A thread is about to be started.
+    /// Counts a thread that is about to be started.
     ///
     /// # Errors
     /// No further thread is permitted.
     fn on_spawn(&self) -> io::Result<()>;
 
-    /// A thread that was started, or that entered, has ended or left.
+    /// Counts a thread of this runtime that has ended or left it.
     fn on_end(&self);
 }
 
@@ -67,7 +67,7 @@ fn current() -> Arc<dyn Runtime> {
     CURRENT.with_borrow(Arc::clone)
 }
 
-/// Makes `runtime` that of this thread until what it returns is dropped.
+/// Makes `runtime` that of this thread until the returned value is dropped.
 ///
 /// # Panics
 /// The runtime permits no further thread.
@@ -84,7 +84,7 @@ pub struct Entered(Option<Arc<dyn Runtime>>, PhantomData<*const ()>);
 
 impl Entered {
     fn new(runtime: Arc<dyn Runtime>) -> Self {
-        // Not to be sent: another thread has a runtime of its own.
+        // Not `Send`: another thread has a runtime of its own.
         Self(Some(CURRENT.replace(runtime)), PhantomData)
     }
 }
@@ -97,13 +97,13 @@ impl Drop for Entered {
     }
 }
 
-/// Returns the time of a clock that is never set.
+/// Returns the time of a monotonic clock.
 #[must_use]
 pub fn now() -> Instant {
     CURRENT.with_borrow(|runtime| runtime.now())
 }
 
-/// Returns how long ago `time` was; zero if it is to come.
+/// Returns the time since `time`; zero if it is in the future.
 #[must_use]
 pub fn since(time: Instant) -> Duration {
     now().saturating_duration_since(time)
@@ -133,14 +133,14 @@ pub fn sleep(duration: Duration) {
     });
 }
 
-/// Blocks this thread for `duration` of the system's time, whatever the runtime: for the kernel's clock, or another process, which
-/// know nothing of virtual time.
+/// Blocks this thread for `duration` of the system's time, whatever the runtime: for the kernel's clock or another
+/// process, which do not use virtual time.
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns what it returned last: at least one
-/// attempt is made. `attempt` blocks for what it waits for, and no longer than it is given.
+/// Calls `attempt` until it returns `true` or the clock has reached `deadline`, and returns its last result: at least
+/// one attempt is made. `attempt` blocks for its event, and no longer than the given time.
 pub fn wait(deadline: Option<Instant>, mut attempt: impl FnMut(Option<Duration>) -> bool) -> bool {
     current().wait(deadline, &mut attempt)
 }
@@ -148,15 +148,15 @@ pub fn wait(deadline: Option<Instant>, mut attempt: impl FnMut(Option<Duration>)
 /// Takes the next value of a channel.
 ///
 /// # Errors
-/// All senders are gone.
+/// All senders were dropped.
 pub fn recv<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
     recv_until(receiver, None).map_err(|_| RecvError)
 }
 
-/// Takes the next value of a channel, if it comes within `timeout`.
+/// Takes the next value of a channel, if it arrives within `timeout`.
 ///
 /// # Errors
-/// None has come in time, or all senders are gone.
+/// No value arrived in time, or all senders were dropped.
 pub fn recv_timeout<T>(receiver: &Receiver<T>, timeout: Duration) -> Result<T, RecvTimeoutError> {
     recv_until(receiver, now().checked_add(timeout))
 }
@@ -202,7 +202,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     Builder::new().name(name.into()).spawn_scoped(scope, move || inherited.run(work))
 }
 
-/// The runtime of a thread that is about to start, which it already counts.
+/// The runtime of a thread that is about to start and is already counted.
 struct Inherited(Option<Arc<dyn Runtime>>);
 
 fn inherit() -> io::Result<Inherited> {

@@ -1,4 +1,4 @@
-//! The system's own.
+//! The runtime of the system.
 
 use std::io;
 use std::time::{Duration, Instant, SystemTime};

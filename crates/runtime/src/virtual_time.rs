@@ -8,15 +8,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::Runtime;
 
-/// How long a thread that waits blocks before it looks again at what it waits for: who sends it a value need not know of this
-/// runtime.
+/// The time that a waiting thread blocks before it checks again for its event: the sender of the value need not use
+/// this runtime.
 const STEP: Duration = Duration::from_millis(1);
 
-/// A runtime whose clock stands while any of its threads works, and jumps to the next deadline once all of them wait.
+/// A runtime whose clock stops while any of its threads works, and jumps to the next deadline once all of them wait.
 ///
-/// Its threads are those that entered it, once each, and those started by them. A thread that blocks otherwise than by this crate's
-/// functions counts as one that works: joining a thread that waits for the clock, the end of a scope, or sending on a full channel never
-/// ends. Nothing outside is waited for: processes, sockets, the kernel's clock, tokio.
+/// Its threads are those that entered it, once each, and those started by them. A thread that blocks by other means
+/// than this crate's functions counts as working: joining a thread that waits for the clock, the end of a scope, or
+/// sending on a full channel never ends. Nothing outside is waited for: processes, sockets, the kernel's clock, tokio.
 #[derive(Debug)]
 pub struct Virtual {
     began: Instant,
@@ -26,20 +26,20 @@ pub struct Virtual {
     changed: Condvar,
 }
 
-/// What a [`Virtual`] begins with.
+/// The initial state of a [`Virtual`].
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualBuilder {
-    /// From which random numbers follow.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// The time of day at the beginning.
     pub time_of_day: SystemTime,
-    /// How many threads there can be at once.
+    /// Maximum number of threads at once.
     pub most_threads: usize,
 }
 
 impl Default for VirtualBuilder {
     fn default() -> Self {
-        // Any time at which no file of a test is from the future.
+        // Any time at which no file of a test is in the future.
         Self { seed: 1, time_of_day: UNIX_EPOCH + Duration::from_secs(4_000_000_000), most_threads: usize::MAX }
     }
 }
@@ -50,14 +50,14 @@ struct State {
     random: fastrand::Rng,
     threads: usize,
     waiting: HashMap<ThreadId, Waiting>,
-    /// Rises whenever a thread has done something that another one may wait for.
+    /// Increases whenever a thread has done something for which another one may wait.
     changes: u64,
 }
 
 #[derive(Debug)]
 struct Waiting {
     deadline: Option<Duration>,
-    /// The value of `changes` when it last looked in vain.
+    /// The value of `changes` at its last unsuccessful check.
     looked_at: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl VirtualBuilder {
 }
 
 impl Virtual {
-    /// Returns how much of its time has passed.
+    /// Returns the virtual time passed so far.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.state().elapsed
@@ -93,7 +93,7 @@ impl Virtual {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread of this runtime waits no longer.
+    /// Ends the wait of a thread of this runtime.
     fn resume(&self, mut state: MutexGuard<'_, State>) {
         state.waiting.remove(&thread::current().id());
         state.changes += 1;
@@ -102,7 +102,7 @@ impl Virtual {
 }
 
 impl State {
-    /// Moves the clock to the next deadline if nothing can happen before it, and returns whether it has.
+    /// Moves the clock to the next deadline if nothing can happen before it; returns whether it did.
     fn advance(&mut self) -> bool {
         let is_idle = self.waiting.len() == self.threads
             && self.waiting.values().all(|waiting| waiting.looked_at == Some(self.changes));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_passes_at_once() {
+    fn virtual_hour_passes_at_once() {
         let (runtime, _entered) = entered();
         let (began, real) = (now(), Instant::now());
         sleep(HOUR);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_a_thread_sends_arrives_before_a_later_deadline() {
+    fn sent_value_arrives_before_later_deadline() {
         let (runtime, _entered) = entered();
         let (sender, receiver) = mpsc::channel();
         let sending = spawn("sender", move || {
@@ -220,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn time_stands_while_a_thread_works() {
+    fn virtual_time_stops_while_thread_works() {
         let (runtime, _entered) = entered();
         let (sender, receiver) = mpsc::channel();
         let done = spawn("worker", move || {
-            // Work takes none of its time, however long it really is.
+            // Work takes no virtual time, however long it really takes.
             thread::sleep(50 * STEP);
             sender.send(now()).unwrap();
         });
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_scope_sleep_at_the_same_time() {
+    fn scoped_threads_sleep_concurrently() {
         let (runtime, _entered) = entered();
         let (sender, receiver) = mpsc::channel::<()>();
         thread::scope(|scope| {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_threads_than_permitted_are_started() {
+    fn spawn_fails_beyond_thread_limit() {
         let runtime = Arc::new(VirtualBuilder { most_threads: 2, ..VirtualBuilder::default() }.build());
         let _entered = enter(runtime);
         let (_sender, receiver) = mpsc::channel::<()>();

@@ -1,5 +1,5 @@
-//! The receiver's half alone, fed with tiny files: `receive_files READ_DIRECTORY FILES [BYTES]`. Run it twice to see
-//! what an unchanged tree takes.
+//! The receiver's half alone, with tiny files: `receive_files READ_DIRECTORY FILES [BYTES]`. A second run shows the
+//! cost of an unchanged tree.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if file % PER_DIRECTORY == 0 {
             entries.push(entry(directory.clone(), EntryKind::Directory, 0o755));
         }
-        // From none to twice the size.
+        // From 0 to twice the size.
         let size = size * (file % 5) / 2;
         entries.push(entry(
             format!("{directory}/{file:08}.dat"),

@@ -1,5 +1,5 @@
-//! Owners, groups and extended attributes: reading them at a source, and at a receiver whether they differ, and setting
-//! them. All of this goes through [`ExtraRule`].
+//! Owners, groups and extended attributes: reads them at a source, compares them at a receiver, and sets them. All of
+//! this goes through [`ExtraRule`].
 
 use std::io;
 
@@ -12,9 +12,9 @@ use super::path_handle::PathHandle;
 use super::xattrs::{CAPABILITY, XattrRule, is_acl};
 use crate::messages::{Extra, Mtime, NoticeKind, Owner, Xattr};
 
-/// Whether everything was set.
+/// Result of setting attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applied {
+pub(super) enum SetResult {
     All,
     /// Owner, group or extended attributes could not be set; everything else was.
     AttributesLost,
@@ -22,8 +22,8 @@ pub(super) enum Applied {
     MetadataLost,
 }
 
-impl Applied {
-    /// What is told of it.
+impl SetResult {
+    /// Returns the notice for the user.
     pub(super) const fn notice(self) -> Option<NoticeKind> {
         match self {
             Self::All => None,
@@ -39,7 +39,7 @@ pub(super) struct ExtraRule {
     preserve: Preserve,
     xattrs: XattrRule,
     is_root: bool,
-    /// Whether set-id bits and capabilities come with owner and group.
+    /// Whether set-id bits and capabilities are copied with owner and group.
     gives_rights: bool,
 }
 
@@ -51,7 +51,7 @@ impl ExtraRule {
         Self { preserve, xattrs: XattrRule::new(preserve), is_root, gives_rights }
     }
 
-    /// Whether there is anything to read or apply besides modes and times.
+    /// Whether any attributes besides modes and times are read or applied.
     pub(super) const fn is_active(self) -> bool {
         self.preserve.ids() || self.xattrs.is_active()
     }
@@ -61,8 +61,8 @@ impl ExtraRule {
         self.preserve.acls
     }
 
-    /// Whether what stands as `found` differs from `extra`, whose numbers are those of this machine. `hold` opens it if
-    /// its extended attributes have to be read; those that this process may not read are taken for the same.
+    /// Whether the attributes in `found` differ from `extra`, whose numbers are local. `hold` opens the file if its
+    /// extended attributes have to be read; attributes that this process cannot read count as equal.
     pub(super) fn differs(self, found: &Status, extra: &Extra, hold: impl FnOnce() -> io::Result<PathHandle>) -> bool {
         if extra.owner.is_some_and(|owner| is_other(found, owner)) {
             return true;
@@ -76,24 +76,24 @@ impl ExtraRule {
         }
     }
 
-    /// Sets all attributes of what is held, where given; a link has no mode of its own.
+    /// Sets all given attributes of the held file; a symbolic link has no mode of its own.
     ///
     /// # Errors
-    /// Those of setting mode and time.
+    /// Errors of setting mode and time.
     pub(super) fn apply(
         self,
         held: &PathHandle,
         mode: Option<u32>,
         mtime: Option<Mtime>,
         extra: &Extra,
-    ) -> io::Result<Applied> {
+    ) -> io::Result<SetResult> {
         let found = held.status()?;
         let owner = extra.owner.filter(|_| self.preserve.ids());
         let changed = owner.filter(|owner| is_other(&found, *owner));
         // Takes the set-id bits away, and capabilities: both are set later.
         let owned = changed.map_or(Ok(()), |owner| held.set_owner(user(owner), group(owner)));
         let is_complete = owner.is_some_and(|owner| owner.user != UNCHANGED && owner.group != UNCHANGED);
-        // Rights of an owner and group are given to nobody else's program, nor kept by one that gets another owner.
+        // No program of another user gets the rights of an owner and group, or keeps them with another owner.
         let are_sent = self.gives_rights && mode.is_some();
         let has_rights = owned.is_ok() && if are_sent { is_complete } else { changed.is_none() };
         let may_be_capable = self.gives_rights && owned.is_ok() && is_complete;
@@ -101,15 +101,15 @@ impl ExtraRule {
         let is_denied = self.gives_rights && !may_be_capable && has_capability(extra);
         let written = self.write_xattrs(held, &found, &extra.xattrs, allows);
         if !found.is_symlink() {
-            // Also of what was made writable for that.
+            // Also the mode of a file that was made writable for that.
             let mode = mode.unwrap_or(found.mode);
             held.set_mode(if has_rights || found.is_directory() { mode } else { mode & !SET_ID })?;
         }
-        // Sets the mode's bits of the group, too, which are the same there.
+        // Sets the mode's bits of the group, too, which are the same bits.
         let listed = self.xattrs.write(held, &extra.xattrs, is_acl);
         mtime.map_or(Ok(()), |mtime| held.set_mtime(mtime))?;
         let is_all = owned.is_ok() && written.is_ok() && listed.is_ok() && !is_denied;
-        Ok(if is_all { Applied::All } else { Applied::AttributesLost })
+        Ok(if is_all { SetResult::All } else { SetResult::AttributesLost })
     }
 
     fn write_xattrs(
@@ -130,17 +130,17 @@ impl ExtraRule {
         }
     }
 
-    /// Whether root must not change the attributes of a file that stands as `found`, and is to get `mode` and `extra`.
-    /// Somebody else may have put it there with the size and time of what is sent: it would get the rights of an owner
-    /// or group, if its content was not compared, or it may be another name of a third person's file.
+    /// Whether root must not change the attributes of an existing file `found` that is to get `mode` and `extra`.
+    /// Another user may have created it with the size and time of the source file: its uncompared content would get the
+    /// rights of an owner or group, or it may be a hard link to a third user's file.
     pub(super) fn distrusts(self, found: &Status, mode: u32, extra: &Extra, is_compared: bool) -> bool {
         let gets_rights = mode & SET_ID != 0 || has_capability(extra);
         let is_roots = found.owner == 0;
         self.is_root && !is_roots && (found.links > 1 || (self.gives_rights && gets_rights && !is_compared))
     }
 
-    /// Returns the attributes of what stands as `found`, as they are sent or set on a copy. `hold` opens it if more has to
-    /// be read than its status.
+    /// Returns the attributes of `found`, as they are sent or set on a copy. `hold` opens the file if more than its
+    /// status has to be read.
     pub(super) fn read(self, found: &Status, hold: impl FnOnce() -> io::Result<PathHandle>) -> io::Result<Extra> {
         let mut extra = self.of_status(found);
         if self.xattrs.is_active() {

@@ -1,4 +1,4 @@
-//! Makes backups: what is replaced or deleted at a target keeps its content under another name.
+//! Makes backups: replaced or deleted content is kept at the target under another name.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,15 +15,15 @@ use super::refusal::{NoBackup, refusal};
 use super::sandbox::{DirectorySandbox, errno};
 use super::staging::under_random_name;
 
-/// How often the suffix is appended to find a name that the transfer does not need itself.
+/// Maximum number of suffixes appended to find a name that the transfer does not need.
 const ATTEMPTS: usize = 8;
 
-/// Gives what stands at `path`, which is not a directory, the name of its backup, in place of an older backup;
-/// returns that name. Whatever interrupts this, the content has one of the two names. Names for which `is_needed`
-/// returns true are left alone, and the suffix is appended once more.
+/// Renames the existing `path`, which is not a directory, to its backup name, in place of an older backup; returns that
+/// name. Whatever interrupts this, the content has one of the two names. Names for which `is_needed` returns true are
+/// not used, and the suffix is appended once more.
 ///
 /// # Errors
-/// [`NoBackup`] inside if there can be none, so that the original has to stay; a failure of the disk.
+/// [`NoBackup`] inside if there can be none, so that the original has to be kept; a failure of the disk.
 pub(super) fn keep(
     backup: &Backup,
     target: &DirectorySandbox,
@@ -54,7 +54,7 @@ pub(super) fn keep(
     }
 }
 
-/// Gives what stands at `path` the name `to`; returns false if that is needed for something else.
+/// Renames the existing `path` to `to`; returns false if that name is needed by the transfer.
 fn keep_as(
     target: &DirectorySandbox,
     path: &[u8],
@@ -66,13 +66,13 @@ fn keep_as(
     let (into, backup) = target.parent(to)?;
     let look = |directory: &OwnedFd, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
     let found = look(&from.fd, name)?;
-    let there = match look(&into.fd, backup) {
-        Ok(there) => Some(there),
+    let existing = match look(&into.fd, backup) {
+        Ok(existing) => Some(existing),
         Err(Errno::NOENT) => None,
         Err(error) => return Err(error.into()),
     };
-    if there.is_some_and(|there| there.identity == found.identity) {
-        // Another name of it, as an interrupted run may have left. A rename would do nothing.
+    if existing.is_some_and(|existing| existing.identity == found.identity) {
+        // A second name of the same file, which an interrupted run may have left. A rename would do nothing.
         if original == Original::Goes {
             unlinkat(&from.fd, name, AtFlags::empty())?;
         }
@@ -81,7 +81,7 @@ fn keep_as(
     if is_needed(to) {
         return Ok(false);
     }
-    if there.is_some_and(|there| there.is_directory()) {
+    if existing.is_some_and(|existing| existing.is_directory()) {
         target.remove_directory(to)?;
     }
     if original == Original::Goes || !link_over((&from.fd, name), (&into.fd, backup))? {
@@ -90,7 +90,7 @@ fn keep_as(
     Ok(true)
 }
 
-/// Whether what a backup is made of keeps its own name, until something else takes that.
+/// Whether the original keeps its own name until something else replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Original {
     /// If the file system has hard links.
@@ -98,8 +98,8 @@ pub(super) enum Original {
     Goes,
 }
 
-/// Gives a file a further name in place of what has that; returns false if the file system, or a rule of the system,
-/// permits no such link.
+/// Links a file to a further name, which it replaces; returns false if the file system or a rule of the system does not
+/// permit the link.
 fn link_over((from, name): (&OwnedFd, &[u8]), (into, backup): (&OwnedFd, &[u8])) -> io::Result<bool> {
     let link = |to: &[u8]| match linkat(from, name, into, to, AtFlags::empty()) {
         Ok(()) => Ok(true),
@@ -116,7 +116,7 @@ fn link_over((from, name): (&OwnedFd, &[u8]), (into, backup): (&OwnedFd, &[u8]))
         return Ok(false);
     }
     let renamed = renameat(into, &temporary, into, backup);
-    // It is left where both are names of one file.
+    // It remains if both are names of one file.
     match unlinkat(into, &temporary, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
@@ -124,7 +124,7 @@ fn link_over((from, name): (&OwnedFd, &[u8]), (into, backup): (&OwnedFd, &[u8]))
     Ok(renamed.map(|()| true)?)
 }
 
-/// Makes the directories of a backup, each as the one that it stands for.
+/// Makes the directories of a backup, each with the restrictions of the directory that it corresponds to.
 fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Result<()> {
     let slashes = to.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     let Some(last) = slashes.clone().next_back() else { return Ok(()) };
@@ -149,7 +149,7 @@ fn make_directories(target: &DirectorySandbox, base: &[u8], to: &[u8]) -> io::Re
     Ok(())
 }
 
-/// Lets nobody into a new directory who may not enter another one.
+/// Denies a new directory to all users to whom the model denies it.
 fn copy_restrictions(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
     let (model, held) = (PathHandle::from(model.try_clone()?), PathHandle::from(made.try_clone()?));
     // Also one that it has inherited, by a default ACL of the directory that it is in.
@@ -157,7 +157,7 @@ fn copy_restrictions(made: &OwnedFd, model: &OwnedFd) -> io::Result<()> {
     if geteuid().is_root() {
         held.set_owner(Some(Uid::from_raw(model.owner)), Some(Gid::from_raw(model.group)))?;
     }
-    // With an ACL, the bits of the group are a bound on others too. Of another group they would be for strangers.
+    // With an ACL, the bits of the group also limit others. In another group they would admit strangers.
     let same_group = held.status()?.group == model.group;
     let group = if has_acl || !same_group { 0o070 } else { 0 };
     held.set_mode(model.mode & !SET_ID & !group | 0o700)

@@ -8,17 +8,17 @@ use crate::messages::{Entry, EntryKind, IdName, Skipped, VoidReason};
 pub struct Batch {
     /// Counts from 0.
     pub number: u32,
-    /// In the order of the object; a directory stands before what is in it.
+    /// In the order of the object; a directory precedes its contents.
     pub entries: Vec<Entry>,
-    /// The sum of the file sizes in bytes: the length of the object, if all is wanted.
+    /// The sum of the file sizes in bytes: the length of the object, if every byte is wanted.
     pub length: u64,
     /// The version of each entry's source, if it may be removed later; otherwise empty.
     pub versions: Vec<u64>,
-    /// What the scan met and could not send.
+    /// Names that the scan could not send.
     pub skipped: Vec<Skipped>,
     /// Names of users and groups that occur first in this batch.
     pub id_names: Vec<IdName>,
-    /// Nothing is left to scan after it.
+    /// Whether the scan ends with this batch.
     pub is_last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the bytes of a batch's object lie in its files.
+//! The positions of an object's bytes in the files of its batch.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::batch::Batch;
 use crate::messages::Wanted;
 
-/// The files of a batch in the order of its object, and what is wanted of them.
+/// The files of a batch in the order of its object, and their wanted ranges.
 #[derive(Debug)]
 pub(super) struct BatchLayout {
     pub(super) batch: Arc<Batch>,
     pub(super) wanted: Wanted,
-    /// Entry of each regular file that is not empty, and its offset in the batch, in order.
+    /// Entry of each non-empty regular file, and its offset in the batch, in order.
     files: Vec<(u32, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl BatchLayout {
         self.wanted.length(self.batch.length)
     }
 
-    /// Splits a range of the object by file; what lies beyond the end of the object is in none.
+    /// Splits a range of the object by file; bytes beyond the end of the object belong to none.
     pub(super) fn parts(&self, offset: u64, length: usize) -> impl Iterator<Item = FilePart> + '_ {
         self.wanted.locate(offset, length as u64, self.batch.length).flat_map(|range| self.parts_of(range))
     }
@@ -56,20 +56,20 @@ impl BatchLayout {
         overlapping.filter_map(move |(index, start)| {
             let end = range.end.min(start + self.batch.entries[*index as usize].size());
             let from = range.start.max(*start);
-            // Not longer than what was asked for.
+            // Not longer than the requested length.
             let length = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
             (length > 0).then_some(FilePart { index: *index, start: from - start, length })
         })
     }
 
-    /// Returns the place of a file in the batch; `None` if it is empty, or no file.
+    /// Returns the range of a file in the batch; `None` if it is empty, or not a regular file.
     pub(super) fn range_of(&self, index: u32) -> Option<Range<u64>> {
         let at = self.files.binary_search_by_key(&index, |(entry, _)| *entry).ok()?;
         let start = self.files[at].1;
         Some(start..start + self.batch.entries[index as usize].size())
     }
 
-    /// Returns the files that are wanted only in part.
+    /// Returns the files of which only a part is wanted.
     pub(super) fn partial(&self) -> HashSet<u32> {
         let end = self.batch.length;
         let borders = self.wanted.ranges(end).flat_map(|range| [range.start, range.end]);
@@ -81,7 +81,7 @@ impl BatchLayout {
         partial.collect()
     }
 
-    /// Returns the name of the file that a byte of the object lies in; `None` beyond its end.
+    /// Returns the name of the file that contains a byte of the object; `None` beyond its end.
     pub(super) fn name_at(&self, offset: u64) -> Option<&[u8]> {
         let at = self.position(offset)?;
         let file = self.files.partition_point(|(_, start)| *start <= at).checked_sub(1)?;
@@ -89,20 +89,19 @@ impl BatchLayout {
         self.batch.entries.get(*index as usize).map(|entry| entry.path.as_slice())
     }
 
-    /// Returns how many files of the batch that are not empty end within the first `bytes` of the object, or before
-    /// those.
+    /// Returns how many non-empty files of the batch end within the first `bytes` of the object, or before them.
     pub(super) fn files_within(&self, bytes: u64) -> u64 {
         let end = self.position(bytes).unwrap_or(if bytes == 0 { 0 } else { self.batch.length });
         let begun = self.files.partition_point(|(_, start)| *start < end);
         let is_over = |(index, start): &(u32, u64)| {
             self.batch.entries.get(*index as usize).is_some_and(|entry| start.saturating_add(entry.size()) <= end)
         };
-        // Only the last of those that have begun may not be over.
+        // Only the last file that has begun may be incomplete.
         let open = self.files[..begun].last().is_some_and(|file| !is_over(file));
         (begun - usize::from(open)) as u64
     }
 
-    /// Returns where a byte of the object lies in the batch; `None` at its end.
+    /// Returns the offset in the batch of a byte of the object; `None` at its end.
     fn position(&self, offset: u64) -> Option<u64> {
         self.wanted.locate(offset, 1, self.batch.length).next().map(|range| range.start)
     }

@@ -1,9 +1,9 @@
-//! Chunks of files, cut where their content says so: what two versions of a file have in common has the same chunks in
-//! both, wherever it lies.
+//! Content-defined chunks of files: two versions of a file have the same chunks where their content is the same, at any
+//! offset.
 //!
 //! Chunks end where FastCDC of 2020 (Xia et al., "The Design of Fast Content-Defined Chunking for Data Deduplication
-//! Based Storage Systems", IEEE TPDS 31(9)) ends them, normalized at level 1. The average follows from the length of the
-//! file that is sent, for both versions. Only how much is recognised depends on the cuts, never what is written.
+//! Based Storage Systems", IEEE TPDS 31(9)) ends them, normalized at level 1. The average follows from the length of
+//! the sender's file, for both versions. The cuts only determine how much is recognised, never which bytes are written.
 
 use std::fs::File;
 use std::io;
@@ -17,17 +17,17 @@ use fastcdc::v2020::FastCDC;
 use super::source::BatchSource;
 use crate::messages::{CHUNKS_TARGET, Chunk, ChunkDigest, EntryKind, ListState};
 
-/// Smallest file whose chunks are listed: a shorter one is sent in a few packets.
+/// Smallest file whose chunks are listed: a shorter one fits into a few packets.
 const SMALLEST: u64 = 128 << 10;
-/// Up to this length, chunks of 4 KiB cost less than what a longer one repeats around a change.
+/// Up to this length, chunks of 4 KiB cost less than the bytes that longer ones repeat around a change.
 const SHORT: u64 = 16 << 20;
-/// Chunks of a file, at most about this many.
+/// Approximate maximum number of chunks of a file.
 const MOST: u64 = 1 << 21;
-/// Longest average, in bytes; files for which chunks would have to be longer are not listed.
+/// Longest average, in bytes; files that need longer chunks are not listed.
 const LONGEST: u64 = 4 << 20;
 /// Bytes read at a time.
 const WINDOW: usize = 1 << 20;
-/// Bytes after which the time of listing tells how fast it is.
+/// Bytes after which the rate of listing is known.
 const MEASURED: u64 = 64 << 20;
 
 /// Lengths of a file's chunks.
@@ -37,7 +37,7 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// Returns those for a file of `size` bytes, unless it is too short or too long for them.
+    /// Returns the cuts for a file of `size` bytes; `None` if it is too short or too long.
     pub(super) fn of(size: u64) -> Option<Self> {
         let least = if size <= SHORT { 4 << 10 } else { 8 << 10 };
         let average = size.div_ceil(MOST).next_power_of_two().max(least);
@@ -50,11 +50,11 @@ impl Cuts {
         4 * self.average
     }
 
-    /// Cuts what the first `size` bytes of a file contain, and passes each chunk to `each`, with its offset. Returns
-    /// the end of the last chunk: before `size` if the file ends there, or if `each` breaks, or once `stopped` is set.
+    /// Cuts the first `size` bytes of a file, and passes each chunk with its offset to `each`. Returns the end of the
+    /// last chunk: before `size` if the file ends there, or if `each` breaks, or once `stopped` is set.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub(super) fn cut(
         self,
         file: &File,
@@ -63,7 +63,7 @@ impl Cuts {
         mut each: impl FnMut(u64, Chunk) -> ControlFlow<()>,
     ) -> io::Result<u64> {
         let mut window = vec![0; WINDOW + self.max()];
-        // What of the window is filled, and where it lies in the file.
+        // The filled part of the window, and its offset in the file.
         let (mut filled, mut start) = (0, 0_u64);
         loop {
             let room = usize::try_from(size - start).unwrap_or(window.len()).min(window.len());
@@ -93,12 +93,12 @@ impl Cuts {
     }
 }
 
-/// Returns what identifies a content.
+/// Returns the digest that identifies a chunk.
 pub(super) fn digest(bytes: &[u8]) -> ChunkDigest {
     *blake3::hash(bytes).as_bytes().first_chunk().expect("32 bytes")
 }
 
-/// Fills `out` from `offset` on; returns the number of bytes, which are fewer where the file ends.
+/// Fills `out` from `offset` on; returns the number of bytes, which is less than its length at the end of the file.
 fn fill(file: &File, offset: u64, out: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < out.len() {
@@ -112,40 +112,40 @@ fn fill(file: &File, offset: u64, out: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Lists the chunks of a file of a source, some at a time; the last call of `tell` has another state than
-/// [`ListState::Going`]. `tell` breaks when nobody wants the rest. The list ends early, before the file does, where
-/// bytes are listed more slowly than the `line` carries them, in bytes per second: it then saves no time.
+/// Lists the chunks of a source file, some at a time; the last call of `report` has another state than
+/// [`ListState::Going`]. `report` breaks when the rest is not needed. The list ends before the file does if bytes are
+/// listed more slowly than `path_rate`, the rate of the path in bytes per second: it then saves no time.
 ///
-/// A list is only complete if the file was, before and after it was read, what the scan has seen.
+/// A list is complete only if the file was unchanged since the scan, both before and after it was read.
 pub fn list_chunks(
     source: &BatchSource,
     index: u32,
-    line: Option<u64>,
-    mut tell: impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+    path_rate: Option<u64>,
+    mut report: impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
 ) {
-    let mut list = ChunkList { line, chunks: Vec::new(), bytes: 0, spent: Duration::ZERO };
-    let is_complete = list.run(source, index, &mut tell);
+    let mut list = ChunkList { path_rate, chunks: Vec::new(), bytes: 0, spent: Duration::ZERO };
+    let is_complete = list.run(source, index, &mut report);
     let state = if is_complete { ListState::Complete } else { ListState::Void };
-    // The end, after which nothing more can be broken off.
-    let _ = tell(std::mem::take(&mut list.chunks), state);
+    // The end of the list, after which a break changes nothing.
+    let _ = report(std::mem::take(&mut list.chunks), state);
 }
 
-/// A list in the making.
+/// A list of chunks under construction.
 struct ChunkList {
-    line: Option<u64>,
+    path_rate: Option<u64>,
     chunks: Vec<Chunk>,
     bytes: u64,
-    /// Time in which they were read, without that in which nobody took them.
+    /// Time of reading them, without the time spent waiting for the consumer.
     spent: Duration,
 }
 
 impl ChunkList {
-    /// Returns whether the file has stayed the same.
+    /// Returns whether the file is unchanged.
     fn run(
         &mut self,
         source: &BatchSource,
         index: u32,
-        tell: &mut impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+        report: &mut impl FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
     ) -> bool {
         let Some((entry, file)) = source.entry_file(index) else { return false };
         let EntryKind::File { size, version, .. } = entry.kind else { return false };
@@ -162,18 +162,18 @@ impl ChunkList {
             if self.is_slow() {
                 return ControlFlow::Break(());
             }
-            let told = tell(std::mem::take(&mut self.chunks), ListState::Going);
+            let flow = report(std::mem::take(&mut self.chunks), ListState::Going);
             since = runtime::now();
-            told
+            flow
         });
         let is_whole = end.is_ok_and(|end| end == size || self.is_slow());
         is_whole && is_as_scanned()
     }
 
-    /// Whether the line carries more in the same time.
+    /// Whether the path transfers more bytes in the same time.
     fn is_slow(&self) -> bool {
-        let Some(line) = self.line.filter(|_| self.bytes >= MEASURED) else { return false };
-        (self.bytes as f64) < line as f64 * self.spent.as_secs_f64()
+        let Some(path_rate) = self.path_rate.filter(|_| self.bytes >= MEASURED) else { return false };
+        (self.bytes as f64) < path_rate as f64 * self.spent.as_secs_f64()
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_follow_each_other_and_are_as_long_as_the_file_asks_for() {
+    fn chunks_are_contiguous_and_average_follows_size() {
         for (size, average) in [(SMALLEST, 4 << 10), (3 << 20, 4 << 10), (20 << 20, 8 << 10)] {
             let bytes = random(size, usize::try_from(size).unwrap());
             let chunks = cut(&bytes, size);
@@ -223,9 +223,9 @@ mod tests {
         assert_eq!(Cuts::of(100 << 30).unwrap().average, 64 << 10);
     }
 
-    /// Another release of the library that cuts elsewhere would recognise nothing of what this one has listed.
+    /// Another release of the library with other cuts would recognise no chunk listed by this one.
     #[test]
-    fn cuts_are_where_every_release_has_them() {
+    fn cuts_equal_those_of_every_release() {
         let size = 1 << 20;
         let chunks = cut(&random(7, size), size as u64);
         let lengths: Vec<u32> = chunks.iter().map(|(_, chunk)| chunk.length).take(8).collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_inserted_change_the_chunks_around_them_only() {
+    fn inserted_bytes_change_only_adjacent_chunks() {
         let before = random(1, 4 << 20);
         let mut after = before.clone();
         after.splice(1_000_000..1_000_000, random(2, 777));

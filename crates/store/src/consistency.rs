@@ -1,9 +1,8 @@
-//! Read consistency: whether a file that is sent in several pieces has stayed the same from the first piece to the
-//! last.
+//! Read consistency: whether a file that is sent in several pieces is unchanged from the first piece to the last.
 //!
 //! A change of mode, owner, names or access time changes a file's version just as a write does, and a write followed by
-//! resetting the modification time shows in nothing else. Where the version changes but size and time do not, the
-//! pieces read before are therefore read again and compared by checksum.
+//! resetting the modification time shows in nothing else. If the version changes but size and time do not, the earlier
+//! pieces are therefore read again and compared by checksum.
 
 use std::array;
 use std::collections::hash_map::Entry;
@@ -16,7 +15,7 @@ use crate::messages::VoidReason;
 
 /// Bytes read at a time for a comparison.
 const CHUNK: usize = 256 << 10;
-/// Maximum number of times that a file is compared with what was read of it. Each comparison may take as long as
+/// Maximum number of times that a file is compared with the pieces read before. Each comparison may take as long as
 /// sending the file up to that point, and a file touched more often than this may be touched for ever.
 const MAX_COMPARISONS: u32 = 64;
 /// Odd, hence invertible modulo 2^64, so that multiplying loses nothing.
@@ -55,8 +54,8 @@ struct PieceRun {
     sum: u64,
 }
 
-/// The pieces that a file is to be compared with, and their number.
-pub(super) type Before = (PieceRuns, u64);
+/// The pieces with which a file is compared, and their number.
+pub(super) type EarlierPieces = (PieceRuns, u64);
 
 impl ReadConsistency {
     /// Accepts a piece (start and length) that was read while the file had `version`. Returns false, without accepting
@@ -94,7 +93,7 @@ impl ReadConsistency {
     ///
     /// # Errors
     /// [`VoidReason::Changed`] if the file was compared too often.
-    pub(super) fn compare(&mut self, index: u32) -> Result<Option<Before>, VoidReason> {
+    pub(super) fn compare(&mut self, index: u32) -> Result<Option<EarlierPieces>, VoidReason> {
         let Some(state) = self.files.get_mut(&index) else { return Ok(None) };
         state.comparisons += 1;
         if state.comparisons > MAX_COMPARISONS {
@@ -231,7 +230,8 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     const WORD: usize = size_of::<u64>();
     let mix = |lane: u64, word: u64| (lane ^ word).wrapping_mul(PRIME).rotate_left(29);
     let (strides, _) = bytes.as_chunks::<WORD>().0.as_chunks::<LANES>();
-    // Arrays, so that this is fast however the compiler divides the crate: slices here cost a tenth of a whole transfer.
+    // Arrays, so that this is fast however the compiler divides the crate: slices here cost a tenth of a whole
+    // transfer.
     let lanes = strides.iter().fold([1, 2, 3, 4], |lanes: [u64; LANES], stride| {
         array::from_fn(|lane| mix(lanes[lane], u64::from_le_bytes(stride[lane])))
     });
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_and_its_place_count() {
+    fn sum_depends_on_every_byte_and_position() {
         for length in [1, 7, 32, 33, 100] {
             let bytes: Vec<u8> = (0..length).collect();
             let mut sums = vec![sum(&bytes), sum(&bytes[1..]), sum(&[&bytes[..], &[0]].concat())];
@@ -267,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_on_in_another_version_only_where_all_of_it_was_compared() {
+    fn new_version_accepted_only_after_full_comparison() {
         let mut begun = ReadConsistency::default();
-        assert!(!begun.take(0, 7, 8, (0, 10), 1), "it begins in the version that was told");
+        assert!(!begun.take(0, 7, 8, (0, 10), 1), "another version than the expected one");
         assert!(begun.take(0, 7, 7, (0, 10), 1) && begun.take(0, 7, 7, (10, 10), 2));
         assert!(!begun.take(0, 7, 8, (20, 10), 3));
         assert!(!begun.go_on(0, 8, 1, (20, 10), 3), "one was not compared");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_touched_for_ever_is_not_compared_for_ever() {
+    fn comparisons_of_a_touched_file_are_limited() {
         let mut begun = ReadConsistency::default();
         assert!(begun.take(0, 7, 7, (0, 10), 1));
         assert!((0..MAX_COMPARISONS).all(|_| begun.compare(0).is_ok()));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_begins_in_another_and_goes_on_counts() {
+    fn overlapping_piece_counts() {
         let bytes: Vec<u8> = (0..50).collect();
         let file = tempfile::tempfile().unwrap();
         let mut runs = PieceRuns::default();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_takes_as_little_room_as_a_short_one_and_every_piece_of_it_counts() {
+    fn piece_runs_are_compact_and_complete() {
         const EACH: usize = 100;
         const PIECES: usize = 50;
         let bytes: Vec<u8> = (0..EACH * PIECES + 30).map(|at| (at * at % 251) as u8).collect();

@@ -1,9 +1,9 @@
 //! The directory cursor of a sender: opens the directories of the sources without leaving them.
 //!
-//! Each directory is opened from its parent, and symbolic links are not followed unless the user asks for that, or
-//! lists a name behind a link that nobody else has made.
-//! Otherwise anyone with write access to a directory that another user sends could swap in a link and make that user
-//! send files that only they may read. (`openat2` would do the same in one call, on Linux only.)
+//! Each directory is opened from its parent. Symbolic links are followed only if the user asks for it, or if a listed
+//! name lies behind a link made by this user or root. Otherwise anyone with write access to a directory that another
+//! user sends could swap in a link and make that user send files that only they may read. (`openat2` would do the same
+//! in one call, on Linux only.)
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,12 +20,12 @@ use super::directory::{NAMED_WAY, READ_DIRECTORY, WAY};
 use super::path_handle::PathHandle;
 use super::root::Roots;
 
-/// What a directory is opened for.
+/// The use of an opened directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Names in it are opened or looked at.
+    /// To open names in it or read their status.
     Way,
-    /// It is listed, too.
+    /// To list it, too.
     Listing,
 }
 
@@ -38,9 +38,9 @@ const MAX_OPEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct DirectoryCursor {
     roots: Arc<Roots>,
-    /// Whether links on the way are followed.
+    /// Whether links in a path are followed.
     links: LinkPolicy,
-    /// Whether those on the way to a listed name are followed.
+    /// Whether links in the parent path of a listed name are followed.
     follow_ways: bool,
     /// The current item, and the path beneath it.
     item: usize,
@@ -55,7 +55,7 @@ impl DirectoryCursor {
         Self { roots, links, follow_ways, item: 0, path: Vec::new(), open: VecDeque::new() }
     }
 
-    /// Creates a cursor that follows no links beneath the items, even if the user has asked to send what they lead to.
+    /// Creates a cursor that follows no links beneath the items, even if the user asks to follow links.
     pub(super) fn without_links(roots: Arc<Roots>) -> Self {
         Self { links: LinkPolicy::Copy, follow_ways: false, ..Self::new(roots) }
     }
@@ -89,7 +89,7 @@ impl DirectoryCursor {
             self.open.clear();
         }
         let shared = shared_length(&self.path, path);
-        // One that is open on the way is opened again to be listed.
+        // A directory opened as a parent is opened again to be listed.
         let stays = |length: usize| length <= shared && (length < path.len() || purpose == Purpose::Way);
         while self.open.back().is_some_and(|(length, _)| !stays(*length)) {
             self.open.pop_back();
@@ -128,7 +128,7 @@ impl DirectoryCursor {
     }
 }
 
-/// Opens a directory that a listed name leads through, or what a link of this user or of root leads to.
+/// Opens a parent directory of a listed name, or the target of a link made by this user or root.
 pub(super) fn open_way(directory: BorrowedFd<'_>, name: &[u8], purpose: Purpose) -> io::Result<OwnedFd> {
     let error = match openat(directory, name, flags(LinkPolicy::Copy, purpose), Mode::empty()) {
         Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => error,
@@ -140,7 +140,7 @@ pub(super) fn open_way(directory: BorrowedFd<'_>, name: &[u8], purpose: Purpose)
     if seen.file_type != FileType::Symlink || !is_trusted {
         return Err(error.into());
     }
-    // What was just looked at is read, whatever has its name by now.
+    // Reads the link that was just inspected, even if something else has its name by now.
     let target = readlinkat(&link, "", Vec::new())?;
     Ok(openat(directory, target, flags(LinkPolicy::Follow, purpose), Mode::empty())?)
 }

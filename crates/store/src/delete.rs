@@ -25,16 +25,16 @@ pub(super) struct SentPaths {
     /// The first items that are directories, for a target that cannot be listed.
     directories: Vec<Vec<u8>>,
     folding: Folding,
-    /// How the paths are spelled, where names fold.
+    /// The spellings of the paths, if names fold.
     spellings: SentSpellings,
 }
 
-/// The paths of a transfer as they are spelled: which of them have the same folding key is known, and the file system
-/// has to say whether they are the same.
+/// The paths of a transfer as they are spelled. Paths with the same folding key are known here; only the file system
+/// knows whether they are equal.
 #[derive(Debug, Default)]
 struct SentSpellings {
     exact: HashSet<u64>,
-    /// Hashes of the folding keys of paths in ASCII, which have all spellings of their letters.
+    /// Hashes of the folding keys of ASCII paths, which cover all spellings of their letters.
     plain: HashSet<u64>,
     /// All other paths by the hash of their folding key.
     others: HashMap<u64, Vec<Box<[u8]>>>,
@@ -52,7 +52,7 @@ impl SentSpellings {
         }
     }
 
-    /// Whether a path was added, in a spelling that is the same.
+    /// Whether a path was added, in an equal spelling.
     fn has(&self, path: &[u8], key: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
         let is_plain = || self.plain.contains(&path_hash(key));
         self.exact.contains(&path_hash(path))
@@ -83,8 +83,8 @@ impl SentPaths {
         }
     }
 
-    /// Whether the sender has nothing but directories: at all, or in the item that `path` belongs to. Its disk may not
-    /// be mounted.
+    /// Whether the sender has only directories: in the whole transfer, or in the item that `path` belongs to. Its disk
+    /// may not be mounted.
     pub(super) fn is_empty(&self, path: Option<&[u8]>) -> bool {
         path.map_or(self.filled.is_empty(), |path| !self.filled.contains(&path_hash(item(&self.folding.key(path)))))
     }
@@ -92,20 +92,19 @@ impl SentPaths {
     /// Adds a path that the sender could not read: its contents on the sender are unknown.
     pub(super) fn add_unread(&mut self, path: &[u8]) {
         let (spelled, path) = (path, &*self.folding.key(path));
-        // It may come before it is known whether names fold.
+        // The path may be added before the folding is known.
         self.spellings.add(spelled, path);
         self.all.insert(path_hash(path));
         self.all.insert(path_hash(&as_unread(path)));
         self.filled.insert(path_hash(item(path)));
     }
 
-    /// Whether a path was sent, or may have been in another spelling.
+    /// Whether a path was sent, or may have been sent in another spelling.
     pub(super) fn has(&self, path: &[u8]) -> bool {
         self.all.contains(&path_hash(&self.folding.key(path)))
     }
 
-    /// Whether a path that may have been sent is none of those that were. `is_same` asks the file system about two
-    /// spellings of a path.
+    /// Whether a path that may have been sent was not. `is_same` asks the file system about two spellings of a path.
     fn is_stranger(&self, path: &[u8], is_same: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
         self.folding.folds() && !self.spellings.has(path, &self.folding.key(path), is_same)
     }
@@ -132,13 +131,13 @@ fn as_unread(path: &[u8]) -> Vec<u8> {
     [path, b"//"].concat()
 }
 
-/// Tells names that have appeared at the target since a transfer began, which nobody has asked to delete, from those
-/// that were there. A file that was written, renamed or otherwise changed since then counts as new.
+/// Distinguishes names created at the target since a transfer began, which no option deletes, from earlier names. A
+/// file that was written, renamed or otherwise changed since then counts as new.
 #[derive(Debug)]
 pub(super) struct CreatedMeanwhile {
-    /// Something that was changed when the transfer began.
+    /// Status of a file that was changed when the transfer began.
     begun: Status,
-    /// Files with several names, of which the transfer has changed one: that alone makes the others look new.
+    /// Files with several names, one of which the transfer has changed: the others look new because of that alone.
     shared: HashSet<Identity>,
 }
 
@@ -147,7 +146,7 @@ impl CreatedMeanwhile {
         Self { begun, shared: HashSet::new() }
     }
 
-    /// Notes that the transfer changes this file, or gives it another name, or takes one away.
+    /// Notes that the transfer changes this file, or adds or removes one of its names.
     pub(super) fn changes(&mut self, file: &Status) {
         if !file.is_directory() {
             self.shared.insert(file.identity);
@@ -164,29 +163,29 @@ pub(super) struct Deletion<'a> {
     pub(super) target: &'a DirectorySandbox,
     /// The file system on which names may be deleted; [`None`] for any.
     pub(super) device: Option<u64>,
-    /// Names that it excludes are kept.
+    /// Excluded names are kept.
     pub(super) filter: &'a Filter,
-    /// Where what is deleted is kept; what may be a backup itself is not deleted.
+    /// Where backups of deleted names go; names that may be backups are not deleted.
     pub(super) backup: Option<&'a Backup>,
-    /// Whether a path is part of the transfer, so that no backup takes it.
+    /// Whether a path is part of the transfer; no backup takes such a path.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
     /// Whether a path is kept though the sender does not have it.
     pub(super) is_kept: &'a dyn Fn(&[u8]) -> bool,
-    /// Whether the file system takes two spellings of a path for one.
+    /// Whether the file system treats two spellings of a path as equal.
     pub(super) is_same: &'a dyn Fn(&[u8], &[u8]) -> bool,
-    /// Maps a path beneath the target to its name at the sender, which is what the filter applies to.
+    /// Maps a path beneath the target to its name at the sender, to which the filter applies.
     pub(super) sent_as: &'a dyn Fn(&[u8]) -> Vec<u8>,
-    /// Checked before each name; once it returns true the rest is kept.
+    /// Checked before each name; once it returns true, the remaining names are kept.
     pub(super) is_stopped: &'a dyn Fn() -> bool,
     /// Report only, delete nothing.
     pub(super) dry_run: bool,
     /// Names that may still be deleted; [`None`] for any number.
     pub(super) most: Option<u64>,
-    /// Whether a name was kept because no more may be deleted.
+    /// Whether a name was kept because the limit was reached.
     pub(super) is_limited: bool,
     /// Names that are kept because they are new; [`None`] deletes those too.
-    pub(super) newcomers: Option<&'a mut CreatedMeanwhile>,
-    /// Called with the path of each name that is kept for that.
+    pub(super) created_meanwhile: Option<&'a mut CreatedMeanwhile>,
+    /// Called with the path of each new name that is kept.
     pub(super) kept: &'a mut dyn FnMut(&[u8]),
     /// Called with the path of each deleted name beneath the target.
     pub(super) deleted: &'a mut dyn FnMut(&[u8]),
@@ -202,8 +201,8 @@ enum Visit {
 
 impl Deletion<'_> {
     /// Deletes names that were not sent in directories that were, and at the top if `top` is set. Keeps names for which
-    /// `spare` returns true. Calls `empty` for each directory in which the sender has nothing, and deletes there only
-    /// if it returns true.
+    /// `spare` returns true. Calls `empty` for each directory in which the sender has nothing, and deletes names in it
+    /// only if it returns true.
     pub(super) fn run(
         &mut self,
         sent: &SentPaths,
@@ -218,7 +217,7 @@ impl Deletion<'_> {
             let at_top = directory.is_empty();
             let names = match self.target.list(&directory) {
                 Ok(names) => names,
-                // Nothing is deleted at the top, and the names that were sent are known.
+                // Nothing is deleted at the top, and the sent names are known.
                 Err(error) if at_top && !top && errno(&error) == Errno::ACCESS && sent.directories().is_some() => {
                     sent.directories().unwrap_or_default()
                 }
@@ -237,7 +236,7 @@ impl Deletion<'_> {
                 let path = join(&directory, &name);
                 let is_stranger = sent.is_stranger(&path, self.is_same);
                 if is_directory && sent.has_directory(&path) && !is_stranger {
-                    if !self.is_elsewhere(&path) {
+                    if !self.is_other_mount(&path) {
                         directories.push(path);
                     }
                 } else if (is_stranger || !sent.has(&path)) && (!at_top || top && !spare(&name)) {
@@ -247,8 +246,7 @@ impl Deletion<'_> {
         }
     }
 
-    /// Deletes a name and everything beneath it, except names that the filter excludes and the directories that lead to
-    /// them.
+    /// Deletes a name and everything beneath it, except excluded names and their parent directories.
     pub(super) fn delete(&mut self, path: Vec<u8>, is_directory: bool) {
         if (self.is_stopped)() || !self.allows(&path, is_directory) {
             return;
@@ -257,7 +255,7 @@ impl Deletion<'_> {
             self.delete_name(&path);
             return;
         }
-        // Directories that are not empty at the end.
+        // Directories that are not empty in the end.
         let mut needed = HashSet::new();
         if self.is_new(&path) {
             return;
@@ -279,9 +277,9 @@ impl Deletion<'_> {
                             }
                         }
                     }
-                    // One that is empty need not be read.
+                    // An empty directory need not be read.
                     Err(error) if errno(&error) == Errno::ACCESS && self.removes_unread(&directory) => {
-                        self.tell(&directory, Ok(()));
+                        self.report(&directory, Ok(()));
                     }
                     Err(error) => {
                         needed.insert(parent(&directory));
@@ -292,9 +290,9 @@ impl Deletion<'_> {
                 Visit::Leave(directory) if !self.takes_one() => drop(needed.insert(parent(&directory))),
                 Visit::Leave(directory) => {
                     let result = if self.dry_run { Ok(()) } else { self.target.remove_directory(&directory) };
-                    // Another process has created a file in it in the meantime.
+                    // Another process has created a file in it meanwhile.
                     let stays = matches!(&result, Err(error) if errno(error) == Errno::NOTEMPTY);
-                    if stays || !self.tell(&directory, result) {
+                    if stays || !self.report(&directory, result) {
                         needed.insert(parent(&directory));
                     }
                 }
@@ -302,12 +300,12 @@ impl Deletion<'_> {
         }
     }
 
-    /// Removes a directory that cannot be read, if it is empty; returns whether it did.
+    /// Removes an unreadable directory if it is empty; returns whether it did.
     fn removes_unread(&mut self, directory: &[u8]) -> bool {
         !self.dry_run && self.most != Some(0) && self.target.remove_directory(directory).is_ok() && self.takes_one()
     }
 
-    /// Deletes a name that is not a directory; returns whether it is gone from its directory.
+    /// Deletes a name that is not a directory; returns whether its directory no longer contains it.
     fn delete_name(&mut self, path: &[u8]) -> bool {
         if self.is_new(path) || !self.takes_one() {
             return false;
@@ -317,24 +315,24 @@ impl Deletion<'_> {
             Some(backup) => backup::keep(backup, self.target, path, Original::Goes, self.is_sent).map(drop),
             None => self.target.remove(path),
         };
-        self.tell(path, result) && !self.backup.is_some_and(Backup::is_beside)
+        self.report(path, result) && !self.backup.is_some_and(Backup::is_beside)
     }
 
     /// Whether a name is kept because it has appeared since the transfer began. If not, it is about to be deleted.
     fn is_new(&mut self, path: &[u8]) -> bool {
-        // The transfer itself may have made it, which keeps nothing else in it.
+        // The transfer itself may have created the directory; its contents are not kept for that.
         if self.backup.is_some_and(|backup| backup.is_reached_by(path)) {
             return false;
         }
-        let Some(newcomers) = &mut self.newcomers else { return false };
-        // What cannot be looked at cannot be deleted either, which is reported.
+        let Some(created_meanwhile) = &mut self.created_meanwhile else { return false };
+        // A name whose status cannot be read cannot be deleted either; the failure is reported.
         let Ok(Some(found)) = self.target.look(path) else { return false };
-        if newcomers.has(&found) {
+        if created_meanwhile.has(&found) {
             (self.kept)(path);
             return true;
         }
         if found.links > 1 && !self.dry_run {
-            newcomers.changes(&found);
+            created_meanwhile.changes(&found);
         }
         false
     }
@@ -348,9 +346,9 @@ impl Deletion<'_> {
         takes
     }
 
-    /// Whether another file system is mounted at a directory, and nothing may be deleted there.
-    fn is_elsewhere(&self, directory: &[u8]) -> bool {
-        // One that cannot be looked at is left alone.
+    /// Whether another file system is mounted at a directory, and nothing may be deleted on it.
+    fn is_other_mount(&self, directory: &[u8]) -> bool {
+        // A directory whose status cannot be read is left alone.
         self.device.is_some_and(|device| {
             !self.target.look(directory).is_ok_and(|found| found.is_some_and(|found| found.identity.device == device))
         })
@@ -358,14 +356,14 @@ impl Deletion<'_> {
 
     fn allows(&self, path: &[u8], is_directory: bool) -> bool {
         let is_kept = (self.is_kept)(path) || self.backup.is_some_and(|backup| backup.protects(path));
-        if is_kept || (is_directory && self.is_elsewhere(path)) {
+        if is_kept || (is_directory && self.is_other_mount(path)) {
             return false;
         }
         self.filter.is_empty() || self.filter.allows(&(self.sent_as)(path), is_directory)
     }
 
-    /// Reports the result of a deletion; returns whether the name is gone.
-    fn tell(&mut self, path: &[u8], result: io::Result<()>) -> bool {
+    /// Reports the result of a deletion; returns whether the name was removed.
+    fn report(&mut self, path: &[u8], result: io::Result<()>) -> bool {
         let gone = result.is_ok();
         match result {
             Ok(()) => (self.deleted)(path),
@@ -395,7 +393,7 @@ mod tests {
     use crate::folding::Case;
 
     #[test]
-    fn a_name_that_was_sent_in_another_spelling_is_spared_where_names_fold() {
+    fn delete_spares_other_spelling_on_folding_target() {
         for (case, spared) in [(Case::Kept, false), (Case::Unicode, true)] {
             let mut sent = SentPaths::default();
             sent.fold(Folding { case, ..Folding::default() });

@@ -1,4 +1,4 @@
-//! A list on disk that is read from its end: work left for the end of a transfer. It can have any length without using
+//! A list on disk, read from its end: work deferred to the end of a transfer. It can have any length without using
 //! memory.
 
 use std::fs::File;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_comes_out_the_last_first() {
+    fn list_returns_last_record_first() {
         let mut list = List::new(tempfile::tempfile().unwrap());
         let record = |n: usize| (vec![b'a'; n * 37 % 4000], vec![n as u8; n % 3]);
         for n in 0..3000 {

@@ -1,7 +1,7 @@
-//! What can go wrong between a transfer and the file system.
+//! Failures between a transfer and the file system.
 //!
-//! A failure is a kind with values, which its text states and which a program may explain. As JSON it crosses the wire,
-//! except where a variant says that it does not.
+//! A failure is a kind with values, which its text states and a program may explain. As JSON it is sent to the peer,
+//! unless a variant states otherwise.
 
 use std::borrow::Cow;
 use std::io;
@@ -26,7 +26,7 @@ pub enum FilesError {
         path: PathBuf,
     },
     /// A source named by the user cannot be sent at all.
-    #[error("{} cannot be sent: {reason}", path.display())]
+    #[error("cannot send {}: {reason}", path.display())]
     SourceUnusable {
         /// As the user named it.
         #[serde(with = "lossy")]
@@ -34,15 +34,15 @@ pub enum FilesError {
         /// Why, in words.
         reason: String,
     },
-    /// A source named by the user is a directory, and directories were not asked for.
+    /// A source named by the user is a directory, and directories were not requested.
     #[error("{} is a directory", path.display())]
     NotRecursive {
         /// As the user named it.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// Two sources would arrive under one name.
-    #[error("{} and {} would both arrive as {}", first.display(), second.display(), shown(name))]
+    /// Two sources would be copied to one name.
+    #[error("name clash: {} and {} would both be copied to {}", first.display(), second.display(), shown(name))]
     SameName {
         /// The name.
         #[serde(with = "lossy")]
@@ -54,42 +54,42 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         second: PathBuf,
     },
-    /// One of several directories whose contents are sent is empty, and what was there before would be deleted at the
+    /// One of several directories whose contents are sent is empty, so that its earlier copy would be deleted at the
     /// target.
-    #[error("{} is empty: its disk may not be mounted, and what came from it would be deleted", path.display())]
+    #[error("source {} is empty (not mounted?): its copy would be deleted", path.display())]
     SourceEmpty {
         /// As the user named it.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// A store cannot do what was asked of it. Nothing was changed.
+    /// A store does not support a part of the request. Nothing was changed.
     #[serde(skip)]
-    #[error("{store} cannot do what was asked: {what}")]
+    #[error("{store} does not support {feature}")]
     NotSupported {
         /// The kind of store.
         #[serde(skip)]
         store: &'static str,
         /// The part of the request, in words.
         #[serde(skip)]
-        what: &'static str,
+        feature: &'static str,
     },
-    /// Names that would arrive exist already. Nothing was overwritten.
-    #[error("already there, and not overwritten: {}", join(names))]
+    /// Received names exist at the target. Nothing was overwritten.
+    #[error("already exists at the destination: {}", join(names))]
     TargetExists {
-        /// Every name that is in the way.
+        /// Every existing name.
         #[serde(with = "lossy")]
         names: Vec<PathBuf>,
     },
     /// Another process receives the same transfer into the same directory.
-    #[error("another process uses {}", path.display())]
+    #[error("{} is in use by another process", path.display())]
     Busy {
         /// The staging directory.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveRequest::within), because a symbolic link
-    /// leads out of it.
-    #[error("{} leads out of the directory that this login is limited to", path.display())]
+    /// The target lies outside of [`ReceiveRequest::within`](super::ReceiveRequest::within), because of a symbolic
+    /// link.
+    #[error("{} is outside the directory of this restricted key", path.display())]
     TargetOutside {
         /// The target.
         #[serde(with = "lossy")]
@@ -103,87 +103,87 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The directory that a new target would be in does not exist.
+    /// The parent directory of a new target does not exist.
     #[error("{} does not exist", path.display())]
     ParentAbsent {
         /// That directory.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The target is, or is a link to, what is neither a file nor a directory.
-    #[error("{} leads to a device, pipe or socket, which is neither replaced nor written to", path.display())]
+    /// The target is, or is a link to, a special file.
+    #[error("{} is a device, FIFO or socket: it cannot be replaced or written to", path.display())]
     TargetSpecial {
         /// The target.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// A source or target is what is written about the transfer.
-    #[error("{} is part of the transfer, and {kind} would overwrite it", path.display())]
+    /// A source or target is a file that the program writes about the transfer.
+    #[error("{} is part of the transfer: {kind} would overwrite it", path.display())]
     IsOutput {
         /// The source or target.
         #[serde(with = "lossy")]
         path: PathBuf,
-        /// What is written there.
+        /// The kind of that file.
         kind: OutputKind,
     },
     /// The disk is full (`ENOSPC`).
     #[error("disk full while writing {}", path.display())]
     DiskFull {
-        /// What was being written.
+        /// The path being written.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
-    /// The file system takes no further file, although it has room (`ENOSPC`).
-    #[error("no further file fits on the disk (its inodes are used up) for {}", path.display())]
+    /// The file system has no free inodes, although it has room (`ENOSPC`).
+    #[error("cannot create {}: no free inodes; delete some files", path.display())]
     OutOfInodes {
-        /// What was being made.
+        /// The path being created.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The file system may not be written (`EROFS`).
-    #[error("{} is on a file system that is mounted read-only", path.display())]
+    #[error("{} is on a read-only file system", path.display())]
     ReadOnly {
-        /// What was being written.
+        /// The path being written.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// The user's quota is used up (`EDQUOT`).
-    #[error("quota used up while writing {}", path.display())]
+    #[error("disk quota exceeded while writing {}", path.display())]
     Quota {
-        /// What was being written.
+        /// The path being written.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// A file is larger than this process may write, or than the file system holds (`EFBIG`).
-    #[error("file too large: {} is beyond what this process may write (ulimit -f) or its file system holds", path.display())]
+    #[error("file too large: {} exceeds the limit of its file system or of this process (ulimit -f)", path.display())]
     TooLarge {
-        /// What was being written.
+        /// The path being written.
         #[serde(with = "lossy")]
         path: PathBuf,
     },
     /// Permission is missing (`EACCES`, `EPERM`).
-    #[error("no permission: {}: {source}", path.display())]
+    #[error("{}: {}", path.display(), without_number(source))]
     Permission {
-        /// What was touched.
+        /// The path of the failed call.
         #[serde(with = "lossy")]
         path: PathBuf,
-        /// The system's own words.
+        /// The system's message.
         #[serde(with = "lossy")]
         source: io::Error,
     },
     /// Any other failure of the system.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), without_number(source))]
     Io {
-        /// What was touched.
+        /// The path of the failed call.
         #[serde(with = "lossy")]
         path: PathBuf,
-        /// The system's own words.
+        /// The system's message.
         #[serde(with = "lossy")]
         source: io::Error,
     },
-    /// A received name is refused.
+    /// A received name is rejected.
     #[serde(skip)]
-    #[error("the name {} is refused: {reason}", shown(name))]
+    #[error("invalid name from the peer: {}: {reason}", shown(name))]
     BadName {
         /// The name; the first 200 bytes of a longer one.
         #[serde(with = "lossy")]
@@ -191,20 +191,20 @@ pub enum FilesError {
         /// Which rule it breaks.
         reason: NameError,
     },
-    /// The sender announced something that was not requested, or more than is permitted.
-    #[error("the sender offers {}, {reason}", shown(name))]
+    /// The sender announced an entry that was not requested, or that exceeds a limit.
+    #[error("sender offered {}: {reason}", shown(name))]
     NotPermitted {
         /// The name; the first 200 bytes of a longer one.
         #[serde(with = "lossy")]
         name: Vec<u8>,
-        /// Why it is refused.
+        /// Why it is rejected.
         reason: NotAllowed,
     },
     /// The peer's messages contradict each other.
     #[serde(skip)]
-    #[error("the peer broke the protocol in batch {batch}: {reason}")]
+    #[error("protocol error by the peer in batch {batch}: {reason}")]
     Protocol {
-        /// The batch it was about.
+        /// The batch that it concerns.
         batch: u32,
         /// Which rule was broken.
         #[serde(skip)]
@@ -214,8 +214,8 @@ pub enum FilesError {
     #[serde(skip)]
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// A block is not what the sender read.
-    #[error("block {block} of batch {batch} does not match its digest{}", of_file(path.as_deref()))]
+    /// A received block differs from the bytes that the sender read.
+    #[error("checksum mismatch{} (batch {batch}, block {block})", of_file(path.as_deref()))]
     Integrity {
         /// Batch.
         batch: u32,
@@ -225,45 +225,45 @@ pub enum FilesError {
         #[serde(with = "lossy")]
         path: Option<Vec<u8>>,
     },
-    /// The root over manifests and digests differs: something was left out or changed on the way.
-    #[error("the transfer's root does not match: what arrived is not what was sent")]
+    /// The root over manifests and digests differs: a message was lost or changed in transit.
+    #[error("transfer digest mismatch: received data differs from sent data")]
     Root,
-    /// The transfer was ended before everything was verified.
-    #[error("{unverified} batches are not yet verified")]
+    /// The transfer ended before everything was verified.
+    #[error("transfer ended early: {unverified} batches not verified")]
     Incomplete {
-        /// How many.
+        /// Their number.
         unverified: u64,
     },
-    /// The transfer is over; nothing more is accepted.
-    #[error("the transfer is over")]
+    /// The transfer has ended and accepts no more messages.
+    #[error("the transfer has ended")]
     Over,
 }
 
-/// The part of a request that an announced entry does not comply with.
+/// The part of a request that an announced entry violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum NotAllowed {
     /// No such item was requested.
-    #[error("which was not requested")]
+    #[error("not requested")]
     Item,
-    /// The host chose the item's name, and the name exists.
-    #[error("a name that it chose itself and that exists already")]
+    /// The peer chose the item's name, and the name exists.
+    #[error("exists, and a name chosen by the sender must be new")]
     Chosen,
     /// The filter excludes it.
-    #[error("which the filter excludes")]
+    #[error("excluded by the filter")]
     Filtered,
     /// The list of names does not contain it.
-    #[error("which is not in the list of names")]
+    #[error("not in the list of names")]
     Unlisted,
     /// More entries than the limit.
-    #[error("and with it more files than permitted")]
+    #[error("exceeds the allowed number of files")]
     Entries,
     /// More bytes than the limit.
-    #[error("and with it more bytes than permitted")]
+    #[error("exceeds the allowed number of bytes")]
     Bytes,
 }
 
 impl FilesError {
-    /// What kind of failure it is.
+    /// Returns the kind of this failure.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
@@ -297,12 +297,12 @@ impl FilesError {
         Self::BadName { name: abridged(name), reason }
     }
 
-    /// A name that the sender may not announce.
+    /// Returns the error for a name that the sender may not announce.
     pub(super) fn not_permitted(name: &[u8], reason: NotAllowed) -> Self {
         Self::NotPermitted { name: abridged(name), reason }
     }
 
-    /// Sorts a system error at `path` into the kinds that the program tells apart.
+    /// Sorts a system error at `path` into the kinds that the program distinguishes.
     pub fn system(path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         match source.raw_os_error().map(Errno::from_raw_os_error) {
@@ -317,14 +317,14 @@ impl FilesError {
     }
 }
 
-/// Whether the file system at `path`, or where that is to be, has no inodes left. Some have no fixed number, and tell
-/// none.
+/// Whether the file system of `path`, or of its nearest existing parent, has no inodes left. Some file systems report
+/// no number of inodes.
 fn has_no_inodes(path: &Path) -> bool {
-    let here = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
-    path.ancestors().find_map(here).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
+    let status = |path: &Path| statvfs(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok();
+    path.ancestors().find_map(status).is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
 }
 
-/// Enough of a name to recognise it by; a hostile one may have megabytes.
+/// Returns the first bytes of a name; a hostile one may have megabytes.
 fn abridged(name: &[u8]) -> Vec<u8> {
     name[..name.len().min(200)].to_vec()
 }
@@ -339,8 +339,14 @@ fn join(names: &[PathBuf]) -> String {
     text
 }
 
+/// Returns the message of a system error without its number.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" (os error ").map_or_else(|| text.clone(), |at| text[..at].to_owned())
+}
+
 fn of_file(path: Option<&[u8]>) -> String {
-    path.map(|path| format!(" ({})", shown(path))).unwrap_or_default()
+    path.map(|path| format!(" in {}", shown(path))).unwrap_or_default()
 }
 
 /// A name in a message, which a program escapes before it shows it.
@@ -353,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_huge_bad_name_makes_a_short_error() {
+    fn bad_name_of_10_mb_is_abridged() {
         let text = FilesError::bad_name(&vec![b'\x1b'; 10 << 20], NameError::TooLong).to_string();
         assert!(text.len() < 2000, "{} bytes", text.len());
     }

@@ -1,24 +1,24 @@
-//! Failures that a store is made to have, drawn by the number of the call or by a seed, so that each can be had again.
+//! Faults injected into a store, chosen by the number of the call or by a seed, so that each can be reproduced.
 
 /// A failure of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// Nothing is done, for there is no room (`ENOSPC`).
+    /// The call does nothing and reports a full disk (`ENOSPC`).
     Full,
-    /// Nothing is done (`EIO`).
+    /// The call does nothing and fails (`EIO`).
     Broken,
     /// Only some of the bytes are read or written, which is no error.
     Short,
-    /// What was to be published is reported as done and is not, as after a power cut that loses a rename.
+    /// A publication is reported as done but is not, as after a power cut that loses a rename.
     LostPublish,
-    /// What was to be published or removed is, and an error is reported: the answer was lost.
+    /// A publication or removal is done but an error is reported: the answer was lost.
     LostAnswer,
 }
 
-/// What a store is asked to do.
+/// The calls of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    /// To list names, to look at one, or to change mode and time of one.
+    /// Lists names, reads the status of one, or changes its mode and time.
     Look,
     Read,
     Write,
@@ -30,7 +30,7 @@ pub(super) enum Call {
 #[derive(Debug, Clone)]
 pub struct Faults {
     plan: Plan,
-    /// Calls so far which the planned failure can befall.
+    /// Calls so far to which the planned fault applies.
     calls: u64,
     struck: Vec<Fault>,
 }
@@ -46,7 +46,7 @@ impl Fault {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Full, Self::Broken, Self::Short, Self::LostPublish, Self::LostAnswer];
 
-    /// Whether it can befall a call.
+    /// Whether the fault can apply to a call.
     const fn befalls(self, call: Call) -> bool {
         match self {
             Self::Full => matches!(call, Call::Write | Call::Publish),
@@ -65,14 +65,14 @@ impl Faults {
         Self::of(Plan::None)
     }
 
-    /// One call fails so: of those that can, the one with this number, counted from 0.
+    /// One call fails in this way: of those to which the fault applies, the one with this number, counted from 0.
     #[must_use]
     pub const fn at(call: u64, fault: Fault) -> Self {
         Self::of(Plan::At { call, fault })
     }
 
-    /// One in so many calls fails, at least 1, in a way that it can; which and how follows from the seed and the order of the
-    /// calls.
+    /// One in so many calls fails, at least 1, with a fault that applies to it; the seed and the order of the calls
+    /// determine which call and fault.
     #[must_use]
     pub const fn seeded(seed: u64, one_in: u64) -> Self {
         let one_in = if one_in == 0 { 1 } else { one_in };
@@ -83,7 +83,7 @@ impl Faults {
         Self { plan, calls: 0, struck: Vec::new() }
     }
 
-    /// What has failed so far.
+    /// Returns the faults so far.
     #[must_use]
     pub fn struck(&self) -> &[Fault] {
         &self.struck
@@ -100,7 +100,7 @@ impl Faults {
             Plan::At { .. } => None,
             Plan::Seeded { state, one_in } => draw(state).is_multiple_of(*one_in).then(|| {
                 let possible: Vec<_> = Fault::ALL.into_iter().filter(|fault| fault.befalls(call)).collect();
-                // Fewer than 2^32, and not none: any call may be broken.
+                // Fewer than 2^32, and not 0: any call may fail.
                 possible[(draw(state) % possible.len() as u64) as usize]
             }),
         };
@@ -109,7 +109,7 @@ impl Faults {
     }
 }
 
-/// Draws the next number: SplitMix64, which needs no more than a number of its own.
+/// Draws the next number: SplitMix64, whose state is one number.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_call_of_those_that_can_fails_so() {
+    fn planned_fault_hits_one_eligible_call() {
         let mut faults = Faults::at(1, Fault::Full);
         let calls = [Call::Write, Call::Read, Call::Remove, Call::Publish, Call::Write];
         assert_eq!(calls.map(|call| faults.strike(call)), [None, None, None, Some(Fault::Full), None]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_follow_from_the_seed_and_each_call_has_those_that_it_can_have() {
+    fn seeded_faults_repeat_and_fit_their_calls() {
         let draw = |seed| {
             let mut faults = Faults::seeded(seed, 10);
             let calls = [Call::Look, Call::Read, Call::Write, Call::Publish, Call::Remove];

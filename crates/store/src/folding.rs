@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_same_as_the_file_system_says() {
+    fn folding_key_matches_file_systems() {
         // The columns: no folding, ASCII case only, FAT, APFS and directories of ext4 with casefold.
         let ascii = Folding { case: Case::Ascii, ..KEPT };
         for (one, other, expected) in [
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_kept_and_those_around_them_fold() {
+    fn folding_keeps_invalid_utf8() {
         assert_eq!(APPLE.key(b"A\xffB/\xc3\x89\xfe"), APPLE.key(b"a\xffb/e\xcc\x81\xfe"));
         assert_ne!(APPLE.key(b"a\xff"), APPLE.key(b"a\xfe"));
     }
 
     #[test]
-    fn a_probe_leaves_nothing() {
+    fn folding_probe_removes_its_files() {
         let dir = tempfile::tempdir().unwrap();
         let fd = openat(rustix::fs::CWD, dir.path(), super::super::sandbox::READ_DIRECTORY, Mode::empty()).unwrap();
         let folding = Folding::probe(&fd).unwrap();

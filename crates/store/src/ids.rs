@@ -1,4 +1,4 @@
-//! Users and groups by name: the same person may have another number on another machine.
+//! Users and groups by name: the same person may have another number on another host.
 
 use std::collections::{HashMap, HashSet};
 
@@ -59,12 +59,12 @@ pub(super) struct LocalIds {
     is_root: bool,
     /// Groups that may be set even so.
     groups: HashSet<u32>,
-    /// Every number that was named, with the one of that name here, if there is one.
+    /// Every named number, with the local number of that name, if there is one.
     named: HashMap<(IdKind, u32), Option<u32>>,
 }
 
 impl LocalIds {
-    /// For this process.
+    /// Creates the table for this process.
     pub(super) fn new(preserve: Preserve) -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let own = [rustix::process::getegid()].into_iter();
@@ -72,10 +72,10 @@ impl LocalIds {
         Self { preserve, is_root, groups: groups.collect(), named: HashMap::new() }
     }
 
-    /// Takes the name of a number.
+    /// Adds the name of a number.
     ///
     /// # Errors
-    /// It has one already, or there are too many.
+    /// The number has a name already, or there are too many names.
     pub(super) fn name(&mut self, name: &IdName) -> Result<(), &'static str> {
         if self.named.len() >= MAX_ID_NAMES {
             return Err("too many users and groups have names");
@@ -88,12 +88,12 @@ impl LocalIds {
         });
         match self.named.insert((name.kind, name.id), local) {
             None => Ok(()),
-            Some(_) => Err("a user or group is named twice"),
+            Some(_) => Err("named a user or group twice"),
         }
     }
 
-    /// Returns what of `sent` is to be set here, with the numbers of this machine: [`UNCHANGED`] for an owner or group
-    /// that is not asked for, or that this process may not set.
+    /// Returns the part of `sent` that is set locally, in local numbers: [`UNCHANGED`] for an owner or group that was
+    /// not requested, or that this process may not set.
     pub(super) fn localize(&self, sent: &Extra) -> Extra {
         let owner = sent.owner.filter(|_| self.preserve.ids()).map(|Owner { user, group }| {
             let group = self.local(IdKind::Group, group);

@@ -1,7 +1,7 @@
-//! What a directory gives to the names that are made in it: its default ACL (`acl(5)`), in the place of the umask.
+//! Attributes that new names inherit from a directory: its default ACL (`acl(5)`), in the place of the umask.
 //!
-//! Files are made in the staging directory and get their names elsewhere, so that what the system has given them may
-//! not be what it would have given them there.
+//! Files are made in the staging directory and then moved, so that the attributes given by the system may differ from
+//! those that it would have given them at their final place.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,7 +16,7 @@ use super::path_handle::{PathHandle, path_of};
 const DEFAULT: &str = "system.posix_acl_default";
 const ACCESS: &str = "system.posix_acl_access";
 
-/// Most bytes of an ACL; ext4 takes less.
+/// Maximum size of an ACL in bytes; ext4 allows less.
 const LONGEST: usize = 64 << 10;
 
 /// Whom an entry of an ACL is for (`linux/posix_acl.h`).
@@ -27,7 +27,7 @@ const OTHERS: u16 = 0x20;
 
 /// The default ACL of a directory, if it has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Inherited(Option<Vec<Grant>>);
+pub(super) struct InheritedAcl(Option<Vec<Grant>>);
 
 /// An entry of an ACL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,10 @@ struct Grant {
     id: u32,
 }
 
-impl Inherited {
-    /// Returns that of an open directory; none where the file system has no ACLs.
+impl InheritedAcl {
+    /// Returns the default ACL of an open directory; none if the file system has no ACLs.
     pub(super) fn of(directory: impl AsFd) -> Self {
-        // By a path, since it may be open as one only.
+        // By a path, since it may be open as a path only.
         let path = path_of(directory.as_fd());
         match getxattr_query(&path, DEFAULT) {
             Ok(0) | Err(Errno::NODATA) => Self(None),
@@ -55,7 +55,7 @@ impl Inherited {
         }
     }
 
-    /// Stands for an ACL that cannot be read, which may deny all others.
+    /// Represents an ACL that cannot be read, which may deny all others.
     fn unknown() -> Self {
         let grant = |to, permissions| Grant { to, permissions, id: u32::MAX };
         Self(Some(vec![grant(OWNER, 7), grant(GROUP, 0), grant(OTHERS, 0)]))
@@ -69,10 +69,10 @@ impl Inherited {
         Some(given(OWNER)? << 6 | group? << 3 | given(OTHERS)?)
     }
 
-    /// Gives a file, made elsewhere, what it would have got by this.
+    /// Gives a file made in another directory the ACL that it would have inherited here.
     ///
     /// # Errors
-    /// Those of setting an attribute.
+    /// Errors of setting an attribute.
     pub(super) fn give(&self, held: &PathHandle, mode: u32) -> io::Result<()> {
         let path = held.path();
         let has_names = |grants: &&Vec<Grant>| grants.iter().any(|grant| ![OWNER, GROUP, OTHERS].contains(&grant.to));
@@ -87,10 +87,10 @@ impl Inherited {
     }
 }
 
-/// Whether a file or directory has an ACL: the bits of its group are then a bound on others too.
+/// Whether a file or directory has an ACL: the bits of its group then limit others too.
 ///
 /// # Errors
-/// Those of reading an attribute.
+/// Errors of reading an attribute.
 pub(super) fn has_acl(held: &PathHandle) -> io::Result<bool> {
     match getxattr_query(held.path(), ACCESS) {
         Ok(length) => Ok(length > 0),
@@ -112,7 +112,7 @@ fn grants(acl: &[u8]) -> Option<Vec<Grant>> {
     (rest.is_empty() && !entries.is_empty()).then(|| entries.iter().map(grant).collect())
 }
 
-/// Returns the ACL of a name that is made with this mode, which gives nobody more than the mode does.
+/// Returns the ACL of a name created with this mode; it grants no more than the mode does.
 fn bytes(grants: &[Grant], mode: u32) -> Vec<u8> {
     let has_mask = grants.iter().any(|grant| grant.to == MASK);
     let mut acl = 2_u32.to_le_bytes().to_vec();
@@ -148,19 +148,19 @@ mod tests {
     }
 
     #[test]
-    fn a_default_acl_bounds_the_mode_as_the_kernel_has_it() {
-        let named = Inherited(grants(&acl(&ACL)));
+    fn default_acl_limits_mode_as_in_kernel() {
+        let named = InheritedAcl(grants(&acl(&ACL)));
         assert_eq!(named.permitted(), Some(0o770));
-        let plain = Inherited(grants(&acl(&[(OWNER, 7, !0), (GROUP, 5, !0), (OTHERS, 0, !0)])));
+        let plain = InheritedAcl(grants(&acl(&[(OWNER, 7, !0), (GROUP, 5, !0), (OTHERS, 0, !0)])));
         assert_eq!(plain.permitted(), Some(0o750));
-        assert_eq!(Inherited::default().permitted(), None);
+        assert_eq!(InheritedAcl::default().permitted(), None);
         let mut given = ACL;
         (given[0].1, given[3].1) = (6, 4);
         assert_eq!(bytes(&grants(&acl(&ACL)).unwrap(), 0o644), acl(&given), "the mask is the bits of the group");
     }
 
     #[test]
-    fn what_is_no_acl_is_none() {
+    fn invalid_acl_is_none() {
         for bytes in [&b""[..], &[2, 0, 0, 0], &[1, 0, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0], &[2, 0, 0, 0, 1, 0, 7]] {
             assert_eq!(grants(bytes), None);
         }

@@ -1,4 +1,4 @@
-//! The record that an interrupted transfer leaves: the verified ranges of staged files, and the items it has created.
+//! The record of an interrupted transfer: the verified ranges of staged files, and the items it has created.
 //!
 //! # Layout
 //! A header of 64 bytes: magic 8, source id 16, boot id 16, zeros 20, check 4. Then records of 72 bytes:
@@ -18,7 +18,7 @@
 //! After a failed sync the boot id in the header matches no boot. A verified or dropped range replaces earlier ranges
 //! that it overlaps.
 //!
-//! A valid record says what was written, not what is there now: a run that resumes compares the digest
+//! A valid record describes the bytes once written, not the present ones: a resuming run compares the digest
 //! ([`super::sink`]).
 
 mod contents;
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat, renameat};
 
-pub(super) use self::contents::{JournalContents, Recorded};
+pub(super) use self::contents::{JournalContents, RecordedRanges};
 use self::contents::{fill, read};
 use self::record::{BootId, HEADER, RECORD, decode_header, header};
 pub(super) use self::record::{Item, RangeDigest, Record};
@@ -54,7 +54,7 @@ pub(super) struct Journal {
 /// State of the records written to a journal.
 #[derive(Debug)]
 struct JournalTail {
-    /// `None` once the journal is closed. Shared, so that syncing holds up no writing.
+    /// `None` once the journal is closed. Shared, so that a sync does not delay writing.
     file: Option<Arc<File>>,
     /// Number of records.
     count: u64,
@@ -63,8 +63,8 @@ struct JournalTail {
 }
 
 impl Journal {
-    /// Opens the journal in the directory `dir`, or creates one. The contents of the old journal, without what a reboot
-    /// or another source invalidates, are passed to `clean`; what it leaves is written to a new journal.
+    /// Opens the journal in the directory `dir`, or creates one. The contents of the old journal, except those
+    /// invalidated by a reboot or another source, are passed to `clean`; the rest is written to a new journal.
     ///
     /// # Errors
     /// An I/O error; the old journal is then left in place.
@@ -111,9 +111,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Invalidates what is not durable yet, after a failed sync. The kernel reports such a failure only once, so the
-    /// next sync may succeed although data was lost. From now on only what was durable before counts, as after a
-    /// reboot, and no record is accepted.
+    /// Invalidates all records that are not durable yet, after a failed sync. The kernel reports such a failure only
+    /// once, so the next sync may succeed although data was lost. From now on only what was durable before counts, as
+    /// after a reboot, and no record is accepted.
     ///
     /// # Errors
     /// An I/O error: the next run during this boot may then trust data that this one did not make durable.
@@ -127,7 +127,7 @@ impl Journal {
         Ok(fdatasync(&file)?)
     }
 
-    /// Checks that the journal has not been distrusted.
+    /// Checks that the journal was not invalidated.
     ///
     /// # Errors
     /// After [`Journal::invalidate`].
@@ -163,13 +163,13 @@ impl JournalTail {
 
     fn check(&self) -> io::Result<()> {
         match self.distrusted {
-            true => Err(io::Error::other("an earlier sync to disk has failed")),
+            true => Err(io::Error::other("an earlier sync to disk failed")),
             false => Ok(()),
         }
     }
 }
 
-/// Returns what the journal of `source` in the directory `dir` has on record, and changes nothing.
+/// Returns the contents of the journal of `source` in the directory `dir`, and changes nothing.
 ///
 /// # Errors
 /// An I/O error.
@@ -201,8 +201,8 @@ fn existing(dir: &OwnedFd) -> io::Result<Option<File>> {
 fn boot_id() -> BootId {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
-    let told = data_encoding::HEXLOWER.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
-    BootId(told.unwrap_or_else(|| {
+    let id = data_encoding::HEXLOWER.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
+    BootId(id.unwrap_or_else(|| {
         let mut random = [0; 16];
         // Without randomness the id is all zeros. It still differs from that of other processes: none of them writes
         // zeros unless it fails too.

@@ -1,5 +1,5 @@
-//! Copies between files that the kernel makes, without taking the bytes into this process: clones where the file system has
-//! them, else as fast as its page cache is. Holes stay holes.
+//! Copies between files made by the kernel, without taking the bytes into this process: as clones if the file system
+//! supports them, else at the speed of its page cache. Holes stay holes.
 
 use std::fs::File;
 use std::io;
@@ -7,36 +7,36 @@ use std::io;
 use rustix::fs::{SeekFrom, copy_file_range, fstat, seek};
 use rustix::io::Errno;
 
-/// Bytes that one call is asked for: it is not interrupted.
+/// Maximum bytes of one call, which cannot be interrupted.
 const MOST_AT_ONCE: u64 = 64 << 20;
 
 /// Units of `st_blocks`.
 const BLOCK: u64 = 512;
 
-/// What a copy has left out.
+/// The part that a copy has skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Copied {
+pub(super) enum CopyResult {
     /// Nothing.
     All,
     /// Holes, so that the file may be too short.
     ButHoles,
-    /// Everything: the kernel does not copy between these files.
+    /// Everything: the kernel cannot copy between these files.
     Nothing,
 }
 
-/// Copies `length` bytes at `start` of one file to `at` of another, which has nothing there.
+/// Copies `length` bytes at `start` of one file to `at` of another, which has no data there.
 ///
 /// # Errors
-/// Those of the system, which may be about either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
-pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> io::Result<Copied> {
+/// Errors of the system, which may concern either file; [`io::ErrorKind::UnexpectedEof`] if the first ends before.
+pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> io::Result<CopyResult> {
     let end = start + length;
     let seen = fstat(from)?;
     let is_sparse = u64::try_from(seen.st_blocks).unwrap_or(0) * BLOCK < u64::try_from(seen.st_size).unwrap_or(0);
-    let (mut position, mut copied) = (start, Copied::All);
+    let (mut position, mut copied) = (start, CopyResult::All);
     while position < end {
         let (data, hole) = if is_sparse { next_data(from, position, end)? } else { (position, end) };
         if data > position {
-            copied = Copied::ButHoles;
+            copied = CopyResult::ButHoles;
         }
         position = data;
         while position < hole {
@@ -46,7 +46,8 @@ pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> 
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => position += count as u64,
                 Err(Errno::INTR) => {}
-                // Two file systems, one without the call, a file that has no place, a kernel that denies it to this process.
+                // Two file systems, a system without the call, a file without offsets, a kernel that denies the call to
+                // this process.
                 Err(
                     Errno::XDEV
                     | Errno::INVAL
@@ -56,7 +57,7 @@ pub(super) fn copy(from: &File, start: u64, length: u64, to: &File, at: u64) -> 
                     | Errno::BADF
                     | Errno::ISDIR,
                 ) if position == start => {
-                    return Ok(Copied::Nothing);
+                    return Ok(CopyResult::Nothing);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_copied_and_holes_are_left() {
+    fn kernel_copy_keeps_holes() {
         let dir = tempfile::tempdir().unwrap();
         let open = |name: &str| {
             File::options().read(true).write(true).create(true).truncate(true).open(dir.path().join(name)).unwrap()
@@ -99,8 +100,8 @@ mod tests {
         from.set_len(size).unwrap();
         from.write_all_at(&[7; 5000], 3 << 20).unwrap();
         from.write_all_at(&[8; 100], size - 100).unwrap();
-        assert_eq!(copy(&from, 0, 4 << 20, &to, 0).unwrap(), Copied::ButHoles);
-        assert_eq!(copy(&from, 4 << 20, 4 << 20, &to, 4 << 20).unwrap(), Copied::ButHoles);
+        assert_eq!(copy(&from, 0, 4 << 20, &to, 0).unwrap(), CopyResult::ButHoles);
+        assert_eq!(copy(&from, 4 << 20, 4 << 20, &to, 4 << 20).unwrap(), CopyResult::ButHoles);
         let (mut wanted, mut found) = (vec![0; size as usize], vec![1; size as usize]);
         from.read_exact_at(&mut wanted, 0).unwrap();
         to.read_exact_at(&mut found, 0).unwrap();
@@ -109,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn a_range_goes_to_any_place_and_an_early_end_is_an_error() {
+    fn kernel_copy_range_and_early_end() {
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         from.write_all_at(b"0123456789", 0).unwrap();
-        assert_eq!(copy(&from, 2, 5, &to, 1).unwrap(), Copied::All);
+        assert_eq!(copy(&from, 2, 5, &to, 1).unwrap(), CopyResult::All);
         let mut found = [0; 6];
         to.read_exact_at(&mut found, 0).unwrap();
         assert_eq!(&found, b"\x0023456");
@@ -121,9 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_copy_is_left_to_others() {
+    fn kernel_copy_unsupported_file_returns_nothing() {
         let (pipe, _writer) = io::pipe().unwrap();
         let from = File::from(std::os::fd::OwnedFd::from(pipe));
-        assert_eq!(copy(&from, 0, 5, &tempfile::tempfile().unwrap(), 0).unwrap(), Copied::Nothing);
+        assert_eq!(copy(&from, 0, 5, &tempfile::tempfile().unwrap(), 0).unwrap(), CopyResult::Nothing);
     }
 }

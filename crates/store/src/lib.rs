@@ -1,16 +1,16 @@
-//! Trees of files on both sides of a transfer, without the network and the engine.
+//! Trees of files at both ends of a transfer, without the network and the engine.
 //!
-//! The sender's half: a [`Scanner`] walks what the user named and yields [`Batch`]es while it walks; a [`BatchSource`]
-//! reads byte ranges of a batch's object. The receiver's half: [`FileSink`] takes manifest parts, byte ranges and
-//! digests, and puts files under their final names once everything is verified. All calls block on the disk and are
-//! made from worker threads. What is asked of either half is described by the values of [`request`], which are
-//! re-exported here.
+//! The sender's half: a [`Scanner`] walks the items named by the user and yields [`Batch`]es while it walks; a
+//! [`BatchSource`] reads byte ranges of a batch's object. The receiver's half: [`FileSink`] takes manifest parts, byte
+//! ranges and digests, and puts files under their final names once everything is verified. All calls block on the disk
+//! and are made from worker threads. The values of [`request`], which are re-exported here, are the user's requests to
+//! either half.
 //!
-//! Where a tree comes from and where it goes are also traits, [`TreeSource`] and [`TreeTarget`]: the local file system is one
-//! place of several.
+//! Sources and targets of trees are also traits, [`TreeSource`] and [`TreeTarget`]: the local file system is one store
+//! of several.
 //!
-//! Of a file that stands at the target in another version only the differences cross: the sender lists the chunks of its
-//! version (`chunks`), and the receiver copies those that it finds in its own.
+//! If the target has another version of a file, only the differences are sent: the sender lists the chunks of its
+//! version (`chunks`), and the receiver copies those that its own version has.
 
 /// The examples of README.md.
 #[cfg(doctest)]
@@ -86,4 +86,4 @@ pub use scan::Scanner;
 pub use seam::{TreeSource, TreeTarget};
 pub use sink::{FailReason, Failed, FileSink, ManifestState, ReceiveOutcome};
 pub use source::{BatchSource, COMES_AGAIN};
-pub use staging::{LeftReason, StagingLeft, StaleStaging, leftovers, staged_elsewhere, under_random_name};
+pub use staging::{LeftReason, StagingLeft, StaleStaging, leftovers, outside_staging_directory, under_random_name};

@@ -1,4 +1,4 @@
-//! The local file system behind the seam. Its laws (sandbox, journal, staging, restriction) are those of what stands behind:
+//! The local file system behind the seam. Its laws (sandbox, journal, staging, restriction) are those of its parts:
 //! [`Scanner`], [`BatchSource`] and [`Removal`] at the source, [`FileSink`] at the target.
 
 use std::collections::HashMap;
@@ -38,10 +38,10 @@ pub struct LocalSource {
 }
 
 impl LocalSource {
-    /// Checks every item; walks nothing yet. In a dry run nothing is removed, and all else is as usual.
+    /// Checks every item; walks nothing yet. A dry run removes nothing, and does all else as usual.
     ///
     /// # Errors
-    /// Those of [`Scanner::new`].
+    /// Errors of [`Scanner::new`].
     pub fn new(roots: Vec<SourceItem>, options: SourceOptions, dry_run: bool) -> Result<Self, FilesError> {
         let stopped = Arc::new(AtomicBool::new(false));
         let scanner = Scanner::new(roots, options)?.until(Arc::clone(&stopped));
@@ -119,10 +119,10 @@ impl TreeObject for BatchSource {
     fn list_chunks(
         &self,
         index: u32,
-        line: Option<u64>,
-        tell: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
+        path_rate: Option<u64>,
+        report: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>,
     ) {
-        list_chunks(self, index, line, tell);
+        list_chunks(self, index, path_rate, report);
     }
 }
 
@@ -139,7 +139,7 @@ impl TreeTarget for FileSink {
         Self::is_decided(self)
     }
 
-    fn may_hold_some(&self) -> bool {
+    fn may_have_data(&self) -> bool {
         Self::may_have_data(self)
     }
 

@@ -1,9 +1,9 @@
-//! A store in memory: what a disk is to the local source and target, without one. It is for tests, of this crate and of
-//! its users, and shows what of the seam is not the file system's.
+//! A store in memory, in place of the disk of the local source and target. It is for tests, of this crate and of its
+//! users, and shows which parts of the seam do not depend on a file system.
 //!
 //! It holds files, directories and symbolic links with modes and modification times. There are no owners, extended
-//! attributes, hard links, special files, mounts, umask (022 stands for it) or other processes. Paths are components
-//! joined by `/`; nothing follows links, so no path leads out.
+//! attributes, hard links, special files, mounts, umask (022 is assumed) or other processes. Paths are components
+//! joined by `/`; no links are followed, so no path leaves the store.
 
 mod admission;
 mod deletion;
@@ -31,53 +31,52 @@ use super::lock::lock;
 use super::root::SourceItem;
 use crate::messages::Mtime;
 
-/// A tree in memory. Clones are of the same tree.
+/// A tree in memory. Clones share the tree.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     disk: Arc<Mutex<Disk>>,
 }
 
 impl MemoryStore {
-    /// Creates an empty store. Its name is what tells it from others: it is in the identity of what it sends, and in
-    /// front of the paths in its errors.
+    /// Creates an empty store. Its name distinguishes it from others: it is part of the identity of its sources, and
+    /// precedes the paths in its errors.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { disk: Arc::new(Mutex::new(Disk::new(name))) }
     }
 
-    /// Puts a file, directory or link in the tree, whatever stood there, with the directories above it.
+    /// Puts a file, directory or link into the tree, in place of any existing name, with its parent directories.
     pub fn put(&self, path: impl AsRef<[u8]>, node: Node) {
         lock(&self.disk).put(path.as_ref(), node);
     }
 
-    /// Takes a name out of the tree, with everything beneath it.
+    /// Removes a name from the tree, with everything beneath it.
     pub fn take(&self, path: impl AsRef<[u8]>) {
         lock(&self.disk).take(path.as_ref());
     }
 
-    /// Returns everything in the tree, by its path; the top is not in it.
+    /// Returns everything in the tree by path, without the top.
     #[must_use]
     pub fn tree(&self) -> BTreeMap<Vec<u8>, Node> {
         lock(&self.disk).tree()
     }
 
-    /// Makes calls that sources and targets of this store make from now on fail.
+    /// Injects faults into future calls of the sources and targets of this store.
     pub fn fail(&self, faults: Faults) {
         lock(&self.disk).faults = faults;
     }
 
-    /// Returns what was last given to [`MemoryStore::fail`], with what has failed since.
+    /// Returns the faults last given to [`MemoryStore::fail`], with those that have occurred since.
     #[must_use]
     pub fn faults(&self) -> Faults {
         lock(&self.disk).faults.clone()
     }
 
-    /// Returns these items as a source. In a dry run nothing is removed.
+    /// Returns these items as a source. A dry run removes nothing.
     ///
     /// # Errors
-    /// Those of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for what is not in memory:
-    /// links that are followed, lists of names, owners and further attributes, and contents of a directory beside other
-    /// items.
+    /// Errors of [`Scanner::new`](super::Scanner::new), and [`FilesError::NotSupported`] for unsupported options:
+    /// following links, lists of names, owners and further attributes, and contents of a directory beside other items.
     pub fn source(
         &self,
         roots: Vec<SourceItem>,
@@ -87,57 +86,57 @@ impl MemoryStore {
         MemorySource::new(Arc::clone(&self.disk), roots, options, dry_run)
     }
 
-    /// Returns a target of this store. `target_is_directory` says whether [`ReceiveRequest::target`] was one when the
-    /// transfer began.
+    /// Returns a target of this store. `target_is_directory` is whether [`ReceiveRequest::target`] was a directory when
+    /// the transfer began.
     ///
     /// # Errors
-    /// [`FilesError::TargetNotADirectory`], and [`FilesError::NotSupported`] for what is not in memory: a target that
-    /// is the name of the item, backups, limits of deletion, what is preserved beyond contents, modes and times, and a
-    /// comparison of two places.
+    /// [`FilesError::TargetNotADirectory`], and [`FilesError::NotSupported`] for unsupported requests: a target that
+    /// is the name of the item, backups, limits of deletion, attributes beyond modes and times, and a comparison of two
+    /// trees.
     pub fn target(&self, spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<MemoryTarget, FilesError> {
         MemoryTarget::new(Arc::clone(&self.disk), spec, target_is_directory)
     }
 }
 
 impl Node {
-    /// A file.
+    /// Creates a file.
     #[must_use]
     pub fn file(bytes: impl Into<Arc<[u8]>>, mode: u32, mtime: Mtime) -> Self {
         Self { content: Content::File(bytes.into()), mode, mtime }
     }
 
-    /// A directory.
+    /// Creates a directory.
     #[must_use]
     pub const fn directory(mode: u32, mtime: Mtime) -> Self {
         Self { content: Content::Directory, mode, mtime }
     }
 
-    /// A symbolic link.
+    /// Creates a symbolic link.
     #[must_use]
     pub fn symlink(target: impl Into<Vec<u8>>, mtime: Mtime) -> Self {
         Self { content: Content::Symlink(target.into()), mode: 0o777, mtime }
     }
 }
 
-/// Says what a store in memory cannot do.
-const fn unsupported(what: &'static str) -> FilesError {
-    FilesError::NotSupported { store: "a store in memory", what }
+/// Returns the error for a part of a request that this store does not support.
+const fn unsupported(feature: &'static str) -> FilesError {
+    FilesError::NotSupported { store: "a store in memory", feature }
 }
 
-/// Returns the path in the tree that the user's path names: from its top, with or without a leading slash.
+/// Returns the path in the tree for a user's path: from its top, with or without a leading slash.
 fn key(path: &Path) -> Result<Vec<u8>, FilesError> {
     let mut key = Vec::new();
     for component in path.components() {
         match component {
             Component::Normal(name) => key = join(&key, name.as_bytes()),
             Component::CurDir | Component::RootDir => {}
-            Component::ParentDir | Component::Prefix(_) => return Err(unsupported("a path leads upwards")),
+            Component::ParentDir | Component::Prefix(_) => return Err(unsupported("paths with ..")),
         }
     }
     Ok(key)
 }
 
-/// Returns the path of a name in a directory, whose path may be empty.
+/// Joins the path of a directory, which may be empty, and a name in it.
 fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     match (directory, name) {
         ([], name) => name.to_vec(),
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_for_what_is_put_and_go_with_what_is_taken() {
+    fn memory_put_makes_parents_take_removes_tree() {
         let store = store();
         store.put("a/b-c", Node::symlink("b", TIME));
         let names = |store: &MemoryStore| store.tree().into_keys().collect::<Vec<_>>();
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_in_memory_is_refused_and_not_left_out() {
+    fn memory_unsupported_request_is_refused() {
         let spec = || ReceiveRequest::into_directory("a");
         let backup = Backup::new(None, Some(b"~")).unwrap();
         let asked = [
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn items_that_cannot_be_sent_are_refused() {
+    fn memory_invalid_items_are_refused() {
         let options = SourceOptions::default;
         let preserve = Preserve { xattrs: true, ..Preserve::default() };
         for options in [
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_items_have_the_same_identity() {
+    fn memory_source_id_depends_on_items() {
         let id = |store: &MemoryStore, root| store.source(vec![root], &SourceOptions::default(), false).unwrap().id();
         let one = store();
         let first = id(&one, SourceItem::new("a/b"));

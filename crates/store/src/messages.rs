@@ -1,12 +1,12 @@
 //! The program's messages on flow 0, the reliable control stream of a connection.
 //!
-//! Layouts, order and meaning are those of `docs/PROTOCOL.md` section 8. A length of 4 bytes, a type and a body: what
-//! is longer than its layout says, or shorter, is refused, and so is a type that is not known. What determines the
-//! contents of the target (begin, top, id name, manifest, chunks, digest, void and skipped) is hashed into the
-//! [root](RootHasher) as it stands on flow 0.
+//! Layouts, order and meaning are those of `docs/PROTOCOL.md` section 8. A length of 4 bytes, a type and a body: a
+//! message longer or shorter than its layout is rejected, and so is an unknown type. The messages that determine the
+//! contents of the target (begin, top, id name, manifest, chunks, digest, void and skipped) are hashed into the
+//! [root](RootHasher) as they are on flow 0.
 //!
-//! What only some releases understand is announced in the handshake (`downpour/src/transfer/session/peer.rs`) and never
-//! sent to others.
+//! A peer announces in the handshake what only some releases understand (`downpour/src/transfer/session/peer.rs`); such
+//! messages are sent to no others.
 
 mod entry;
 mod extra;
@@ -33,24 +33,24 @@ pub use wanted::{Wanted, WantedError};
 
 /// Largest message, counted as its length field does.
 pub const MAX_MESSAGE: usize = 1 << 20;
-/// Batches that may be open at a receiver, that is begun and not yet verified.
+/// Batches that may be open at a receiver: begun and not yet verified.
 pub const MAX_OPEN_BATCHES: usize = 8;
-/// The entries of a manifest part stay below this size, in bytes; any single one does.
+/// Maximum size of a manifest part's entries in bytes, unless it has a single entry.
 const PART_TARGET: usize = 64 << 10;
 
-/// Ranges in one message of wants: a long list takes several.
+/// Maximum number of ranges in one message of wants; a long list is split.
 const WANTS_TARGET: usize = 4096;
 
-/// Chunks in one message: a long list takes several.
+/// Maximum number of chunks in one message; a long list is split.
 pub const CHUNKS_TARGET: usize = 2048;
 
-/// Entries in one message of those that are stored.
+/// Entries in one message of stored entries.
 const STORED_TARGET: usize = 4096;
 
 /// A message on flow 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// What is sent.
+    /// Identifies the source.
     Begin(SourceId),
     /// Mode, time and further attributes of the directory whose content is sent.
     Top(Attributes),
@@ -68,29 +68,29 @@ pub enum Message {
     Skipped(Skipped),
     /// No further batch follows.
     Scanned,
-    /// All is sent.
+    /// The sender has sent everything.
     End(TransferEnd),
-    /// The receiver takes the transfer.
+    /// The receiver accepts the transfer.
     Accepted,
-    /// What the receiver wants of a batch.
+    /// The ranges that the receiver wants of a batch.
     Wants(WantedPart),
     /// The receiver holds other versions of these files.
     ListChunks(ListChunks),
-    /// What becomes of a name at the receiver.
+    /// What happens to a name at the receiver.
     Notice(Notice),
-    /// The receiver asks for no more than this rate, in bits of IP packets per second.
+    /// The receiver limits the rate, in bits of IP packets per second.
     Limit(Option<NonZeroU64>),
-    /// Number of files that the receiver left as they were.
+    /// Number of files that the receiver kept.
     Untouched(UnverifiedFiles),
     /// Entries of a batch that are durable under their final names.
     Stored(Stored),
     /// No further entry is stored.
     AllStored,
-    /// Number of names that the sender has removed of what was stored, or would remove.
+    /// Number of stored names that the sender has removed, or would remove.
     Removed(u64),
     /// Everything is verified and under its final name.
     Complete(Complete),
-    /// How the machine of the side that says it is strained by now.
+    /// The pressure on the host of the peer that reports it.
     Strain(HostPressure),
 }
 
@@ -101,9 +101,9 @@ pub struct ManifestPart {
     pub batch: u32,
     /// Whether the batch ends with this part.
     pub last: bool,
-    /// Whether the object is the whole batch, whatever the receiver wants; the same in all parts.
+    /// Whether the object is the whole batch, whatever the receiver wants; equal in all parts.
     pub whole: bool,
-    /// Whether its entries were voided before, and have new sizes and times; the same in all parts.
+    /// Whether its entries were voided before, and have new sizes and times; equal in all parts.
     pub again: bool,
     /// Length of the whole batch in bytes.
     pub length: u64,
@@ -114,18 +114,18 @@ pub struct ManifestPart {
 /// Some of the ranges that a receiver wants of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedPart {
-    /// Batch.
+    /// The batch.
     pub batch: u32,
-    /// Whether no more follow.
+    /// Whether this is the last part.
     pub last: bool,
     /// In bytes of the batch.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// Files of a batch whose chunks a receiver asks for.
+/// Files of a batch whose chunks a receiver requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListChunks {
-    /// Batch.
+    /// The batch.
     pub batch: u32,
     /// Indices in the batch, ascending, at least one.
     pub entries: Vec<u32>,
@@ -134,17 +134,17 @@ pub struct ListChunks {
 /// Some of the chunks of a file, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
-    /// Batch.
+    /// The batch.
     pub batch: u32,
     /// Index of the file's entry in the batch, from 0.
     pub entry: u32,
     /// Whether more follow.
     pub state: ListState,
-    /// They begin where those before them ended.
+    /// They begin at the end of the preceding chunks.
     pub chunks: Vec<Chunk>,
 }
 
-/// A range of a file and what identifies its content.
+/// A range of a file and the digest of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
     /// Bytes, not 0.
@@ -153,24 +153,24 @@ pub struct Chunk {
     pub digest: ChunkDigest,
 }
 
-/// The first 24 bytes of a BLAKE3 digest: two contents with the same one take 2^96 attempts to find.
+/// The first 24 bytes of a BLAKE3 digest: finding two contents with equal digests takes 2^96 attempts.
 pub type ChunkDigest = [u8; 24];
 
-/// How the list of a file's chunks goes on.
+/// How the list of a file's chunks continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListState {
     /// More chunks follow.
     Going = 0,
     /// The list ends here.
     Complete = 1,
-    /// The list ends here, and none of its chunks counts: the file has changed.
+    /// The list ends here and is void: the file has changed.
     Void = 2,
 }
 
 /// The BLAKE3 digest of one block's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest {
-    /// Batch.
+    /// The batch.
     pub batch: u32,
     /// Block of the batch's object.
     pub block: u32,
@@ -181,7 +181,7 @@ pub struct Digest {
 /// A file of a batch whose bytes cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Void {
-    /// Batch.
+    /// The batch.
     pub batch: u32,
     /// Index of the entry in the batch, from 0.
     pub entry: u32,
@@ -189,7 +189,7 @@ pub struct Void {
     pub reason: VoidReason,
 }
 
-/// The sender's last message: what the whole transfer was.
+/// The sender's last message: totals of the whole transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransferEnd {
     /// Batches sent.
@@ -204,38 +204,38 @@ pub struct TransferEnd {
     pub root: RootHash,
 }
 
-/// What stands under its final name at the receiver.
+/// Files under their final names at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Complete {
     /// Regular files.
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// Bytes among these that were there before.
+    /// Bytes among these that existed before.
     pub present: u64,
-    /// Entries that came and are not there: voided, or refused by the receiver's file system.
+    /// Received entries that do not exist at the target: voided, or refused by the receiver's file system.
     pub failed: u64,
-    /// Bytes among `present` that an earlier run has left and that were not checked.
+    /// Bytes among `present` that an earlier run has left and that were not verified.
     pub unchecked: u64,
 }
 
 /// Entries that are durable under their final names, with the content that was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// Batch.
+    /// The batch.
     pub batch: u32,
-    /// Whether no more follow but hard links.
+    /// Whether only hard links can follow.
     pub last: bool,
     /// The entries, in ascending order, but for hard links.
     pub entries: Vec<StoredEntry>,
 }
 
-/// One of them.
+/// A stored entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredEntry {
     /// Index of the entry in the batch, from 0.
     pub entry: u32,
-    /// Version of what stands under its final name, made as a sender makes those of files.
+    /// Version of the file under the final name, computed as a sender computes those of source files.
     pub version: u64,
 }
 
@@ -244,14 +244,14 @@ pub struct StoredEntry {
 pub struct UnverifiedFiles {
     /// Files with the size and modification time of the source.
     pub unchanged: u64,
-    /// Files with any content that were to be left alone.
+    /// Files with any content that the request keeps.
     pub kept: u64,
 }
 
-/// What holds a machine back.
+/// Bottlenecks of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostPressure {
-    /// Whether the bound on memory binds at present.
+    /// Whether the limit on memory binds at present.
     pub memory: bool,
     /// Datagrams that its kernel has dropped so far because the socket's receive buffer was full.
     pub overflowed: u64,
@@ -261,16 +261,16 @@ pub struct HostPressure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The length field is 0 or beyond [`MAX_MESSAGE`].
-    #[error("a message of {0} bytes is outside the limits")]
+    #[error("invalid message length: {0} bytes")]
     Length(u64),
     /// No message has this type.
     #[error("unknown message type {0}")]
     UnknownType(u8),
     /// The body ends too early or too late.
-    #[error("message type {0} has the wrong length")]
+    #[error("wrong length of message type {0}")]
     Truncated(u8),
     /// A field has a value it cannot have.
-    #[error("message type {0} has a bad {1}")]
+    #[error("invalid {1} in message type {0}")]
     Field(u8, &'static str),
 }
 
@@ -290,7 +290,7 @@ pub fn manifest_parts(batch: u32, length: u64, entries: &[Entry]) -> impl Iterat
     })
 }
 
-/// Cuts a batch's stored entries into messages; the last one is there even if nothing is stored.
+/// Cuts a batch's stored entries into messages; the last one is made even if nothing is stored.
 pub fn stored(batch: u32, entries: &[StoredEntry]) -> impl Iterator<Item = Stored> + use<'_> {
     let parts = entries.len().div_ceil(STORED_TARGET).max(1);
     (0..parts).map(move |part| {
@@ -299,7 +299,7 @@ pub fn stored(batch: u32, entries: &[StoredEntry]) -> impl Iterator<Item = Store
     })
 }
 
-/// Cuts what is wanted of a batch of `full` bytes into messages; the last one is there even if nothing is wanted.
+/// Cuts the wanted ranges of a batch of `full` bytes into messages; the last one is made even if nothing is wanted.
 pub fn wants(batch: u32, wanted: &Wanted, full: u64) -> impl Iterator<Item = WantedPart> + use<'_> {
     let mut rest = wanted.ranges(full).peekable();
     let mut ended = false;

@@ -1,4 +1,4 @@
-//! Modes, times and kinds of what stands in the file system.
+//! Modes, times and kinds of existing files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,11 +36,11 @@ pub(super) struct Status {
     pub(super) owner: u32,
     /// Group id.
     pub(super) group: u32,
-    /// Its number, for a device.
+    /// Device number of a device.
     pub(super) device: DeviceNumber,
 }
 
-/// Device and inode number: the same for all names of a file or directory, and for nothing else that exists.
+/// Device and inode number: equal for all names of a file or directory, and unique among existing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub(super) device: u64,
@@ -72,7 +72,7 @@ impl From<Stat> for Status {
 }
 
 impl Status {
-    /// Whether its modification time is `mtime`, at the resolution of its file system.
+    /// Whether the modification time is `mtime`, at the resolution of the file system.
     pub(super) fn has_time(&self, mtime: Mtime) -> bool {
         /// Timestamp resolutions in nanoseconds: most file systems, NTFS, some network file systems, one second.
         const STEPS: [u32; 4] = [1, 100, 1000, 1_000_000_000];
@@ -80,13 +80,13 @@ impl Status {
         mtime.seconds == self.mtime.seconds && STEPS.into_iter().any(kept)
     }
 
-    /// Whether its modification time is `mtime`, or differs by no more than these seconds.
+    /// Whether the modification time is `mtime`, or differs by no more than these seconds.
     pub(super) fn has_time_within(&self, mtime: Mtime, window: u32) -> bool {
         self.has_time(mtime) || (window > 0 && self.mtime.seconds.abs_diff(mtime.seconds) <= u64::from(window))
     }
 
-    /// Whether it was modified after `mtime`. With a window, as for rsync, `mtime` has to be later by that much for it
-    /// not to count as newer.
+    /// Whether it was modified after `mtime`. With a window, as for rsync, it counts as newer only if it is newer by
+    /// more than the window.
     pub(super) fn is_newer(&self, mtime: Mtime, window: u32) -> bool {
         match window {
             0 => self.mtime > mtime,
@@ -106,12 +106,12 @@ impl Status {
         self.file_type == FileType::Symlink
     }
 
-    /// Whether it is a socket, pipe or device.
+    /// Whether it is a socket, FIFO or device.
     pub(super) fn is_special(&self) -> bool {
         !matches!(self.file_type, FileType::RegularFile | FileType::Directory | FileType::Symlink)
     }
 
-    /// Which pipe, socket or device it is.
+    /// Returns the kind of special file.
     pub(super) fn special(&self) -> Option<Special> {
         match self.file_type {
             FileType::Fifo => Some(Special::Pipe),
@@ -122,25 +122,25 @@ impl Status {
         }
     }
 
-    /// Returns how long to wait until no write can leave its change time as it is: a write within the tick of the
-    /// kernel's clock in which it was changed last may.
+    /// Returns how long to wait until every write changes the change time: a write within the same tick of the kernel's
+    /// clock may not.
     pub(super) fn unsettled_for(&self) -> Option<Duration> {
         let (seconds, nanoseconds) = (u64::try_from(self.ctime.0).ok()?, u32::try_from(self.ctime.1).ok()?);
         let (now, changed) = (runtime::system_time(), UNIX_EPOCH + Duration::new(seconds, nanoseconds));
-        // Where that is far ahead, the file system has another clock.
+        // If the change time is far ahead, the file system has another clock.
         let since = now
             .duration_since(changed)
             .or_else(|ahead| if ahead.duration() < TICK { Ok(Duration::ZERO) } else { Err(ahead) });
         TICK.checked_sub(since.ok()?).filter(|rest| !rest.is_zero())
     }
 
-    /// Whether its inode has changed after another one's did, by the clock of their file system.
+    /// Whether the inode was changed after another one, by the clock of their file system.
     pub(super) fn changed_after(&self, other: &Self) -> bool {
         self.ctime > other.ctime
     }
 
     /// Distinguishes one content of a file from another: FNV-1a over inode number and change time, which no user can
-    /// set. The device is left out: on some file systems its number changes with every reboot.
+    /// set. The device is excluded: on some file systems its number changes with every reboot.
     pub(super) fn version(&self) -> u64 {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -150,9 +150,9 @@ impl Status {
     }
 }
 
-/// When what stands under a name was made, in nanoseconds since 1970: together with its inode number this tells it from
-/// what takes that number later. Zero where the file system does not say; the change time does not serve, for it moves
-/// with every name made inside.
+/// Returns the birth time of a name in nanoseconds since 1970: together with the inode number it distinguishes the file
+/// from later ones with the same number. Zero if the file system does not report it; the change time cannot replace it,
+/// because it moves with every name made inside.
 #[cfg(target_os = "linux")]
 pub(super) fn birth(directory: impl AsFd, name: impl rustix::path::Arg) -> u64 {
     use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -164,30 +164,30 @@ pub(super) fn birth(directory: impl AsFd, name: impl rustix::path::Arg) -> u64 {
     seconds.wrapping_mul(1_000_000_000).wrapping_add(found.stx_btime.tv_nsec.into())
 }
 
-/// Not known how.
+/// Unknown on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn birth(_: impl AsFd, _: impl rustix::path::Arg) -> u64 {
     0
 }
 
-/// `mode` with the set-id bits of `found`. A directory may have got the latter from its parent.
+/// Returns `mode` with the set-id bits of `found`. A directory may have inherited the latter from its parent.
 pub(super) fn with_set_id(mode: u32, found: u32) -> u32 {
     mode & !SET_ID | found & SET_ID
 }
 
-/// Sets mode and time of an open file or directory, where given. The content stands where the file system has no modes
-/// or times (FAT, some network ones).
+/// Sets the given mode and time of an open file or directory. Succeeds if the file system has no modes or times (FAT,
+/// some network ones).
 ///
 /// # Errors
-/// I/O errors, also if it belongs to another user.
+/// I/O errors, also if the file belongs to another user.
 pub(super) fn set_metadata(file: impl AsFd, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
     let file = file.as_fd();
     mode.map_or(Ok(()), |mode| tolerate(fchmod(file, mode_of(mode)), file, || fstat(file)))?;
     mtime.map_or(Ok(()), |mtime| tolerate(futimens(file, &timestamps(mtime)), file, || fstat(file)))
 }
 
-/// Ignores that a file system does not have what was asked for. `look` returns the status of the object, which is on
-/// the file system of `on`: where that has owners, a lack of permission for another user's object is an error.
+/// Ignores that a file system does not support an attribute. `look` returns the status of the object, which is on the
+/// file system of `on`: if that has owners, a lack of permission for another user's object is an error.
 pub(super) fn tolerate(
     result: rustix::io::Result<()>,
     on: BorrowedFd<'_>,
@@ -200,7 +200,7 @@ pub(super) fn tolerate(
     }
 }
 
-/// As [`tolerate`], for an object that this program has created where nobody else can replace it.
+/// As [`tolerate`], for an object of this program in a directory where no other user can replace it.
 pub(super) fn tolerate_own(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if !is_unsupported(error) => Err(error.into()),
@@ -217,18 +217,18 @@ fn has_no_owners(on: BorrowedFd<'_>) -> bool {
         .is_ok_and(|found| TYPES.iter().any(|number| i128::from(found.f_type) == i128::from(*number)))
 }
 
-/// Not known on this platform.
+/// Unknown on this platform.
 #[cfg(not(target_os = "linux"))]
 fn has_no_owners(_: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// What systems answer when a file system does not have what was asked for.
+/// Whether an error means that a file system does not support an attribute.
 pub(super) fn is_unsupported(error: Errno) -> bool {
     [Errno::PERM, Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&error)
 }
 
-/// Whether a path is, or leads to, what programs communicate through: a device, a pipe or a socket.
+/// Whether a path is, or is a symbolic link to, a device, FIFO or socket.
 pub fn leads_to_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
@@ -238,7 +238,7 @@ pub(super) fn mode_of(mode: u32) -> Mode {
     Mode::from_raw_mode((mode & PERMISSIONS) as rustix::fs::RawMode)
 }
 
-/// Both times of a file, the last access being the last modification too.
+/// Returns both times of a file; the last access is set to the last modification.
 pub(super) fn timestamps(mtime: Mtime) -> Timestamps {
     let time = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds.into() };
     Timestamps { last_access: time, last_modification: time }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_settled_after_a_tick() {
+    fn change_time_settles_after_a_tick() {
         let dir = tempfile::tempdir().unwrap();
         let mut status = Status::from(fstat(std::fs::File::open(dir.path()).unwrap()).unwrap());
         let since = UNIX_EPOCH.elapsed().unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_compared_as_far_as_a_file_system_keeps_it() {
+    fn mtime_compared_at_file_system_resolution() {
         let stat = rustix::fs::stat("/").unwrap();
         let at = |nanoseconds| Mtime { seconds: 5, nanoseconds };
         let found = |nanoseconds| Status { mtime: at(nanoseconds), ..Status::from(stat) };

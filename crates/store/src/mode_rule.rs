@@ -1,30 +1,30 @@
-//! Which mode a name gets.
+//! The modes of received names.
 
 use std::io;
 
 use request::{Modes, Preserve};
 use rustix::process::geteuid;
 
-use super::inheritance::Inherited;
+use super::inheritance::InheritedAcl;
 use super::metadata::{PERMISSIONS, SET_ID, Status, with_set_id};
 
-/// From a sent mode to the one that is applied.
+/// The rule that maps a sent mode to the applied one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModeRule {
     modes: Modes,
     mask: u32,
-    /// Whether set-id bits come with the owner and group whose rights they give away.
+    /// Whether set-id bits are copied with the owner and group whose rights they give away.
     set_id: bool,
 }
 
 impl ModeRule {
-    /// The rule for this process.
+    /// Returns the rule for this process.
     pub(super) fn new(modes: Modes, preserve: Preserve) -> Self {
         let set_id = modes == Modes::Exact && preserve.rights() && geteuid().is_root();
         Self { modes, mask: process_mask(), set_id }
     }
 
-    /// The mask for new files.
+    /// Returns the mask for new files.
     pub(super) fn mask(self) -> u32 {
         self.mask
     }
@@ -34,13 +34,14 @@ impl ModeRule {
         self.modes == Modes::Exact
     }
 
-    /// The mode for a name that came with `sent`.
+    /// Returns the mode for a new name that was sent with `sent`.
     pub(super) fn apply(self, sent: u32) -> u32 {
-        self.apply_in(sent, &Inherited::default())
+        self.apply_in(sent, &InheritedAcl::default())
     }
 
-    /// The same where new names inherit something: unless modes are exact, a default ACL stands for the umask.
-    pub(super) fn apply_in(self, sent: u32, inherited: &Inherited) -> u32 {
+    /// As [`Self::apply`], for a name that inherits attributes: unless modes are exact, a default ACL replaces the
+    /// umask.
+    pub(super) fn apply_in(self, sent: u32, inherited: &InheritedAcl) -> u32 {
         match self.modes {
             Modes::Masked => sent & PERMISSIONS & !SET_ID & (!0o777 | self.permitted(inherited)),
             Modes::Exact if self.set_id => sent & PERMISSIONS,
@@ -48,19 +49,19 @@ impl ModeRule {
         }
     }
 
-    /// What a name that was to get `mode` gets where the system has denied some of its permissions when it was made: as
-    /// for `cp`, these stay denied unless modes are exact.
+    /// Returns the mode of a new name that was to get `mode` but was denied some permissions by the system: as for
+    /// `cp`, these stay denied unless modes are exact.
     pub(super) fn without(self, mode: u32, denied: u32) -> u32 {
         if self.is_exact() { mode } else { mode & !denied }
     }
 
-    fn permitted(self, inherited: &Inherited) -> u32 {
+    fn permitted(self, inherited: &InheritedAcl) -> u32 {
         inherited.permitted().unwrap_or(!self.mask) & 0o777
     }
 
-    /// The mode for a file or directory that came with `sent` and stands as `found`: as for `cp`, it keeps its own
-    /// unless modes are exact. Even then a directory keeps its set-id bits, and a file those that it has at the sender
-    /// too.
+    /// Returns the mode for an existing file or directory `found` that was sent with `sent`: as for `cp`, it keeps its
+    /// own unless modes are exact. Even then a directory keeps its set-id bits, and a file those that it also has at
+    /// the sender.
     pub(super) fn apply_over(self, sent: u32, found: &Status) -> u32 {
         match self.modes {
             Modes::Masked => found.mode,
@@ -70,7 +71,7 @@ impl ModeRule {
         }
     }
 
-    /// The same for a file that gets another content, which is not to run with another's rights.
+    /// The same for a file that gets another content, which must not run with another's rights.
     pub(super) fn replace(self, sent: u32, found: u32) -> u32 {
         match self.modes {
             Modes::Masked => found & !SET_ID,
@@ -78,26 +79,26 @@ impl ModeRule {
         }
     }
 
-    /// The final mode of a directory that was to get `mode` and stands as `found`.
+    /// Returns the final mode of a directory `found` that was to get `mode`.
     pub(super) fn seal(self, mode: u32, found: &Status) -> u32 {
         if self.set_id { mode } else { with_set_id(mode, found.mode) }
     }
 
-    /// The mode that a name made with `mode` should have: the system applies the mask or default ACL itself.
-    pub(super) fn as_made(self, mode: u32, inherited: &Inherited) -> u32 {
+    /// Returns the resulting mode of a name created with `mode`: the system applies the mask or default ACL itself.
+    pub(super) fn as_made(self, mode: u32, inherited: &InheritedAcl) -> u32 {
         mode & self.permitted(inherited)
     }
 }
 
-/// The mask for new files.
+/// Returns the mask for new files.
 fn process_mask() -> u32 {
     // The system call can only replace it, which other threads would notice (`clippy.toml` forbids it).
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    told.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
+    let field = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    field.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).or_else(|| probed_mask().ok()).unwrap_or(0o077)
 }
 
-/// The mask, where the system does not tell it: what a new file lacks.
+/// Returns the mask if the system does not report it: the permissions that a new file lacks.
 fn probed_mask() -> io::Result<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     let all = std::fs::Permissions::from_mode(0o777);
@@ -112,16 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mask_is_found_without_the_system_telling_it() {
+    fn umask_probe_equals_system_value() {
         assert_eq!(probed_mask().unwrap(), process_mask());
     }
 
     #[test]
-    fn set_id_bits_are_never_taken_over() {
+    fn set_id_bits_not_taken_without_owner_and_group() {
         let masked = ModeRule { modes: Modes::Masked, mask: 0o022, set_id: false };
         assert_eq!(masked.apply(0o6777), 0o755);
         assert_eq!(masked.apply(0o1777), 0o1755);
-        assert_eq!(masked.as_made(0o1777, &Inherited::default()), 0o755);
+        assert_eq!(masked.as_made(0o1777, &InheritedAcl::default()), 0o755);
         assert_eq!((masked.without(0o755, 0o7), masked.without(0o644, 0)), (0o750, 0o644));
         let exact = ModeRule { modes: Modes::Exact, mask: 0o022, set_id: false };
         assert_eq!(exact.apply(0o7777), 0o1777);
@@ -130,12 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_keeps_set_id_bits_that_it_should_have() {
+    fn existing_file_keeps_set_id_bits_of_the_sender() {
         let rule = |modes| ModeRule { modes, mask: 0o022, set_id: false };
         let (masked, exact) = (rule(Modes::Masked), rule(Modes::Exact));
-        let stands = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
-        let file = |mode| stands(FileType::RegularFile, mode);
-        let directory = |mode| stands(FileType::Directory, mode);
+        let status = |file_type, mode| Status { file_type, mode, ..Status::from(rustix::fs::stat("/").unwrap()) };
+        let file = |mode| status(FileType::RegularFile, mode);
+        let directory = |mode| status(FileType::Directory, mode);
         assert_eq!(masked.apply_over(0o755, &file(0o4700)), 0o4700);
         assert_eq!(exact.apply_over(0o755, &file(0o4700)), 0o755);
         assert_eq!(exact.apply_over(0o6755, &file(0o4700)), 0o4755);

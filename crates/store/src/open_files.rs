@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use crate::lock::lock;
 
 /// Most files held open by one source or sink. Small enough for any descriptor limit, large enough that a block over
-/// many files and several workers at different places of an object do not reopen what they just used.
+/// many files and several workers at different positions of an object do not reopen the files just used.
 pub(super) const MAX_OPEN: usize = 64;
 
-/// Open files by key; the one used longest ago is closed when a new one needs its place.
+/// Open files by key; the least recently used one is closed when a new one needs its place.
 ///
 /// A file handed out stays open until its user drops it, so at most `MAX_OPEN` plus one for each thread are open.
 #[derive(Debug)]
@@ -24,8 +24,8 @@ impl<K: Copy + PartialEq> OpenFiles<K> {
         Self { files: Mutex::new(Vec::new()) }
     }
 
-    /// The file under `key`, opened by `open` if it is not open. The lock is not held meanwhile: two threads may open
-    /// the same file at once, and both handles work.
+    /// Returns the file under `key`, opened by `open` if it is not open. The lock is not held meanwhile: two threads
+    /// may open the same file at once, and both handles work.
     pub(super) fn get(&self, key: K, open: impl FnOnce() -> io::Result<File>) -> io::Result<Arc<File>> {
         if let Some(file) = self.touch(key) {
             return Ok(file);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_used_longest_ago_is_closed() {
+    fn open_files_closes_least_recently_used() {
         let files = OpenFiles::new();
         let open = || File::open("/dev/null");
         for key in 0..MAX_OPEN {

@@ -1,4 +1,4 @@
-//! Finds the files that this side writes about a transfer, which are neither sent nor replaced by it.
+//! Finds the files that this host writes about a transfer, which the transfer neither sends nor replaces.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -14,7 +14,7 @@ use super::error::FilesError;
 use super::folding::{Case, Folding};
 use super::metadata::{Identity, Status};
 
-/// A name of a file that is written.
+/// A name of an output file.
 #[derive(Clone, Debug)]
 struct Output {
     kind: OutputKind,
@@ -24,8 +24,8 @@ struct Output {
     file: Option<Identity>,
 }
 
-/// Finds where the files are, whether they exist yet or not: under the names that were given, and where links that have
-/// these names lead.
+/// Finds the output files, whether they exist yet or not: under the given names, and at the targets of symbolic links
+/// with these names.
 fn located(outputs: &Outputs) -> Vec<Output> {
     let mut found = Vec::new();
     for (kind, path) in outputs.iter() {
@@ -43,12 +43,12 @@ struct SourceOutput {
     name: Vec<u8>,
 }
 
-/// What is written about a transfer, where it could be among the sources.
+/// Output files that could be among the sources.
 #[derive(Clone, Debug)]
 pub(super) struct SourceOutputs(Vec<SourceOutput>);
 
 impl SourceOutputs {
-    /// Prepares to find them among sources.
+    /// Prepares to find the output files among sources.
     pub(super) fn of(outputs: &Outputs) -> Self {
         let source = |output: Output| {
             let directory = Identity::from(&output.path.parent()?.metadata().ok()?);
@@ -57,8 +57,8 @@ impl SourceOutputs {
         Self(located(outputs).into_iter().filter_map(source).collect())
     }
 
-    /// Whether the file with a name in an open directory is one of them. The file of a trace changes under all of its
-    /// names; a list replaces only the name.
+    /// Whether the file with a name in an open directory is an output file. The file of a trace changes under all of
+    /// its names; a list replaces only the name.
     pub(super) fn has(&self, directory: BorrowedFd<'_>, name: &[u8], file: Identity) -> bool {
         self.0.iter().any(|source| {
             let is_traced = source.output.kind == OutputKind::Trace && source.output.file == Some(file);
@@ -67,7 +67,7 @@ impl SourceOutputs {
         })
     }
 
-    /// Checks that a source which the user named is none of them.
+    /// Checks that a source named by the user is not an output file.
     ///
     /// # Errors
     /// [`FilesError::IsOutput`].
@@ -84,18 +84,18 @@ impl SourceOutputs {
     }
 }
 
-/// A file that is written beneath a target.
+/// An output file beneath a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TargetOutput {
     pub(super) kind: OutputKind,
     /// Relative to the target.
     pub(super) path: Vec<u8>,
-    /// The file, if it existed when this was found out.
+    /// The file, if it existed when it was looked up.
     pub(super) file: Option<Identity>,
 }
 
 impl TargetOutput {
-    /// Returns those in `directory` and beneath it, with paths relative to it.
+    /// Returns the output files in `directory` and beneath it, with paths relative to it.
     pub(super) fn beneath(outputs: &Outputs, directory: &Path) -> Vec<Self> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let Some(directory) = (!outputs.is_empty()).then(|| directory.canonicalize().ok()).flatten() else {
@@ -108,12 +108,13 @@ impl TargetOutput {
         located(outputs).into_iter().filter_map(relative).collect()
     }
 
-    /// Whether it has this path beneath the target, a directory: as it is spelled, or as the file system takes it.
+    /// Whether its path beneath the target is `path`, a directory included: as spelled, or as the file system resolves
+    /// it.
     pub(super) fn is_at(&self, directory: &Path, path: &[u8]) -> bool {
         self.path == path || (self.folds_like(path) && self.is_file(&directory.join(OsStr::from_bytes(path))))
     }
 
-    /// Whether a file system that folds names may take this path for its own.
+    /// Whether a file system that folds names may treat this path as equal to its own.
     fn folds_like(&self, path: &[u8]) -> bool {
         let folding = Folding { case: Case::Unicode, normalization: true, dots: true };
         folding.key(&self.path) == folding.key(path)
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_are_found_by_any_path_that_leads_to_them() {
+    fn outputs_found_by_any_path() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("real/sub")).unwrap();
@@ -163,14 +164,14 @@ mod tests {
         );
         assert!(beneath("absent").is_empty());
 
-        // A list of this name would be where the link leads.
+        // A list of this name would be at the target of the link.
         fs::write(at("real/list"), "").unwrap();
         std::os::unix::fs::symlink("../list", at("real/sub/list")).unwrap();
         assert_eq!(beneath("real"), ["sub/list", "list"]);
     }
 
     #[test]
-    fn a_trace_is_all_names_of_its_file_and_a_list_is_one_name() {
+    fn output_trace_has_all_names_list_only_one() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("other")).unwrap();

@@ -1,5 +1,6 @@
-//! What is opened as a mere path: its attributes can be read and set, whoever may read it, and nothing else. Unlike a
-//! name it stays what it is, and unlike an open file it may be of any kind: opening a device or pipe may have effects.
+//! Files opened as a mere path: their attributes can be read and set without the right to read them. Unlike a name,
+//! such a handle always refers to the same file; unlike an open file, it may be of any kind: opening a device or FIFO
+//! may have effects.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -22,12 +23,12 @@ const MERE_PATH: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 pub(super) struct PathHandle(OwnedFd);
 
 impl PathHandle {
-    /// Opens what has this name in a directory; of a link, the link itself.
+    /// Opens a name in a directory; of a symbolic link, the link itself.
     pub(super) fn open(directory: impl AsFd, name: impl Arg) -> io::Result<Self> {
         Self::with(directory, name, OFlags::NOFOLLOW)
     }
 
-    /// The same, but of a link, what it leads to.
+    /// Opens a name in a directory; of a symbolic link, its target.
     pub(super) fn follow(directory: impl AsFd, name: impl Arg) -> io::Result<Self> {
         Self::with(directory, name, OFlags::empty())
     }
@@ -40,12 +41,12 @@ impl PathHandle {
         Ok(fstat(&self.0)?.into())
     }
 
-    /// Returns a path that leads to it, whatever has its name by now.
+    /// Returns a path to the file, even if something else has its name by now.
     pub(super) fn path(&self) -> String {
         path_of(self.as_fd())
     }
 
-    /// Sets owner and group, where given.
+    /// Sets the given owner and group.
     pub(super) fn set_owner(&self, user: Option<Uid>, group: Option<Gid>) -> io::Result<()> {
         Ok(chownat(&self.0, "", user, group, AtFlags::EMPTY_PATH)?)
     }
@@ -55,7 +56,7 @@ impl PathHandle {
         tolerate(there(chmodat(CWD, self.path(), mode_of(mode), AtFlags::empty())), self.as_fd(), || fstat(&self.0))
     }
 
-    /// Sets mode and modification time, where given.
+    /// Sets the given mode and modification time.
     pub(super) fn set(&self, mode: Option<u32>, mtime: Option<Mtime>) -> io::Result<()> {
         mode.map_or(Ok(()), |mode| self.set_mode(mode))?;
         mtime.map_or(Ok(()), |mtime| self.set_mtime(mtime))
@@ -67,13 +68,13 @@ impl PathHandle {
     }
 }
 
-/// Returns a path that leads to what is open.
+/// Returns a path to an open file.
 pub(super) fn path_of(opened: BorrowedFd<'_>) -> String {
     let directory = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
     format!("{directory}/{}", opened.as_raw_fd())
 }
 
-/// Without `/proc` its path leads nowhere, which does not mean that it is gone.
+/// Without `/proc` the path does not resolve, which does not mean that the file was removed.
 fn there(set: rustix::io::Result<()>) -> rustix::io::Result<()> {
     set.map_err(|error| if error == Errno::NOENT { Errno::STALE } else { error })
 }

@@ -1,4 +1,4 @@
-//! Directories of the program that belong to its user, and that nobody else can change.
+//! Directories of the program that belong to its user, and that no other user can change.
 
 use std::env;
 use std::fs::{DirBuilder, Metadata};
@@ -18,7 +18,7 @@ pub fn cache_home() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
-/// Returns whether a file belongs to this user and nobody else may write it.
+/// Returns whether a file belongs to this user and no other user may write it.
 pub fn is_own(found: &Metadata) -> bool {
     found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0
 }
@@ -26,9 +26,10 @@ pub fn is_own(found: &Metadata) -> bool {
 /// Returns the directory `downpour` in `base`, and creates it if asked.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] if it, or what is there above it, belongs to somebody else; the system's.
+/// [`io::ErrorKind::PermissionDenied`] if the directory, or an existing one above it, belongs to another user; the
+/// system's.
 pub fn own_directory(base: &Path, create: bool) -> io::Result<PathBuf> {
-    // The directory above may be yet to come, but then its own must be this user's: `sudo` keeps another's HOME.
+    // The parent directory may not exist yet, but then its own parent must be this user's: `sudo` keeps another's HOME.
     let above = base.ancestors().find_map(|path| path.metadata().ok());
     if above.is_none_or(|found| found.uid() != geteuid().as_raw()) {
         return Err(io::ErrorKind::PermissionDenied.into());
@@ -40,8 +41,8 @@ pub fn own_directory(base: &Path, create: bool) -> io::Result<PathBuf> {
     if is_own(&directory.symlink_metadata()?) { Ok(directory) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Returns a directory of this user's for sockets that last no longer than their processes, in `/tmp` as those of tmux
-/// are: a home shows nothing of a transfer. Creates it if asked.
+/// Returns a directory of this user for sockets that last no longer than their processes, in `/tmp` like those of tmux:
+/// a home shows nothing of a transfer. Creates it if asked.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] if another user has taken the name, or has access; the system's.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Disjoint ranges, merged where they touch; as small as the arrivals are orderly.
+/// Disjoint ranges, merged where they touch; few if the bytes arrive in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RangeSet {
     /// Start to end.
@@ -11,7 +11,7 @@ pub(super) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Adds `range` if no byte of it is in the set; says whether it was added.
+    /// Adds `range` if no byte of it is in the set; returns whether it was added.
     pub(super) fn insert(&mut self, range: Range<u64>) -> bool {
         let Range { mut start, mut end } = range;
         if start >= end {
@@ -38,7 +38,7 @@ impl RangeSet {
         self.ranges.iter().map(|(start, end)| *start..*end)
     }
 
-    /// What lies between the ranges and behind them, of `length` bytes from 0.
+    /// Returns the gaps between the ranges and behind them, within `length` bytes from 0.
     pub(super) fn gaps(&self, length: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let starts = std::iter::once(0).chain(self.ranges.values().copied());
         let ends = self.ranges.keys().copied().chain([length]);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_merge_and_overlaps_are_refused() {
+    fn range_set_merges_and_rejects_overlaps() {
         let mut set = RangeSet::default();
         assert!(set.insert(10..20));
         assert!(set.insert(30..40));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_what_is_not_in_the_set() {
+    fn range_set_gaps_complement_ranges() {
         let mut set = RangeSet::default();
         let gaps = |set: &RangeSet, length| set.gaps(length).map(|gap| (gap.start, gap.end)).collect::<Vec<_>>();
         assert_eq!(gaps(&set, 10), [(0, 10)]);

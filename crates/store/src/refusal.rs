@@ -1,4 +1,4 @@
-//! Errors that concern a single name, which is then reported while the transfer goes on.
+//! Errors that concern a single name, which is then reported while the transfer continues.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use crate::messages::NoticeKind;
 use crate::sandbox::errno;
 
-/// Inside an [`io::Error`]: there can be no backup of what would be replaced or deleted.
+/// Inside an [`io::Error`]: a file to be replaced or deleted cannot be backed up.
 #[derive(Debug, thiserror::Error)]
-#[error("there can be no backup of it")]
+#[error("its backup cannot be created")]
 pub(crate) struct NoBackup;
 
 /// Maps an error for a single name to a notice; `None` if it concerns more than that name.

@@ -1,4 +1,4 @@
-//! Removal of the sources of what the receiver has stored.
+//! Removal of the sources of stored entries.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,17 +18,17 @@ use crate::messages::{Entry, EntryKind, NoticeKind};
 
 /// Removes names from the sources, one by one. Directories stay.
 ///
-/// A name is removed only while it is what was sent: inode and change time are those of the scan, and of a file also
-/// size and modification time. No symbolic link is followed on the way to it, so nothing is removed outside of the
-/// sources, whoever can write in them.
+/// A name is removed only while it is unchanged since it was sent: inode and change time are those of the scan, and of
+/// a file also size and modification time. No symbolic link is followed on its path, so nothing is removed outside of
+/// the sources, even if other users can write in them.
 #[derive(Debug)]
 pub struct Removal {
     cursor: DirectoryCursor,
-    /// Whether a name that is a link was sent as what it leads to.
+    /// Whether a symbolic link was followed, so that its target was sent.
     follows: bool,
-    /// Whether names only count as removed.
+    /// Whether this is a dry run, which only counts names as removed.
     dry_run: bool,
-    /// Versions of files that have changed because one of their names was removed here, by the one before.
+    /// Versions of files that have changed because the removal took one of their names, by the version before.
     successors: HashMap<u64, u64>,
 }
 
@@ -37,25 +37,25 @@ pub struct Removal {
 pub struct Versions {
     /// Of the source, as it was sent.
     pub sent: u64,
-    /// Of what stands at the receiver.
-    pub there: u64,
+    /// Of the file stored at the receiver.
+    pub stored: u64,
 }
 
-/// What became of a name.
+/// The outcome for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceOutcome {
-    /// It is removed, or would be.
+    /// The source is removed, or would be.
     Removed,
-    /// Nothing has that name any more.
+    /// The name does not exist any more.
     Gone,
-    /// It has further names, for which the caller waits.
+    /// The file has further names, for which the caller waits.
     Shared,
-    /// It stays, for this reason.
+    /// The source is kept, for this reason.
     Kept(NoticeKind),
 }
 
 impl Removal {
-    /// Prepares to remove entries of a scan with these roots; in a dry run nothing is removed.
+    /// Prepares to remove entries of a scan with these roots; a dry run removes nothing.
     #[must_use]
     pub fn new(roots: Arc<Roots>, dry_run: bool) -> Self {
         let follows = roots.links == LinkPolicy::Follow;
@@ -74,13 +74,13 @@ impl Removal {
     fn try_to_remove(
         &mut self,
         entry: &Entry,
-        Versions { sent, there }: Versions,
+        Versions { sent, stored }: Versions,
         waits: bool,
     ) -> io::Result<SourceOutcome> {
         let (directory, name) = self.cursor.place(&entry.path)?;
         let opened;
         let (directory, name) = match name.iter().rposition(|byte| *byte == b'/') {
-            // An item, by the path that the user has named.
+            // An item, by the path named by the user.
             Some(slash) => {
                 opened = openat(CWD, &name[..=slash], NAMED_WAY, Mode::empty())?;
                 (opened.as_fd(), &name[slash + 1..])
@@ -90,7 +90,7 @@ impl Removal {
         let flags = if self.follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let found: Status = statat(directory, name, flags)?.into();
         let version = found.version();
-        if version == there {
+        if version == stored {
             return Ok(SourceOutcome::Kept(NoticeKind::SourceIsTarget));
         }
         let is_as_scanned = match entry.kind {
@@ -109,7 +109,7 @@ impl Removal {
         let shared = if found.links > 1 { Some(PathHandle::open(directory, name)?) } else { None };
         match unlinkat(directory, name, AtFlags::empty()) {
             Ok(()) => {}
-            // A directory has taken its place just now.
+            // A directory has replaced it just now.
             Err(Errno::ISDIR) => return Ok(SourceOutcome::Kept(NoticeKind::SourceChanged)),
             Err(error) => return Err(error.into()),
         }
@@ -120,10 +120,10 @@ impl Removal {
     }
 }
 
-/// Whether a file that had the version `from` and now has `to` has changed only because names of it were removed here.
+/// Whether a file that had version `from` and now has `to` has changed only because its names were removed here.
 fn is_successor(successors: &HashMap<u64, u64>, from: u64, to: u64) -> bool {
     let mut at = from;
-    // No longer than the chain, should two versions ever collide.
+    // No longer than the chain, in case two versions collide.
     for _ in 0..=successors.len() {
         match successors.get(&at) {
             _ if at == to => return true,

@@ -16,24 +16,23 @@ use super::error::FilesError;
 use super::metadata::Status;
 use super::outputs::SourceOutputs;
 use super::sorted_names::Listing;
-use crate::messages::SkipReason;
 
-/// Said of pipes, sockets and devices.
-const NOT_SENT: &str = "it is neither a file, a directory nor a link";
+/// The reason for sockets, FIFOs and devices.
+const NOT_SENT: &str = "not a file, directory or symbolic link";
 
 /// An item to send: a file, a link, a directory, or the contents of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceItem {
-    /// Path of the item on this machine.
+    /// Local path of the item.
     pub path: PathBuf,
-    /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name
-    /// stands for the contents: everything in the directory is sent under its own name, the directory itself is not.
+    /// Name under which the item is sent, one component; `None` for the last component of its path. An empty name means
+    /// the contents: everything in the directory is sent under its own name, the directory itself is not.
     pub name: Option<Vec<u8>>,
 }
 
 impl SourceItem {
     /// Creates a root for the item itself, sent under the last component of its path; if the path ends in `.` or `..`,
-    /// the component that this resolves to. A link is sent as a link unless the path ends in `/`.
+    /// the component to which this resolves. A link is sent as a link unless the path ends in `/`.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), name: None }
@@ -45,14 +44,14 @@ impl SourceItem {
         Self { path: path.into(), name: Some(Vec::new()) }
     }
 
-    /// Interprets a user's argument as rsync does: a path that ends in `/`, `.` or `..` stands for the contents of a
+    /// Interprets a user's argument as rsync does: a path that ends in `/`, `.` or `..` means the contents of a
     /// directory, any other for the item itself.
     #[must_use]
     pub fn typed(argument: &OsStr) -> Self {
         if stands_for_contents(argument.as_bytes()) { Self::contents(argument) } else { Self::new(argument) }
     }
 
-    /// Whether the root stands for the contents of a directory.
+    /// Whether the root means the contents of a directory.
     #[must_use]
     pub fn is_contents(&self) -> bool {
         self.name.as_ref().is_some_and(Vec::is_empty)
@@ -68,22 +67,22 @@ impl SourceItem {
         }
         let name = self.name.clone().map_or_else(|| own_name(&self.path), Ok)?;
         let path = self.path.canonicalize().map_err(|error| {
-            // Such as /dev/stdin: a link to a pipe, which has no path.
+            // Such as /dev/stdin: a link to a FIFO, which has no path.
             if self.path.metadata().is_ok() {
                 return FilesError::SourceUnusable { path: self.path.clone(), reason: NOT_SENT.to_owned() };
             }
             let dead_end = match error.raw_os_error().map(Errno::from_raw_os_error) {
-                Some(Errno::NOENT | Errno::NOTDIR) => SkipReason::Dangling,
-                Some(Errno::LOOP) => SkipReason::Loop,
+                Some(Errno::NOENT | Errno::NOTDIR) => "dangling symbolic link",
+                Some(Errno::LOOP) => "symbolic link that forms a loop",
                 _ => return FilesError::system(&self.path, error),
             };
-            FilesError::SourceUnusable { path: self.path.clone(), reason: format!("it {dead_end}") }
+            FilesError::SourceUnusable { path: self.path.clone(), reason: dead_end.to_owned() }
         })?;
         Ok(Some(Self { path, name: Some(name) }))
     }
 
-    /// Checks the item. Returns the name under which it is sent (empty for contents) and its status.
-    /// `lists` says whether all contents of a directory are sent.
+    /// Checks the item. Returns the name under which it is sent (empty for contents) and its status. `lists` is whether
+    /// all contents of a directory are sent.
     fn check(&self, links: LinkPolicy, specials: bool, lists: bool) -> Result<(Vec<u8>, Status), FilesError> {
         let unusable = |reason: &str| FilesError::SourceUnusable { path: self.path.clone(), reason: reason.to_owned() };
         let failed = |error: io::Error| match error.kind() {
@@ -97,10 +96,10 @@ impl SourceItem {
         let seen = Status::from(statat(CWD, &self.path, flags).map_err(|e| failed(e.into()))?);
         match seen.file_type {
             FileType::Directory => {}
-            _ if self.is_contents() => return Err(unusable("it is not a directory")),
+            _ if self.is_contents() => return Err(unusable("not a directory")),
             FileType::RegularFile => {}
             FileType::Symlink if links == LinkPolicy::Skip => {
-                return Err(unusable("it is a link, and links are left out"));
+                return Err(unusable("symbolic link, and --links skip is set"));
             }
             FileType::Symlink => {}
             _ if specials => {}
@@ -113,7 +112,7 @@ impl SourceItem {
         }
         let name = match &self.name {
             Some(name) if is_component(name) || name.is_empty() => name.clone(),
-            Some(name) => return Err(unusable(&format!("{} is no name", String::from_utf8_lossy(name)))),
+            Some(name) => return Err(unusable(&format!("invalid name {}", String::from_utf8_lossy(name)))),
             None => own_name(&self.path)?,
         };
         Ok((name, seen))
@@ -132,7 +131,7 @@ fn is_component(name: &[u8]) -> bool {
 }
 
 fn own_name(path: &Path) -> Result<Vec<u8>, FilesError> {
-    // The component after the last `/` decides: `Path` would take `link/.` for `link`.
+    // The component after the last `/` decides: `Path` would treat `link/.` as `link`.
     let last = trim_slashes(path.as_os_str().as_bytes()).rsplit(|b| *b == b'/').next().unwrap_or_default();
     if !matches!(last, b"" | b"." | b"..") {
         return Ok(last.to_vec());
@@ -142,7 +141,7 @@ fn own_name(path: &Path) -> Result<Vec<u8>, FilesError> {
         Some(name) => Ok(name.as_bytes().to_vec()),
         None => Err(FilesError::SourceUnusable {
             path: path.to_owned(),
-            reason: "it has no name: name the items in it instead".to_owned(),
+            reason: "has no name; name its contents instead".to_owned(),
         }),
     }
 }
@@ -153,7 +152,7 @@ fn trim_slashes(path: &[u8]) -> &[u8] {
     &path[..kept]
 }
 
-/// The items of a transfer on this machine, by the name under which they are sent.
+/// The local items of a transfer, by the name under which they are sent.
 #[derive(Debug)]
 pub struct Roots {
     items: Vec<Item>,
@@ -176,7 +175,7 @@ pub(super) struct Item {
     /// Name under which the item is sent; empty if its contents are sent.
     pub(super) name: Vec<u8>,
     is_directory: bool,
-    /// Contents of the item, read in advance where names of several items might clash.
+    /// Contents of the item, read in advance if names of several items might clash.
     pub(super) listing: Option<Arc<Listing>>,
 }
 
@@ -205,7 +204,7 @@ impl Roots {
             if let Some(target) = target.as_ref().filter(|_| options.remove_sources)
                 && !target.path.is_dir()
             {
-                let reason = "it is a link, and what it leads to is not to be removed: name the file itself".to_owned();
+                let reason = "--remove-source-files does not follow symbolic links; name the file itself".to_owned();
                 return Err(FilesError::SourceUnusable { path: root.path, reason });
             }
             made.followed += u64::from(target.is_some());
@@ -262,14 +261,14 @@ impl Roots {
         Ok(())
     }
 
-    /// Finds the item that entries beginning with `top` belong to, among the items whose names are known.
+    /// Finds the item of entries beginning with `top`, among the items whose names are known.
     fn find(&self, top: &[u8]) -> Option<usize> {
         let holds = |item: &usize| self.items[*item].listing.as_ref().is_some_and(|listing| listing.contains(top));
         self.named.get(top).copied().or_else(|| self.listed.iter().copied().find(holds))
     }
 
-    /// Returns the item that an entry's path belongs to, and the path beneath the item, which is empty if the entry is
-    /// the item itself.
+    /// Returns the item of an entry's path, and the path beneath the item, which is empty if the entry is the item
+    /// itself.
     pub(super) fn resolve<'a>(&self, path: &'a [u8]) -> Option<(usize, &'a [u8])> {
         if let [item] = self.items.as_slice()
             && item.name.is_empty()
@@ -297,8 +296,8 @@ impl Roots {
         };
         match self.items.as_slice() {
             [item] if item.is_directory => Ok(item),
-            [item] => Err(unusable(item, "a list of names needs a directory that they are in")),
-            [_, second, ..] => Err(unusable(second, "a list of names needs one directory that they are in")),
+            [item] => Err(unusable(item, "--files-from needs a directory as SRC")),
+            [_, second, ..] => Err(unusable(second, "--files-from needs a single directory as SRC")),
             [] => Err(FilesError::SourceAbsent { path: PathBuf::new() }),
         }
     }

@@ -1,8 +1,8 @@
 //! The directory sandbox of a receiver: every operation takes a path beneath one directory and cannot leave it.
 //!
 //! Each path component is opened by itself with `openat`, as a directory and without following symbolic links, so no
-//! name leads out of the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in
-//! one call, on Linux only; instead the most recently used directories are kept open.)
+//! name leaves the sandbox, whatever links it contains. (`openat2` with `RESOLVE_BENEATH` would do the same in one
+//! call, on Linux only; instead the most recently used directories are kept open.)
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,13 +19,13 @@ use rustix::path::Arg;
 
 pub(super) use super::directory::READ_DIRECTORY;
 use super::directory::{WAY, readable};
-use super::inheritance::Inherited;
+use super::inheritance::InheritedAcl;
 use super::metadata::{Identity, Status, mode_of, set_metadata, timestamps, tolerate};
 use super::path_handle::PathHandle;
 use crate::lock::lock;
 use crate::messages::Mtime;
 
-/// Number of directories kept open: enough for a few threads at different places of a tree.
+/// Number of directories kept open: enough for a few threads at different parts of a tree.
 const KEPT: usize = 32;
 
 /// A directory and everything beneath it, addressed by relative path.
@@ -33,20 +33,20 @@ const KEPT: usize = 32;
 pub(super) struct DirectorySandbox {
     root: Arc<Directory>,
     /// Recently used directories by path, most recent last.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedDirectory>>,
 }
 
 /// An open directory and its path.
-type Kept = (Box<[u8]>, Arc<Directory>);
+type CachedDirectory = (Box<[u8]>, Arc<Directory>);
 
-/// A directory that is open on the way to names in it.
+/// A directory opened as a path, to reach names in it.
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) fd: OwnedFd,
-    /// Whether this process has just created it, so that it contains nothing from elsewhere.
+    /// Whether this process has just created it, so that it contains nothing of other programs.
     is_new: bool,
     may_write: OnceLock<bool>,
-    inherited: OnceLock<Inherited>,
+    inherited: OnceLock<InheritedAcl>,
 }
 
 impl Directory {
@@ -91,10 +91,10 @@ impl DirectorySandbox {
         Ok(*parent.may_write.get_or_init(ask))
     }
 
-    /// What names made in the directory that contains `path` inherit.
-    pub(super) fn inherited(&self, path: &[u8]) -> io::Result<Inherited> {
+    /// Returns the attributes that names in the directory that contains `path` inherit.
+    pub(super) fn inherited(&self, path: &[u8]) -> io::Result<InheritedAcl> {
         let (parent, _) = self.parent(path)?;
-        Ok(parent.inherited.get_or_init(|| Inherited::of(&parent.fd)).clone())
+        Ok(parent.inherited.get_or_init(|| InheritedAcl::of(&parent.fd)).clone())
     }
 
     /// Creates a directory, and returns its status; fails if the name exists.
@@ -104,8 +104,8 @@ impl DirectorySandbox {
         self.enter_new(path)
     }
 
-    /// Marks a directory as new: it contains only what this process creates, so that no name in it needs to be looked
-    /// up. Returns its status.
+    /// Marks a directory as new: it contains only names created by this process, so that none of them needs to be
+    /// looked up. Returns its status.
     pub(super) fn enter_new(&self, path: &[u8]) -> io::Result<Status> {
         let (parent, name) = self.parent(path)?;
         let fd = openat(&parent.fd, name, WAY, Mode::empty())?;
@@ -138,7 +138,7 @@ impl DirectorySandbox {
         Ok(readlinkat(&parent.fd, name, Vec::new())?.into_bytes())
     }
 
-    /// Opens a file or directory for reading, but not a link. Never blocks on a pipe.
+    /// Opens a file or directory for reading, but not a link. Never blocks on a FIFO.
     pub(super) fn open(&self, path: &[u8]) -> io::Result<File> {
         let (parent, name) = self.parent(path)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -148,14 +148,14 @@ impl DirectorySandbox {
     /// Opens the file or directory that was `found`.
     ///
     /// # Errors
-    /// `ESTALE` if something else has its name by now: whoever can write its directory could otherwise direct a mode to
-    /// a file that was never looked at.
+    /// `ESTALE` if something else has its name by now: other users with write access to its directory could otherwise
+    /// redirect a mode to a file that was never inspected.
     pub(super) fn open_found(&self, path: &[u8], found: Identity) -> io::Result<File> {
         let file = self.open(path)?;
         if Status::from(fstat(&file)?).identity == found { Ok(file) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Opens what was `found`, of any kind, as a mere path.
+    /// Opens the file that was `found`, of any kind, as a mere path.
     ///
     /// # Errors
     /// `ESTALE` if something else has its name by now.
@@ -165,8 +165,8 @@ impl DirectorySandbox {
         if held.status()?.identity == found { Ok(held) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Sets the mode and mtime of the file or directory that was `found`, where given. Its owner may do that without
-    /// being allowed to read it.
+    /// Sets the given mode and mtime of the file or directory that was `found`. Its owner may do that without
+    /// permission to read it.
     pub(super) fn set_attributes(
         &self,
         path: &[u8],
@@ -176,7 +176,7 @@ impl DirectorySandbox {
     ) -> io::Result<()> {
         let held = self.hold(path, found)?;
         match held.set(mode, mtime) {
-            // Without /proc what is held cannot be reached.
+            // Without /proc the held file cannot be reached.
             Err(error) if errno(&error) == Errno::STALE => set_metadata(self.open_found(path, found)?, mode, mtime),
             result => result,
         }
@@ -188,9 +188,9 @@ impl DirectorySandbox {
         if new { rename_new(from, name.as_bytes(), &parent.fd, last) } else { renameat(from, name, &parent.fd, last) }
     }
 
-    /// Returns the device of the sandbox if it is asked for.
+    /// Returns the device of the sandbox if requested.
     pub(super) fn device_if(&self, asked: bool) -> Option<u64> {
-        // Without one, no directory is on it.
+        // Without a device, no directory is on it.
         asked.then(|| fstat(&self.root.fd).map_or(0, |found| Status::from(found).identity.device))
     }
 
@@ -251,7 +251,7 @@ impl DirectorySandbox {
     /// Opens a directory to list or sync it.
     ///
     /// # Errors
-    /// `EACCES` if this user may not read it, whatever else they may do in it.
+    /// `EACCES` if this user may not read it, whatever other permissions they have.
     pub(super) fn open_to_list(&self, path: &[u8]) -> io::Result<OwnedFd> {
         if path.is_empty() {
             return readable(self.root());
@@ -291,7 +291,7 @@ impl DirectorySandbox {
         kept.back().map(|(_, open)| Arc::clone(open))
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<CachedDirectory>> {
         lock(&self.kept)
     }
 }
@@ -318,23 +318,23 @@ pub fn rename_new(
     rename_by_link(from, name, to, new_name)
 }
 
-/// Renames without replacing anything, where the system cannot do so in one step.
+/// Renames without replacing anything, if the system cannot do so in one step.
 fn rename_by_link(
     from: BorrowedFd<'_>,
     name: impl Arg + Copy,
     to: BorrowedFd<'_>,
     new_name: impl Arg + Copy,
 ) -> rustix::io::Result<()> {
-    // A second name is as good, where the file system has them, and what is renamed is no directory.
+    // A second name is as good, if the file system has hard links, unless a directory is renamed.
     let made = match linkat(from, name, to, new_name, AtFlags::empty()) {
         Ok(()) => true,
-        // A server of NFS that gets the request twice answers the second one so.
+        // An NFS server that gets the request twice answers the second one so.
         Err(Errno::EXIST) if are_one(from, name, to, new_name) => true,
         Err(Errno::EXIST) => return Err(Errno::EXIST),
         Err(_) => false,
     };
     if made {
-        // What was renamed has its name; the other one goes with what it was staged in.
+        // The file has its new name; the old one is removed with the staging directory.
         let _ = unlinkat(from, name, AtFlags::empty());
         return Ok(());
     }
@@ -347,7 +347,7 @@ fn rename_by_link(
     }
 }
 
-/// Whether two names are of one file.
+/// Whether two names refer to the same file.
 fn are_one(from: BorrowedFd<'_>, name: impl Arg, to: BorrowedFd<'_>, new_name: impl Arg) -> bool {
     let one = statat(from, name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
     let other = statat(to, new_name, AtFlags::SYMLINK_NOFOLLOW).map(Status::from);
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_renamed_by_a_link_replaces_nothing() {
+    fn rename_by_link_replaces_nothing() {
         let here = tempfile::tempdir().unwrap();
         let path = |name: &str| here.path().join(name);
         let directory = File::open(here.path()).unwrap();
@@ -385,9 +385,9 @@ mod tests {
         assert_eq!(rename("absent", "nothing"), Err(Errno::NOENT));
     }
 
-    /// In a directory of another user, who exchanges names between the look and the change.
+    /// In a directory of another user, who exchanges names between the look-up and the change.
     #[test]
-    fn attributes_are_set_only_on_what_was_found() {
+    fn set_attributes_fails_on_exchanged_file() {
         let here = tempfile::tempdir().unwrap();
         let path = |name: &str| here.path().join(name);
         fs::write(path("found"), b"found").unwrap();

@@ -27,8 +27,8 @@ use crate::messages::{
     SourceId,
 };
 use candidate::{Candidate, Provenance, skip_reason};
-use listed::Listed;
-use look::{Looked, Looker};
+use listed::ListedNames;
+use look::{Inspection, Looker};
 use walk::Walk;
 
 /// The first batch closes at this many entries...
@@ -45,7 +45,7 @@ pub struct Scanner {
     roots: Arc<Roots>,
     id: SourceId,
     top: Option<Attributes>,
-    /// Why some attributes of it are not sent.
+    /// Why some of its attributes are not sent.
     top_skipped: Option<Skipped>,
     recursive: bool,
     links: LinkPolicy,
@@ -58,7 +58,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Checks every item; walks nothing yet. Where the contents of several directories go to one place, their name
+    /// Checks every item; walks nothing yet. If the contents of several directories go to one directory, their name
     /// lists are read now and compared.
     ///
     /// # Errors
@@ -82,9 +82,9 @@ impl Scanner {
             limit(&mut extra).unwrap_or_else(note);
             Attributes { mode: seen.mode, mtime: seen.mtime, extra }
         });
-        let listed = files_from.map(|names| Listed::new(names, roots.only_directory()?)).transpose()?;
-        let id = source_id::source_id(&roots, &options.filter, listed.as_ref().map(Listed::names));
-        let is_everything = listed.as_ref().is_some_and(Listed::is_everything);
+        let listed = files_from.map(|names| ListedNames::new(names, roots.only_directory()?)).transpose()?;
+        let id = source_id::source_id(&roots, &options.filter, listed.as_ref().map(ListedNames::names));
+        let is_everything = listed.as_ref().is_some_and(ListedNames::is_everything);
         let listed = listed.filter(|_| !(recursive && is_everything));
         if is_everything && !recursive && roots.top().is_some() {
             top_skipped = Some(Skipped::new(b".".to_vec(), SkipReason::Contents));
@@ -111,14 +111,14 @@ impl Scanner {
         Arc::clone(&self.roots)
     }
 
-    /// Returns the identity of this source: the same for the same items under the same names, with the same filter and
-    /// list, on the same machine.
+    /// Returns the identity of this source: equal for the same items under the same names, with the same filter and
+    /// list, on the same host.
     #[must_use]
     pub fn source_id(&self) -> SourceId {
         self.id
     }
 
-    /// Returns mode, mtime and further attributes, at the time of the check, of the directory whose contents are sent;
+    /// Returns mode, mtime and further attributes, at the time of the check, of the directory whose contents are sent,
     /// and the names of its owner and group.
     #[must_use]
     pub fn top(&mut self) -> (Option<Attributes>, Vec<IdName>) {
@@ -132,7 +132,7 @@ impl Scanner {
         self
     }
 
-    /// Looks at the next name and adds the resulting entry to `batch`; returns false if no name is left.
+    /// Inspects the next name and adds the resulting entry to `batch`; returns false if no name is left.
     fn visit(&mut self, batch: &mut Batch) -> bool {
         let candidate = match self.walk.next() {
             None => return false,
@@ -142,11 +142,11 @@ impl Scanner {
             }
             Some(Ok(candidate)) => self.as_way(candidate),
         };
-        if candidate.provenance == Provenance::Way && self.leaves_out_listed() {
+        if candidate.provenance == Provenance::Way && self.excludes_listed() {
             return true;
         }
         match self.look(&candidate) {
-            Ok(Looked::Something(kind, seen, mut extra)) => {
+            Ok(Inspection::Present(kind, seen, mut extra)) => {
                 if let Err(reason) = limit(&mut extra) {
                     batch.skipped.push(Skipped::new(candidate.sent.clone(), reason));
                 }
@@ -171,45 +171,45 @@ impl Scanner {
                     batch.skipped.push(skipped);
                 }
             }
-            Ok(Looked::LeftOut) => {}
+            Ok(Inspection::Excluded) => {}
             Err(reason) => {
                 let blocked = self
                     .walk
                     .listed
                     .as_mut()
                     .filter(|_| candidate.provenance == Provenance::Way)
-                    .and_then(Listed::blocked);
+                    .and_then(ListedNames::blocked);
                 batch.skipped.push(Skipped::new(blocked.unwrap_or(candidate.sent), reason));
             }
         }
         true
     }
 
-    /// A listed link through which the next listed name leads is a directory on the way to that, as for rsync.
+    /// Treats a listed link in the path of the next listed name as a directory, as rsync does.
     fn as_way(&mut self, candidate: Candidate) -> Candidate {
-        let leads_on = self.walk.listed.as_ref().is_some_and(|listed| listed.leads_on(&candidate.sent));
+        let has_next_beneath = self.walk.listed.as_ref().is_some_and(|listed| listed.has_next_beneath(&candidate.sent));
         let is_link = candidate.provenance == Provenance::Listed
-            && leads_on
+            && has_next_beneath
             && self.looker.is_link_on_way(self.walk.cursor.place(&candidate.sent));
         if is_link { Candidate { provenance: Provenance::Way, ..candidate } } else { candidate }
     }
 
-    /// Whether the listed name that the walk is on its way to is left out: its parents then stay where they are, too.
-    fn leaves_out_listed(&mut self) -> bool {
-        let Some(name) = self.walk.listed.as_ref().and_then(Listed::approached).map(<[u8]>::to_vec) else {
+    /// Whether the next listed name is excluded: then its parent directories are not sent either.
+    fn excludes_listed(&mut self) -> bool {
+        let Some(name) = self.walk.listed.as_ref().and_then(ListedNames::approached).map(<[u8]>::to_vec) else {
             return false;
         };
-        let is_left_out = self.looker.leaves_out(&name, self.walk.cursor.place(&name));
-        if is_left_out {
-            self.walk.listed.as_mut().and_then(Listed::blocked);
+        let is_excluded = self.looker.excludes(&name, self.walk.cursor.place(&name));
+        if is_excluded {
+            self.walk.listed.as_mut().and_then(ListedNames::blocked);
         }
-        is_left_out
+        is_excluded
     }
 
-    fn look(&mut self, candidate: &Candidate) -> Result<Looked, SkipReason> {
+    fn look(&mut self, candidate: &Candidate) -> Result<Inspection, SkipReason> {
         let looked = self.looker.look(candidate, self.walk.cursor.place(&candidate.sent))?;
         let leads_back =
-            matches!(&looked, Looked::Something(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
+            matches!(&looked, Inspection::Present(EntryKind::Directory, seen, _) if self.walk.is_in(seen.identity));
         if leads_back && self.links == LinkPolicy::Follow { Err(SkipReason::Loop) } else { Ok(looked) }
     }
 }
@@ -228,7 +228,7 @@ impl Iterator for Scanner {
         while batch.entries.len() < self.entry_limit
             && batch.skipped.len() < self.entry_limit
             && batch.length < self.byte_limit
-            // Leaves room for one more entry of any length.
+            // Reserves room for one more entry of any length.
             && name_bytes + 2 * MAX_PATH + MAX_XATTRS <= MAX_BATCH_NAMES
             && !self.looker.is_stopped()
         {
@@ -250,7 +250,7 @@ impl Iterator for Scanner {
     }
 }
 
-/// Leaves attributes out if there are too many; ACLs only if they alone are, since the mode then means something else.
+/// Drops attributes if there are too many; ACLs only if they alone are, since the mode then has another meaning.
 fn limit(extra: &mut Extra) -> Result<(), SkipReason> {
     if extra.size() <= MAX_XATTRS {
         return Ok(());

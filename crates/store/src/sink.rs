@@ -5,15 +5,15 @@
 //!                                                    digests ─ Verifier ─────────────┴─ Publisher ─ final names
 //! ```
 //!
-//! A file is written in a staging directory inside the target ([`super::staging`]). When every block it has a part in
-//! matches its digest, and the disk has it, it is moved to its final name: nothing unverified, no partial file and
-//! nothing that a loss of power could take back stands there. Directories and links are created under their final names
-//! at once. The next run of a broken transfer continues from what it left: files in place are found unchanged, and what
-//! is staged is on record in the journal ([`super::journal`]). Nothing is remembered of a batch once it is verified,
-//! and nothing is allocated, in memory or on disk, from a claimed size.
+//! A file is written in a staging directory inside the target ([`super::staging`]). When every block of it matches its
+//! digest, and the disk has it, it is moved to its final name: no unverified file, no partial file and nothing that a
+//! loss of power could take back has a final name. Directories and links are created under their final names at once.
+//! The next run of an interrupted transfer resumes: files in place are found unchanged, and staged data is on record in
+//! the journal ([`super::journal`]). A verified batch leaves no state in memory, and nothing is allocated, in memory or
+//! on disk, from a claimed size.
 //!
-//! Each part has its own state and lock; [`FileSink`] ties them. What they share, above all the request and the report,
-//! is in `shared`.
+//! Each part has its own state and lock; [`FileSink`] ties them. Their shared state, above all the request and the
+//! report, is in `shared`.
 
 mod aim;
 pub(crate) mod announcement_check;
@@ -51,7 +51,7 @@ use std::sync::{Arc, Mutex};
 
 use request::{ReceiveRequest, TargetPath, check_path};
 
-use self::announcement_check::Announced;
+use self::announcement_check::AnnouncedNames;
 use self::batch::OpenBatch;
 use self::differences::Differences;
 use self::entries::Admission;
@@ -72,11 +72,11 @@ use crate::messages::{
 
 /// Receives one transfer.
 ///
-/// What stands on flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`],
-/// [`FileSink::void`], [`FileSink::skipped`], [`FileSink::finish`]) is handed over in its order, by one thread at a
-/// time; writes and found digests by any thread at any time once the batch's manifest is complete. After any error the
-/// transfer is lost: stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it leaves
-/// what the next run of the same transfer continues from.
+/// The messages of flow 0 ([`FileSink::begin`], [`FileSink::add_manifest_part`], [`FileSink::expect_digest`],
+/// [`FileSink::void`], [`FileSink::skipped`], [`FileSink::finish`]) are passed in their order, by one thread at a
+/// time; writes and local digests by any thread at any time once the batch's manifest is complete. After any error the
+/// transfer is lost: stop the threads and call [`FileSink::abandon`]. Dropped, or with its process killed, it keeps the
+/// partial data from which the next run of the same transfer resumes.
 #[derive(Debug)]
 pub struct FileSink {
     shared: Shared,
@@ -85,21 +85,21 @@ pub struct FileSink {
     verifier: Verifier,
     differences: Differences,
     publisher: Publisher,
-    /// The batch, and the place in its object, that was written last.
+    /// The batch, and the position in its object, that was written last.
     written: Mutex<Option<(u32, u64)>>,
 }
 
-/// Where the manifest of a batch stands.
+/// The state of a batch's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ManifestState {
     /// More parts follow.
     More,
     /// These bytes of the batch are wanted, and may be written.
     Complete(Wanted),
-    /// All bytes of the batch come and may be written; these are wanted.
+    /// All bytes of the batch are sent and may be written; these are wanted.
     Whole(Wanted),
-    /// Other versions of these files, by their indices in the batch, stand here. What is wanted is known when all their
-    /// chunks have been given to [`FileSink::add_chunks`], in this order.
+    /// The target has other versions of these files, given by their indices in the batch. The wanted ranges are known
+    /// when all their chunks have been given to [`FileSink::add_chunks`], in this order.
     Compare(Vec<u32>),
 }
 
@@ -115,7 +115,7 @@ impl FileSink {
     }
 
     /// As [`FileSink::new`], for another attempt of a transfer that started when the target was a directory, or was
-    /// none: what an earlier attempt has made does not change where the items go.
+    /// none: names made by an earlier attempt do not change the destination.
     ///
     /// # Errors
     /// As [`FileSink::new`]'s.
@@ -132,33 +132,32 @@ impl FileSink {
         })
     }
 
-    /// What was asked for.
+    /// Returns the request.
     #[must_use]
     pub fn spec(&self) -> &ReceiveRequest {
         &self.shared.spec
     }
 
-    /// Where the items go. As long as that is not decided: where they go without further evidence.
+    /// Returns the destination of the items; before it is decided, the one without further evidence.
     #[must_use]
     pub fn destination(&self) -> &TargetPath {
         self.shared.destination()
     }
 
-    /// Whether it is decided where the items go.
+    /// Whether the destination of the items is decided.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.shared.aim.is_decided()
     }
 
-    /// Whether the target may hold some of what comes, as it was when this value was made. If so, the caller asks the
-    /// sender to wait for what is wanted of each batch; if not, each batch's [`Wanted`] is everything.
+    /// Whether the target may hold some of the data, as of the creation of this value. If so, the caller asks the
+    /// sender to wait for the wanted ranges of each batch; if not, each batch's [`Wanted`] is everything.
     #[must_use]
     pub fn may_have_data(&self) -> bool {
-        self.shared.may_hold_some
+        self.shared.may_have_data
     }
 
-    /// Takes the message that begins a transfer: what is sent. Looks for what an earlier run of it has left, and makes
-    /// nothing new.
+    /// Takes the message that begins a transfer. Looks for partial data of an earlier run, and makes nothing new.
     ///
     /// # Errors
     /// [`FilesError::Busy`] while another process receives the same into the same directory, which the caller may try
@@ -167,24 +166,24 @@ impl FileSink {
         self.shared.phase.check_going()?;
         let mut intake = self.manifest.intake();
         if intake.source.is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
+            return Err(FilesError::Protocol { batch: 0, reason: "began the transfer twice" });
         }
-        // Called again where another process has it, so nothing has begun before this.
+        // Called again while another process uses the staging directory, so nothing has begun before this.
         self.shared.begin(source)?;
         self.shared.staged().into_iter().for_each(|place| self.publisher.continue_from(place));
         intake.begin(source)
     }
 
-    /// Bytes that an earlier run has left in the staging directory and that are read and compared before they count.
-    /// Zero before [`FileSink::begin`], and as long as it is not decided where the items go.
+    /// Returns the bytes of an earlier run in the staging directory that are read and compared before they count. Zero
+    /// before [`FileSink::begin`], and as long as the destination is not decided.
     #[must_use]
     pub fn bytes_to_check(&self) -> u64 {
         let staged = self.shared.staged().filter(|_| !self.shared.spec.trust_staging);
         staged.map_or(0, |place| place.staging.held().bytes())
     }
 
-    /// Decides where the items go, if that depends on the first one; `None` says that there is none, or none soon. What
-    /// comes later does not count.
+    /// Decides the destination, if it depends on the first item; `None` if there is none, or none soon. Later items do
+    /// not count.
     ///
     /// # Errors
     /// As [`FileSink::begin`]'s, and [`FilesError::TargetNotADirectory`] for a target that has to be a directory.
@@ -196,17 +195,17 @@ impl FileSink {
         Ok(())
     }
 
-    /// Takes mode and time of the directory whose content comes, for the target, if that stands for it and modes are
-    /// exact.
+    /// Takes mode and time of the directory whose contents are sent, for the target, if it corresponds to that
+    /// directory and modes are exact.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] if they come twice, or before the beginning; [`FilesError::TargetNotADirectory`] in a
-    /// comparison with a file.
+    /// [`FilesError::Protocol`] if they are sent twice, or before the beginning; [`FilesError::TargetNotADirectory`] in
+    /// a comparison with a file.
     pub fn top(&self, top: Attributes) -> Result<(), FilesError> {
         self.shared.phase.check_going()?;
         let TargetPath { directory, rename } = self.destination();
         if let Some(name) = rename.as_ref().filter(|_| self.shared.spec.compare_trees) {
-            // A file is there: it is no directory whose content could be compared.
+            // The target is a file, not a directory whose contents could be compared.
             return Err(FilesError::TargetNotADirectory { path: directory.join(OsStr::from_bytes(name)) });
         }
         self.manifest.intake().top(top)
@@ -229,7 +228,7 @@ impl FileSink {
     /// target that cannot be accessed.
     pub fn check_offer<'a>(&self, parts: impl IntoIterator<Item = &'a ManifestPart>) -> Result<(), FilesError> {
         let permitted = &self.shared.spec.permitted;
-        let mut announced = Announced::new(permitted);
+        let mut announced = AnnouncedNames::new(permitted);
         for part in parts {
             for entry in &part.entries {
                 check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
@@ -241,31 +240,31 @@ impl FileSink {
         Ok(())
     }
 
-    /// What there is to tell the sender since the last call; to be asked for after each other call. At most 65,536
-    /// wait; more are counted only, in the [`ReceiveOutcome`].
+    /// Returns the notices for the sender since the last call; called after each other call. At most 65,536 wait;
+    /// further ones are only counted, in the [`ReceiveOutcome`].
     #[must_use]
     pub fn take_notices(&self) -> Vec<Notice> {
         self.shared.report.take_notices()
     }
 
-    /// What is durable under its final name since the last call, if the request asks for that
-    /// ([`ReceiveRequest::report_stored`]): batches, each with its entries in ascending order. Each batch comes once,
-    /// by [`FileSink::settle`], and those with hard links once more, by [`FileSink::finish`].
+    /// Returns the entries that became durable under their final names since the last call, if the request asks for
+    /// them ([`ReceiveRequest::report_stored`]): batches, each with its entries in ascending order. Each batch is
+    /// returned once, after [`FileSink::settle`], and those with hard links once more, after [`FileSink::finish`].
     #[must_use]
     pub fn take_stored(&self) -> Vec<(u32, Vec<StoredEntry>)> {
         self.shared.take_stored()
     }
 
-    /// Takes the next manifest part: checks every name and number in it, makes its directories and links, and finds out
-    /// what of its files is here. When the batch's manifest is complete [`FileSink::settle`] may have work: empty files
-    /// need no block. Where contents are compared ([`Compare::Checksum`](super::Compare::Checksum)) this reads them,
-    /// and so it does what an earlier run has staged of them, whose bytes count only if they are still as they were
-    /// received.
+    /// Takes the next manifest part: checks every name and number in it, makes its directories and links, and
+    /// determines which bytes of its files are present. When the batch's manifest is complete [`FileSink::settle`] may
+    /// have work: empty files need no block. If contents are compared ([`Compare::Checksum`](super::Compare::Checksum))
+    /// this reads them, and also the files staged by an earlier run, whose bytes count only if they are still as they
+    /// were received.
     ///
-    /// In a dry run what is wanted is told, and nothing may be written of it: the caller asks the sender for nothing.
+    /// A dry run returns the wanted ranges, and nothing may be written of them: the caller asks the sender for nothing.
     ///
     /// # Errors
-    /// [`FilesError::TargetExists`] with every name of the part that is in the way, [`FilesError::TargetNotADirectory`]
+    /// [`FilesError::TargetExists`] with every existing name of the part, [`FilesError::TargetNotADirectory`]
     /// for a directory that is to get the name of something else, [`FilesError::BadName`],
     /// [`FilesError::NotPermitted`], [`FilesError::Protocol`]; nothing of the part was made then, except before a
     /// duplicate. Or a failure of the disk.
@@ -285,7 +284,7 @@ impl FileSink {
         intake.batches.building(part);
         Admission { shared: &self.shared }.take_entries(&mut intake, part)?;
         let Some(CompleteManifest { batch, wanted, whole, compared }) =
-            intake.batches.done(part, !self.shared.may_hold_some)?
+            intake.batches.done(part, !self.shared.may_have_data)?
         else {
             return Ok(ManifestState::More);
         };
@@ -299,7 +298,7 @@ impl FileSink {
         Ok(ManifestState::Compare(entries))
     }
 
-    /// Opens a batch of which it is known what is wanted.
+    /// Opens a batch whose wanted ranges are known.
     fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             self.shared.batch_stored(batch.number);
@@ -307,17 +306,17 @@ impl FileSink {
         self.verifier.open(batch);
     }
 
-    /// Says that the sender lists the chunks of files, which this then asks for where the request permits it
-    /// ([`ReceiveRequest::differences`]). To be called before the first manifest part.
+    /// Announces that the sender lists the chunks of files; they are then requested if the request permits it
+    /// ([`ReceiveRequest::differences`]). Called before the first manifest part.
     pub fn sender_lists(&self) {
         self.shared.sender_lists.store(true, Ordering::Relaxed);
     }
 
-    /// Takes chunks of a file that [`ManifestState::Compare`] named, and copies those that the version at the target
-    /// has. With the first ones that version is read. After the last list of the batch returns what is wanted of it.
+    /// Takes chunks of a file that [`ManifestState::Compare`] named, and copies those that the target's version has.
+    /// The first ones cause that version to be read. After the last list of the batch returns its wanted ranges.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] for chunks that are not due; a failure of the disk.
+    /// [`FilesError::Protocol`] for chunks that were not requested; a failure of the disk.
     pub fn add_chunks(&self, chunks: &Chunks) -> Result<Option<Wanted>, FilesError> {
         self.shared.phase.check_going()?;
         self.manifest.hash(|out| chunks.encode(out))?;
@@ -341,7 +340,7 @@ impl FileSink {
         self.writer.write(place, &batch, offset, bytes).map_err(|error| error.of(&batch, place))
     }
 
-    /// Takes a range of a batch's object from its source on this machine: the kernel copies what it can.
+    /// Takes a range of a batch's object from its local source: the kernel copies as much as it can.
     ///
     /// # Errors
     /// As [`FileSink::write`]'s.
@@ -353,7 +352,7 @@ impl FileSink {
         self.writer.copy(place, &batch, range, from).map_err(|error| error.of(&batch, place))
     }
 
-    /// Says that a range was copied whole, and the files announced that were voided by that. `true` says that
+    /// Notes that a range was copied completely, and that the files voided by that were announced. Returns true if
     /// [`FileSink::settle`] has work.
     ///
     /// # Errors
@@ -363,11 +362,11 @@ impl FileSink {
         self.verifier.trust(batch, range)
     }
 
-    /// Returns the name of the file that was written last, below the target.
+    /// Returns the name of the file that was written last, beneath the target.
     #[must_use]
     pub fn current(&self) -> Option<Vec<u8>> {
         let (number, offset) = (*lock(&self.written))?;
-        // Its batch may be over.
+        // Its batch may be closed.
         let batch = self.verifier.batch(number).ok()?;
         let piece = batch.pieces(offset, 1).next()?;
         batch.files.get(piece.file).map(|file| file.path.to_vec())
@@ -379,8 +378,8 @@ impl FileSink {
         self.shared.report.files()
     }
 
-    /// Takes a block's digest from the sender. `true` says that something is verified by it and [`FileSink::settle`]
-    /// has work; this call itself does not touch the disk.
+    /// Takes a block's digest from the sender. Returns true if it verified something and [`FileSink::settle`] has work;
+    /// this call itself does not touch the disk.
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -391,8 +390,8 @@ impl FileSink {
         self.verifier.expect(digest.batch, digest.block, digest.digest)
     }
 
-    /// Takes the digest of a block as it was received; `range` is its place in the object. To be called once for a
-    /// block, after its bytes were written. The answer is as [`FileSink::expect_digest`]'s.
+    /// Takes the digest of a received block; `range` is its position in the object. Called once for a block, after its
+    /// bytes were written. Returns the same as [`FileSink::expect_digest`].
     ///
     /// # Errors
     /// [`FilesError::Integrity`], [`FilesError::Protocol`].
@@ -407,8 +406,8 @@ impl FileSink {
         self.verifier.found(batch, block, range, digest)
     }
 
-    /// Drops a file whose bytes the sender could not read as they were, and lists it as failed. Returns its path as the
-    /// sender named it; `None` if it fails for something else already, or is not to be received.
+    /// Drops a file that the sender could not read unchanged, and lists it as failed. Returns its path as the sender
+    /// named it; `None` if it has failed already, or is not received.
     ///
     /// # Errors
     /// [`FilesError::Protocol`] if the batch is not open or has no such entry; a failure of the disk.
@@ -433,7 +432,7 @@ impl FileSink {
         Ok(Some(path))
     }
 
-    /// Lists a name that the sender left out.
+    /// Lists a name that the sender skipped.
     ///
     /// # Errors
     /// [`FilesError::Over`].
@@ -443,17 +442,17 @@ impl FileSink {
         intake.skip(skipped)?;
         // A name that no entry could have needs no protection.
         let is_sent = skipped.reason == SkipReason::LargeXattrs;
-        if let (Some(sent), Ok(path), false) = (&mut intake.sent, self.shared.goes_to(&skipped.path, 0), is_sent) {
+        if let (Some(sent), Ok(path), false) = (&mut intake.sent, self.shared.target_path(&skipped.path, 0), is_sent) {
             sent.add_unread(&path);
         }
         self.shared.report.fail(&skipped.path, FailReason::Skipped(skipped.reason));
         Ok(())
     }
 
-    /// Puts on record what is verified, and moves files that are complete to their final names, in groups, once the
-    /// disk has them: all of a batch when the batch is. What is verified meanwhile is dealt with too. Each file that
-    /// stands is told to `placed`, with its path as the sender named it and its length. Blocks on the disk, possibly
-    /// for long: a job for a thread of its own.
+    /// Records verified ranges in the journal, and moves complete files to their final names, in groups, once the disk
+    /// has them: all of a batch when the batch is complete. Also handles files verified meanwhile. Each published file
+    /// is passed to `placed`, with its path as the sender named it and its length. May block on the disk for a long
+    /// time: call it on a thread of its own.
     ///
     /// # Errors
     /// A failure of the disk, or [`FilesError::TargetExists`] for the name of an item that appeared during the
@@ -463,10 +462,9 @@ impl FileSink {
         self.shared.sync_stored()
     }
 
-    /// Makes durable all that counts as received, so that not even a loss of power costs it. To be called when the
-    /// program is told to end, from any thread. It waits for a [`FileSink::settle`] that is going on, which asks the
-    /// disk no further once [`FileSink::stop`] was called, and then asks the disk once: for what was verified since, in
-    /// one group of any size.
+    /// Makes durable all that counts as received, so that not even a loss of power costs it. Called from any thread
+    /// when the program has to exit. It waits for a running [`FileSink::settle`], which syncs no further groups once
+    /// [`FileSink::stop`] was called, and then syncs once: the data verified since, in one group of any size.
     ///
     /// # Errors
     /// As [`FileSink::settle`]'s.
@@ -474,22 +472,22 @@ impl FileSink {
         self.publisher.flush(self.pipeline())
     }
 
-    /// Makes what takes long end soon, with [`FilesError::Over`]: the comparing of contents in
+    /// Makes long operations end soon, with [`FilesError::Over`]: the comparing of contents in
     /// [`FileSink::add_manifest_part`], and the links, deletions and directories of [`FileSink::finish`]. May be called
     /// from any thread, at any time; [`FileSink::flush`] and [`FileSink::abandon`] still do their work.
     pub fn stop(&self) {
         self.shared.phase.stop();
     }
 
-    /// Batches that are not yet verified.
+    /// Returns the number of batches not yet verified.
     #[must_use]
     pub fn unverified(&self) -> u64 {
-        // One after the other, as everywhere: a batch that is complete meanwhile counts twice rather than not at all.
+        // In this order, as in all other places: a batch completed meanwhile counts twice rather than not at all.
         let building = u64::from(self.manifest.intake().batches.is_building());
         building + (self.differences.len() + self.verifier.open_batches()) as u64
     }
 
-    /// Compares the sender's last message with what it announced before: nothing may be missing.
+    /// Compares the sender's last message with its announcements: nothing may be missing.
     ///
     /// # Errors
     /// [`FilesError::Protocol`], [`FilesError::Root`].
@@ -497,9 +495,9 @@ impl FileSink {
         self.manifest.intake().check_end(end)
     }
 
-    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes what is to be deleted, gives
-    /// the directories their modes and times, makes everything durable and removes the staging directory. The caller
-    /// has seen [`FileSink::unverified`] fall to zero.
+    /// Ends the transfer: checks the counts and the root, makes the hard links, deletes extra names, gives the
+    /// directories their modes and times, makes everything durable and removes the staging directory. The caller has
+    /// seen [`FileSink::unverified`] fall to zero.
     ///
     /// # Errors
     /// [`FilesError::Incomplete`], [`FilesError::Protocol`], [`FilesError::Root`], [`FilesError::Over`] once
@@ -517,7 +515,7 @@ impl FileSink {
             && self.shared.wants_target()
             && !self.shared.spec.dry_run
         {
-            // Of an empty directory nothing has come, and all in the target may be too much.
+            // An empty directory has no entries, and all names in the target may be extra.
             self.shared.make_place(source)?;
         }
         self.flush()?;
@@ -526,19 +524,19 @@ impl FileSink {
         Ok(self.shared.report.outcome())
     }
 
-    /// Ends a transfer that failed or was interrupted, after its threads have stopped. What helps the same transfer to
-    /// go on stays in the staging directory, whose path is returned; with `remove` what this run has made for that is
-    /// removed. Files that have their final names stay.
+    /// Ends a transfer that failed or was interrupted, after its threads have stopped. Partial data for resuming is
+    /// kept in the staging directory, whose path is returned; with `remove` the data of this run is removed. Files that
+    /// have their final names stay.
     ///
     /// # Errors
     /// A staging directory that could not be removed.
     pub fn abandon(&self, remove: bool) -> Result<Option<PathBuf>, FilesError> {
         self.shared.phase.end();
-        // What is open cannot be removed everywhere.
+        // Open files cannot be removed on every file system.
         self.writer.close();
         let Some(place) = self.shared.staged() else { return Ok(None) };
         let staging = &place.staging;
-        // They may fill the disk. What cannot be removed stays, as all the rest does.
+        // They may fill the disk. Those that cannot be removed stay, like the rest.
         for batch in self.verifier.all() {
             batch.unrecorded().into_iter().for_each(|at| drop(staging.remove_file(batch.files[at].id)));
         }
@@ -552,7 +550,7 @@ impl FileSink {
         Ok(Some(staging.path().to_owned()))
     }
 
-    /// The staging directory, if there is one yet.
+    /// Returns the staging directory, if it exists yet.
     #[must_use]
     pub fn staging_path(&self) -> Option<PathBuf> {
         self.shared.staged().map(|place| place.staging.path().to_owned())

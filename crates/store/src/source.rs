@@ -15,7 +15,7 @@ use super::batch::{Batch, InvalidatedFile};
 use super::batch_layout::{BatchLayout, FilePart};
 use super::consistency::{ReadConsistency, digest, fill, sum};
 use super::cursor::DirectoryCursor;
-use super::kernel_copy::{self, Copied};
+use super::kernel_copy::{self, CopyResult};
 use super::metadata::Status;
 use super::object::{CopiedRange, EndsDigest};
 use super::open_files::OpenFiles;
@@ -33,29 +33,29 @@ use crate::messages::{Entry, EntryKind, VoidReason, Wanted};
 /// receiver holds part of the file from an earlier transfer and no hash was sent, there is nothing to compare, and the
 /// version at the first read must equal the scan's.
 ///
-/// A file that is wanted in full may grow once the first part of it was read in the scan's version, as a log does: what
-/// the scan has seen of it is sent, and compared with the file once, when all of it was read.
+/// A file that is wanted in full may grow once its first part was read in the scan's version, as a log does: the bytes
+/// seen by the scan are sent, and compared with the file once, after the last read.
 #[derive(Debug)]
 pub struct BatchSource {
     layout: BatchLayout,
     roots: Arc<Roots>,
-    /// Files that are wanted only in part.
+    /// Files of which only a part is wanted.
     partial: HashSet<u32>,
-    /// What some files have at their ends, if their length was looked at just before.
+    /// The digests of some files' ends, if their length was read just before.
     ends: HashMap<u32, EndsDigest>,
     open: OpenFiles<u32>,
     /// Cursors not in use.
     cursors: Mutex<Vec<DirectoryCursor>>,
     states: Mutex<States>,
-    /// Held while a file is compared with what was read of it, so that this is done only once at a time.
+    /// Held while a file is compared with the pieces read before, so that only one comparison runs at a time.
     comparing: Mutex<()>,
-    /// The end of what was read last, in the object.
+    /// The end of the last read, in the object.
     read_to: AtomicU64,
     /// Set when no reader is left.
     stopped: Arc<AtomicBool>,
 }
 
-/// State of the files beyond what the scan saw.
+/// State of the files beyond the scan.
 #[derive(Debug, Default)]
 struct States {
     consistency: ReadConsistency,
@@ -95,7 +95,7 @@ impl BatchSource {
         }
     }
 
-    /// Lets files grow before they are read, if they still have these ends.
+    /// Lets files grow before they are read, if the digests of their ends still match.
     #[must_use]
     pub fn with_ends(mut self, ends: HashMap<u32, EndsDigest>) -> Self {
         self.ends = ends;
@@ -136,8 +136,8 @@ impl BatchSource {
         lock(&self.cursors).push(cursor);
     }
 
-    /// Has the kernel copy bytes of one file to `to`; `None` if they are to be read, as those of a file that may have
-    /// changed since the scan are.
+    /// Copies bytes of one file to `to` in the kernel; `None` if they have to be read, as for a file that may have
+    /// changed since the scan.
     pub(super) fn copy(&self, offset: u64, most: u64, to: &File, at: u64) -> Option<io::Result<CopiedRange>> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let FilePart { index, start, length } = self.layout.parts(offset, most).next()?;
@@ -147,7 +147,7 @@ impl BatchSource {
         if self.states().voided.contains(&index) {
             return Some(Ok(CopiedRange { bytes, has_holes: true }));
         }
-        // A file that changes comes again, and these do not.
+        // A changing file is sent again; one of these is not.
         if piece.entry.size() > COMES_AGAIN || matches!(piece.entry.kind, EntryKind::File { hash: Some(_), .. }) {
             return None;
         }
@@ -159,43 +159,43 @@ impl BatchSource {
                 return self.taken(index, copied, bytes, start + bytes == piece.entry.size());
             }
         } else if !self.states().copied.contains(&index) {
-            // What is read is compared with itself.
+            // Bytes read here are compared with themselves.
             return None;
         }
         self.void(index, self.reason_of_change(&file, piece.entry));
         Some(Ok(CopiedRange { bytes, has_holes: true }))
     }
 
-    /// Why a file that is no longer in the version that was scanned does not come.
+    /// Returns the reason why a file that has changed since the scan is not sent.
     fn reason_of_change(&self, file: &File, entry: &Entry) -> VoidReason {
         let is_linked = fstat(file).is_ok_and(|seen| Status::from(seen).links > 0);
-        if is_linked || self.stands(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))) {
+        if is_linked || self.exists(entry, &mut DirectoryCursor::new(Arc::clone(&self.roots))) {
             VoidReason::Changed
         } else {
             VoidReason::Vanished
         }
     }
 
-    /// Notes what the kernel has copied of a file that has stayed as it was.
+    /// Notes the part of an unchanged file that the kernel has copied.
     fn taken(
         &self,
         index: u32,
-        copied: io::Result<Copied>,
+        copied: io::Result<CopyResult>,
         bytes: u64,
         is_end: bool,
     ) -> Option<io::Result<CopiedRange>> {
         let has_holes = match copied {
-            Ok(Copied::All) => false,
-            Ok(Copied::ButHoles) => true,
-            Ok(Copied::Nothing) => return None,
+            Ok(CopyResult::All) => false,
+            Ok(CopyResult::ButHoles) => true,
+            Ok(CopyResult::Nothing) => return None,
             Err(error) => {
-                // Some of it may have been copied, and what is read then is compared with itself alone.
+                // Some of it may have been copied, and bytes read after that are compared with themselves alone.
                 self.states().copied.insert(index);
                 let is_of_target = matches!(
                     Errno::from_io_error(&error),
                     Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS)
                 );
-                // Reading tells which file it is about.
+                // Reading determines which file the error concerns.
                 return is_of_target.then_some(Err(error));
             }
         };
@@ -206,8 +206,8 @@ impl BatchSource {
         Some(Ok(CopiedRange { bytes, has_holes }))
     }
 
-    /// Whether an open file is in the version in which it was scanned. One that was changed a moment ago is waited for,
-    /// so that a further change shows, unless that has been done.
+    /// Whether an open file is in the version of the scan. Waits if it was changed a moment ago, so that a further
+    /// change is visible, unless `is_settled`.
     fn is_as_scanned(&self, file: &File, entry: &Entry, is_settled: bool) -> bool {
         let EntryKind::File { version, .. } = entry.kind else { return false };
         let seen = || look(file, entry).ok().filter(|seen| seen.version() == version && !has_grown(seen, entry));
@@ -221,14 +221,13 @@ impl BatchSource {
         }
     }
 
-    /// Returns the name of the file that is being read, of the first one before any is; `None` for an empty object.
+    /// Returns the name of the file being read, of the first one before any is; `None` for an empty object.
     #[must_use]
     pub fn current(&self) -> Option<&[u8]> {
         self.layout.name_at(self.read_to.load(Atomic::Relaxed))
     }
 
-    /// Returns how many files of the batch that are not empty end within the first `bytes` of the object, or before
-    /// those.
+    /// Returns how many non-empty files of the batch end within the first `bytes` of the object, or before them.
     #[must_use]
     pub fn files_within(&self, bytes: u64) -> u64 {
         self.layout.files_within(bytes)
@@ -247,21 +246,21 @@ impl BatchSource {
         Some((entry, file))
     }
 
-    /// Returns the entry of a file as it is now, and what it has at its ends; `None` if it is no longer there, or no
+    /// Returns the present entry of a file, and the digest of its ends; `None` if it does not exist, or is not a
     /// regular file.
     #[must_use]
     pub fn entry_again(&self, index: u32) -> Option<(Entry, EndsDigest)> {
         let (entry, file) = self.entry_file(index)?;
         let seen = Status::from(fstat(&file).ok()?);
         let kind = EntryKind::File { size: seen.size, version: seen.version(), hash: None };
-        // Its other attributes are not looked at again.
+        // Its other attributes are not read again.
         let has_owner = entry.extra.owner.is_none_or(|owner| (owner.user, owner.group) == (seen.owner, seen.group));
         let is_file = seen.is_file() && seen.links > 0 && has_owner;
         let ends = ends_of(&file, seen.size)?;
         is_file.then(|| (Entry { kind, mode: seen.mode, mtime: seen.mtime, ..entry.clone() }, ends))
     }
 
-    /// Returns the version of an open file; `None` if its kind, size or time differ from what the scan has seen.
+    /// Returns the version of an open file; `None` if its kind, size or time differ from the scan's.
     pub(super) fn version(&self, file: &File, entry: &Entry) -> Option<u64> {
         let is_scanned = |seen: &Status| seen.links > 0 && !has_grown(seen, entry);
         let seen = || look(file, entry).ok().filter(is_scanned);
@@ -293,8 +292,8 @@ impl BatchSource {
         let file = if is_whole { open().map(Arc::new) } else { self.open.get(piece.index, open) };
         let result = match file {
             Ok(file) => self.read_file(&file, piece, out).map_err(|reason| match reason {
-                // Another file has taken its place.
-                VoidReason::Vanished if self.stands(piece.entry, cursor) => VoidReason::Changed,
+                // Another file has replaced it.
+                VoidReason::Vanished if self.exists(piece.entry, cursor) => VoidReason::Changed,
                 reason => reason,
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(VoidReason::Vanished),
@@ -317,7 +316,7 @@ impl BatchSource {
         let EntryKind::File { version: scanned, size, .. } = piece.entry.kind else { return Err(VoidReason::Changed) };
         let mut seen = read_settled(file, piece, out)?;
         let place = (piece.start, out.len());
-        // What the kernel has copied of it cannot be compared.
+        // Bytes copied by the kernel cannot be compared.
         if seen.version() != scanned && self.states().copied.contains(&piece.index) {
             return Err(if seen.links == 0 { VoidReason::Vanished } else { VoidReason::Changed });
         }
@@ -352,10 +351,10 @@ impl BatchSource {
         Err(VoidReason::Changed)
     }
 
-    /// Takes a piece that was read while the file was longer than it should be: if an earlier one was not, or if the
-    /// file has, at both ends, what it had when its length was looked at.
+    /// Takes a piece that was read while the file was longer than expected: if an earlier one was not, or if the digest
+    /// of the file's ends is that of the moment when its length was read.
     fn take_grown(&self, file: &File, piece: SourceRange<'_>, place: (u64, usize), sum: u64) -> Result<(), VoidReason> {
-        // What the receiver holds of it was read at another time.
+        // The receiver's part of it was read at another time.
         if self.partial.contains(&piece.index) {
             return Err(VoidReason::Changed);
         }
@@ -366,7 +365,7 @@ impl BatchSource {
         if begun { self.compare_grown(file, piece.index) } else { Err(VoidReason::Changed) }
     }
 
-    /// Compares a file that has grown with what was read of it, if that is all that is wanted.
+    /// Compares a file that has grown with the pieces read of it, if all wanted bytes were read.
     fn compare_grown(&self, file: &File, index: u32) -> Result<(), VoidReason> {
         let range = self.layout.range_of(index).ok_or(VoidReason::Changed)?;
         let BatchLayout { batch, wanted, .. } = &self.layout;
@@ -386,7 +385,7 @@ impl BatchSource {
             (_, Some(hash)) if before.is_none() || self.partial.contains(&piece.index) => {
                 digest(file, size, &self.stopped)? == Some(hash)
             }
-            // What the receiver holds of it was read at another time, and there is nothing to compare it with.
+            // The receiver's part of it was read at another time, and there is nothing to compare it with.
             (_, None) if self.partial.contains(&piece.index) => false,
             (Some((runs, _)), _) => runs.are_in(file, &self.stopped)?,
             (None, _) => true,
@@ -395,15 +394,15 @@ impl BatchSource {
     }
 
     /// Whether an object exists under an entry's name.
-    fn stands(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
+    fn exists(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> bool {
         let flags = if self.roots.links == LinkPolicy::Follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         cursor.place(&entry.path).is_ok_and(|(directory, name)| statat(directory, name, flags).is_ok())
     }
 
-    /// Opens an entry's file, or what has replaced it.
+    /// Opens an entry's file, or its replacement.
     fn open_file(&self, entry: &Entry, cursor: &mut DirectoryCursor) -> io::Result<File> {
         let (directory, name) = cursor.place(&entry.path)?;
-        // Non-blocking: the file may have been replaced by a pipe.
+        // Non-blocking: the file may have been replaced by a FIFO.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = if self.roots.links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
         Ok(File::from(openat(directory, name, flags, Mode::empty())?))
@@ -422,17 +421,17 @@ impl BatchSource {
     }
 }
 
-/// Size in bytes up to which a file that changes while it is copied comes again: larger ones are read, which follows
-/// them.
+/// Size in bytes up to which a file that changes while it is copied is sent again: larger ones are read, which follows
+/// their changes.
 pub const COMES_AGAIN: u64 = 4 << 30;
 
 /// Number of comparisons while a file keeps changing.
 const ATTEMPTS: usize = 3;
 
-/// Bytes at either end of a file that tell whether it was appended to or written anew.
+/// Bytes at either end of a file that show whether it was appended to or written anew.
 const END: usize = 4096;
 
-/// Returns what the first `size` bytes of a file have at both ends.
+/// Returns the digest of both ends of the first `size` bytes of a file.
 fn ends_of(file: &File, size: u64) -> Option<EndsDigest> {
     let length = usize::try_from(size).unwrap_or(END).min(END);
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), vec![0; length]);
@@ -444,7 +443,7 @@ fn ends_of(file: &File, size: u64) -> Option<EndsDigest> {
 }
 
 /// Fills `out` from a file, and returns the file's status after that. A file that was changed a moment ago is read
-/// again when another write cannot leave its change time as it is, unless it has grown.
+/// again once every further write changes its change time, unless it has grown.
 fn read_settled(file: &File, piece: SourceRange<'_>, out: &mut [u8]) -> Result<Status, VoidReason> {
     for _ in 0..ATTEMPTS {
         let filled = fill(file, piece.start, out);

@@ -13,7 +13,7 @@ use crate::messages::{Entry, EntryKind};
 pub(super) struct StagedId(pub(super) [u8; 16]);
 
 impl StagedId {
-    /// Creates the id of an entry that is written to `path`.
+    /// Creates the id of an entry whose path at the target is `path`.
     pub(super) fn new(path: &[u8], entry: &Entry) -> Self {
         let mut content = blake3::Hasher::new();
         content.update(&entry.mtime.seconds.to_be_bytes()).update(&entry.mtime.nanoseconds.to_be_bytes());

@@ -1,7 +1,7 @@
 //! The staging directory: files are written in it and moved to their final names once they are verified and durable.
 //!
 //! Layout of `.downpour-XXXXXXXX` (mode 0700, named after the source unless another user has taken that name), which
-//! lies inside the target directory and thus on the same file system, unless that directory cannot be written
+//! is inside the target directory and thus on the same file system, unless that directory cannot be written
 //! ([`Site`]):
 //!
 //! - directories `a` to `z` and `2` to `7` with the staged files, each named by its [`StagedId`]: files can be created
@@ -42,12 +42,12 @@ pub(super) use self::leftovers::abandoned;
 pub use self::leftovers::{StaleStaging, leftovers};
 pub use self::remove::{LeftReason, StagingLeft};
 use self::remove::{clear, clear_moving};
-pub use self::site::staged_elsewhere;
-pub(super) use self::site::{Site, may_hold_elsewhere};
+pub use self::site::outside_staging_directory;
+pub(super) use self::site::{Site, may_hold_outside};
 use super::disk_stack::List;
 use super::error::FilesError;
 use super::folding::Folding;
-use super::inheritance::Inherited;
+use super::inheritance::InheritedAcl;
 use super::journal::{self, Journal, JournalContents};
 use super::metadata::{Status, mode_of, timestamps, tolerate_own};
 use super::path_handle;
@@ -61,9 +61,9 @@ use crate::messages::{DeviceNumber, Mtime, SourceId, Special};
 pub(super) struct Staging {
     /// Path of the staging directory, for error messages.
     path: PathBuf,
-    /// The directory that it lies in.
+    /// The directory that contains it.
     parent: OwnedFd,
-    /// Its name there.
+    /// Its name in that directory.
     name: String,
     pub(super) dir: OwnedFd,
     /// Held until the directory is removed.
@@ -81,8 +81,8 @@ pub(super) struct Staging {
     pub(super) is_new: bool,
     /// Which names the file system treats as equal.
     pub(super) folding: Folding,
-    /// What files staged here inherit.
-    inherited: Inherited,
+    /// Attributes that files staged here inherit.
+    inherited: InheritedAcl,
 }
 
 impl Staging {
@@ -123,7 +123,7 @@ impl Staging {
                 Err(Errno::AGAIN) => return Err(FilesError::Busy { path }),
                 Err(error) => {
                     if is_new {
-                        // Succeeds only if the directory is empty, that is, unused.
+                        // Succeeds only if the directory is empty, and therefore unused.
                         let _ = unlinkat(parent, &name, AtFlags::REMOVEDIR);
                     }
                     return Err(failed(error.into()));
@@ -132,8 +132,8 @@ impl Staging {
         }
     }
 
-    /// Returns what the staging directory at `site` has on record, and changes nothing in it. `may_probe` as
-    /// for [`Finder::new`].
+    /// Returns the journal contents of the staging directory at `site`, and changes nothing in it. `may_probe` as for
+    /// [`Finder::new`].
     pub(super) fn peek(site: &Site, may_probe: bool) -> io::Result<Option<JournalContents>> {
         match Finder::new(&site.directory, may_probe).find(site.source)? {
             Some(found) => journal::peek(&found.dir, site.source).map(Some),
@@ -152,7 +152,7 @@ impl Staging {
         let mut staged = staged_files(&dir)?;
         let clean = |held: &mut JournalContents| {
             held.retain(|id| staged.contains(&id));
-            // Of a file without a record nothing can be checked.
+            // A file without a record cannot be checked.
             for id in staged.extract_if(.., |id| held.recorded(*id).is_none()) {
                 remove(&dir, id)?;
             }
@@ -166,7 +166,7 @@ impl Staging {
         let (directories, links, files) = (list(DIRECTORIES)?, list(LINKS)?, list(FILES)?);
         let (held, staged, lock) = (Mutex::new(held), Mutex::new(staged), Mutex::new(Some(lock)));
         let folding = Folding::probe(&dir)?;
-        let inherited = Inherited::of(&dir);
+        let inherited = InheritedAcl::of(&dir);
         Ok(Self {
             path,
             parent,
@@ -215,8 +215,7 @@ impl Staging {
         Ok(known)
     }
 
-    /// Whether the file system takes one name for another, which it is asked by a file of the first name and a look-up
-    /// of the second.
+    /// Whether the file system treats two names as equal: creates a file with the first name and looks up the second.
     ///
     /// # Errors
     /// The first name cannot be made.
@@ -229,8 +228,8 @@ impl Staging {
         Ok(found)
     }
 
-    /// Returns what files staged here inherit.
-    pub(super) const fn inherited(&self) -> &Inherited {
+    /// Returns the attributes that files staged here inherit.
+    pub(super) const fn inherited(&self) -> &InheritedAcl {
         &self.inherited
     }
 
@@ -249,7 +248,7 @@ impl Staging {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(error) => Err(error),
             },
-            // A link is nothing that was staged.
+            // A link is not a staged file.
             Err(Errno::LOOP) => unlinkat(&self.dir, id.place(), AtFlags::empty()).and_then(|()| open()),
             opened => opened,
         };
@@ -284,8 +283,8 @@ impl Staging {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Changes the directory and returns its status. By the clock of the file system, what is changed after this call
-    /// is newer, unless that clock is coarser than some milliseconds.
+    /// Changes the directory and returns its status. By the clock of the file system, files changed after this call are
+    /// newer, unless that clock is coarser than some milliseconds.
     pub(super) fn touch(&self) -> io::Result<Status> {
         /// More than a tick of any kernel.
         const LONGEST: u32 = 20;
@@ -371,7 +370,7 @@ impl Staging {
         self.made()
     }
 
-    /// Creates a pipe, socket or device to be moved out; returns its name and status.
+    /// Creates a FIFO, socket or device to be moved out; returns its name and status.
     pub(super) fn make_special(&self, special: Special, mode: u32, mtime: Mtime) -> io::Result<(&'static str, Status)> {
         const NO_DEVICE: DeviceNumber = DeviceNumber { major: 0, minor: 0 };
         let (file_type, DeviceNumber { major, minor }) = match special {
@@ -387,7 +386,7 @@ impl Staging {
         self.made()
     }
 
-    /// Opens what has this name in it as a mere path.
+    /// Opens a name in it as a mere path.
     pub(super) fn hold(&self, name: &str) -> io::Result<path_handle::PathHandle> {
         path_handle::PathHandle::open(&self.dir, name)
     }
@@ -409,16 +408,16 @@ impl Staging {
         Ok(self.journal.records() == 0 && staged_files(&self.dir)?.is_empty())
     }
 
-    /// Returns its name in the directory that it lies in.
+    /// Returns its name in the directory that contains it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Removes the staging directory and everything in it, which is then of no use any more. Its files are closed
-    /// before: NFS and FUSE keep one that is removed while open, and therefore the directory, until it is closed.
+    /// Removes the staging directory and everything in it, which is not needed any more. Its files are closed before:
+    /// NFS and FUSE keep a file that is removed while open, and therefore the directory, until it is closed.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// The remaining directory, and the reason.
     pub(super) fn remove(&self) -> Result<(), StagingLeft> {
         self.journal.close();
         for list in [&self.directories, &self.links, &self.files] {

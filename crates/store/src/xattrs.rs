@@ -13,10 +13,10 @@ use crate::messages::{IdKind, MAX_XATTR_NAME, Xattr};
 /// The rights of a file of its own (`capabilities(7)`).
 pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
-/// What begins the names of ACLs: that of the file itself, and that which is passed on to new names in a directory.
+/// Prefix of the names of ACLs: that of the file itself, and the default one of a directory.
 const ACL: &[u8] = b"system.posix_acl_";
 
-/// Which attributes are read at a sender, and which are set and removed at a receiver. Others are left as they are.
+/// The attributes that a sender reads and a receiver sets and removes. Others are not changed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct XattrRule {
     preserve: Preserve,
@@ -24,12 +24,12 @@ pub(super) struct XattrRule {
 }
 
 impl XattrRule {
-    /// The rule for this process.
+    /// Returns the rule for this process.
     pub(super) fn new(preserve: Preserve) -> Self {
         Self { preserve, is_root: geteuid().is_root() }
     }
 
-    /// Whether there may be any.
+    /// Whether the rule covers any attributes.
     pub(super) const fn is_active(self) -> bool {
         self.preserve.any_xattrs()
     }
@@ -39,9 +39,9 @@ impl XattrRule {
         if is_acl(name) {
             return self.preserve.acls;
         }
-        // Overlayfs gives a meaning to its own, and in those of XFS are the ACLs once more.
+        // Overlayfs gives its own attributes a meaning, and those of XFS contain the ACLs again.
         let is_foreign = is_in(b"trusted.overlay.") || is_in(b"trusted.SGI_ACL_");
-        // A capability is a right of whoever runs the file, as set-user-id is.
+        // A capability is a right of any user who runs the file, like set-user-id.
         let is_for_root = (name == CAPABILITY && self.preserve.rights()) || (is_in(b"trusted.") && !is_foreign);
         self.preserve.xattrs && (is_in(b"user.") || (self.is_root && is_for_root))
     }
@@ -85,7 +85,7 @@ impl XattrRule {
         Ok(first?)
     }
 
-    /// Whether a file has other attributes than those of `wanted` that the rule covers.
+    /// Whether the attributes that the rule covers differ from `wanted`.
     pub(super) fn differs(self, held: &PathHandle, wanted: &[Xattr]) -> io::Result<bool> {
         let found = self.read(held)?;
         Ok(!found.iter().eq(wanted.iter().filter(|xattr| self.covers(&xattr.name))))
@@ -129,7 +129,7 @@ fn value(path: &str, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
     }
 }
 
-/// Replaces the numbers of users and groups in an ACL; other attributes, and what is no ACL, are left as they are.
+/// Replaces the numbers of users and groups in an ACL; other attributes and invalid ACLs are not changed.
 ///
 /// The value is a version, 2, and entries of a tag, permissions and a number, in little-endian order
 /// (`linux/posix_acl_xattr.h`).
@@ -153,7 +153,7 @@ pub(super) fn map_acl(xattr: &mut Xattr, mut map: impl FnMut(IdKind, u32) -> u32
         let id = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);
         entry[4..].copy_from_slice(&map(kind, id).to_le_bytes());
     }
-    // In the order in which they are kept: by tag, then by number.
+    // In the order of the kernel: by tag, then by number.
     let order = |entry: &[u8; 8]| {
         let [tag, tag_high, _, _, id @ ..] = *entry;
         (u16::from_le_bytes([tag, tag_high]), u32::from_le_bytes(id))

@@ -50,9 +50,9 @@ fn backups_that_cannot_be_meant_are_refused_in_one_line() {
     let here = tempdir().expect("a directory");
     let (file, copy) = (tree::file(&here.path().join("file"), 1), tree::file(&here.path().join("copy"), 2));
     for (options, said) in [
-        (&["--backup-dir", "/var/backups"][..], "name it by a path relative to that, without .."),
-        (&["--backup-dir=../old"], "name it by a path relative to that, without .."),
-        (&["--backup", "--suffix="], "name a directory for backups too"),
+        (&["--backup-dir", "/var/backups"][..], "--backup-dir must be a relative path inside the destination"),
+        (&["--backup-dir=../old"], "--backup-dir must be a relative path inside the destination"),
+        (&["--backup", "--suffix="], "empty --suffix needs --backup-dir"),
         (&["-b", "--suffix", "a/b"], "leave out slashes"),
         (&["--suffix", ".old"], "use it with --backup or --backup-dir"),
     ] {

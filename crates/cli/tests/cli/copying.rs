@@ -114,7 +114,7 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
     }
     for name in ["null", "fifo", "link", "/dev/null", "/dev/stdout"] {
         let before = path(name).symlink_metadata().expect("it is there").file_type();
-        let said = "leads to a device, pipe or socket, which is neither replaced nor written to";
+        let said = "is a device, FIFO or socket: it cannot be replaced or written to";
         downpour(arguments!["cp", path("file"), path(name)]).end().expect_line(2, said);
         let list = downpour(arguments!["cp", "--checksums", path(name), path("file"), path("copy")]).end();
         list.expect_line(2, "cannot go to");

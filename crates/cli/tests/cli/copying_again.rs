@@ -201,14 +201,14 @@ fn hard_links_of_files_that_are_kept_are_kept_too() {
     fs::remove_file(copy.join("a")).expect("a file");
     for dry_run in [true, false] {
         let told = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
-        assert!(told.expect(23).stderr.contains("b: its first name did not come"));
+        assert!(told.expect(23).stderr.contains("b: hard link target was not received"));
     }
     assert_eq!(tree::names(&copy), [Path::new("b")]);
     // And the other way round: the first name is kept, and the second one does not exist.
     fs::rename(copy.join("b"), copy.join("a")).expect("a file");
     for dry_run in [true, false] {
         let told = run(if dry_run { &["-u", "-n"] } else { &["-u"] });
-        assert!(told.expect(23).stderr.contains("b: its first name did not come"));
+        assert!(told.expect(23).stderr.contains("b: hard link target was not received"));
     }
     assert_eq!((tree::names(&copy), read("a")), (vec!["a".into()], "newer".into()));
 }

@@ -153,7 +153,7 @@ fn what_arrives_in_an_append_only_directory_is_a_success() {
     let file = tree::file(&home.path().join("file"), 300_000);
     let into = unmounted.0.join("into");
     let ended = Program::start(command(arguments!["cp", file, into.join("")])).end();
-    assert!(ended.stderr.contains(": a staging directory that stays; "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(": staging directory of an interrupted transfer; "), "{}", ended.stderr);
     ended.expect(0);
     tree::assert_same(&file, &into.join("file"));
 }

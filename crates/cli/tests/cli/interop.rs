@@ -156,7 +156,7 @@ fn nothing_is_written_beside_what_was_shown() {
     // An existing file ends the receiver, since it would also be in the way of the next sender.
     let ended = peer(arguments!["attack", "announced-parent", at(&ticket)]).end().expect(0);
     assert!(ended.stdout.starts_with("announced-parent: refused"), "{}", ended.stdout);
-    receiver.end().expect_line(1, "already there, and not overwritten");
+    receiver.end().expect_line(1, "already exists at the destination: ");
     assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine");
 }
 
@@ -194,7 +194,7 @@ fn a_host_sends_only_what_was_requested() {
     {
         let (into, ended) = copy(source, more);
         let ended = ended.expect(6);
-        assert!(ended.stderr.contains("the sender offers "), "{source}: {}", ended.stderr);
+        assert!(ended.stderr.contains("sender offered "), "{source}: {}", ended.stderr);
         assert!(!into.path().join(".bashrc").exists(), "{source}");
     }
     let (into, ended) = copy("host:report.pdf", &["--trust-sender"]);

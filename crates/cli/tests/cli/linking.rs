@@ -91,13 +91,15 @@ fn sync_copies_them_and_an_option_decides_for_all() {
     let into = here.path().join("into");
     downpour(arguments!["sync", directory.join(""), into]).end().expect(0);
     tree::assert_same(&here.path().join("elsewhere/all photos"), &into);
-    downpour(arguments!["cp", "--links=skip", file, into]).end().expect_line(3, "links are left out");
+    downpour(arguments!["cp", "--links=skip", file, into])
+        .end()
+        .expect_line(3, "symbolic link, and --links skip is set");
 }
 
 #[test]
 fn cp_dangling_link_fails() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
-    for (target, reason) in [("nothing", "leads nowhere"), ("link", "leads back to where it is")] {
+    for (target, reason) in [("nothing", "dangling symbolic link"), ("link", "symbolic link that forms a loop")] {
         for directory in [here.path(), &far.home()] {
             let _ = fs::remove_file(directory.join("link"));
             symlink(target, directory.join("link")).expect("a link");

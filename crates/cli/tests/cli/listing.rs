@@ -86,7 +86,7 @@ fn a_listed_directory_is_made_and_that_it_stays_empty_is_said() {
         let said = ended.expect(0).stderr;
         assert_eq!(tree::names(&target), paths(&["empty", "sub"]));
         assert!(tree::names(&target.join("sub")).is_empty());
-        assert!(said.contains("sub is a directory: its contents are left out; use -r"), "{said}");
+        assert!(said.contains("sub is a directory: contents skipped; use -r"), "{said}");
         assert!(!said.contains("empty"), "{said}");
     }
     let said = downpour(arguments!["cp", "-r", "--files-from", list, local, within]).end().expect(0).stderr;
@@ -94,5 +94,5 @@ fn a_listed_directory_is_made_and_that_it_stays_empty_is_said() {
     tree::assert_same(&local, &within);
     fs::write(&list, ".\n").expect("a list");
     let said = downpour(arguments!["cp", "--files-from", list, local, here.path().join("all")]).end().expect(0).stderr;
-    assert!(said.contains(". is a directory: its contents are left out; use -r"), "{said}");
+    assert!(said.contains(". is a directory: contents skipped; use -r"), "{said}");
 }

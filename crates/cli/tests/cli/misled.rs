@@ -135,6 +135,6 @@ fn a_file_beyond_the_limit_of_its_size_is_told() {
     let mut line = program_with(Path::new("sh"), limited);
     line.arg(file).arg(&copy);
     let ended = Program::start(line).end();
-    ended.expect_line(7, "is beyond what this process may write (ulimit -f)");
+    ended.expect_line(7, "exceeds the limit of its file system or of this process (ulimit -f)");
     assert!(!copy.exists());
 }

@@ -59,10 +59,10 @@ fn a_source_that_is_the_target_stays_whole() {
     let before = tree::files(&source);
     // Both sides are this machine, which neither knows.
     let ended = far.run("sync", arguments!["--remove-source-files", source.join(""), "far:photos"]).expect(23);
-    assert!(ended.stderr.contains("one: source and target are the same: not removed"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("one: not removed: source and destination are the same file"), "{}", ended.stderr);
     assert_eq!(tree::files(&source), before);
     let ended = far.run("sync", arguments!["--remove-source-files", "far:photos/", &source]).expect(23);
-    assert!(ended.stderr.contains("link: source and target are the same: not removed"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("link: not removed: source and destination are the same file"), "{}", ended.stderr);
     assert_eq!(tree::files(&source), before);
     downpour(arguments!["sync", "--remove-source-files", source.join(""), &source])
         .end()
@@ -71,6 +71,6 @@ fn a_source_that_is_the_target_stays_whole() {
     symlink(source.join("one"), &link).expect("a link");
     downpour(arguments!["cp", "--remove-source-files", &link, far.there("copy")])
         .end()
-        .expect_line(3, "it is a link, and what it leads to is not to be removed: name the file itself");
+        .expect_line(3, "--remove-source-files does not follow symbolic links; name the file itself");
     assert_eq!(tree::files(&source), before);
 }

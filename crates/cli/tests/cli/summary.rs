@@ -133,7 +133,7 @@ fn every_special_file_that_is_left_out_has_a_notice() {
         notices.map(|line| format!("{} {} {}", line["what"], line["path"], line["reason"])).collect()
     };
     let wanted =
-        ["a pipe", "b pipe", "socket"].map(|name| format!(r#""left_out" "run/{name}" "is a socket, pipe or device""#));
+        ["a pipe", "b pipe", "socket"].map(|name| format!(r#""left_out" "run/{name}" "is a socket, FIFO or device""#));
     let local = downpour(arguments!["cp", "-r", "--json", source, here.path().join("copy")]).end().expect(0);
     assert_eq!(left_out(&local), wanted);
     let up = far.run("cp", arguments!["-r", "--json", "--via=ssh", source, "far:"]).expect(0);
@@ -143,7 +143,7 @@ fn every_special_file_that_is_left_out_has_a_notice() {
     assert_eq!(left_out(&down), wanted);
     let words = downpour(arguments!["cp", "-r", source, here.path().join("words")]).end().expect(0).stderr;
     for name in ["a pipe", "b pipe", "socket"] {
-        let line = format!("left out: run/{name} is a socket, pipe or device");
+        let line = format!("left out: run/{name} is a socket, FIFO or device");
         assert!(words.lines().any(|said| said == line), "no {line:?} in {words}");
     }
 }

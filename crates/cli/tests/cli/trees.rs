@@ -204,7 +204,7 @@ fn unsafe_links_are_left_out_and_told_and_no_failure() {
     for target in [copy.clone().into_os_string(), "far:copy".into()] {
         let ended = far.run("cp", arguments!["-r", "--safe-links", source, target]).expect(0);
         let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
-        assert_eq!(told, ["left out: photos/out is a link that points out of the copied tree"]);
+        assert_eq!(told, ["left out: photos/out is a symbolic link that points out of the copied tree"]);
         assert!(ended.stderr.lines().last().is_some_and(|line| line.contains("verified")), "{}", ended.stderr);
     }
     for copy in [copy, far.there("copy")] {
@@ -217,5 +217,5 @@ fn a_pipe_as_stdin_is_no_dangling_link() {
     let here = tempdir().expect("a directory");
     let mut command = command(arguments!["cp", "/dev/stdin", here.path().join("copy")]);
     command.stdin(std::process::Stdio::piped());
-    Program::start(command).end().expect_line(3, "it is neither a file, a directory nor a link");
+    Program::start(command).end().expect_line(3, "not a file, directory or symbolic link");
 }

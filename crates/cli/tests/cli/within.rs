@@ -26,7 +26,7 @@ fn no_packet_is_sent_and_no_other_side_speaks() {
     // A refusal is this side's own, with its advice.
     let (one, other) = (here.path().join("copy/one"), here.path().join("other/one"));
     let ended = downpour(arguments!["cp", "--existing", "refuse", one, other]).end();
-    let line = ended.expect_line(1, "already there, and not overwritten: ").stderr;
+    let line = ended.expect_line(1, "already exists at the destination: ").stderr;
     assert!(line.starts_with("downpour: already") && line.contains("--existing replace"), "{line}");
 }
 

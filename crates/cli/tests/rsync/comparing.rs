@@ -163,7 +163,7 @@ fn cannot_be_compared(case: &Case, rsync: &Output, sync: &Output) -> bool {
     // What an exclude pattern protects in a directory that a file is to replace: rsync deletes what it does not protect,
     // and the directory if only the pattern for directories matches it; downpour keeps all of it.
     let says = |output: &Output, what: &str| words(&output.stderr).contains(what);
-    let is_in_the_way = says(rsync, "could not make way") || says(sync, "that is not empty is in the way");
+    let is_in_the_way = says(rsync, "could not make way") || says(sync, "a non-empty directory is in the way");
     // It fails on some paths whose ACLs it wants to read.
     let is_lost = says(rsync, "sys_acl_get_file");
     is_broken || is_lost || (is_in_the_way && (case.deletes() || case.compared.hard_links))

@@ -191,10 +191,10 @@ mod tests {
         let kept = |error: Error| error.within(Context::Kept { staging: "/s".into(), by_ticket: true });
         for (error, said, kind) in [
             (full("/a/b"), "disk full while writing /a/b", ErrorKind::NoSpace),
-            (denied, "no permission: x: Permission denied (os error 13)", ErrorKind::Permission),
+            (denied, "x: Permission denied", ErrorKind::Permission),
             (
                 offered(NotAllowed::Chosen),
-                "the sender offers a\u{fffd}, a name that it chose itself and that exists already",
+                "sender offered a\u{fffd}: exists, and a name chosen by the sender must be new",
                 ErrorKind::Other,
             ),
             (Error::Declined, "declined by its user", ErrorKind::Other),

@@ -99,7 +99,7 @@ impl Removing {
                     continue;
                 }
             }
-            self.remove(entry, Versions { sent, there: *version }, self.hard_links, &mut notices);
+            self.remove(entry, Versions { sent, stored: *version }, self.hard_links, &mut notices);
         }
         if let Some(awaited) = awaited.filter(|_| !stored.last) {
             self.awaited.insert(stored.batch, awaited);

@@ -64,7 +64,7 @@ impl Target {
     /// Whether the sender must wait for the wanted ranges of each batch. Nothing is wanted before the user has
     /// consented.
     pub(super) fn may_hold_some(&self) -> bool {
-        self.asks || self.files.may_hold_some()
+        self.asks || self.files.may_have_data()
     }
 
     /// Whether files that have changed may come again, with other sizes. They may not where a user has agreed to a list

@@ -117,7 +117,7 @@ fn what_is_there_already_is_not_overwritten() {
             let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
             let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
-            assert!(received.to_string().starts_with("already there, and not overwritten: "), "{received}");
+            assert!(received.to_string().starts_with("already exists at the destination: "), "{received}");
             assert!(sent.to_string().starts_with("the receiver said: already there"), "{sent}");
             assert_eq!((sent.kind(), received.kind()), (ErrorKind::Other, ErrorKind::Exists));
             assert_eq!(tree(to.path()), before);

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use super::Case;
 
 /// Generates a code, a block, losses, and an order in which source symbols, repair symbols, duplicates and surplus
-/// arrive, with attempts to recover between them: the decoder must produce the right bytes or say what it needs. All
-/// follows from the seed.
+/// arrive, with attempts to recover between them: the decoder must produce the right bytes or report its need.
+/// Everything follows from the seed.
 ///
 /// # Panics
 ///
@@ -36,7 +36,7 @@ pub fn check_random_code(seed: u64) {
             _ => {}
         }
     }
-    // With all that has arrived; the rest of the source arrives while the decoder waits for more.
+    // With everything that has arrived; the rest of the source arrives while the decoder waits for more.
     case.finish();
 }
 
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-/// Ids in order of arrival, some twice, each with a number below 40 that selects what else happens.
+/// Returns ids in order of arrival, some twice, each with a number below 40 that selects other operations.
 fn arrivals(dice: &mut Rng, k: u32, limit: u32) -> Vec<(u32, u32)> {
     // From nothing lost to everything.
     let percent = [0, 1, 10, 50, 100][dice.usize(..5)];
@@ -71,7 +71,7 @@ mod tests {
 
     /// `cargo xtask soak codes` continues from here.
     #[test]
-    fn random_cases_are_right() {
+    fn random_codes_decode_correctly() {
         for seed in 0..600 {
             println!("seed {seed}");
             check_random_code(seed);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_of_all_kinds() {
+    fn random_arrivals_cover_all_kinds() {
         let mut dice = Rng::with_seed(7);
         let all: Vec<_> = (0..400).map(|_| arrivals(&mut dice, 20, 1 << 24)).collect();
         let source = |ids: &[(u32, u32)]| ids.iter().filter(|(id, _)| *id < 20).count();

@@ -15,8 +15,8 @@ impl Class {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Reads what stands behind the opening bracket; gives the class and what follows its closing one. A closing
-    /// bracket in the first place is a member, and so is what follows a backslash.
+    /// Reads the text behind the opening bracket; returns the class and the text behind its closing bracket. A closing
+    /// bracket in the first place is a member, and so is a byte after a backslash.
     pub(super) fn parse(text: &[u8]) -> Result<(Self, &[u8]), PatternError> {
         let (negated, mut rest) = match text {
             [b'!' | b'^', rest @ ..] => (true, rest),
@@ -50,7 +50,7 @@ impl Class {
         }
     }
 
-    /// Adds a class of POSIX, in the "C" locale; gives what follows it.
+    /// Adds a class of POSIX, in the "C" locale; returns the text behind it.
     fn add_named<'a>(&mut self, text: &'a [u8]) -> Result<&'a [u8], PatternError> {
         let end = text.windows(2).position(|pair| pair == b":]").ok_or(PatternError::OpenClass)?;
         let is_in: fn(&u8) -> bool = match &text[..end] {
@@ -73,7 +73,7 @@ impl Class {
     }
 }
 
-/// One byte of a class, and what follows it.
+/// Returns one byte of a class, and the text behind it.
 fn member(text: &[u8]) -> Result<(u8, &[u8]), PatternError> {
     match text {
         [b'\\', byte, rest @ ..] | [byte, rest @ ..] => Ok((*byte, rest)),

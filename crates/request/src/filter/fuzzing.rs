@@ -3,13 +3,13 @@
 use super::pattern::Token;
 use super::{Filter, Pattern};
 
-/// Reads the part of `data` before the first NUL byte as rules, and what follows as paths, each ended by another NUL:
-/// every pattern must match what a slow matcher says, and rules survive the way through ssh.
+/// Reads the part of `data` before the first NUL byte as rules, and the rest as paths, each ended by another NUL: every
+/// pattern must match exactly as a slow matcher does, and rules must survive serialisation.
 ///
 /// # Panics
 /// If they do not.
 pub fn fuzz_filter(data: &[u8]) {
-    /// Bounds the cost of an input.
+    /// Limits the cost of an input.
     const LONGEST: usize = 200;
     let mut parts = data.split(|byte| *byte == 0);
     let rules = parts.next().unwrap_or_default();
@@ -32,18 +32,18 @@ pub fn fuzz_filter(data: &[u8]) {
     }
 }
 
-/// [`Pattern::matches`], formulated once more.
+/// Matches as [`Pattern::matches`], formulated again.
 fn matches_slowly(pattern: &Pattern, path: &[u8], is_directory: bool) -> bool {
     if pattern.directories_only && !is_directory {
         return false;
     }
     let tokens = &pattern.tokens[..];
-    // `directory/***` stands for the directory as well as for everything in it.
+    // `directory/***` matches the directory as well as everything in it.
     let name = if is_directory && pattern.text.ends_with(b"/***") { [path, b"/"].concat() } else { path.to_vec() };
     if pattern.anchored {
         return whole(tokens, &name);
     }
-    // `**/` in front may stand for no component.
+    // `**/` in front may match no component.
     if tokens[0] == Token::DeepStar && whole(tokens, &[b"/", &name[..]].concat()) {
         return true;
     }
@@ -51,10 +51,10 @@ fn matches_slowly(pattern: &Pattern, path: &[u8], is_directory: bool) -> bool {
     std::iter::once(0).chain(slashes.map(|at| at + 1)).any(|start| whole(tokens, &name[start..]))
 }
 
-/// Returns whether tokens match a whole text: the places in the pattern that can be reached are tracked byte by byte.
+/// Returns whether tokens match a whole text: the reachable positions in the pattern are tracked byte by byte.
 fn whole(tokens: &[Token], text: &[u8]) -> bool {
     let is_star = |at: usize| matches!(tokens.get(at), Some(Token::Star | Token::DeepStar));
-    // A star may stand for nothing.
+    // A star may match nothing.
     let skip_stars = |places: &mut Vec<bool>| {
         for at in 0..tokens.len() {
             places[at + 1] |= places[at] && is_star(at);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_corpus_matches_what_the_slow_matcher_says() {
+    fn filter_corpus_equals_slow_matcher() {
         hostile::replay("filter", fuzz_filter);
     }
 
@@ -112,7 +112,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_fast_matcher_says_what_the_slow_one_says(pattern in pattern(), path in path()) {
+        fn fast_matcher_equals_slow_matcher(pattern in pattern(), path in path()) {
             fuzz_filter(format!("- {pattern}\0{path}").as_bytes());
         }
     }

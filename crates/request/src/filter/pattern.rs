@@ -12,7 +12,7 @@ use super::class::Class;
 /// - One that ends in `/` matches directories only; one that ends in `/***` matches a directory and everything in it.
 /// - `?` is any byte but `/`, `*` any number of them; `**` is any bytes; `[a-z]`, `[!a-z]` and `[[:alpha:]]` are one
 ///   byte of a class.
-/// - A backslash takes the meaning from the byte behind it, in a pattern that has `*`, `?` or `[` at all.
+/// - A backslash makes the next byte literal, in a pattern that has `*`, `?` or `[` at all.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 pub struct Pattern {
@@ -35,7 +35,7 @@ pub(super) enum Token {
     DeepStar,
 }
 
-/// How much of a path a pattern can match.
+/// The number of path components that a pattern can match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// So many components.
@@ -59,7 +59,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// One that is empty but for slashes, holds a NUL byte, or a class without an end or with an unknown name.
+    /// A pattern that is empty but for slashes, contains a NUL byte, or a class without an end or with an unknown name.
     pub fn new(text: &[u8]) -> Result<Self, PatternError> {
         if text.contains(&0) {
             return Err(PatternError::Nul);
@@ -76,7 +76,7 @@ impl Pattern {
         Ok(Self { text: text.to_vec(), anchored, directories_only, tokens, reach })
     }
 
-    /// As it was written.
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.text
@@ -91,12 +91,12 @@ impl Pattern {
         if self.matches_by(&self.tokens, path) {
             return true;
         }
-        // Of `directory/***`, what stands for the directory itself.
+        // Of `directory/***`, the part that matches the directory itself.
         let directory = self.tokens.len().checked_sub(2).filter(|_| is_directory && self.text.ends_with(b"/***"));
         directory.is_some_and(|length| self.matches_by(&self.tokens[..length], path))
     }
 
-    /// Whether these tokens match the path from a place on where this pattern may begin.
+    /// Whether these tokens match the path from a position where this pattern may begin.
     fn matches_by(&self, tokens: &[Token], path: &[u8]) -> bool {
         if self.anchored {
             return matches(tokens, path);
@@ -104,7 +104,7 @@ impl Pattern {
         match self.reach {
             Reach::Components(count) => last_components(path, count).is_some_and(|end| matches(tokens, end)),
             Reach::Any => {
-                // What a `**/` in front stands for may be nothing.
+                // A `**/` in front may match nothing.
                 let front = tokens.strip_prefix(&[Token::DeepStar, Token::Byte(b'/')]);
                 let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
                 front.is_some_and(|rest| matches(rest, path))
@@ -141,7 +141,7 @@ impl From<Pattern> for Vec<u8> {
     }
 }
 
-/// The last `count` components of a path that has so many.
+/// Returns the last `count` components of a path that has so many.
 fn last_components(path: &[u8], count: usize) -> Option<&[u8]> {
     let mut slashes = path.iter().enumerate().rev().filter(|(_, b)| **b == b'/');
     match slashes.nth(count - 1) {
@@ -183,10 +183,10 @@ fn tokens(text: &[u8]) -> Result<Vec<Token>, PatternError> {
 
 /// Whether the tokens match the whole text.
 ///
-/// Only the last `*` and the last `**` are tried anew: what stands before them has its shortest match, and a longer one
-/// would leave them less; what lies between two `*` of different components has only one.
+/// Only the last `*` and the last `**` are tried again: the tokens before them have their shortest match, and a longer
+/// one would leave less for them; text between two `*` of different components has only one match.
 fn matches(tokens: &[Token], text: &[u8]) -> bool {
-    /// Where to go on after a star that takes one byte more: token and byte.
+    /// The position to continue from if a star takes one byte more: token and byte.
     type Retry = Option<(usize, usize)>;
     let (mut star, mut deep): (Retry, Retry) = (None, None);
     let (mut token, mut at) = (0, 0);

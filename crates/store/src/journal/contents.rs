@@ -11,10 +11,10 @@ use crate::staged_id::StagedId;
 /// Contents of a journal when it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct JournalContents {
-    /// Whether the journal was written during this boot: everything written is then there, synced or not.
+    /// Whether the journal was written during this boot: all its bytes then exist, synced or not.
     pub(crate) same_boot: bool,
     /// Recorded ranges that are still valid, in which every file has at least one.
-    recorded: HashMap<StagedId, Recorded>,
+    recorded: HashMap<StagedId, RecordedRanges>,
     /// Items created by this transfer.
     pub(crate) items: HashSet<Item>,
     /// Number of records that are durable.
@@ -23,7 +23,7 @@ pub(crate) struct JournalContents {
 
 /// The recorded ranges of one file: disjoint, by their starts. They are not merged, since each has a digest.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded(BTreeMap<u64, RecordedRange>);
+pub(crate) struct RecordedRanges(BTreeMap<u64, RecordedRange>);
 
 #[derive(Debug, Clone, Copy)]
 struct RecordedRange {
@@ -33,7 +33,7 @@ struct RecordedRange {
     number: u64,
 }
 
-impl Recorded {
+impl RecordedRanges {
     /// Returns the ranges in order, with their digests.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (Range<u64>, RangeDigest)> + '_ {
         self.0.iter().map(|(start, range)| (*start..range.end, range.digest))
@@ -44,7 +44,7 @@ impl Recorded {
         self.0.iter().map(|(start, range)| range.end - start).sum()
     }
 
-    /// Adds a range in place of those that it overlaps: what came later counts.
+    /// Adds a range in place of those that it overlaps: later records win.
     fn insert(&mut self, range: Range<u64>, digest: RangeDigest, number: u64) {
         self.drop(&range);
         if !range.is_empty() {
@@ -65,12 +65,12 @@ impl Recorded {
 
 impl JournalContents {
     /// Removes the recorded ranges of a file and returns them.
-    pub(crate) fn take(&mut self, id: StagedId) -> Recorded {
+    pub(crate) fn take(&mut self, id: StagedId) -> RecordedRanges {
         self.recorded.remove(&id).unwrap_or_default()
     }
 
     /// Returns the recorded ranges of a file.
-    pub(crate) fn recorded(&self, id: StagedId) -> Option<&Recorded> {
+    pub(crate) fn recorded(&self, id: StagedId) -> Option<&RecordedRanges> {
         self.recorded.get(&id)
     }
 
@@ -87,13 +87,13 @@ impl JournalContents {
 
     /// Returns the files of which not all recorded ranges are durable.
     pub(crate) fn not_durable(&self) -> impl Iterator<Item = StagedId> + '_ {
-        let is_open = |ranges: &Recorded| ranges.0.values().any(|range| range.number >= self.synced);
+        let is_open = |ranges: &RecordedRanges| ranges.0.values().any(|range| range.number >= self.synced);
         self.recorded.iter().filter(move |(_, ranges)| is_open(ranges)).map(|(id, _)| *id)
     }
 
-    /// Returns the number of bytes in all recorded ranges, which of a damaged journal may claim more than there can be.
+    /// Returns the number of bytes in all recorded ranges; a damaged journal may claim more than can exist.
     pub(crate) fn bytes(&self) -> u64 {
-        self.recorded.values().map(Recorded::bytes).fold(0, u64::saturating_add)
+        self.recorded.values().map(RecordedRanges::bytes).fold(0, u64::saturating_add)
     }
 
     /// Returns all contents as records: first items and durable ranges, then the `Synced` record that covers them, then

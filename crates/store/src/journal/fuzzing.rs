@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::contents::{JournalContents, Recorded, read};
+use super::contents::{JournalContents, RecordedRanges, read};
 use super::record::{BootId, Item, RECORD, RangeDigest, Record, header};
 use crate::messages::SourceId;
 use crate::staged_id::StagedId;
@@ -12,8 +12,8 @@ const SOURCE: SourceId = SourceId([7; 16]);
 const BOOT: BootId = BootId([1; 16]);
 const EARLIER: BootId = BootId([2; 16]);
 
-/// Reads `data` as a journal, then as choices for the records of one whose checks are right, and compares what is held
-/// with a second, slow reading of those records. What is held, written to a new journal, is held again.
+/// Reads `data` as a journal, then as choices for the records of a journal with valid checks, and compares the result
+/// with a second, slow reading of those records. Written to a new journal, the contents are read back unchanged.
 ///
 /// # Panics
 /// If the reader is wrong.
@@ -55,7 +55,7 @@ pub fn fuzz_journal(data: &[u8]) {
     assert!(ranges(&other).is_empty() && other.items.is_empty(), "the journal of another source");
 }
 
-/// Takes the next byte; where all have been taken, zero.
+/// Takes the next byte; zero after the last.
 fn byte(draws: &mut &[u8]) -> u8 {
     draws.split_off_first().copied().unwrap_or_default()
 }
@@ -81,7 +81,7 @@ fn record(draws: &mut &[u8]) -> Option<Record> {
     }
 }
 
-/// Checks that what is held comes back from a journal to which it is written.
+/// Checks that contents written to a journal are read back unchanged.
 fn check_rewritten(held: &JournalContents) {
     let again = read(&*journal(BOOT, held), SOURCE, BOOT).expect("memory can be read");
     assert_eq!(ranges(&again), ranges(held));
@@ -91,7 +91,7 @@ fn check_rewritten(held: &JournalContents) {
     assert_eq!(not_durable(&again), not_durable(held));
 }
 
-/// The bytes of a journal with everything that is held.
+/// Returns the bytes of a journal with these contents.
 fn journal(boot: BootId, held: &JournalContents) -> Vec<u8> {
     let mut bytes = header(SOURCE, boot).to_vec();
     for (number, record) in (0..).zip(held.records()) {
@@ -106,7 +106,7 @@ type Ranges = BTreeMap<StagedId, Vec<(Range<u64>, RangeDigest)>>;
 fn ranges(held: &JournalContents) -> Ranges {
     let of = |id: StagedId| Some((id, held.recorded(id)?));
     let files = held.files().filter_map(of);
-    files.map(|(id, recorded): (_, &Recorded)| (id, recorded.ranges().collect())).collect()
+    files.map(|(id, recorded): (_, &RecordedRanges)| (id, recorded.ranges().collect())).collect()
 }
 
 /// The contents of a journal as a list.
@@ -158,7 +158,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_corpus_is_read_as_the_slow_reading_says() {
+    fn journal_corpus_equals_slow_reading() {
         hostile::replay("journal", super::fuzz_journal);
     }
 }

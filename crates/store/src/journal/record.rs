@@ -38,7 +38,7 @@ pub(crate) enum Record {
     Synced(u64),
     /// An item that the transfer created.
     Item(Item),
-    /// A range of a staged file that is not as it was recorded: it is no longer held.
+    /// A range of a staged file that differs from its record: it is no longer held.
     Dropped(StagedId, Range<u64>),
 }
 

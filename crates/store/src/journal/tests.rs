@@ -26,7 +26,7 @@ fn id(number: u8) -> StagedId {
 
 fn ranges(held: &JournalContents, number: u8) -> Vec<(u64, u64)> {
     let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (range, digest) in held.recorded(id(number)).into_iter().flat_map(Recorded::ranges) {
+    for (range, digest) in held.recorded(id(number)).into_iter().flat_map(RecordedRanges::ranges) {
         assert_eq!(digest, of(&range));
         match merged.last_mut() {
             Some((_, end)) if *end == range.start => *end = range.end,
@@ -65,7 +65,7 @@ fn some(path: &Path) {
 }
 
 #[test]
-fn everything_counts_after_a_kill_and_what_is_synced_after_a_reboot() {
+fn journal_kill_keeps_all_reboot_keeps_synced() {
     let temp = tempfile::tempdir().unwrap();
     some(temp.path());
     for _ in 0..3 {
@@ -89,7 +89,7 @@ fn everything_counts_after_a_kill_and_what_is_synced_after_a_reboot() {
 }
 
 #[test]
-fn a_record_that_came_while_the_disk_was_synced_does_not_count_as_durable() {
+fn record_during_sync_is_not_durable() {
     let temp = tempfile::tempdir().unwrap();
     let (journal, _) = open(temp.path());
     journal.append(&[verified(1, 0..10)]).unwrap();
@@ -101,7 +101,7 @@ fn a_record_that_came_while_the_disk_was_synced_does_not_count_as_durable() {
 }
 
 #[test]
-fn once_the_disk_has_failed_only_what_was_durable_before_counts() {
+fn failed_sync_keeps_only_earlier_durable_records() {
     let temp = tempfile::tempdir().unwrap();
     some(temp.path());
     let (journal, held) = open(temp.path());
@@ -115,7 +115,7 @@ fn once_the_disk_has_failed_only_what_was_durable_before_counts() {
 }
 
 #[test]
-fn what_was_recorded_later_replaces_what_it_overlaps() {
+fn later_record_replaces_overlapped_ranges() {
     let temp = tempfile::tempdir().unwrap();
     let (journal, _) = open(temp.path());
     for range in [0..10, 10..20, 20..30, 30..40] {
@@ -134,7 +134,7 @@ fn what_was_recorded_later_replaces_what_it_overlaps() {
 }
 
 #[test]
-fn a_journal_of_an_older_format_counts_as_empty() {
+fn journal_of_older_format_is_empty() {
     let temp = tempfile::tempdir().unwrap();
     some(temp.path());
     let file = temp.path().join(NAME);
@@ -147,7 +147,7 @@ fn a_journal_of_an_older_format_counts_as_empty() {
 }
 
 #[test]
-fn what_is_of_no_staged_file_or_another_source_is_dropped() {
+fn journal_drops_foreign_and_unstaged_records() {
     let temp = tempfile::tempdir().unwrap();
     some(temp.path());
     let (_, held) = Journal::open(&dir(temp.path()), SOURCE, |held| {
@@ -164,7 +164,7 @@ fn what_is_of_no_staged_file_or_another_source_is_dropped() {
 /// Reads every prefix of the file, and the file with every byte changed: the result must be a prefix of the written
 /// records.
 #[test]
-fn a_torn_or_spoiled_journal_never_tells_what_was_not_verified() {
+fn damaged_journal_reports_only_verified_ranges() {
     // In memory if possible, since the journal is opened two thousand times.
     let temp = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     some(temp.path());

@@ -1,42 +1,42 @@
-//! What becomes of an announced entry, by what stands under its name in the tree.
+//! The action for an announced entry, by the existing node under its name.
 
 use request::names::link_leads_out;
 use request::{Compare, Existing, Modes, NameError};
 
-use super::disk::{Content, Node, Seen};
+use super::disk::{Content, Node, NodeStatus};
 use super::target::MemoryTarget;
 use crate::error::FilesError;
 use crate::lock::lock;
 use crate::messages::{Entry, EntryKind, ManifestPart, NoticeKind};
 use crate::sink::batch::{FileState, ReceivedFile};
-use crate::sink::manifest::{Building, Intake};
+use crate::sink::manifest::{Intake, PartialManifest};
 use crate::staged_id::{StagedId, path_hash};
 
-/// Permission bits of new names, where modes are not exact: those that the usual umask leaves.
+/// Permission bits of new names if modes are not exact: those that the usual umask permits.
 const MASKED: u32 = 0o1755;
-/// Those of names whose modes are exact: all but set-id bits, which would be an owner's rights.
+/// Permission bits of names whose modes are exact: all but set-id bits, which would give away an owner's rights.
 const EXACT: u32 = 0o1777;
 
-/// What happens to an entry.
+/// The action for an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Fate {
-    /// It stands, perhaps with another mode or time.
+enum EntryAction {
+    /// The entry exists, perhaps with another mode or time.
     Same {
         /// Its mode.
         mode: u32,
         /// Whether mode or time differ.
         attributes: bool,
     },
-    /// Nothing stands under its name.
+    /// Its name does not exist.
     New,
-    /// Something else does, and is replaced.
+    /// Something else exists and is replaced.
     Replace {
-        /// The mode of a file that a file replaces.
+        /// The mode of the replaced file, if a file replaces a file.
         file: Option<u32>,
     },
-    /// The target is left as it is.
+    /// The target is kept as it is.
     Kept,
-    /// It cannot be created.
+    /// The entry cannot be created.
     Refused(NoticeKind),
 }
 
@@ -55,57 +55,63 @@ impl MemoryTarget {
             let building = intake.batches.building(part);
             match is_due {
                 true => self.take_entry(building, part.batch, entry)?,
-                false => leave_out(building, entry),
+                false => skip_entry(building, entry),
             }
             building.count(entry.size(), entry.name_bytes());
         }
         Ok(())
     }
 
-    fn take_entry(&self, building: &mut Building, batch: u32, entry: &Entry) -> Result<(), FilesError> {
-        let fate = self.fate(batch, entry)?;
+    fn take_entry(&self, building: &mut PartialManifest, batch: u32, entry: &Entry) -> Result<(), FilesError> {
+        let action = self.action(batch, entry)?;
         let number = (batch, building.entries);
-        match fate {
-            Fate::Kept => self.report.kept(&entry.path),
-            Fate::Refused(kind) => self.report.refused(&entry.path, kind),
-            fate if self.spec.dry_run => return self.foresee(building, number, entry, &fate),
-            fate => return self.act(building, number, entry, &fate),
+        match action {
+            EntryAction::Kept => self.report.kept(&entry.path),
+            EntryAction::Refused(kind) => self.report.refused(&entry.path, kind),
+            action if self.spec.dry_run => return self.plan(building, number, entry, &action),
+            action => return self.act(building, number, entry, &action),
         }
-        leave_out(building, entry);
+        skip_entry(building, entry);
         Ok(())
     }
 
-    /// Tells what would happen.
-    fn foresee(
+    /// Reports what would happen.
+    fn plan(
         &self,
-        building: &mut Building,
+        building: &mut PartialManifest,
         number: (u32, u32),
         entry: &Entry,
-        fate: &Fate,
+        action: &EntryAction,
     ) -> Result<(), FilesError> {
-        let is_there = matches!(fate, Fate::Same { .. });
-        match fate {
-            Fate::Same { attributes: true, .. } => self.report.notice(NoticeKind::Attributes, &entry.path),
-            Fate::New => self.report.notice(NoticeKind::Create, &entry.path),
-            Fate::Replace { .. } => self.report.notice(NoticeKind::Replace, &entry.path),
-            Fate::Same { attributes: false, .. } | Fate::Kept | Fate::Refused(_) => {}
+        let is_placed = matches!(action, EntryAction::Same { .. });
+        match action {
+            EntryAction::Same { attributes: true, .. } => self.report.notice(NoticeKind::Attributes, &entry.path),
+            EntryAction::New => self.report.notice(NoticeKind::Create, &entry.path),
+            EntryAction::Replace { .. } => self.report.notice(NoticeKind::Replace, &entry.path),
+            EntryAction::Same { attributes: false, .. } | EntryAction::Kept | EntryAction::Refused(_) => {}
         }
-        if !is_there {
+        if !is_placed {
             building.wanted.push(building.length..building.length + entry.size());
         }
-        self.report.count(entry, is_there);
-        if is_there { self.note_entry(number, entry, None) } else { Ok(()) }
+        self.report.count(entry, is_placed);
+        if is_placed { self.note_entry(number, entry, None) } else { Ok(()) }
     }
 
-    /// Does everything for an entry that can be done before its bytes come.
-    fn act(&self, building: &mut Building, number: (u32, u32), entry: &Entry, fate: &Fate) -> Result<(), FilesError> {
-        let mode = match (fate, self.spec.modes) {
+    /// Does everything for an entry that does not need its bytes.
+    fn act(
+        &self,
+        building: &mut PartialManifest,
+        number: (u32, u32),
+        entry: &Entry,
+        action: &EntryAction,
+    ) -> Result<(), FilesError> {
+        let mode = match (action, self.spec.modes) {
             (_, Modes::Exact) => entry.mode & EXACT,
-            (Fate::Same { mode, .. } | Fate::Replace { file: Some(mode) }, Modes::Masked) => *mode,
+            (EntryAction::Same { mode, .. } | EntryAction::Replace { file: Some(mode) }, Modes::Masked) => *mode,
             (_, Modes::Masked) => entry.mode & MASKED,
         };
-        let published = match (&entry.kind, fate) {
-            (_, Fate::Same { attributes, .. }) => {
+        let published = match (&entry.kind, action) {
+            (_, EntryAction::Same { attributes, .. }) => {
                 if *attributes {
                     lock(&self.disk).set_attributes(&self.place(&entry.path), mode, entry.mtime)?;
                 }
@@ -121,11 +127,11 @@ impl MemoryTarget {
             self.publish(&entry.path, node.clone())?;
         }
         self.report.count(entry, matches!(entry.kind, EntryKind::File { .. }));
-        leave_out(building, entry);
+        skip_entry(building, entry);
         self.note_entry(number, entry, published.as_ref())
     }
 
-    /// Notes an entry that stands, unless it is a directory or was to be left alone.
+    /// Notes an entry that is in place, unless it is a directory or was to be kept.
     fn note_entry(&self, number: (u32, u32), entry: &Entry, published: Option<&Node>) -> Result<(), FilesError> {
         if matches!(entry.kind, EntryKind::Directory) || self.spec.existing == Existing::Skip {
             return Ok(());
@@ -133,8 +139,8 @@ impl MemoryTarget {
         self.note_placed(number, &entry.path, published)
     }
 
-    /// Adds a file to those that are to be received.
-    fn receive(&self, building: &mut Building, entry: &Entry, mode: u32) -> Result<(), FilesError> {
+    /// Adds a file to be received.
+    fn receive(&self, building: &mut PartialManifest, entry: &Entry, mode: u32) -> Result<(), FilesError> {
         if !lock(&self.claimed).insert(path_hash(&entry.path)) {
             return Err(FilesError::bad_name(&entry.path, NameError::Duplicate));
         }
@@ -145,26 +151,26 @@ impl MemoryTarget {
         Ok(())
     }
 
-    fn fate(&self, batch: u32, entry: &Entry) -> Result<Fate, FilesError> {
+    fn action(&self, batch: u32, entry: &Entry) -> Result<EntryAction, FilesError> {
         match &entry.kind {
-            EntryKind::HardLink { .. } => return Ok(Fate::Refused(NoticeKind::NoLinks)),
+            EntryKind::HardLink { .. } => return Ok(EntryAction::Refused(NoticeKind::NoLinks)),
             EntryKind::Special(_) => {
-                return Err(FilesError::Protocol { batch, reason: "it has a special file, which was not asked for" });
+                return Err(FilesError::Protocol { batch, reason: "announced a special file that was not requested" });
             }
             EntryKind::Symlink { target } if self.spec.safe_links && link_leads_out(&entry.path, target) => {
-                return Ok(Fate::Refused(NoticeKind::UnsafeLink));
+                return Ok(EntryAction::Refused(NoticeKind::UnsafeLink));
             }
             EntryKind::File { .. } | EntryKind::Directory | EntryKind::Symlink { .. } => {}
         }
-        if let Some(fate) = self.fate_above(&entry.path)? {
-            return Ok(fate);
+        if let Some(action) = self.action_above(&entry.path)? {
+            return Ok(action);
         }
         let Some(found) = lock(&self.disk).look(&self.place(&entry.path))? else { return Ok(self.absent()) };
         let is_file = matches!(found.node.content, Content::File(_));
         let comes_as_file = matches!(entry.kind, EntryKind::File { .. });
         let is_newer = found.node.mtime > entry.mtime;
         if self.spec.existing == Existing::KeepNewer && comes_as_file && is_file && is_newer {
-            return Ok(Fate::Kept);
+            return Ok(EntryAction::Kept);
         }
         let skips = self.spec.existing == Existing::Skip;
         if self.is_same(entry, &found) {
@@ -172,42 +178,45 @@ impl MemoryTarget {
             let wrong_mode = self.spec.modes == Modes::Exact
                 && !matches!(entry.kind, EntryKind::Symlink { .. })
                 && mode != entry.mode & EXACT;
-            return Ok(Fate::Same { mode, attributes: !skips && (wrong_mode || found.node.mtime != entry.mtime) });
+            return Ok(EntryAction::Same {
+                mode,
+                attributes: !skips && (wrong_mode || found.node.mtime != entry.mtime),
+            });
         }
         if skips {
-            return Ok(Fate::Kept);
+            return Ok(EntryAction::Kept);
         }
-        // Nothing tells what an earlier run has created beneath an item of its own.
+        // Names that an earlier run has created beneath its own item cannot be recognised.
         if self.spec.existing == Existing::Refuse && entry.path.contains(&b'/') {
-            return Ok(Fate::Refused(NoticeKind::Exists));
+            return Ok(EntryAction::Refused(NoticeKind::Exists));
         }
         if found.node.is_directory() && !lock(&self.disk).list(&self.place(&entry.path))?.is_empty() {
-            return Ok(Fate::Refused(NoticeKind::DirectoryNotEmpty));
+            return Ok(EntryAction::Refused(NoticeKind::DirectoryNotEmpty));
         }
-        Ok(Fate::Replace { file: (comes_as_file && is_file).then_some(found.node.mode & EXACT) })
+        Ok(EntryAction::Replace { file: (comes_as_file && is_file).then_some(found.node.mode & EXACT) })
     }
 
-    /// What happens to an entry because of what is above it, if that decides.
-    fn fate_above(&self, path: &[u8]) -> Result<Option<Fate>, FilesError> {
+    /// Returns the action for an entry if its parent directories decide it.
+    fn action_above(&self, path: &[u8]) -> Result<Option<EntryAction>, FilesError> {
         let above = path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |slash| &path[..slash]);
         let found = lock(&self.disk).look(&self.place(above))?;
         Ok(match found {
             Some(found) if found.node.is_directory() => None,
             // It would be made.
             _ if self.spec.dry_run => Some(self.absent()),
-            _ if matches!(self.spec.existing, Existing::Skip | Existing::UpdateOnly) => Some(Fate::Kept),
-            _ => Some(Fate::Refused(NoticeKind::NoDirectory)),
+            _ if matches!(self.spec.existing, Existing::Skip | Existing::UpdateOnly) => Some(EntryAction::Kept),
+            _ => Some(EntryAction::Refused(NoticeKind::NoDirectory)),
         })
     }
 
-    fn absent(&self) -> Fate {
+    fn absent(&self) -> EntryAction {
         match self.spec.existing {
-            Existing::UpdateOnly => Fate::Kept,
-            Existing::Refuse | Existing::Replace | Existing::Skip | Existing::KeepNewer => Fate::New,
+            Existing::UpdateOnly => EntryAction::Kept,
+            Existing::Refuse | Existing::Replace | Existing::Skip | Existing::KeepNewer => EntryAction::New,
         }
     }
 
-    fn is_same(&self, entry: &Entry, found: &Seen) -> bool {
+    fn is_same(&self, entry: &Entry, found: &NodeStatus) -> bool {
         match (&entry.kind, &found.node.content) {
             (EntryKind::Directory, Content::Directory) => true,
             (EntryKind::Symlink { target }, Content::Symlink(own)) => target == own,
@@ -232,8 +241,8 @@ impl MemoryTarget {
     }
 }
 
-/// Adds the bytes of a file that is not to be received: they come anyway where all of the batch does.
-fn leave_out(building: &mut Building, entry: &Entry) {
+/// Adds the bytes of a file that is not received: they arrive anyway if the whole batch does.
+fn skip_entry(building: &mut PartialManifest, entry: &Entry) {
     if building.whole && entry.size() > 0 {
         let mut state = FileState::fresh(entry.size());
         state.dropped = true;
@@ -241,7 +250,7 @@ fn leave_out(building: &mut Building, entry: &Entry) {
     }
 }
 
-fn push(building: &mut Building, entry: &Entry, mode: u32, state: FileState) {
+fn push(building: &mut PartialManifest, entry: &Entry, mode: u32, state: FileState) {
     let file = ReceivedFile {
         path: entry.path.as_slice().into(),
         entry: building.entries,

@@ -1,5 +1,5 @@
-//! What is done to the tree once everything else is in place: names that the sender does not have go, and the target
-//! gets the attributes of the directory that it stands for.
+//! The end of a transfer, once everything else is in place: deletes names that the sender does not have, and gives the
+//! target the attributes of the corresponding directory.
 
 use std::collections::HashSet;
 
@@ -14,14 +14,14 @@ use crate::sink::manifest::Intake;
 use crate::sink::report::TOP;
 
 impl MemoryTarget {
-    /// Deletes what was not announced from the directories that were, if that is asked for.
+    /// Deletes names that were not announced from the directories that were, if requested.
     pub(super) fn delete(&self, announced: &Intake) -> Result<(), FilesError> {
         let (Some(filter), Some(sent)) = (&self.spec.delete, &announced.sent) else { return Ok(()) };
         if announced.incomplete {
-            self.leave_out_deletion(TOP, NoticeKind::NotDeleted);
+            self.refuse_deletion(TOP, NoticeKind::NotDeleted);
             return Ok(());
         }
-        // The target itself, if it stands for the directory whose contents come; otherwise each item.
+        // The target itself, if it corresponds to the directory whose contents are sent; otherwise each item.
         let top = self.spec.requested.contents;
         let mut directories = vec![Vec::new()];
         while let Some(directory) = directories.pop() {
@@ -31,7 +31,7 @@ impl MemoryTarget {
             let is_item = if top { at_top } else { !at_top && !directory.contains(&b'/') };
             let has_nothing = sent.is_empty((!top).then_some(&directory[..]));
             if is_item && !names.is_empty() && has_nothing && !self.spec.force_empty {
-                self.leave_out_deletion(if at_top { TOP } else { &directory }, NoticeKind::EmptySource);
+                self.refuse_deletion(if at_top { TOP } else { &directory }, NoticeKind::EmptySource);
                 continue;
             }
             for (path, is_directory) in names {
@@ -45,17 +45,17 @@ impl MemoryTarget {
         Ok(())
     }
 
-    fn leave_out_deletion(&self, path: &[u8], kind: NoticeKind) {
+    fn refuse_deletion(&self, path: &[u8], kind: NoticeKind) {
         self.report.update(|outcome| outcome.delete_left_out = true);
         self.report.refused(path, kind);
     }
 
-    /// Deletes a name and everything beneath it, but for what the filter excludes and the directories that lead there.
+    /// Deletes a name and everything beneath it, except excluded names and their parent directories.
     fn delete_name(&self, path: Vec<u8>, is_directory: bool, filter: &Filter) -> Result<(), FilesError> {
         if !filter.allows(&path, is_directory) {
             return Ok(());
         }
-        // Directories before what is in them.
+        // Directories before their contents.
         let (mut found, mut needed, mut left) = (Vec::new(), HashSet::new(), vec![(path, is_directory)]);
         while let Some((path, is_directory)) = left.pop() {
             if is_directory {
@@ -102,7 +102,7 @@ impl MemoryTarget {
             .collect()
     }
 
-    /// Gives the target mode and time of the directory that it stands for.
+    /// Gives the target mode and time of the corresponding directory.
     pub(super) fn seal_top(&self, announced: &Intake) -> Result<(), FilesError> {
         let applies = self.spec.requested.contents && self.spec.existing != Existing::Skip;
         let Some(top) = announced.top.as_ref().filter(|_| applies) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The tree in memory and the calls that are made of it, each of which is whole before the next one.
+//! The tree in memory and its calls, each of which is complete before the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use crate::error::FilesError;
 use crate::faults::{Call, Fault, Faults};
 use crate::messages::{Mtime, SourceId};
 
-/// What a name of the tree stands for.
+/// A name of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// File, directory or link.
@@ -25,26 +25,26 @@ pub struct Node {
     pub mtime: Mtime,
 }
 
-/// What a name contains.
+/// The content of a name.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
     /// The bytes of a file.
     File(Arc<[u8]>),
     /// Further names.
     Directory,
-    /// Where a symbolic link leads, never resolved.
+    /// The target of a symbolic link, never resolved.
     Symlink(Vec<u8>),
 }
 
-/// A name as it was looked at.
+/// A name as it was inspected.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct NodeStatus {
     pub(super) node: Node,
-    /// Another one after every change.
+    /// Differs after every change.
     pub(super) version: u64,
 }
 
-/// Why bytes of a file are not those that were listed.
+/// Why the bytes of a file differ from those that were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadError {
     Vanished,
@@ -56,9 +56,9 @@ pub(super) enum ReadError {
 #[derive(Debug)]
 pub(super) struct Disk {
     name: String,
-    tree: BTreeMap<Vec<u8>, Seen>,
+    tree: BTreeMap<Vec<u8>, NodeStatus>,
     changes: u64,
-    /// Items that transfers which are not finished have made.
+    /// Items made by unfinished transfers.
     unfinished: BTreeSet<([u8; 16], Vec<u8>)>,
     pub(super) faults: Faults,
 }
@@ -95,12 +95,12 @@ impl Disk {
         &self.name
     }
 
-    /// Returns the path as an error names it.
+    /// Returns the path as errors show it.
     pub(super) fn shown(&self, path: &[u8]) -> PathBuf {
         Path::new(&self.name).join(OsStr::from_bytes(path))
     }
 
-    /// Puts a name in the tree, with the directories above it.
+    /// Puts a name into the tree, with its parent directories.
     pub(super) fn put(&mut self, path: &[u8], node: Node) {
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             if !self.is_directory(&path[..at]) {
@@ -111,7 +111,7 @@ impl Disk {
         self.insert(path, node);
     }
 
-    /// Takes a name out of the tree, with everything beneath it.
+    /// Removes a name from the tree, with everything beneath it.
     pub(super) fn take(&mut self, path: &[u8]) {
         self.tree.remove(path);
         for name in self.beneath(path).map(<[u8]>::to_vec).collect::<Vec<_>>() {
@@ -127,7 +127,7 @@ impl Disk {
             .collect()
     }
 
-    /// Whether a transfer from `source` that is not finished has made an item.
+    /// Whether an unfinished transfer from `source` has made an item.
     pub(super) fn is_own(&self, source: SourceId, path: &[u8]) -> bool {
         self.unfinished.contains(&(source.0, path.to_vec()))
     }
@@ -156,21 +156,21 @@ impl Disk {
         Ok(names.map(<[u8]>::to_vec).collect())
     }
 
-    /// Looks at a name.
-    pub(super) fn look(&mut self, path: &[u8]) -> Result<Option<Seen>, FilesError> {
+    /// Inspects a name.
+    pub(super) fn look(&mut self, path: &[u8]) -> Result<Option<NodeStatus>, FilesError> {
         self.call(Call::Look, path)?;
         Ok(self.find(path))
     }
 
-    fn find(&self, path: &[u8]) -> Option<Seen> {
+    fn find(&self, path: &[u8]) -> Option<NodeStatus> {
         if path.is_empty() {
             let top = Node::directory(0o755, Mtime::default());
-            return Some(self.tree.get(path).cloned().unwrap_or(Seen { node: top, version: 0 }));
+            return Some(self.tree.get(path).cloned().unwrap_or(NodeStatus { node: top, version: 0 }));
         }
         self.tree.get(path).cloned()
     }
 
-    /// Reads a file of that version from `offset`: at least a byte, unless the file ends there.
+    /// Reads a file of that version from `offset`: at least one byte, unless the file ends there.
     pub(super) fn read(&mut self, path: &[u8], version: u64, offset: u64, out: &mut [u8]) -> Result<usize, ReadError> {
         let fault = self.faults.strike(Call::Read);
         let seen = self.tree.get(path).ok_or(ReadError::Vanished)?;
@@ -190,8 +190,8 @@ impl Disk {
         Ok(length)
     }
 
-    /// Writes to what is to be the file `path`, and has no name yet. Returns how much of `bytes`: at least one, if there are
-    /// any.
+    /// Writes to the future file `path`, which has no name yet. Returns how many of `bytes` were written: at least one,
+    /// if there are any.
     pub(super) fn write(
         &mut self,
         path: &[u8],
@@ -213,7 +213,7 @@ impl Disk {
         Ok(bytes.len())
     }
 
-    /// Gives a name what it is to stand for, in place of what stood there.
+    /// Publishes a node under a name, in place of the existing one.
     ///
     /// # Errors
     /// `ENOTDIR` without a directory above it, `ENOTEMPTY` for a directory with names in it.
@@ -238,7 +238,7 @@ impl Disk {
         }
     }
 
-    /// Sets mode and time of what stands under a name.
+    /// Sets mode and time of an existing name.
     ///
     /// # Errors
     /// `ENOENT`.
@@ -249,7 +249,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes a name, if what stands there has this version.
+    /// Removes a name, if its node has this version.
     ///
     /// # Errors
     /// `ESTALE` if it has another, `ENOTEMPTY` for a directory with names in it.
@@ -265,7 +265,7 @@ impl Disk {
         if fault == Some(Fault::LostAnswer) { Err(self.error(path, Errno::IO)) } else { Ok(()) }
     }
 
-    /// Begins a call: it fails, or what else befalls it is to be done by the caller.
+    /// Begins a call: it fails, or returns a fault that the caller has to carry out.
     fn call(&mut self, call: Call, path: &[u8]) -> Result<Option<Fault>, FilesError> {
         match self.faults.strike(call) {
             Some(Fault::Full) => Err(FilesError::DiskFull { path: self.shown(path) }),
@@ -282,24 +282,24 @@ impl Disk {
         path.is_empty() || self.tree.get(path).is_some_and(|seen| seen.node.is_directory())
     }
 
-    /// Returns the paths beneath a directory; beneath anything else there are none.
+    /// Returns the paths beneath a directory; none for anything else.
     fn beneath(&self, path: &[u8]) -> impl Iterator<Item = &[u8]> {
         let start = if path.is_empty() { Vec::new() } else { [path, b"/"].concat() };
         let range = (Bound::Excluded(start.clone()), Bound::Unbounded);
         self.tree.range(range).map(|(found, _)| found.as_slice()).take_while(move |found| found.starts_with(&start))
     }
 
-    /// Versions differ between stores, so that what is removed at one is not taken for what stands at another.
+    /// Versions differ between stores, so that a removal in one store never confuses its node with one of another.
     fn insert(&mut self, path: &[u8], node: Node) {
         self.changes += 1;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.changes.to_be_bytes()).update(self.name.as_bytes());
         let version = u64::from_be_bytes(*hasher.finalize().as_bytes().first_chunk().expect("32 bytes"));
-        self.tree.insert(path.to_vec(), Seen { node, version });
+        self.tree.insert(path.to_vec(), NodeStatus { node, version });
     }
 }
 
-/// How much of some bytes a call deals with that is cut short: some, if there are any.
+/// Returns how many bytes a shortened call handles: some, if there are any.
 const fn short(length: usize) -> usize {
     length.div_ceil(2)
 }

@@ -1,22 +1,22 @@
-//! Where the items of a source are in the tree, and what is said of what is found there.
+//! The positions of a source's items in the tree, and their entries.
 
 use std::collections::HashMap;
 
-use super::disk::Seen;
+use super::disk::NodeStatus;
 use super::join;
 use crate::messages::{Entry, EntryKind, Extra};
 
-/// Where the items are, by the names under which they are sent.
+/// The positions of the items, by the names under which they are sent.
 #[derive(Debug)]
 pub(super) enum Items {
     /// Everything in this directory.
     Contents(Vec<u8>),
-    /// Each of these.
+    /// These items by name.
     Named(HashMap<Vec<u8>, Vec<u8>>),
 }
 
 impl Items {
-    /// Returns the path in the tree of what is sent as `sent`.
+    /// Returns the path in the tree of the entry sent as `sent`.
     pub(super) fn place(&self, sent: &[u8]) -> Vec<u8> {
         match self {
             Self::Contents(directory) => join(directory, sent),
@@ -29,7 +29,7 @@ impl Items {
     }
 }
 
-/// Returns the entry of what was seen.
-pub(super) fn entry(path: Vec<u8>, kind: EntryKind, seen: &Seen) -> Entry {
+/// Returns the entry of an inspected name.
+pub(super) fn entry(path: Vec<u8>, kind: EntryKind, seen: &NodeStatus) -> Entry {
     Entry { path, kind, mode: seen.node.mode & 0o7777, mtime: seen.node.mtime, extra: Extra::default() }
 }

@@ -20,7 +20,7 @@ pub(super) struct MemoryObject {
     items: Arc<Items>,
     layout: BatchLayout,
     voided: Mutex<Voids>,
-    /// The end of what was read last, in the object.
+    /// The end of the last read, in the object.
     read_to: AtomicU64,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct MemoryObject {
 #[derive(Debug, Default)]
 struct Voids {
     all: HashSet<u32>,
-    /// Those not yet taken.
+    /// Voided files not yet taken.
     news: Vec<InvalidatedFile>,
 }
 
@@ -102,8 +102,8 @@ impl TreeObject for MemoryObject {
         Some((entry(path.clone(), kind, &seen), ends))
     }
 
-    fn list_chunks(&self, _: u32, _: Option<u64>, tell: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>) {
-        // Nothing is saved where reading costs nothing. There is nothing after the end to break off.
-        let _ = tell(Vec::new(), ListState::Complete);
+    fn list_chunks(&self, _: u32, _: Option<u64>, report: &mut dyn FnMut(Vec<Chunk>, ListState) -> ControlFlow<()>) {
+        // Nothing is saved, since reading costs nothing. After the end of the list a break changes nothing.
+        let _ = report(Vec::new(), ListState::Complete);
     }
 }

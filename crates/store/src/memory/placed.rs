@@ -1,4 +1,4 @@
-//! Entries that stand in the tree under their names, until the sender is told.
+//! Entries that are in place, until they are reported to the sender.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use crate::lock::lock;
 use crate::messages::StoredEntry;
 
-/// The entries of each batch that are in place; stays empty unless they are asked for.
+/// The entries of each batch that are in place; stays empty unless the sender asks for them.
 #[derive(Debug, Default)]
-pub(super) struct Placed {
+pub(super) struct PlacedEntries {
     state: Mutex<State>,
 }
 
@@ -19,12 +19,12 @@ struct State {
     complete: Vec<(u32, Vec<StoredEntry>)>,
 }
 
-impl Placed {
+impl PlacedEntries {
     pub(super) fn add(&self, batch: u32, entry: StoredEntry) {
         lock(&self.state).open.entry(batch).or_default().push(entry);
     }
 
-    /// Notes that nothing more of a batch is put in place.
+    /// Notes that no further entries of a batch are put in place.
     pub(super) fn complete(&self, batch: u32) {
         let mut state = lock(&self.state);
         let mut entries = state.open.remove(&batch).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use request::{Filter, LinkPolicy, Outputs, SourceOptions};
 
-use super::disk::{Content, Disk, ReadError, Seen};
+use super::disk::{Content, Disk, NodeStatus, ReadError};
 use super::items::{Items, entry};
 use super::object::MemoryObject;
 use super::{join, key, unsupported};
@@ -39,7 +39,7 @@ pub struct MemorySource {
     stopped: AtomicBool,
 }
 
-/// What is sent of the items.
+/// The options that determine which entries are sent.
 #[derive(Debug)]
 struct Options {
     recursive: bool,
@@ -49,7 +49,7 @@ struct Options {
     filter: Arc<Filter>,
 }
 
-/// What is still to be looked at, by the names under which it is sent, the next at the end.
+/// Names still to be inspected, as they are sent, the next at the end.
 #[derive(Debug)]
 struct Walk {
     left: Vec<Vec<u8>>,
@@ -82,7 +82,7 @@ impl MemorySource {
         })
     }
 
-    /// Looks at a name, and adds what is found to the batch and to what is left.
+    /// Inspects a name, and adds the results to the batch and to the remaining names.
     fn visit(&self, sent: Vec<u8>, left: &mut Vec<Vec<u8>>, batch: &mut Batch) {
         let place = self.items.place(&sent);
         let mut skip = |sent: &[u8], reason| batch.skipped.push(Skipped::new(sent.to_vec(), reason));
@@ -117,8 +117,8 @@ impl MemorySource {
         batch.entries.push(entry);
     }
 
-    /// Returns the hash of a file, if that is asked for.
-    fn hash(&self, place: &[u8], seen: &Seen) -> Result<Option<[u8; 32]>, ReadError> {
+    /// Returns the hash of a file, if requested.
+    fn hash(&self, place: &[u8], seen: &NodeStatus) -> Result<Option<[u8; 32]>, ReadError> {
         if !self.options.hashes {
             return Ok(None);
         }
@@ -166,12 +166,12 @@ impl TreeSource for MemorySource {
         Ok(Some(batch))
     }
 
-    /// A file in memory comes again as it is then, so that the ends do not matter.
+    /// A file in memory is sent again in its present state, so that the ends do not matter.
     fn object(&self, batch: Arc<Batch>, wanted: Wanted, _: HashMap<u32, EndsDigest>) -> Arc<dyn TreeObject> {
         Arc::new(MemoryObject::new(Arc::clone(&self.disk), Arc::clone(&self.items), batch, wanted))
     }
 
-    fn remove(&self, entry: &Entry, Versions { sent, there }: Versions, _: bool) -> SourceOutcome {
+    fn remove(&self, entry: &Entry, Versions { sent, stored }: Versions, _: bool) -> SourceOutcome {
         let place = self.items.place(&entry.path);
         let mut disk = lock(&self.disk);
         let seen = match disk.look(&place) {
@@ -179,7 +179,7 @@ impl TreeSource for MemorySource {
             Ok(None) => return SourceOutcome::Gone,
             Err(_) => return SourceOutcome::Kept(NoticeKind::SourceRefused),
         };
-        if seen.version == there {
+        if seen.version == stored {
             return SourceOutcome::Kept(NoticeKind::SourceIsTarget);
         }
         if seen.version != sent || seen.node.is_directory() {
@@ -197,14 +197,14 @@ impl TreeSource for MemorySource {
 }
 
 impl Options {
-    /// Takes what there is in memory, and refuses all but what is named here.
+    /// Takes the options that are supported in memory, and refuses all others.
     fn new(options: &SourceOptions) -> Result<Self, FilesError> {
         let known = SourceOptions {
             recursive: options.recursive,
             hash: options.hash,
             filter: Arc::clone(&options.filter),
             remove_sources: options.remove_sources,
-            // They make no difference here.
+            // They make no difference in memory.
             hard_links: options.hard_links,
             one_file_system: options.one_file_system,
             follow_parent_links: options.follow_parent_links,
@@ -215,15 +215,15 @@ impl Options {
         let refused = [
             (
                 !matches!(options.links, LinkPolicy::Copy | LinkPolicy::Skip) || options.follow_items,
-                "links are to be followed",
+                "following symbolic links",
             ),
-            (!options.preserve.is_nothing(), "owners and further attributes are to be preserved"),
+            (!options.preserve.is_nothing(), "preserving owners and further attributes"),
             (options.files_from.is_some(), "a list of names"),
-            (options.outputs != Outputs::default(), "something is written about the transfer"),
-            (*options != known, "an option of it is for other stores"),
+            (options.outputs != Outputs::default(), "output files"),
+            (*options != known, "one of these options"),
         ];
-        if let Some((_, what)) = refused.into_iter().find(|(is_asked, _)| *is_asked) {
-            return Err(unsupported(what));
+        if let Some((_, feature)) = refused.into_iter().find(|(is_asked, _)| *is_asked) {
+            return Err(unsupported(feature));
         }
         Ok(Self {
             recursive: options.recursive,
@@ -235,15 +235,15 @@ impl Options {
     }
 }
 
-/// What is found of the items before the walk: where they are, the attributes of the top, and the names to begin with.
-type Begun = (Items, Option<Attributes>, Vec<Vec<u8>>);
+/// The result of finding the items before the walk: their positions, the attributes of the top, and the first names.
+type FirstItems = (Items, Option<Attributes>, Vec<Vec<u8>>);
 
 /// Begins with everything in a directory.
-fn contents(disk: &mut Disk, path: &std::path::Path, options: &Options) -> Result<Begun, FilesError> {
+fn contents(disk: &mut Disk, path: &std::path::Path, options: &Options) -> Result<FirstItems, FilesError> {
     let directory = key(path)?;
     let seen = disk.look(&directory)?.ok_or_else(|| FilesError::SourceAbsent { path: path.to_owned() })?;
     if !seen.node.is_directory() {
-        return Err(unusable(path.to_owned(), "it is not a directory"));
+        return Err(unusable(path.to_owned(), "not a directory"));
     }
     if !options.recursive {
         return Err(FilesError::NotRecursive { path: path.to_owned() });
@@ -254,22 +254,22 @@ fn contents(disk: &mut Disk, path: &std::path::Path, options: &Options) -> Resul
 }
 
 /// Begins with items by their names.
-fn named(disk: &mut Disk, roots: Vec<SourceItem>, options: &Options) -> Result<Begun, FilesError> {
+fn named(disk: &mut Disk, roots: Vec<SourceItem>, options: &Options) -> Result<FirstItems, FilesError> {
     let (mut items, mut names) = (HashMap::new(), Vec::new());
     for root in roots {
         if root.is_contents() {
-            return Err(unsupported("contents of a directory come beside other items"));
+            return Err(unsupported("contents of a directory beside other items"));
         }
         let path = root.path;
         let own = || path.file_name().map(|name| name.as_bytes().to_vec());
-        let Some(name) = root.name.or_else(own) else { return Err(unusable(path, "it has no name")) };
+        let Some(name) = root.name.or_else(own) else { return Err(unusable(path, "has no name")) };
         let place = key(&path)?;
         let Some(seen) = disk.look(&place)? else { return Err(FilesError::SourceAbsent { path }) };
         if seen.node.is_directory() && !options.recursive {
             return Err(FilesError::NotRecursive { path });
         }
         if options.skips_links && matches!(seen.node.content, Content::Symlink(_)) {
-            return Err(unusable(path, "it is a link, and links are left out"));
+            return Err(unusable(path, "symbolic link, and --links skip is set"));
         }
         names.push(name.clone());
         if let Some(first) = items.insert(name.clone(), place) {

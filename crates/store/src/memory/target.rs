@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use request::{Existing, Outputs, ReceiveRequest, TargetPath, check_path};
 
 use super::disk::{Disk, Node};
-use super::placed::Placed;
+use super::placed::PlacedEntries;
 use super::{join, key, unsupported};
 use crate::error::FilesError;
 use crate::lock::lock;
@@ -18,7 +18,7 @@ use crate::messages::{
     TransferEnd, Void,
 };
 use crate::seam::TreeTarget;
-use crate::sink::announcement_check::Announced;
+use crate::sink::announcement_check::AnnouncedNames;
 use crate::sink::batch::ReceivedFile;
 use crate::sink::manifest::{CompleteManifest, Manifest};
 use crate::sink::report::ReceiveLog;
@@ -28,26 +28,26 @@ use crate::staged_id::path_hash;
 
 /// A directory of a tree in memory that receives one transfer.
 ///
-/// What is held are files with the size and time, or the digest, of those that come: of a file that is not complete
-/// nothing stays. Attributes of directories are set at once, since nothing else changes them. A directory with names in
-/// it is not replaced by anything else.
+/// Files with the size and time, or the digest, of received ones are present data: nothing of an incomplete file is
+/// kept. Attributes of directories are set at once, since nothing else changes them. A directory with names in it is
+/// not replaced by anything else.
 #[derive(Debug)]
 pub struct MemoryTarget {
     pub(super) disk: Arc<Mutex<Disk>>,
     pub(super) spec: Arc<ReceiveRequest>,
     destination: TargetPath,
-    /// Where that is in the tree.
+    /// Its path in the tree.
     base: Vec<u8>,
     source: OnceLock<SourceId>,
     manifest: Manifest,
     verifier: Verifier,
     pub(super) report: ReceiveLog,
-    pub(super) placed: Placed,
+    pub(super) placed: PlacedEntries,
     /// Hashes of the paths of files that are being received.
     pub(super) claimed: Mutex<HashSet<u64>>,
     /// Bytes of files that have no name yet, by batch and index in it.
     staged: Mutex<HashMap<(u32, usize), Vec<u8>>>,
-    /// The batch, and the place in its object, that was written last.
+    /// The batch, and the position in its object, that was written last.
     written: Mutex<Option<(u32, u64)>>,
     over: AtomicBool,
     stopped: AtomicBool,
@@ -61,7 +61,7 @@ impl MemoryTarget {
     ) -> Result<Self, FilesError> {
         check_supported(&spec)?;
         if spec.named().is_some() && !target_is_directory {
-            return Err(unsupported("the target is the name of an item"));
+            return Err(unsupported("a target that is the name of an item"));
         }
         let (destination, base) = (spec.in_target(), key(&spec.target)?);
         let slashes = base.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -79,7 +79,7 @@ impl MemoryTarget {
             spec,
             verifier: Verifier::default(),
             report: ReceiveLog::default(),
-            placed: Placed::default(),
+            placed: PlacedEntries::default(),
             claimed: Mutex::default(),
             staged: Mutex::default(),
             written: Mutex::default(),
@@ -97,11 +97,11 @@ impl MemoryTarget {
         if self.stopped.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
     }
 
-    /// Gives a name beneath the target what it is to stand for.
+    /// Publishes a node under a name beneath the target.
     pub(super) fn publish(&self, path: &[u8], node: Node) -> Result<(), FilesError> {
         let place = self.place(path);
         let mut disk = lock(&self.disk);
-        // Noted first: whether what fails has happened is not known.
+        // Noted first: a failed call may have had its effect.
         if let Some(source) = self.source.get().filter(|_| !path.contains(&b'/')) {
             disk.own(*source, &place);
         }
@@ -112,7 +112,7 @@ impl MemoryTarget {
         if self.over.load(Ordering::Acquire) { Err(FilesError::Over) } else { Ok(()) }
     }
 
-    /// Makes the directory that the items go into; the one above it has to be there.
+    /// Makes the directory of the items, whose parent has to exist.
     fn make_base(&self) -> Result<(), FilesError> {
         let mut disk = lock(&self.disk);
         match disk.look(&self.base)? {
@@ -121,7 +121,7 @@ impl MemoryTarget {
         }
     }
 
-    /// Checks that no item exists already where it must not be replaced, unless an earlier run has made it.
+    /// Checks that no item exists that must not be replaced, unless an earlier run has made it.
     fn check_conflicts(&self, entries: &[Entry]) -> Result<(), FilesError> {
         if self.spec.existing != Existing::Refuse {
             return Ok(());
@@ -140,7 +140,7 @@ impl MemoryTarget {
     /// Publishes a file whose bytes are verified.
     fn publish_file(&self, batch: u32, at: usize, file: &ReceivedFile) -> Result<(), FilesError> {
         let mut bytes = lock(&self.staged).remove(&(batch, at)).unwrap_or_default();
-        // Blocks beyond a file's end are cut there, and one without blocks is empty.
+        // Blocks beyond a file's end are cut at its end, and a file without blocks is empty.
         bytes.truncate(usize::try_from(file.size).unwrap_or(usize::MAX));
         let node = Node::file(bytes, file.mode, file.mtime);
         self.publish(&file.path, node.clone())?;
@@ -151,8 +151,8 @@ impl MemoryTarget {
         self.note_placed((batch, file.entry), &file.path, Some(&node))
     }
 
-    /// Notes an entry that is in place, if what stands there is what was `published`: a store that reports success may
-    /// not have it. `None` stands for what was looked at just now.
+    /// Notes an entry that is in place, if the existing node is the `published` one: a store that reports success may
+    /// not have it. `None` means the node that was inspected just now.
     pub(super) fn note_placed(
         &self,
         (batch, entry): (u32, u32),
@@ -184,15 +184,15 @@ impl TreeTarget for MemoryTarget {
         true
     }
 
-    /// It always may: to know costs nothing here.
-    fn may_hold_some(&self) -> bool {
+    /// Always true: to find out costs nothing in memory.
+    fn may_have_data(&self) -> bool {
         true
     }
 
     fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         self.check_going()?;
         if self.source.set(source).is_err() {
-            return Err(FilesError::Protocol { batch: 0, reason: "it begins twice" });
+            return Err(FilesError::Protocol { batch: 0, reason: "began the transfer twice" });
         }
         self.manifest.intake().begin(source)
     }
@@ -203,7 +203,7 @@ impl TreeTarget for MemoryTarget {
 
     fn check_offer(&self, parts: &mut dyn Iterator<Item = &ManifestPart>) -> Result<(), FilesError> {
         let permitted = &self.spec.permitted;
-        let mut announced = Announced::new(permitted);
+        let mut announced = AnnouncedNames::new(permitted);
         for part in parts {
             for entry in &part.entries {
                 check_path(&entry.path).map_err(|reason| FilesError::bad_name(&entry.path, reason))?;
@@ -385,7 +385,7 @@ impl TreeTarget for MemoryTarget {
 
     fn current(&self) -> Option<Vec<u8>> {
         let (number, offset) = (*lock(&self.written))?;
-        // Its batch may be over.
+        // Its batch may be closed.
         let batch = self.verifier.batch(number).ok()?;
         let piece = batch.pieces(offset, 1).next()?;
         batch.files.get(piece.file).map(|file| file.path.to_vec())
@@ -396,7 +396,7 @@ impl TreeTarget for MemoryTarget {
     }
 }
 
-/// Refuses what there is not in memory, which is all but what is named here.
+/// Refuses every part of a request except those named here, which memory supports.
 fn check_supported(spec: &ReceiveRequest) -> Result<(), FilesError> {
     let known = ReceiveRequest {
         requested: spec.requested.clone(),
@@ -410,27 +410,27 @@ fn check_supported(spec: &ReceiveRequest) -> Result<(), FilesError> {
         report_stored: spec.report_stored,
         permitted: spec.permitted.clone(),
         preserve: spec.preserve,
-        // They make no difference here: differences are asked for by the target.
+        // They make no difference in memory: the target asks for differences.
         one_file_system: spec.one_file_system,
         trust_staging: spec.trust_staging,
         differences: spec.differences,
         ..ReceiveRequest::to_target(&spec.target)
     };
     let refused = [
-        (spec.modify_window > 0, "times may differ"),
-        (!spec.eligible.is_everything(), "some files take no part"),
-        (spec.chmod.is_some(), "modes are changed"),
-        (spec.omit_directory_times, "times of directories are left alone"),
-        (spec.make_path, "directories on the way to the target are to be made"),
-        (!spec.preserve.is_nothing(), "owners and further attributes are to be preserved"),
-        (spec.max_delete.is_some(), "deletion has a limit"),
-        (spec.compare_trees, "two places are compared"),
-        (!spec.link_dest.is_empty(), "files are to be names of others"),
-        (spec.backup.is_some(), "what is replaced is to be kept"),
-        (spec.within.is_some(), "the target is to be in a certain directory"),
-        (spec.outputs != Outputs::default(), "something is written about the transfer"),
-        (spec.permitted.lets_host_choose(), "the other end chooses a name"),
-        (*spec != known, "an option of it is for other stores"),
+        (spec.modify_window > 0, "tolerances of times"),
+        (!spec.eligible.is_everything(), "limits of file sizes"),
+        (spec.chmod.is_some(), "changes of modes"),
+        (spec.omit_directory_times, "omitting the times of directories"),
+        (spec.make_path, "making the parent directories of the target"),
+        (!spec.preserve.is_nothing(), "preserving owners and further attributes"),
+        (spec.max_delete.is_some(), "limits of deletion"),
+        (spec.compare_trees, "comparing two trees"),
+        (!spec.link_dest.is_empty(), "hard links to files of other trees"),
+        (spec.backup.is_some(), "backups"),
+        (spec.within.is_some(), "restricted targets"),
+        (spec.outputs != Outputs::default(), "output files"),
+        (spec.permitted.lets_host_choose(), "names chosen by the peer"),
+        (*spec != known, "one of these options"),
     ];
-    refused.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, what)| Err(unsupported(what)))
+    refused.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, feature)| Err(unsupported(feature)))
 }

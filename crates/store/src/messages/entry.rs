@@ -1,4 +1,4 @@
-//! What a manifest says about one name of a transfer.
+//! The description of one name of a transfer in a manifest.
 
 use request::MAX_PATH;
 
@@ -14,20 +14,20 @@ pub const MAX_BATCH_NAMES: usize = 8 << 20;
 /// One name of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Components joined by `/`, beginning with the name of the item that is sent, or with a name in it if it is sent
-    /// without its own. Any bytes but NUL.
+    /// Components joined by `/`, beginning with the name of the item, or with a name in it if it is sent without its
+    /// own. Any bytes but NUL.
     pub path: Vec<u8>,
-    /// What the name stands for.
+    /// The kind of the name.
     pub kind: EntryKind,
     /// Permission bits, `st_mode & 0o7777`.
     pub mode: u32,
     /// Time of last modification.
     pub mtime: Mtime,
-    /// Owner, group and extended attributes, if the sender was asked for them.
+    /// Owner, group and extended attributes, if requested.
     pub extra: Extra,
 }
 
-/// What a name stands for.
+/// The kind of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file; its bytes are part of the batch.
@@ -35,10 +35,9 @@ pub enum EntryKind {
         /// Length in bytes.
         size: u64,
         /// Differs, except by chance, whenever the content may differ: derived from the sender's inode number and
-        /// change time, which no program can set. It is only compared, and only by a receiver that holds part of the
-        /// file.
+        /// change time, which no program can set. Only compared, and only by a receiver that holds part of the file.
         version: u64,
-        /// BLAKE3 of the content, if the sender was asked for it.
+        /// BLAKE3 of the content, if requested.
         hash: Option<[u8; 32]>,
     },
     /// A directory; its contents follow as entries of their own.
@@ -53,14 +52,14 @@ pub enum EntryKind {
         /// Path of that entry.
         target: Vec<u8>,
     },
-    /// A pipe, socket or device, if the sender was asked for those.
+    /// A FIFO, socket or device, if requested.
     Special(Special),
 }
 
-/// A pipe, socket or device: only its kind and number are sent, nothing is read from it.
+/// A FIFO, socket or device: only its kind and number are sent; its content is never read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// A named pipe.
+    /// A FIFO.
     Pipe,
     /// A socket.
     Socket,
@@ -70,7 +69,7 @@ pub enum Special {
     BlockDevice(DeviceNumber),
 }
 
-/// The number of a device, which tells the kernel its driver.
+/// The number of a device, by which the kernel finds its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceNumber {
     /// The driver.
@@ -121,8 +120,8 @@ impl Entry {
     }
 }
 
-/// Identifies a source: the same for the same items on the same machine. A receiver uses it to find what an earlier,
-/// interrupted transfer has left.
+/// Identifies a source: equal for the same items on the same host. A receiver uses it to find the partial data of an
+/// interrupted transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourceId(pub [u8; 16]);
 
@@ -136,7 +135,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Creates a message about a name of any length; of one that no message holds, only the ends are named.
+    /// Creates a message about a name of any length; a name too long for a message is shortened to its ends.
     #[must_use]
     pub fn new(path: Vec<u8>, reason: SkipReason) -> Self {
         Self { path: shortened(path), reason }
@@ -167,35 +166,35 @@ enum Omission {
 numbered! {
 /// The reason why a name was skipped, with its number on the wire.
 pub enum SkipReason: Omission {
-    /// Reading it is not permitted.
-    Unreadable = 1, Failure, "may not be read";
-    /// It was listed and gone a moment later.
+    /// The file cannot be read, for lack of permission or because of a failure.
+    Unreadable = 1, Failure, "cannot be read";
+    /// The name was listed and disappeared a moment later.
     Vanished = 2, Failure, "vanished";
-    /// A socket, pipe or device: only sent on request, and not a failure.
-    SpecialFile = 3, OnPurpose, "is a socket, pipe or device";
+    /// A socket, FIFO or device: only sent on request, and not a failure.
+    SpecialFile = 3, OnPurpose, "is a socket, FIFO or device";
     /// Its path is longer than [`MAX_PATH`] or a component longer than [`MAX_COMPONENT`](request::MAX_COMPONENT).
-    NameTooLong = 4, Failure, "has too long a name";
-    /// It is in the user's list, but does not exist.
-    Absent = 5, Failure, "is not there";
+    NameTooLong = 4, Failure, "has a name that is too long";
+    /// The name is in the user's list, but does not exist.
+    Absent = 5, Failure, "does not exist";
     /// A link to a directory that contains it, or one of a cycle.
-    Loop = 6, Failure, "is a link that leads back to where it is";
-    /// A dangling link, where links are followed.
-    Dangling = 7, Failure, "is a link that leads nowhere";
+    Loop = 6, Failure, "is a symbolic link that forms a loop";
+    /// A dangling link, when links are followed.
+    Dangling = 7, Failure, "is a dangling symbolic link";
     /// A symbolic link, where those are skipped: not a failure. Sent so that the receiver deletes nothing under its
     /// name.
-    Link = 8, OnPurpose, "is a link";
+    Link = 8, OnPurpose, "is a symbolic link";
     /// A file that reports size 0 but has content, which is generated when it is read, as in `/proc`.
-    Unsized = 9, Failure, "has content but no size, as files in /proc";
-    /// A directory on another file system, whose contents are not to be sent: not a failure. Sent so that the receiver
-    /// deletes nothing beneath it.
-    OtherFileSystem = 10, OnPurpose, "is another file system: its contents are left out";
-    /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). All else of it is sent.
-    LargeXattrs = 11, Failure, "has more than 128 KiB of extended attributes, and arrives without them";
+    Unsized = 9, Failure, "has content but reports size 0 (as in /proc)";
+    /// A directory on another file system, whose contents are skipped: not a failure. Sent so that the receiver deletes
+    /// nothing beneath it.
+    OtherFileSystem = 10, OnPurpose, "is a mount point: contents skipped";
+    /// Its extended attributes are larger than [`MAX_XATTRS`](super::MAX_XATTRS). Everything else of it is sent.
+    LargeXattrs = 11, Failure, "has more than 128 KiB of extended attributes: copied without them";
     /// A listed directory, whose contents are only sent on request: not a failure.
-    Contents = 12, OnPurpose, "is a directory: its contents are left out";
-    /// What the sender writes about the transfer: not a failure. Sent so that the receiver deletes nothing under its
-    /// name.
-    Output = 13, OnPurpose, "is written by this command, and left out";
+    Contents = 12, OnPurpose, "is a directory: contents skipped";
+    /// A file that the sender writes about the transfer: not a failure. Sent so that the receiver deletes nothing under
+    /// its name.
+    Output = 13, OnPurpose, "is written by this command: skipped";
 }
 }
 
@@ -206,7 +205,7 @@ impl SkipReason {
         matches!(self.nature(), Omission::Failure)
     }
 
-    /// Whether every release of this version of the protocol knows it. A receiver that does not ends the transfer.
+    /// Whether every release of this protocol version knows it. A receiver that does not ends the transfer.
     #[must_use]
     pub const fn is_known_to_all(self) -> bool {
         self as u8 <= Self::LargeXattrs as u8
@@ -216,7 +215,7 @@ impl SkipReason {
 /// Whether the cause of a voided file passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// At another try the file may be read unchanged.
+    /// The file may be read unchanged at another attempt.
     Passing,
     Lasting,
 }
@@ -226,17 +225,17 @@ numbered! {
 pub enum VoidReason: Cause {
     /// Its size grew or its time changed since the scan.
     Changed = 1, Passing, "changed while it was sent";
-    /// It ended before the size that it had at the scan.
+    /// The file ended before its size at the scan.
     Shrank = 2, Passing, "shrank while it was sent";
-    /// It is gone.
-    Vanished = 3, Lasting, "vanished while it was sent";
+    /// The file was deleted or renamed.
+    Vanished = 3, Lasting, "was deleted while it was sent";
     /// Opening or reading it failed.
     Unreadable = 4, Lasting, "could not be read";
 }
 }
 
 impl VoidReason {
-    /// Whether the file may be read unchanged at another try.
+    /// Whether the file may be read unchanged at another attempt.
     #[must_use]
     pub const fn may_pass(self) -> bool {
         matches!(self.nature(), Cause::Passing)

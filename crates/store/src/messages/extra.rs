@@ -1,4 +1,4 @@
-//! What a manifest may say of a name beyond its mode and time: owner, group and extended attributes.
+//! The description of a name beyond its mode and time: owner, group and extended attributes.
 
 /// Maximum size of the extended attributes of an entry, as [`Extra::size`] counts it.
 pub const MAX_XATTRS: usize = 128 << 10;
@@ -12,7 +12,7 @@ pub const MAX_ID_NAMES: usize = 65_536;
 /// Bytes that an attribute takes besides its name and value.
 const PER_XATTR: usize = 64;
 
-/// What is known of a name beyond its mode and time; nothing unless the sender was asked for it.
+/// Attributes of a name beyond its mode and time; empty unless requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extra {
     /// Owner and group.
@@ -50,7 +50,7 @@ pub struct IdName {
     pub name: Vec<u8>,
 }
 
-/// What a number identifies.
+/// The kind of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IdKind {
@@ -61,7 +61,7 @@ pub enum IdKind {
 }
 
 impl Extra {
-    /// Whether there is nothing to say.
+    /// Whether there are no attributes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.owner.is_none() && self.xattrs.is_empty()

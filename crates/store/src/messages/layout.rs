@@ -110,7 +110,7 @@ impl Message {
                 out.extend(complete.bytes.to_be_bytes());
                 out.extend(complete.present.to_be_bytes());
                 out.extend(complete.failed.to_be_bytes());
-                // Earlier releases take no such field.
+                // Earlier releases do not accept this field.
                 if complete.unchecked > 0 {
                     out.extend(complete.unchecked.to_be_bytes());
                 }
@@ -214,7 +214,7 @@ impl ManifestPart {
 }
 
 impl SourceId {
-    /// Appends it as the message that begins a transfer.
+    /// Appends the id as the message that begins a transfer.
     pub(crate) fn encode(self, out: &mut Vec<u8>) -> Result<(), MessageError> {
         framed(BEGIN, out, |out| {
             out.extend(self.0);
@@ -238,7 +238,7 @@ impl Attributes {
         self.put(&mut bytes).map(|()| bytes)
     }
 
-    /// Reads what [`Attributes::to_bytes`] has written.
+    /// Reads the result of [`Attributes::to_bytes`].
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, MessageError> {
         Self::decode(&mut Body { kind: TOP_WITH_EXTRA, rest: bytes })
     }
@@ -285,7 +285,7 @@ fn is_id_name(name: &[u8]) -> bool {
 }
 
 impl Extra {
-    /// Appends it as it stands behind an entry of a message of type `kind`.
+    /// Appends the attributes as they follow an entry of a message of type `kind`.
     pub(crate) fn encode(&self, kind: u8, out: &mut Vec<u8>) -> Result<(), MessageError> {
         out.push(self.owner.is_some().into());
         if let Some(Owner { user, group }) = self.owner {
@@ -306,7 +306,7 @@ impl Extra {
 
     fn decode(body: &mut Body<'_>) -> Result<Self, MessageError> {
         let owner = if body.flag()? { Some(Owner { user: body.u32()?, group: body.u32()? }) } else { None };
-        // To `chown`, this number is none.
+        // For `chown`, this number means none.
         if owner.is_some_and(|Owner { user, group }| user == u32::MAX || group == u32::MAX) && body.kind == MANIFEST {
             return Err(MessageError::Field(body.kind, "owner"));
         }
@@ -327,7 +327,7 @@ impl Extra {
             && self.xattrs.is_sorted_by(|one, next| one.name < next.name)
     }
 
-    /// Returns the number of bytes that [`Extra::encode`] appends, of those that an entry has.
+    /// Returns the number of bytes that [`Extra::encode`] appends for an entry.
     fn length(&self) -> usize {
         if self.is_empty() {
             return 0;
@@ -526,7 +526,7 @@ fn take_special(body: &mut Body<'_>) -> Result<Special, MessageError> {
         4 => Special::BlockDevice(device),
         _ => return Err(MessageError::Field(MANIFEST, "special file")),
     };
-    /// The numbers that Linux has room for.
+    /// The largest numbers that Linux supports.
     const MAX: DeviceNumber = DeviceNumber { major: (1 << 12) - 1, minor: (1 << 20) - 1 };
     if device.major > MAX.major || device.minor > MAX.minor {
         return Err(MessageError::Field(MANIFEST, "device"));

@@ -1,7 +1,7 @@
-//! Enums of the wire whose variants are one row each: number, nature, text.
+//! Enums of the protocol whose variants are one row each: number, nature, text.
 
-/// Makes an enum of rows `Variant = number, nature, "text";`, with `from_code`, `nature` and `Display`, and the constant `ALL`.
-/// A number that stands twice does not compile.
+/// Makes an enum of rows `Variant = number, nature, "text";`, with `from_code`, `nature` and `Display`, and the
+/// constant `ALL`. A duplicate number does not compile.
 macro_rules! numbered {
     ($(#[$attribute:meta])* pub enum $name:ident: $nature:ident {
         $($(#[$doc:meta])* $variant:ident = $number:literal, $kind:ident, $text:literal;)+
@@ -14,10 +14,10 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// All of them, in the order of their numbers.
+            /// All variants, in the order of their numbers.
             const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// Returns the one with this number on the wire.
+            /// Returns the variant with this number on the wire.
             #[must_use]
             pub fn from_code(code: u8) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| *known as u8 == code)

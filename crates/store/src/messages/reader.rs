@@ -1,4 +1,4 @@
-//! From chunks of the control stream to messages.
+//! Assembles messages from chunks of the control stream.
 
 use super::{MAX_MESSAGE, Message, MessageError};
 

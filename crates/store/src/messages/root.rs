@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Separates this use of BLAKE3 from every other one.
+/// Separates this use of BLAKE3 from all others.
 const CONTEXT: &str = "downpour 2026 transfer root v1";
 
 /// A BLAKE3 hash in key derivation mode, 32 bytes.
@@ -23,7 +23,7 @@ impl fmt::Display for RootHash {
 
 /// Hashes the manifest, digest, void and skipped messages of a transfer in their order on flow 0.
 ///
-/// Since flow 0 is in order, both sides see the same sequence and neither has to keep digests to sort them.
+/// Since flow 0 is in order, both peers see the same sequence and neither has to keep digests to sort them.
 #[derive(Debug, Clone)]
 pub struct RootHasher(blake3::Hasher);
 

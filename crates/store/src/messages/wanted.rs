@@ -1,11 +1,11 @@
-//! The bytes of a batch that a receiver wants: those that it does not have already.
+//! The bytes of a batch that a receiver wants because it lacks them.
 
 use std::ops::Range;
 
-/// Ranges of a batch's bytes, that is, of the concatenation of its files. The concatenation of the ranges is the
-/// batch's object.
+/// Ranges of a batch's bytes, which are the concatenation of its files. The concatenation of the ranges is the batch's
+/// object.
 ///
-/// Both sides map offsets of the object through the same value.
+/// Both peers map offsets of the object through the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted(Option<Vec<RangePosition>>);
 
@@ -22,7 +22,7 @@ struct RangePosition {
 
 /// An invalid list of wanted ranges: empty, out of order, touching each other, or beyond the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("ranges are empty, out of order, touching each other, or beyond the batch")]
+#[error("empty, unordered or adjacent ranges, or ranges beyond the batch")]
 pub struct WantedError;
 
 impl Wanted {
@@ -97,14 +97,14 @@ impl Wanted {
         overlapping.map(|piece| piece.end.min(range.end) - piece.start.max(range.start)).sum()
     }
 
-    /// Returns what is wanted of a batch of `full` bytes except `ranges`, which are in order and do not overlap.
+    /// Returns the wanted ranges of a batch of `full` bytes except `ranges`, which are in order and do not overlap.
     #[must_use]
     pub fn without(&self, ranges: &[Range<u64>], full: u64) -> Self {
         let (mut rest, mut taken) = (Self::none(), ranges.iter().peekable());
         for piece in self.ranges(full) {
             let mut start = piece.start;
             while taken.next_if(|range| range.end <= start).is_some() {}
-            // One that ends beyond this piece may reach into the next.
+            // A range that ends beyond this one may reach into the next.
             while let Some(range) = taken.peek().filter(|range| range.start < piece.end) {
                 rest.push(start..range.start.max(start));
                 start = range.end.min(piece.end);
@@ -118,8 +118,8 @@ impl Wanted {
         rest
     }
 
-    /// Returns what is wanted in at most `most` ranges, of which there is at least one: between those that are closest,
-    /// all is wanted too. `None` if it has no more as it is.
+    /// Returns the wanted bytes in at most `most` ranges, at least one: the closest ranges are joined, and the bytes
+    /// between them are wanted too. `None` if there are no more ranges than that.
     #[must_use]
     pub fn in_at_most(&self, most: usize) -> Option<Self> {
         let pieces = self.0.as_deref().filter(|pieces| pieces.len() > most)?;
@@ -152,11 +152,12 @@ impl Wanted {
     }
 }
 
-/// Returns a function that, asked for each of these lengths, is true for the `count` shortest: at least one, and at most all.
+/// Returns a function that is true for the `count` shortest of these lengths, at least one and at most all; it is asked
+/// for each of them.
 pub(crate) fn shortest(mut lengths: Vec<u64>, count: usize) -> impl FnMut(u64) -> bool {
     let (shorter, bound, _) = lengths.select_nth_unstable(count - 1);
     let bound = *bound;
-    // Of those as long as the longest one, only as many.
+    // Of the lengths equal to the longest selected one, only as many.
     let mut also = count - shorter.iter().filter(|length| **length < bound).count();
     move |length| {
         let is_among = length < bound || (length == bound && also > 0);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_where_it_is() {
+    fn wanted_all_maps_offsets_unchanged() {
         let all = Wanted::all();
         assert_eq!(all.length(7), 7);
         assert_eq!(pairs(all.locate(3, 100, 7)), [(3, 7)]);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_the_wanted_ranges_one_after_another() {
+    fn object_concatenates_wanted_ranges() {
         let some = some();
         assert_eq!(some.length(1000), 66);
         assert_eq!(pairs(some.ranges(1000)), [(10, 25), (40, 41), (100, 150)]);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_of_the_object_has_one_place() {
+    fn wanted_locate_covers_each_byte_once() {
         let some = some();
         let bytewise: Vec<u64> = (0..66).flat_map(|at| some.locate(at, 1, 1000)).map(|range| range.start).collect();
         let whole: Vec<u64> = some.ranges(1000).flatten().collect();
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_taken_out_byte_by_byte() {
+    fn wanted_without_removes_exact_ranges() {
         let some = some();
         let cases: [&[(u64, u64)]; 7] = [
             &[],
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_ranges_are_joined_until_there_are_few() {
+    fn wanted_in_at_most_joins_closest_ranges() {
         let some = some();
         assert!(some.in_at_most(3).is_none() && Wanted::all().in_at_most(1).is_none());
         assert_eq!(pairs(some.in_at_most(2).unwrap().ranges(1000)), [(10, 41), (100, 150)]);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_list_is_checked() {
+    fn wanted_list_from_peer_is_checked() {
         let mut wanted = Wanted::none();
         assert_eq!(wanted.push_received(5..9, 20), Ok(()));
         let (empty, before, touching, beyond) = (12..12, 0..3, 9..10, 15..21);

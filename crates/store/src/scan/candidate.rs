@@ -1,4 +1,4 @@
-//! Names that the scan looks at, and why it skips one.
+//! Names that the scan inspects, and the reasons for skipping them.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::messages::SkipReason;
 
-/// A name to look at.
+/// A name to inspect.
 #[derive(Debug)]
 pub(super) struct Candidate {
     /// Path of the entry.
@@ -14,10 +14,10 @@ pub(super) struct Candidate {
     pub(super) provenance: Provenance,
 }
 
-/// The reason why a name is looked at.
+/// The reason why a name is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Provenance {
-    /// The walk came across it.
+    /// The walk found it.
     Met,
     /// The user's list names it.
     Listed,
@@ -36,7 +36,7 @@ pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Returns the reason for which a name with this error is skipped.
+/// Returns the reason for skipping a name with this error.
 pub(super) fn reason_of(provenance: Provenance, error: &io::Error) -> SkipReason {
     match skip_reason(error) {
         SkipReason::Vanished if provenance != Provenance::Met => SkipReason::Absent,
@@ -45,7 +45,7 @@ pub(super) fn reason_of(provenance: Provenance, error: &io::Error) -> SkipReason
     }
 }
 
-/// Returns the reason for which a name with this error is skipped.
+/// Returns the reason for skipping a name with this error.
 pub(super) fn skip_reason(error: &io::Error) -> SkipReason {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT) => SkipReason::Vanished,

@@ -15,12 +15,12 @@ const EACH: usize = 64;
 /// Once [`MAX_BYTES`] are used, no more files are kept: their other names are sent as separate files.
 #[derive(Debug, Default)]
 pub(super) struct HardLinks {
-    files: HashMap<Identity, Kept>,
+    files: HashMap<Identity, SeenFile>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SeenFile {
     path: Box<[u8]>,
     /// Names not yet met.
     left: u64,
@@ -44,7 +44,7 @@ impl HardLinks {
         let bytes = path.len() + EACH;
         if seen.links > 1 && self.bytes + bytes <= MAX_BYTES {
             self.bytes += bytes;
-            self.files.insert(seen.identity, Kept { path: path.into(), left: seen.links - 1 });
+            self.files.insert(seen.identity, SeenFile { path: path.into(), left: seen.links - 1 });
         }
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     use rustix::fs::stat;
 
     #[test]
-    fn a_file_is_kept_until_its_last_name_and_memory_has_an_end() {
+    fn hard_links_forget_last_name_and_limit_memory() {
         let mut links = HardLinks::default();
         let mut seen = Status::from(stat("/dev/null").unwrap());
         seen.links = 3;

@@ -9,12 +9,12 @@ use super::candidate::{Candidate, Provenance, join};
 
 /// The names of a list, each after its parent directories, without repetition.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedNames {
     /// Name of the item that contains them; empty if it has none.
     top: Vec<u8>,
     /// In reverse order of the walk: the next one is last.
     names: Vec<Vec<u8>>,
-    /// The name being approached: its path as sent, and the length of the part that is sent.
+    /// The name being approached: its path as sent, and the length of the part already sent.
     current: Option<(Vec<u8>, usize)>,
     /// Path of the last entry.
     made: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Listed {
     walked: Option<Vec<u8>>,
 }
 
-impl Listed {
+impl ListedNames {
     /// Creates a list of names beneath `item`, in any order.
     ///
     /// # Errors
@@ -30,14 +30,14 @@ impl Listed {
     pub(super) fn new(mut names: Vec<Vec<u8>>, item: &Item) -> Result<Self, FilesError> {
         for name in &mut names {
             let reason = if name.contains(&0) {
-                "holds a NUL byte"
+                "contains a NUL byte"
             } else if name.split(|b| *b == b'/').any(|component| component == b"..") {
-                "leads out of it"
+                "leaves the directory"
             } else {
                 tidy(name);
                 continue;
             };
-            let reason = format!("the list names {}, which {reason}", String::from_utf8_lossy(name));
+            let reason = format!("listed name {} {reason}", String::from_utf8_lossy(name));
             return Err(FilesError::SourceUnusable { path: item.path.clone(), reason });
         }
         // A slash sorts before everything else, so that the names beneath a directory follow it directly.
@@ -84,7 +84,7 @@ impl Listed {
     }
 
     /// Whether the next name is beneath this one.
-    pub(super) fn leads_on(&self, sent: &[u8]) -> bool {
+    pub(super) fn has_next_beneath(&self, sent: &[u8]) -> bool {
         self.names.last().is_some_and(|name| is_beneath(&join(&self.top, name), sent))
     }
 
@@ -96,12 +96,12 @@ impl Listed {
         }
     }
 
-    /// Returns the listed name to which the previous step is on the way.
+    /// Returns the listed name that the previous step approaches.
     pub(super) fn approached(&self) -> Option<&[u8]> {
         self.current.as_ref().map(|(path, _)| path.as_slice())
     }
 
-    /// Gives up the name being approached; returns it.
+    /// Abandons the name being approached; returns it.
     pub(super) fn blocked(&mut self) -> Option<Vec<u8>> {
         self.current.take().map(|(path, _)| path)
     }

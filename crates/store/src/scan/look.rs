@@ -24,7 +24,7 @@ use crate::messages::{EntryKind, Extra, SkipReason};
 /// Bytes read at a time from a file that is only hashed.
 const HASH_BUFFER: usize = 1 << 20;
 
-/// Determines what names stand for.
+/// Determines the kinds of names.
 #[derive(Debug)]
 pub(super) struct Looker {
     filter: Arc<Filter>,
@@ -49,13 +49,13 @@ pub(super) struct Looker {
     pub(super) stopped: Arc<AtomicBool>,
 }
 
-/// The result of looking at a name.
+/// The result of inspecting a name.
 #[derive(Debug)]
-pub(super) enum Looked {
+pub(super) enum Inspection {
     /// Something to send.
-    Something(EntryKind, Status, Extra),
+    Present(EntryKind, Status, Extra),
     /// Excluded by the user.
-    LeftOut,
+    Excluded,
 }
 
 impl Looker {
@@ -82,16 +82,16 @@ impl Looker {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Looks at a name in an open directory.
+    /// Inspects a name in an open directory.
     pub(super) fn look(
         &mut self,
         candidate: &Candidate,
         place: io::Result<(BorrowedFd<'_>, &[u8])>,
-    ) -> Result<Looked, SkipReason> {
+    ) -> Result<Inspection, SkipReason> {
         let Candidate { sent, provenance } = candidate;
         let allows = |is_directory| *provenance == Provenance::Way || self.filter.allows(sent, is_directory);
         if !self.filter.is_empty() && !allows(true) && !allows(false) {
-            return Ok(Looked::LeftOut);
+            return Ok(Inspection::Excluded);
         }
         let last = sent.rsplit(|b| *b == b'/').next().unwrap_or(sent);
         if sent.len() > MAX_PATH || last.len() > MAX_COMPONENT {
@@ -107,7 +107,7 @@ impl Looker {
             seen => seen,
         };
         if !allows(seen.is_directory()) {
-            return Ok(Looked::LeftOut);
+            return Ok(Inspection::Excluded);
         }
         let kind = match seen.file_type {
             FileType::Directory => EntryKind::Directory,
@@ -134,16 +134,16 @@ impl Looker {
         self.with_extra(kind, seen, directory, name)
     }
 
-    /// Adds owner, group and extended attributes, if they are to be sent. Another name of a file has none of its own.
+    /// Adds owner, group and extended attributes, if they are sent. A second name of a file has none of its own.
     fn with_extra(
         &mut self,
         kind: EntryKind,
         seen: Status,
         directory: BorrowedFd<'_>,
         name: &[u8],
-    ) -> Result<Looked, SkipReason> {
+    ) -> Result<Inspection, SkipReason> {
         if self.preserve.is_nothing() || matches!(kind, EntryKind::HardLink { .. }) {
-            return Ok(Looked::Something(kind, seen, Extra::default()));
+            return Ok(Inspection::Present(kind, seen, Extra::default()));
         }
         let follows = self.links == LinkPolicy::Follow;
         let is_way = self.follow_ways && kind == EntryKind::Directory;
@@ -154,7 +154,7 @@ impl Looker {
             () => PathHandle::open(directory, name),
         };
         let extra = self.extra(&seen, hold).map_err(|error| skip_reason(&error))?;
-        Ok(Looked::Something(kind, seen, extra))
+        Ok(Inspection::Present(kind, seen, extra))
     }
 
     /// Returns the attributes to be sent that a status alone contains.
@@ -171,7 +171,7 @@ impl Looker {
         Ok(extra)
     }
 
-    /// Whether a name is a link that may stand for the directory that it leads to.
+    /// Whether a name is a link that may replace the directory that is its target.
     pub(super) fn is_link_on_way(&self, place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
         self.follow_ways
             && place.is_ok_and(|(directory, name)| {
@@ -181,8 +181,8 @@ impl Looker {
             })
     }
 
-    /// Whether the filter leaves a name out. One that cannot be looked at is not left out, and reported later.
-    pub(super) fn leaves_out(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
+    /// Whether the filter excludes a name. A name that cannot be inspected is not excluded, and is reported later.
+    pub(super) fn excludes(&self, sent: &[u8], place: io::Result<(BorrowedFd<'_>, &[u8])>) -> bool {
         let allows = |is_directory| self.filter.allows(sent, is_directory);
         if allows(true) == allows(false) {
             return !allows(true);
@@ -284,7 +284,7 @@ impl Looker {
 }
 
 fn open(directory: BorrowedFd<'_>, name: &[u8], links: LinkPolicy) -> io::Result<File> {
-    // Non-blocking: the file may have been replaced by a pipe.
+    // Non-blocking: the file may have been replaced by a FIFO.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let flags = if links == LinkPolicy::Follow { flags } else { flags | OFlags::NOFOLLOW };
     Ok(File::from(openat(directory, name, flags, Mode::empty())?))

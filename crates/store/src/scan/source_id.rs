@@ -11,12 +11,12 @@ use crate::messages::SourceId;
 /// Separates these hashes from all others.
 const CONTEXT: &str = "downpour 1 source id";
 
-/// Files with a unique, permanent id of this machine; the first readable one is used. Only a hash of it is sent, as
+/// Files with a unique, permanent id of this host; the first readable one is used. Only a hash of it is sent, as
 /// `machine-id(5)` requires.
 const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// Returns the identity of a source: the same for the same items, filter and list on the same machine. It reveals
-/// nothing about them.
+/// Returns the identity of a source: equal for the same items, filter and list on the same host. It reveals nothing
+/// about them.
 pub(super) fn source_id(roots: &Roots, filter: &Filter, listed: Option<&[Vec<u8>]>) -> SourceId {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     // Every field is preceded by its length and every list by its count, so that the encoding is unambiguous.

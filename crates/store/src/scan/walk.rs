@@ -15,7 +15,7 @@ use super::super::metadata::{Identity, Status};
 use super::super::root::Roots;
 use super::super::sorted_names::Listing;
 use super::candidate::{Candidate, Provenance, join, skip_reason};
-use super::listed::Listed;
+use super::listed::ListedNames;
 use crate::messages::{SkipReason, Skipped};
 
 /// A walk through all items: depth first, sorted by name in each directory.
@@ -27,7 +27,7 @@ pub(super) struct Walk {
     /// Directories on another file system than the outermost one are not entered.
     one_file_system: bool,
     /// The user's list, if there is one: visited instead of the item.
-    pub(super) listed: Option<Listed>,
+    pub(super) listed: Option<ListedNames>,
     /// The directories that the walk is inside.
     stack: Vec<Directory>,
 }
@@ -43,7 +43,7 @@ struct Directory {
 }
 
 impl Walk {
-    pub(super) fn new(roots: Arc<Roots>, listed: Option<Listed>, options: &SourceOptions) -> Self {
+    pub(super) fn new(roots: Arc<Roots>, listed: Option<ListedNames>, options: &SourceOptions) -> Self {
         let next_item = if listed.is_some() { roots.items().len() } else { 0 };
         let cursor = DirectoryCursor::new(Arc::clone(&roots));
         Self { cursor, roots, next_item, one_file_system: options.one_file_system, listed, stack: Vec::new() }
@@ -59,7 +59,7 @@ impl Walk {
                 }
                 self.stack.pop();
             }
-            if let Some(step) = self.listed.as_mut().and_then(Listed::next) {
+            if let Some(step) = self.listed.as_mut().and_then(ListedNames::next) {
                 return Some(Ok(step));
             }
             let item = self.next_item;
@@ -78,7 +78,7 @@ impl Walk {
     /// Whether no name is left.
     pub(super) fn is_over(&self) -> bool {
         self.next_item >= self.roots.items().len()
-            && self.listed.as_ref().is_none_or(Listed::is_over)
+            && self.listed.as_ref().is_none_or(ListedNames::is_over)
             && self.stack.iter().all(|directory| directory.listing.get(directory.next).is_none())
     }
 
@@ -91,7 +91,7 @@ impl Walk {
     pub(super) fn enter(&mut self, sent: Vec<u8>) -> Result<(), Skipped> {
         let opened = self.cursor.directory(&sent).and_then(|directory| open(directory, None));
         match opened {
-            Ok((identity, _)) if self.is_elsewhere(identity) => {
+            Ok((identity, _)) if self.is_other_file_system(identity) => {
                 return Err(Skipped::new(sent, SkipReason::OtherFileSystem));
             }
             Ok((identity, listing)) => self.stack.push(Directory { sent, identity, listing, next: 0 }),
@@ -100,7 +100,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether there is anything in the directory at `sent`, or it cannot be told.
+    /// Whether the directory at `sent` has contents, or cannot be read.
     pub(super) fn has_contents(&mut self, sent: &[u8]) -> bool {
         let names = self.cursor.directory(sent).and_then(|directory| Ok(Dir::read_from(directory)?));
         let is_name = |name: &CStr| !matches!(name.to_bytes(), b"." | b"..");
@@ -109,10 +109,10 @@ impl Walk {
     }
 
     /// Whether a directory must not be entered because it is on another file system than the outermost one, which is
-    /// the item, or the directory that the user's list names.
-    fn is_elsewhere(&self, directory: Identity) -> bool {
-        let is_elsewhere = |outermost: &Directory| outermost.identity.device != directory.device;
-        self.one_file_system && self.stack.first().is_some_and(is_elsewhere)
+    /// the item, or the directory named by the user's list.
+    fn is_other_file_system(&self, directory: Identity) -> bool {
+        let is_other_file_system = |outermost: &Directory| outermost.identity.device != directory.device;
+        self.one_file_system && self.stack.first().is_some_and(is_other_file_system)
     }
 
     /// Continues in an item without a name.

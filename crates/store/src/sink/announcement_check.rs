@@ -1,4 +1,4 @@
-//! Which names the sender has announced, and whether it may announce the next one.
+//! The names that the sender has announced, and the check of the next one.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,10 +12,10 @@ use crate::messages::{Entry, EntryKind};
 /// Checks every entry against the request and against the entries before it.
 ///
 /// The parent of an entry must have been announced as a directory, so that nothing arrives beneath a directory that the
-/// user was not shown. Directories are remembered by hashes with a random key, 8 bytes each, which no sender can
-/// collide.
+/// user was not shown. Directories are kept as hashes with a random key, 8 bytes each, for which no sender can make
+/// collisions.
 #[derive(Debug, Default)]
-pub(crate) struct Announced {
+pub(crate) struct AnnouncedNames {
     keys: RandomState,
     directories: HashSet<u64>,
     listed: Option<NameList>,
@@ -25,7 +25,7 @@ pub(crate) struct Announced {
     bytes: u64,
 }
 
-impl Announced {
+impl AnnouncedNames {
     pub(crate) fn new(permitted: &AllowedNames) -> Self {
         Self {
             keys: RandomState::new(),
@@ -58,7 +58,7 @@ impl Announced {
         match part {
             Part::Unlisted => return Err(denied(NotAllowed::Unlisted)),
             Part::Named if !permitted.filter.allows(path, is_directory) => return Err(denied(NotAllowed::Filtered)),
-            // The directories that lead to a listed name are sent whatever the filter says.
+            // The parent directories of a listed name are sent whatever the filter excludes.
             Part::Named | Part::Way => {}
         }
         self.entries += 1;
@@ -75,8 +75,8 @@ impl Announced {
         Ok(())
     }
 
-    /// Takes a file of `size` bytes back, which is added again.
-    pub(super) fn take_back(&mut self, size: u64) {
+    /// Removes a file of `size` bytes that is added again.
+    pub(super) fn withdraw(&mut self, size: u64) {
         self.entries = self.entries.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(size);
     }
@@ -90,18 +90,18 @@ impl Announced {
     }
 }
 
-/// A list of names, and the directories that lead to them.
+/// A list of names, and their parent directories.
 #[derive(Debug)]
 struct NameList {
     names: HashSet<Vec<u8>>,
     ways: HashSet<Vec<u8>>,
 }
 
-/// What a path is in a list of names.
+/// The position of a path relative to a list of names.
 enum Part {
     /// A listed name, or beneath one.
     Named,
-    /// A directory that leads to a listed name.
+    /// A parent directory of a listed name.
     Way,
     /// None of these.
     Unlisted,
@@ -114,7 +114,7 @@ impl NameList {
             let mut name = name.clone();
             tidy(&mut name);
             ways.extend(parents(&name).map(<[u8]>::to_vec));
-            // The item that the names are in.
+            // The item that contains the names.
             ways.insert(Vec::new());
             names.insert(name);
         }
@@ -132,12 +132,12 @@ impl NameList {
     }
 }
 
-/// The directories that contain `path`, the topmost first.
+/// Returns the directories that contain `path`, the topmost first.
 fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
 
-/// The path within the single item that a list is for; of its contents, the path itself.
+/// Returns the path within the single item of a list; for the contents of a directory, the path itself.
 fn relative<'a>(path: &'a [u8], permitted: &AllowedNames) -> &'a [u8] {
     if permitted.items.is_none() {
         return path;
@@ -163,9 +163,9 @@ mod tests {
         entry(path, EntryKind::Directory)
     }
 
-    /// Adds the entries one after another; returns the first that is refused, and why.
+    /// Adds the entries one after another; returns the first rejected one, and the reason.
     fn refused(permitted: &AllowedNames, entries: &[Entry]) -> Option<(String, String)> {
-        let mut announced = Announced::new(permitted);
+        let mut announced = AnnouncedNames::new(permitted);
         entries.iter().find_map(|entry| {
             let error = announced.add(entry, permitted).err()?;
             let why = match error {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_announced_first_and_as_a_directory() {
+    fn parent_must_be_announced_as_directory_first() {
         let any = AllowedNames::default();
         assert_eq!(
             refused(&any, &[file("photo.jpg"), file(".ssh/authorized_keys")]),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_requested_items_come() {
+    fn only_requested_items_are_accepted() {
         let report = items(&[ItemName::Exact(b"report.pdf".to_vec())]);
         assert_eq!(refused(&report, &[file("report.pdf"), directory(".ssh")]), was(".ssh", "Item"));
         let tables = items(&[ItemName::Wildcard("*.csv".into()), ItemName::Exact(b"b".to_vec())]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_and_lists_are_applied_here_too() {
+    fn receiver_applies_filters_and_lists() {
         let filter = Filter::parse(b"- *.sh\n- /t/tmp/\n").unwrap();
         let filtered = AllowedNames { filter, ..items(&[ItemName::Exact(b"t".to_vec())]) };
         assert_eq!(refused(&filtered, &[directory("t"), file("t/a"), file("t/b.sh")]), was("t/b.sh", "Filtered"));
@@ -226,7 +226,7 @@ mod tests {
         let way = [directory("a"), file("a/b"), directory("c"), file("c/d")];
         assert_eq!(refused(&contents, &way), None);
         assert_eq!(refused(&contents, &[directory("a"), file("a/x")]), was("a/x", "Unlisted"));
-        assert_eq!(refused(&contents, &[file("a")]), was("a", "Unlisted"), "a directory that leads to a name");
+        assert_eq!(refused(&contents, &[file("a")]), was("a", "Unlisted"), "a parent directory of a listed name");
         let item = list(Some(vec![ItemName::Exact(b"t".to_vec())]));
         assert_eq!(
             refused(&item, &[directory("t"), directory("t/a"), file("t/a/b"), file("t/e")]),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_for_the_whole_transfer() {
+    fn max_files_and_bytes_cover_whole_transfer() {
         let limited = AllowedNames { max_bytes: Some(25), max_entries: Some(4), ..AllowedNames::default() };
         assert_eq!(refused(&limited, &[file("a"), file("b"), file("c")]), was("c", "Bytes"));
         let many: Vec<_> = ["a", "b", "c", "d", "e"].map(directory).into();

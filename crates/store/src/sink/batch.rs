@@ -19,10 +19,11 @@ const MAX_DIGESTS_AHEAD: usize = 65_536;
 /// ranges of larger files are recorded in the journal.
 pub(super) const SMALL_FILE: u64 = 1 << 20;
 
-/// Most ranges that are wanted of a batch, besides one for each entry. A sender takes 65,536 besides two for each.
+/// Maximum number of wanted ranges of a batch, besides one for each entry. A sender accepts 65,536 besides two for
+/// each.
 const MAX_WANTED: usize = 60_000;
 
-/// A regular file of a batch that is to be received.
+/// A regular file of a batch to be received.
 #[derive(Debug)]
 pub(crate) struct ReceivedFile {
     /// Final path.
@@ -35,10 +36,10 @@ pub(crate) struct ReceivedFile {
     pub(crate) size: u64,
     /// Final mode.
     pub(crate) mode: u32,
-    /// Whether that is the mode of the file that it replaces, which nothing that a new file inherits changes.
+    /// Whether it is the mode of the replaced file, which inherited attributes do not change.
     pub(crate) keeps_mode: bool,
     pub(crate) mtime: Mtime,
-    /// Owner and group by their numbers here, and extended attributes.
+    /// Owner and group by their local numbers, and extended attributes.
     pub(crate) extra: Extra,
 }
 
@@ -55,16 +56,16 @@ pub(crate) struct FileState {
     pub(super) dense: bool,
     /// Whether its mode is not yet the final one.
     pub(super) wrong_mode: bool,
-    /// Permissions that the system has denied it when it was made.
+    /// Permissions that the system denied it when it was created.
     pub(super) denied: u32,
-    /// Whether its bytes are discarded: it was voided or refused.
+    /// Whether its bytes are discarded, because it was voided or refused.
     pub(crate) dropped: bool,
-    /// Whether ranges of it were put on record in this run.
+    /// Whether ranges of it were recorded in this run.
     pub(super) is_recorded: bool,
 }
 
 impl FileState {
-    /// Creates the state of a file of `left` bytes, none of which are present.
+    /// Creates the state of a file with `left` missing bytes and no others.
     pub(crate) const fn fresh(left: u64) -> Self {
         Self {
             left,
@@ -131,7 +132,7 @@ impl FileRange {
 
 /// Results of verifying a block.
 #[derive(Debug, Default)]
-pub(super) struct Verified {
+pub(super) struct Verification {
     /// Files that it completed.
     pub(super) files: Vec<usize>,
     /// Records for the journal.
@@ -158,8 +159,8 @@ impl OpenBatch {
         Self { number, again, full, wanted, entries, files, progress: Mutex::new(progress) }
     }
 
-    /// Sets what is wanted, and what is left of each file with it. Of a file of which more is wanted than before, the
-    /// staged bytes may be of another version.
+    /// Sets the wanted ranges, and with them the missing bytes of each file. If more of a file is wanted than before,
+    /// its staged bytes may be of another version.
     pub(super) fn want(&mut self, wanted: Wanted) {
         let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (file, state) in self.files.iter().zip(&mut progress.states) {
@@ -170,13 +171,13 @@ impl OpenBatch {
         self.wanted = wanted;
     }
 
-    /// Returns the bytes of a file that are not wanted, since they are here.
+    /// Returns the bytes of a file that are not wanted because they are present.
     pub(super) fn held(&self, file: usize) -> u64 {
         let ReceivedFile { start, size, .. } = self.files[file];
         size - self.wanted.bytes_in(&(start..start + size), self.full)
     }
 
-    /// Bounds the number of wanted ranges: a sender takes no longer list. Returns what is wanted then.
+    /// Limits the number of wanted ranges, since a sender accepts no longer list. Returns the resulting ranges.
     pub(super) fn bound_wanted(&mut self) -> Wanted {
         if let Some(fewer) = self.wanted.in_at_most(MAX_WANTED + self.entries as usize) {
             self.want(fewer);
@@ -219,8 +220,8 @@ impl OpenBatch {
         change(&mut self.lock().states[file]);
     }
 
-    /// Notes the digest of a written piece, if the journal needs one that is not the block's: the piece is only a part
-    /// of the block that `block` is the bytes of.
+    /// Notes the digest of a written piece, if the journal needs one that is not the block's: if the piece is only a
+    /// part of the block with the bytes `block`.
     pub(super) fn note_part(&self, piece: &FileRange, block: &[u8]) {
         if piece.bytes.len() < block.len() && self.files[piece.file].size > SMALL_FILE {
             let digest = *blake3::hash(&block[piece.bytes.clone()]).as_bytes();
@@ -228,45 +229,45 @@ impl OpenBatch {
         }
     }
 
-    /// Returns the file of a voided entry; `None` if it is not to be received anyway.
+    /// Returns the file of a voided entry; `None` if it is not received anyway.
     pub(super) fn voided(&self, entry: u32) -> Result<Option<usize>, VerifyError> {
         if entry >= self.entries {
-            return Err(VerifyError::Protocol("a void names no entry"));
+            return Err(VerifyError::Protocol("voided an entry that does not exist"));
         }
         Ok(self.files.binary_search_by_key(&entry, |file| file.entry).ok())
     }
 
     /// Adds a digest received from the sender.
-    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verified, VerifyError> {
+    pub(super) fn expect(&self, block: u32, digest: [u8; 32]) -> Result<Verification, VerifyError> {
         let mut progress = self.lock();
         if let Some((range, found)) = progress.found.remove(&block) {
             return self.compare(&mut progress, block, range, digest, found);
         }
         if progress.expected.len() >= MAX_DIGESTS_AHEAD {
-            return Err(VerifyError::Protocol("too many digests ahead of their blocks"));
+            return Err(VerifyError::Protocol("sent too many digests ahead of their blocks"));
         }
         match progress.expected.insert(block, digest) {
-            None => Ok(Verified::default()),
-            Some(_) => Err(VerifyError::Protocol("a digest came twice")),
+            None => Ok(Verification::default()),
+            Some(_) => Err(VerifyError::Protocol("sent a digest twice")),
         }
     }
 
     /// Adds the digest of bytes that were written.
-    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verified, VerifyError> {
+    pub(super) fn found(&self, block: u32, range: Range<u64>, digest: [u8; 32]) -> Result<Verification, VerifyError> {
         let mut progress = self.lock();
         if let Some(expected) = progress.expected.remove(&block) {
             return self.compare(&mut progress, block, range, expected, digest);
         }
         progress.found.insert(block, (range, digest));
-        Ok(Verified::default())
+        Ok(Verification::default())
     }
 
-    /// Counts a range of the object as verified without a digest; returns the files that this completes.
+    /// Counts a range of the object as verified without a digest; returns the files completed by it.
     pub(super) fn trust(&self, range: Range<u64>) -> Result<Vec<usize>, VerifyError> {
         self.count(&mut self.lock(), range, None).map(|verified| verified.files)
     }
 
-    /// Returns the files of which something was written and nothing is on record: none of it helps a later run.
+    /// Returns the files with written bytes but no record: these bytes do not help a later run.
     pub(super) fn unrecorded(&self) -> Vec<usize> {
         let progress = self.lock();
         let is_useless = |at: &usize| {
@@ -286,7 +287,7 @@ impl OpenBatch {
         if progress.expected.is_empty() && progress.found.is_empty() {
             return Ok(true);
         }
-        Err(VerifyError::Protocol("more digests than blocks"))
+        Err(VerifyError::Protocol("sent more digests than blocks"))
     }
 
     fn compare(
@@ -296,7 +297,7 @@ impl OpenBatch {
         range: Range<u64>,
         expected: [u8; 32],
         found: [u8; 32],
-    ) -> Result<Verified, VerifyError> {
+    ) -> Result<Verification, VerifyError> {
         if expected != found {
             let file = self.pieces(range.start, 1).next().map(|piece| piece.file);
             return Err(VerifyError::Mismatch { block, file });
@@ -304,20 +305,20 @@ impl OpenBatch {
         self.count(progress, range, Some(found))
     }
 
-    /// Counts a range as verified: a block with this digest, which goes on record, or bytes that have none.
+    /// Counts a range as verified: a block with this digest, which is recorded, or bytes without one.
     fn count(
         &self,
         progress: &mut BatchProgress,
         range: Range<u64>,
         found: Option<RangeDigest>,
-    ) -> Result<Verified, VerifyError> {
+    ) -> Result<Verification, VerifyError> {
         let whole = range.end.saturating_sub(range.start);
         let range = range.start..range.end.min(self.wanted.length(self.full));
         let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         if !progress.verified.insert(range.clone()) {
-            return Err(VerifyError::Protocol("a block is empty or overlaps another"));
+            return Err(VerifyError::Protocol("sent an empty or overlapping block"));
         }
-        let mut verified = Verified::default();
+        let mut verified = Verification::default();
         for piece in self.pieces(range.start, length) {
             let (file, state) = (&self.files[piece.file], &mut progress.states[piece.file]);
             let bytes = piece.bytes.len() as u64;
@@ -348,7 +349,7 @@ impl OpenBatch {
 pub(super) enum VerifyError {
     /// The sender broke a rule.
     Protocol(&'static str),
-    /// A block differs from what the sender read. The file is the first one that it touches.
+    /// A block differs from the bytes that the sender read. The file is the first one that it touches.
     Mismatch { block: u32, file: Option<usize> },
 }
 

@@ -1,5 +1,5 @@
-//! Moving what is staged to another file system, such as one that is mounted below the target: it is copied there under
-//! a temporary name first, since a rename cannot cross the border.
+//! Moves staged files to another file system, such as one mounted below the target: each is first copied there under a
+//! temporary name, since a rename cannot cross file systems.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::attributes::{Applied, ExtraRule};
+use crate::attributes::{ExtraRule, SetResult};
 use crate::metadata::{Status, mode_of};
 use crate::path_handle::PathHandle;
 use crate::staging::under_random_name;
@@ -20,8 +20,8 @@ use crate::staging::under_random_name;
 pub(super) struct TempCopy<'a> {
     directory: &'a OwnedFd,
     pub(super) name: String,
-    /// Whether it has all attributes of what was staged.
-    pub(super) applied: Applied,
+    /// Whether it has all attributes of the staged file.
+    pub(super) applied: SetResult,
 }
 
 impl<'a> TempCopy<'a> {
@@ -37,17 +37,17 @@ impl<'a> TempCopy<'a> {
                 let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 let mode = Mode::RUSR | Mode::WUSR;
                 let (name, copy) = under_random_name(|name| Ok(File::from(openat(directory, name, flags, mode)?)))?;
-                let mut carried = Self { directory, name, applied: Applied::All };
+                let mut carried = Self { directory, name, applied: SetResult::All };
                 carried.copy(from, staged, &copy, &found, extras)?;
                 Ok(carried)
             }
             FileType::Symlink => {
                 let target = readlinkat(from, staged, Vec::new())?;
                 let (name, ()) = under_random_name(|name| Ok(symlinkat(&target, directory, name)?))?;
-                let mut carried = Self { directory, name, applied: Applied::All };
+                let mut carried = Self { directory, name, applied: SetResult::All };
                 let link = PathHandle::open(directory, carried.name.as_str())?;
                 let made = link.status()?;
-                // Others who can write this directory may have put something else there. The owner does not tell: some
+                // Other users with write access to this directory may have replaced it. The owner is no evidence: some
                 // file systems give every name the same one.
                 if !made.is_symlink() || made.links > 1 || readlinkat(&link, "", Vec::new())? != target {
                     return Err(Errno::STALE.into());
@@ -63,7 +63,7 @@ impl<'a> TempCopy<'a> {
         let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let open = || openat(from, staged, flags, Mode::empty());
         let source = match open() {
-            // It has its final mode, which may deny its owner reading. The copy gets the one that was `found`.
+            // It has its final mode, which may deny its owner reading. The copy gets the mode of `found`.
             Err(Errno::ACCESS) => {
                 chmodat(from, staged, mode_of(found.mode | 0o400), AtFlags::empty())?;
                 open()
@@ -76,7 +76,7 @@ impl<'a> TempCopy<'a> {
         copy.sync_all()
     }
 
-    /// Gives the copy the attributes of what was staged.
+    /// Gives the copy the attributes of the staged file.
     fn take_over(
         &mut self,
         (from, staged): (&OwnedFd, &str),
@@ -92,7 +92,7 @@ impl<'a> TempCopy<'a> {
 
 impl Drop for TempCopy<'_> {
     fn drop(&mut self) {
-        // It is gone if it was moved to its final name.
+        // It does not exist if it was moved to its final name.
         let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
     }
 }
@@ -112,7 +112,7 @@ fn copy_data(mut from: &File, mut to: &File, size: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the next range of a file that is no hole.
+/// Returns the next data range of a file, without holes.
 #[cfg(target_os = "linux")]
 fn next_data(file: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Range<u64>>> {
     use rustix::fs::{SeekFrom, seek};
@@ -122,7 +122,7 @@ fn next_data(file: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Ran
     let start = match seek(file, SeekFrom::Data(at)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // The file system does not tell.
+        // The file system does not report holes.
         Err(Errno::INVAL) => return Ok(Some(at..size)),
         Err(error) => return Err(error.into()),
     };
@@ -130,7 +130,7 @@ fn next_data(file: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Ran
     Ok(Some(start..end))
 }
 
-/// Not implemented on this platform: everything is data.
+/// Not implemented on this platform: treats everything as data.
 #[cfg(not(target_os = "linux"))]
 fn next_data(_: &File, at: u64, size: u64) -> io::Result<Option<std::ops::Range<u64>>> {
     Ok((at < size).then_some(at..size))
@@ -149,9 +149,9 @@ mod tests {
         items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Whoever may write the directory of a final name knows the names that other runs have used there.
+    /// Other users with write access to the directory of a final name know the names that other runs have used there.
     #[test]
-    fn a_copy_on_its_way_has_another_name_each_time() {
+    fn temp_copy_name_differs_each_time() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(from.path().join("file"), "text").unwrap();
         std::os::unix::fs::symlink("file", from.path().join("link")).unwrap();
@@ -163,7 +163,7 @@ mod tests {
             assert!(request::is_staging_name(carried.name.as_bytes()) && !seen.contains(&carried.name));
             seen.push(carried.name.clone());
             drop(carried);
-            // Taken by others from now on, who are not disturbed.
+            // From now on the names are taken by other users, who are not disturbed.
             fs::create_dir(to.path().join(seen.last().unwrap())).unwrap();
             fs::remove_dir(to.path().join(seen.last().unwrap())).unwrap();
             assert_eq!(names(to.path()), [""; 0]);

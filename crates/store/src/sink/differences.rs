@@ -1,7 +1,7 @@
-//! Files of which another version stands at the target: what both versions have in common is copied here, and only the
+//! Files that the target has in another version: the chunks common to both versions are copied locally, and only the
 //! rest is wanted.
 //!
-//! The sender lists the chunks of its version ([`super::super::chunks`]). Each that is found in the version here is read
+//! The sender lists the chunks of its version ([`super::super::chunks`]). Each one found in the local version is read
 //! from it, compared with its digest, and written to the staged file, as if it had been received.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,56 +22,56 @@ use super::writer::Writer;
 use crate::lock::lock;
 use crate::messages::{Chunk, ChunkDigest, Chunks, ListState, Wanted, shortest};
 
-/// Most chunks of the version here that are looked for. A sender's list has at most half as many, unless its chunks are
-/// very short.
+/// Maximum number of indexed chunks of the local version. A sender's list has at most half as many, unless its chunks
+/// are very short.
 const MAX_PLACES: usize = 1 << 22;
 
-/// Most ranges of a batch that are remembered as copied; of more, only the longest half is, and the others come all the
-/// same.
+/// Maximum number of copied ranges kept for a batch; beyond it only the longest half is kept, and the others are
+/// received although they were copied.
 const MAX_COPIED: usize = 1 << 18;
 
-/// Records that are put into the journal at a time.
+/// Records written to the journal at a time.
 const RECORDS: usize = 4096;
 
-/// Bytes after which a copied range is put on record, with a digest of its own.
+/// Bytes after which a copied range is recorded, with a digest of its own.
 const MAX_RECORD: u64 = 8 << 20;
 
-/// Part of the longer version, in bytes per byte, that the other one has to have at least.
+/// The shorter version must have at least one byte for this many of the longer one.
 const LEAST_SHARE: u64 = 16;
 
-/// Whether a file of `size` bytes may have much in common with the one here, of `here` bytes.
-pub(super) fn is_comparable(size: u64, here: u64) -> bool {
-    Cuts::of(size).is_some() && size.min(here) >= size.max(here) / LEAST_SHARE
+/// Whether a file of `size` bytes may have much in common with the local one of `local` bytes.
+pub(super) fn is_comparable(size: u64, local: u64) -> bool {
+    Cuts::of(size).is_some() && size.min(local) >= size.max(local) / LEAST_SHARE
 }
 
-/// Batches whose manifest is complete and of which chunks are to come before it is known what is wanted of them.
+/// Batches whose manifest is complete and whose wanted ranges depend on chunks not yet received.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     open: Mutex<BTreeMap<u32, Comparison>>,
 }
 
-/// A batch with files of which other versions stand here.
+/// A batch with files of which the target has other versions.
 #[derive(Debug)]
 pub(super) struct Comparison {
     pub(super) batch: OpenBatch,
-    /// What would be wanted without a comparison.
+    /// The ranges wanted without a comparison.
     pub(super) wanted: Wanted,
-    /// Indices in the batch's files of those whose lists are to come, in this order.
+    /// Indices in the batch's files of those whose lists are outstanding, in this order.
     awaited: VecDeque<usize>,
-    /// The list that is coming, of the first of them.
+    /// The list being received, of the first of them.
     listing: Option<ListedFile>,
     /// Ranges of the batch that were copied, in order, merged where they touch.
     copied: Vec<Range<u64>>,
     /// Not yet in the journal.
     records: Vec<Record>,
-    /// Whether some that were copied are forgotten.
+    /// Whether some copied ranges were dropped.
     forgets: bool,
 }
 
-/// A file while its chunks are coming.
+/// A file whose chunks are being received.
 #[derive(Debug)]
 struct ListedFile {
-    /// The version that stands here, if it can be read.
+    /// The local version, if it can be read.
     basis: Option<Basis>,
     /// End of the chunks so far.
     position: u64,
@@ -81,7 +81,7 @@ struct ListedFile {
     recorded: bool,
 }
 
-/// The version of a file that stands here.
+/// The local version of a file.
 #[derive(Debug)]
 struct Basis {
     file: File,
@@ -89,22 +89,22 @@ struct Basis {
     places: Vec<ChunkPlace>,
 }
 
-/// Where a chunk lies.
+/// The position of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ChunkPlace {
-    /// The beginning of its digest: what is read there is compared in full.
+    /// The beginning of its digest: the bytes read there are compared in full.
     key: u64,
     offset: u64,
     length: u32,
 }
 
 impl Differences {
-    /// Returns the number of batches of which chunks are to come.
+    /// Returns the number of batches with outstanding chunks.
     pub(super) fn len(&self) -> usize {
         lock(&self.open).len()
     }
 
-    /// Adds a batch with these files, by their indices, of which other versions stand here.
+    /// Adds a batch with these files, by their indices, of which the target has other versions.
     pub(super) fn add(&self, batch: OpenBatch, wanted: Wanted, files: Vec<usize>) {
         let comparison = Comparison {
             wanted,
@@ -118,11 +118,11 @@ impl Differences {
         lock(&self.open).insert(comparison.batch.number, comparison);
     }
 
-    /// Takes chunks: copies those that are here, and puts them on record. Returns the batch and what is wanted of it when
-    /// that was the last of its lists.
+    /// Takes chunks: copies those found locally, and records them. Returns the batch and its wanted ranges after the
+    /// last of its lists.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] for chunks that were not asked for, or that lie beyond the end of the file; a failure
+    /// [`FilesError::Protocol`] for chunks that were not requested, or that lie beyond the end of the file; a failure
     /// of the disk; [`FilesError::Over`].
     pub(super) fn take(
         &self,
@@ -134,10 +134,10 @@ impl Differences {
         let broken = |reason| FilesError::Protocol { batch: chunks.batch, reason };
         // In their order, so that only one older version is in memory at a time.
         let first = open.first_entry().filter(|first| *first.key() == chunks.batch);
-        let comparison = first.ok_or(broken("its chunks were not asked for"))?.into_mut();
-        let at = *comparison.awaited.front().ok_or(broken("its chunks were not asked for"))?;
+        let comparison = first.ok_or(broken("listed chunks that were not requested"))?.into_mut();
+        let at = *comparison.awaited.front().ok_or(broken("listed chunks that were not requested"))?;
         if comparison.batch.files[at].entry != chunks.entry {
-            return Err(broken("chunks come of another file than was asked for"));
+            return Err(broken("listed chunks of another file than requested"));
         }
         if chunks.state != ListState::Void && !chunks.chunks.is_empty() {
             comparison.copy(shared, writer, at, &chunks.chunks)?;
@@ -156,7 +156,7 @@ impl Differences {
 }
 
 impl Comparison {
-    /// Copies those of the next chunks of a file that are here and would be wanted.
+    /// Copies those of the next chunks of a file that exist locally and would be wanted.
     fn copy(&mut self, shared: &Shared, writer: &Writer, at: usize, chunks: &[Chunk]) -> Result<(), FilesError> {
         let place = shared.place()?;
         let file = &self.batch.files[at];
@@ -174,12 +174,12 @@ impl Comparison {
             shared.phase.check_stopped()?;
             let range = listing.position..listing.position.saturating_add(chunk.length.into());
             if range.end > file.size {
-                let reason = "the chunks of a file are longer than the file";
+                let reason = "listed chunks beyond the end of the file";
                 return Err(FilesError::Protocol { batch: self.batch.number, reason });
             }
             listing.position = range.end;
             let in_batch = file.start + range.start..file.start + range.end;
-            // One that is here in part would replace the record of that part.
+            // A chunk that is partly present would replace the record of that part.
             let is_wanted = self.wanted.bytes_in(&in_batch, u64::MAX) == u64::from(chunk.length);
             let Some(basis) = listing.basis.as_ref().filter(|_| is_wanted) else { continue };
             if !basis.find(chunk, range.start, &mut bytes) {
@@ -209,7 +209,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The list of a file has ended.
+    /// Completes the list of a file.
     fn complete(&mut self, place: &TargetDirectory, at: usize) -> Result<(), FilesError> {
         if let Some(listing) = self.listing.take() {
             self.records.extend(listing.record(&self.batch.files[at]));
@@ -217,7 +217,7 @@ impl Comparison {
         put_on_record(place, &mut self.records)
     }
 
-    /// Nothing of a file that was copied counts.
+    /// Discards everything copied of a file.
     fn forget(&mut self, place: &TargetDirectory, at: usize) -> Result<(), FilesError> {
         let Some(ListedFile { recorded, .. }) = self.listing.take() else { return Ok(()) };
         let ReceivedFile { start, id, size, .. } = self.batch.files[at];
@@ -232,12 +232,12 @@ impl Comparison {
         if recorded {
             self.records.push(Record::Dropped(id, 0..size));
         }
-        // The staged file holds what was copied, so that zeros have to be written too.
+        // The staged file contains the copied bytes, so that zeros have to be written too.
         self.batch.change(at, |state| state.dense = true);
         put_on_record(place, &mut self.records)
     }
 
-    /// Returns the batch with what is still wanted of it.
+    /// Returns the batch with the ranges still wanted.
     fn end(self, shared: &Shared) -> (OpenBatch, Wanted) {
         let (mut batch, before) = (self.batch, self.wanted);
         if self.forgets {
@@ -251,7 +251,7 @@ impl Comparison {
     }
 }
 
-/// Puts what was copied into the journal.
+/// Writes the copied ranges to the journal.
 fn put_on_record(place: &TargetDirectory, records: &mut Vec<Record>) -> Result<(), FilesError> {
     let put = place.staging.journal.append(records);
     records.clear();
@@ -268,7 +268,7 @@ impl ListedFile {
 }
 
 impl Basis {
-    /// Reads the file that stands at `path`, and looks for the chunks that a file of `size` bytes would be cut into.
+    /// Reads the existing file at `path`, and indexes the chunks into which a file of `size` bytes would be cut.
     fn read(place: &TargetDirectory, path: &[u8], size: u64, stopped: &AtomicBool) -> io::Result<Self> {
         let (file, cuts) = (place.target.open(path)?, Cuts::of(size));
         let found = file.metadata()?;
@@ -282,7 +282,7 @@ impl Basis {
         Ok(Self { file, places })
     }
 
-    /// Reads a chunk into `bytes`, preferably from `offset`; returns false if it is not here, or no longer.
+    /// Reads a chunk into `bytes`, preferably from `offset`; returns false if it does not exist locally, or no longer.
     fn find(&self, chunk: &Chunk, offset: u64, bytes: &mut Vec<u8>) -> bool {
         let key = key(&chunk.digest);
         let from = self.places.partition_point(|place| (place.key, place.offset) < (key, offset));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn files_with_little_in_common_are_not_compared() {
+    fn files_of_very_different_size_not_compared() {
         assert!(
             is_comparable(1 << 20, 1 << 20) && is_comparable(1 << 30, 64 << 20) && is_comparable(1 << 20, 16 << 20)
         );

@@ -1,4 +1,4 @@
-//! Turning the entries of a manifest into directories, links, and files to be received.
+//! Turns the entries of a manifest into directories, links, and files to be received.
 
 use std::io;
 
@@ -13,33 +13,33 @@ use super::super::ranges::RangeSet;
 use super::super::staged_id::{StagedId, path_hash};
 use super::batch::{FileState, ReceivedFile};
 use super::differences;
-use super::entry_action::{EntryAction, Judge, Replaced, absent, is_left_out};
+use super::entry_action::{EntryAction, Judge, Replacement, absent, is_excluded};
 use super::links::link_bytes;
-use super::manifest::{Building, Intake};
+use super::manifest::{Intake, PartialManifest};
 use super::shared::Shared;
-use super::target::{Clearing, FILLABLE, TargetDirectory};
+use super::target::{DirectoryRemoval, FILLABLE, TargetDirectory};
 use super::writer::WRITABLE;
-use crate::attributes::Applied;
+use crate::attributes::SetResult;
 use crate::lock::lock;
 use crate::messages::{Attributes, Entry, EntryKind, ManifestPart, NoticeKind, Special};
 use crate::refusal::refusal_of;
 use crate::sandbox::{DirectorySandbox, errno};
 
-/// A file as it is staged now.
-struct Staged {
+/// The present staged state of a file.
+struct StagedState {
     id: StagedId,
     /// Ranges that are present and verified.
     held: RangeSet,
     state: FileState,
     /// Its final mode.
     mode: u32,
-    /// Whether that is the mode of the file that it replaces.
+    /// Whether it is the mode of the replaced file.
     keeps_mode: bool,
-    /// Whether another version stands at the target, to be compared.
+    /// Whether the target has another version, to be compared.
     compared: bool,
 }
 
-/// Admits entries: decides about each one by what exists at the target.
+/// Admits entries: decides about each one by the existing names at the target.
 pub(super) struct Admission<'a> {
     pub(super) shared: &'a Shared,
 }
@@ -49,9 +49,9 @@ impl Admission<'_> {
     pub(super) fn take_entries(&self, intake: &mut Intake, part: &ManifestPart) -> Result<(), FilesError> {
         for entry in &part.entries {
             self.shared.phase.check_stopped()?;
-            let path = self.shared.goes_to(&entry.path, part.batch)?;
+            let path = self.shared.target_path(&entry.path, part.batch)?;
             let target = match &entry.kind {
-                EntryKind::HardLink { target } => Some(self.shared.goes_to(target, part.batch)?),
+                EntryKind::HardLink { target } => Some(self.shared.target_path(target, part.batch)?),
                 _ => None,
             };
             let folding = self.shared.staged().map_or_else(Folding::default, |place| place.staging.folding);
@@ -85,10 +85,10 @@ impl Admission<'_> {
             let building = intake.batches.building(part);
             let number = (part.batch, building.entries);
             if matches!(entry.kind, EntryKind::Special(_)) && !self.shared.spec.preserve.specials {
-                let reason = "it has a special file, which was not asked for";
+                let reason = "announced a special file that was not requested";
                 return Err(FilesError::Protocol { batch: part.batch, reason });
             }
-            // In a directory too: a later transfer into that would take it for its own.
+            // Also in a directory: a later transfer into that would treat it as its own.
             if path.split(|byte| *byte == b'/').any(is_staging_name) {
                 self.refuse(building, &path, entry, NoticeKind::Reserved);
             } else if !is_other {
@@ -96,11 +96,11 @@ impl Admission<'_> {
             } else if self.shared.spec.safe_links && leads_out(entry) {
                 self.refuse(building, &path, entry, NoticeKind::UnsafeLink);
             } else if self.shared.spec.dry_run {
-                let stands = target.as_deref().map(|target| intake.standing.get(&path_hash(target)).copied());
+                let exists = target.as_deref().map(|target| intake.placed.get(&path_hash(target)).copied());
                 // A file that would be replaced has none of its links yet.
-                let target = target.as_deref().filter(|_| stands == Some(Some(true)));
-                if let Some(is_there) = self.foresee(building, number, &path, entry, target, stands != Some(None))? {
-                    intake.standing.insert(path_hash(&path), is_there);
+                let target = target.as_deref().filter(|_| exists == Some(Some(true)));
+                if let Some(is_placed) = self.plan(building, number, &path, entry, target, exists != Some(None))? {
+                    intake.placed.insert(path_hash(&path), is_placed);
                 }
             } else {
                 self.take_entry(building, number, &path, entry, target.as_deref())?;
@@ -113,26 +113,26 @@ impl Admission<'_> {
     /// Does everything that can be done for an entry at once.
     fn take_entry(
         &self,
-        building: &mut Building,
+        building: &mut PartialManifest,
         number: (u32, u32),
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
     ) -> Result<(), FilesError> {
         let place = self.shared.place()?;
-        let fate = match target {
+        let action = match target {
             // The link is made later, when its file is in place.
             Some(target) => {
                 let pushed = lock(&place.staging.links).push(path, &link_bytes(number, target));
                 return pushed.map_err(|error| FilesError::system(place.staging.path(), error));
             }
-            None => self.judge(&place.target).fate(path, entry, None),
+            None => self.judge(&place.target).action(path, entry, None),
         };
         // The result is meaningless if hashing was stopped early.
         self.shared.phase.check_stopped()?;
-        let stands = matches!(fate, Ok(EntryAction::Same { .. }));
-        let is_stored = self.is_stored(&entry.kind, &fate);
-        let staged = match (fate, &entry.kind) {
+        let exists = matches!(action, Ok(EntryAction::Same { .. }));
+        let is_stored = self.is_stored(&entry.kind, &action);
+        let staged = match (action, &entry.kind) {
             (Err(error), _) => Err(error),
             (Ok(EntryAction::Refused(kind)), _) => {
                 self.refuse(building, path, entry, kind);
@@ -142,20 +142,20 @@ impl Admission<'_> {
                 self.keep(path, entry);
                 Ok(None)
             }
-            (Ok(fate), EntryKind::Directory) => self.take_directory(place, path, entry, fate).map(|()| None),
-            (Ok(fate), EntryKind::Symlink { target }) => {
-                self.take_symlink(place, path, entry, target, fate).map(|()| None)
+            (Ok(action), EntryKind::Directory) => self.take_directory(place, path, entry, action).map(|()| None),
+            (Ok(action), EntryKind::Symlink { target }) => {
+                self.take_symlink(place, path, entry, target, action).map(|()| None)
             }
-            (Ok(fate), EntryKind::Special(special)) => {
-                self.take_special(place, path, entry, *special, fate).map(|()| None)
+            (Ok(action), EntryKind::Special(special)) => {
+                self.take_special(place, path, entry, *special, action).map(|()| None)
             }
             (Ok(EntryAction::Same { attributes, identity }), _) => {
                 self.take_same(place, path, entry, attributes.then_some(identity)).map(|()| None)
             }
-            (Ok(fate), _) => match place.target.may_write(path) {
+            (Ok(action), _) => match place.target.may_write(path) {
                 Ok(true) => match self.link_reference(place, path, entry) {
                     Ok(true) => Ok(None),
-                    Ok(false) => Ok(Some(self.stage(place, path, entry, fate, self.waits(building))?)),
+                    Ok(false) => Ok(Some(self.stage(place, path, entry, action, self.waits(building))?)),
                     Err(error) => Err(error),
                 },
                 Ok(false) => {
@@ -177,10 +177,10 @@ impl Admission<'_> {
             Err(error) => {
                 let kind = match (&entry.kind, errno(&error)) {
                     // Linux returns these on a file system without links, such as FAT.
-                    (EntryKind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !stands => {
+                    (EntryKind::Symlink { .. }, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if !exists => {
                         NoticeKind::NoLinks
                     }
-                    (EntryKind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !stands => {
+                    (EntryKind::Special(_), Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) if !exists => {
                         NoticeKind::NoSpecials
                     }
                     _ => place.refusal(path, error)?,
@@ -191,23 +191,23 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Reports what would happen to an entry. For a hard link `stands` says whether its file would exist, and `target`
-    /// is the path of a file that does already. Returns for a file to which links could be made whether it does.
-    fn foresee(
+    /// Reports the action for an entry. For a hard link `exists` is whether its file would exist, and `target` the path
+    /// of a file that already does. Returns for a possible file of hard links whether it exists.
+    fn plan(
         &self,
-        building: &mut Building,
+        building: &mut PartialManifest,
         number: (u32, u32),
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
-        stands: bool,
+        exists: bool,
     ) -> Result<Option<bool>, FilesError> {
-        let fate = match self.shared.seen()? {
-            Some(seen) => self.foresee_fate(seen, path, entry, target, stands),
+        let action = match self.shared.seen()? {
+            Some(seen) => self.plan_action(seen, path, entry, target, exists),
             None => Ok(absent(&self.shared.spec, entry)),
         };
         self.shared.phase.check_stopped()?;
-        let fate = match fate {
+        let action = match action {
             // Its directory would be created.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 absent(&self.shared.spec, entry)
@@ -216,18 +216,18 @@ impl Admission<'_> {
                 Some(kind) => EntryAction::Refused(kind),
                 None => return Err(FilesError::system(&self.shared.destination().directory, error)),
             },
-            Ok(fate) => fate,
+            Ok(action) => action,
         };
-        let fate = match &entry.kind {
+        let action = match &entry.kind {
             EntryKind::HardLink { target }
-                if self.shared.claims.is_left_out(&self.shared.goes_to(target, number.0)?) =>
+                if self.shared.claims.is_excluded(&self.shared.target_path(target, number.0)?) =>
             {
                 EntryAction::Kept
             }
-            _ if stands => fate,
-            _ => without_first_name(fate, self.shared.spec.existing),
+            _ if exists => action,
+            _ => without_first_name(action, self.shared.spec.existing),
         };
-        let kind = match fate {
+        let kind = match action {
             EntryAction::Same { attributes: false, .. } => None,
             EntryAction::Same { attributes: true, .. } => Some(NoticeKind::Attributes),
             EntryAction::New => Some(NoticeKind::Create),
@@ -244,48 +244,49 @@ impl Admission<'_> {
         if let Some(kind) = kind {
             self.shared.report.notice(kind, path);
         }
-        if self.is_stored(&entry.kind, &Ok(fate)) {
+        if self.is_stored(&entry.kind, &Ok(action)) {
             self.shared.note_foreseen(number, path);
         }
-        let is_there = matches!(fate, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
-        if !is_there {
+        let is_placed = matches!(action, EntryAction::Same { .. }) || self.has_reference(path, entry)?;
+        if !is_placed {
             building.wanted.push(building.length..building.length + entry.size());
         }
-        self.shared.report.count(entry, is_there);
-        Ok(matches!(entry.kind, EntryKind::File { .. }).then_some(is_there))
+        self.shared.report.count(entry, is_placed);
+        Ok(matches!(entry.kind, EntryKind::File { .. }).then_some(is_placed))
     }
 
     /// Decides about an entry, and reports the deletion of a directory that it would replace.
-    fn foresee_fate(
+    fn plan_action(
         &self,
         seen: &DirectorySandbox,
         path: &[u8],
         entry: &Entry,
         target: Option<&[u8]>,
-        stands: bool,
+        exists: bool,
     ) -> io::Result<EntryAction> {
-        let fate = self.judge(seen).fate(path, entry, target)?;
-        if !matches!(fate, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !stands {
-            return Ok(fate);
+        let action = self.judge(seen).action(path, entry, target)?;
+        if !matches!(action, EntryAction::Replace { .. }) || matches!(entry.kind, EntryKind::Directory) || !exists {
+            return Ok(action);
         }
         let Shared { spec, report, .. } = self.shared;
         let renamed = self.shared.renaming();
-        let clearing = Clearing { target: seen, spec, report, renamed, newcomers: None, is_sent: &|_| false };
-        Ok(if clearing.foresee(path)? { fate } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
+        let clearing =
+            DirectoryRemoval { target: seen, spec, report, renamed, created_meanwhile: None, is_sent: &|_| false };
+        Ok(if clearing.plan(path)? { action } else { EntryAction::Refused(NoticeKind::DirectoryNotEmpty) })
     }
 
-    /// Leaves an entry as it is at the target.
+    /// Keeps an entry as it is at the target.
     fn keep(&self, path: &[u8], entry: &Entry) {
         self.shared.report.kept(path);
-        if is_left_out(&self.shared.spec, entry) {
-            self.shared.claims.leave_out(path);
+        if is_excluded(&self.shared.spec, entry) {
+            self.shared.claims.exclude(path);
         }
     }
 
-    /// Whether an entry with this fate is in place as it was sent, if all goes well. With [`Existing::Skip`], what
-    /// exists does not count: nothing is said about it.
-    fn is_stored(&self, kind: &EntryKind, fate: &io::Result<EntryAction>) -> bool {
-        let is_placed = match fate {
+    /// Whether an entry with this action is in place as it was sent, if all goes well. With [`Existing::Skip`],
+    /// existing names do not count: their state is unknown.
+    fn is_stored(&self, kind: &EntryKind, action: &io::Result<EntryAction>) -> bool {
+        let is_placed = match action {
             Ok(EntryAction::Same { .. }) => self.shared.spec.existing != Existing::Skip,
             Ok(EntryAction::New | EntryAction::Replace { .. }) => true,
             Ok(EntryAction::Kept | EntryAction::Refused(_)) | Err(_) => false,
@@ -303,15 +304,21 @@ impl Admission<'_> {
         }
     }
 
-    fn take_directory(&self, place: &TargetDirectory, path: &[u8], entry: &Entry, fate: EntryAction) -> io::Result<()> {
+    fn take_directory(
+        &self,
+        place: &TargetDirectory,
+        path: &[u8],
+        entry: &Entry,
+        action: EntryAction,
+    ) -> io::Result<()> {
         let inherited = place.target.inherited(path)?;
         let mut mode = self.shared.modes.apply_in(entry.mode, &inherited);
         let made = (mode | FILLABLE) & 0o777;
         let skips = self.shared.spec.existing == Existing::Skip;
-        if let EntryAction::Same { identity, .. } = fate {
+        if let EntryAction::Same { identity, .. } = action {
             let found = look_again(place, path, identity)?;
-            // A directory with the mode with which an interrupted run creates directories is that run's, and has not
-            // got its final mode yet.
+            // A directory with the mode of new directories of an interrupted run was made by that run, and has not got
+            // its final mode yet.
             let is_made = found.mode == with_set_id(self.shared.modes.as_made(made, &inherited), found.mode);
             if place.staging.is_new || !is_made {
                 mode = self.shared.modes.apply_over(entry.mode, &found);
@@ -320,7 +327,7 @@ impl Admission<'_> {
                 place.target.set_attributes(path, identity, Some(mode | FILLABLE), None)?;
             }
         } else {
-            if matches!(fate, EntryAction::Replace { .. }) {
+            if matches!(action, EntryAction::Replace { .. }) {
                 place.remove_name(path)?;
             }
             let found = if place.is_remembered(path) {
@@ -335,7 +342,7 @@ impl Admission<'_> {
                 place.target.set_attributes(path, found.identity, Some(found.mode | FILLABLE), None)?;
             }
         }
-        if !(skips && matches!(fate, EntryAction::Same { .. })) {
+        if !(skips && matches!(action, EntryAction::Same { .. })) {
             let attributes = Attributes { mode, mtime: entry.mtime, extra: entry.extra.clone() };
             let bytes = attributes.to_bytes().map_err(io::Error::other)?;
             lock(&place.staging.directories).push(path, &bytes)?;
@@ -350,15 +357,15 @@ impl Admission<'_> {
         path: &[u8],
         entry: &Entry,
         target: &[u8],
-        fate: EntryAction,
+        action: EntryAction,
     ) -> io::Result<()> {
-        match fate {
+        match action {
             EntryAction::Same { attributes, identity } => {
                 if attributes {
                     self.set(place, path, (identity, entry), None)?;
                 }
             }
-            // One that is to get an owner or other attributes gets them before anybody can exchange it.
+            // A link with an owner or other attributes gets them before other users can exchange it.
             EntryAction::New if !place.is_guarded(path) && !self.shared.extras.is_active() => {
                 place.target.create_symlink(path, target)?;
                 self.shared.phase.note_change();
@@ -378,7 +385,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Sets the time of a link that was made. The link is there without it too, and says the same.
+    /// Sets the time of a new link. Without it the link exists too, with the same target.
     fn set_link_time(&self, place: &TargetDirectory, path: &[u8], entry: &Entry) -> io::Result<()> {
         let set = place.target.set_link_time(path, entry.mtime);
         match set.map_err(|error| (refusal_of(&error), error)) {
@@ -395,9 +402,9 @@ impl Admission<'_> {
         path: &[u8],
         entry: &Entry,
         special: Special,
-        fate: EntryAction,
+        action: EntryAction,
     ) -> io::Result<()> {
-        if let EntryAction::Same { attributes, identity } = fate {
+        if let EntryAction::Same { attributes, identity } = action {
             if attributes {
                 let found = look_again(place, path, identity)?;
                 self.set(place, path, (identity, entry), Some(self.shared.modes.apply_over(entry.mode, &found)))?;
@@ -413,11 +420,11 @@ impl Admission<'_> {
             place.put_made(made, path)?;
             self.shared.phase.note_change();
         }
-        self.shared.report.count(entry, matches!(fate, EntryAction::Same { .. }));
+        self.shared.report.count(entry, matches!(action, EntryAction::Same { .. }));
         Ok(())
     }
 
-    /// Sets the attributes of what stands at the target and was compared.
+    /// Sets the attributes of an existing file that was compared.
     fn set(
         &self,
         place: &TargetDirectory,
@@ -428,7 +435,7 @@ impl Admission<'_> {
         let held = place.target.hold(path, compared)?;
         let found = held.status()?;
         place.changes(&found);
-        // A time within the window is left as it is.
+        // A time within the window is not changed.
         let window = self.shared.spec.modify_window;
         let mtime = Some(entry.mtime).filter(|mtime| window == 0 || !found.has_time_within(*mtime, window));
         if !self.shared.extras.is_active() && !found.is_special() {
@@ -439,21 +446,21 @@ impl Admission<'_> {
             };
         }
         let applied = self.shared.extras.apply(&held, mode, mtime, &entry.extra)?;
-        self.tell(applied, entry);
+        self.report_applied(applied, entry);
         Ok(())
     }
 
-    /// Sets the attributes, if there are any but mode and time, of a link or special file before it gets its name.
+    /// Sets the attributes, other than mode and time, of a link or special file before it gets its name.
     fn set_made(&self, place: &TargetDirectory, name: &str, mode: Option<u32>, entry: &Entry) -> io::Result<()> {
         if self.shared.extras.is_active() {
             let held = place.staging.hold(name)?;
             let applied = self.shared.extras.apply(&held, mode, Some(entry.mtime), &entry.extra)?;
-            self.tell(applied, entry);
+            self.report_applied(applied, entry);
         }
         Ok(())
     }
 
-    fn tell(&self, applied: Applied, entry: &Entry) {
+    fn report_applied(&self, applied: SetResult, entry: &Entry) {
         if let Some(kind) = applied.notice() {
             self.shared.refused(&entry.path, kind);
         }
@@ -477,35 +484,35 @@ impl Admission<'_> {
         Ok(())
     }
 
-    /// Whether the sender sends only what is wanted of a batch.
-    fn waits(&self, building: &Building) -> bool {
-        self.shared.may_hold_some && !building.whole
+    /// Whether the sender sends only the wanted ranges of a batch.
+    fn waits(&self, building: &PartialManifest) -> bool {
+        self.shared.may_have_data && !building.whole
     }
 
-    /// Determines what is staged of a file. `waits` says whether the sender waits to hear what is wanted of it.
+    /// Determines the staged state of a file. `waits` is whether the sender waits for the wanted ranges.
     fn stage(
         &self,
         place: &TargetDirectory,
         path: &[u8],
         entry: &Entry,
-        fate: EntryAction,
+        action: EntryAction,
         waits: bool,
-    ) -> Result<Staged, FilesError> {
+    ) -> Result<StagedState, FilesError> {
         let id = StagedId::new(path, entry);
         if !self.shared.claims.claim(id.path()) {
             return Err(FilesError::bad_name(path, NameError::Duplicate));
         }
         let fresh = FileState::fresh(entry.size());
-        let replaced = if let EntryAction::Replace { file } = fate { file } else { None };
+        let replaced = if let EntryAction::Replace { file } = action { file } else { None };
         let new_mode = || {
             let inherited = place.target.inherited(path).unwrap_or_default();
             self.shared.modes.apply_in(entry.mode, &inherited)
         };
         let mode = replaced.map_or_else(new_mode, |replaced| replaced.mode);
-        let is_comparable = |replaced: Replaced| differences::is_comparable(entry.size(), replaced.size);
+        let is_comparable = |replaced: Replacement| differences::is_comparable(entry.size(), replaced.size);
         let compared = waits && self.shared.compares() && replaced.is_some_and(is_comparable);
         let keeps_mode = replaced.is_some();
-        let new = Staged { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
+        let new = StagedState { id, held: RangeSet::default(), state: fresh, mode, keeps_mode, compared };
         // An unusable staging directory affects more than one name.
         let failed = |error| FilesError::system(place.staging.path(), error);
         match place.staging.claim(id).map_err(failed)? {
@@ -515,8 +522,8 @@ impl Admission<'_> {
         }
     }
 
-    /// Takes over the part of what an earlier run has staged of a file that is still as it was recorded.
-    fn resume(&self, place: &TargetDirectory, entry: &Entry, new: Staged) -> Result<Staged, FilesError> {
+    /// Resumes from the staged ranges of an earlier run that still match their records.
+    fn resume(&self, place: &TargetDirectory, entry: &Entry, new: StagedState) -> Result<StagedState, FilesError> {
         let (size, id, staging) = (entry.size(), new.id, &place.staging);
         let failed = |error| FilesError::system(staging.path(), error);
         let recorded = staging.held().take(id);
@@ -531,11 +538,11 @@ impl Admission<'_> {
         let dense = held.gaps(size).any(|gap| staging.punch(id, gap).is_err());
         let left = held.gaps(size).map(|gap| gap.end - gap.start).sum();
         let state = FileState { left, made: true, short: true, dense, wrong_mode: true, ..new.state };
-        Ok(Staged { held, state, ..new })
+        Ok(StagedState { held, state, ..new })
     }
 
-    /// Adds a file to those that are to be received.
-    fn receive(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+    /// Adds a file to be received.
+    fn receive(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry, staged: StagedState) {
         let base = building.length;
         // Too much if the file fails later; corrected in `ReceiveLog::outcome`.
         let held = entry.size() - staged.state.left;
@@ -552,18 +559,18 @@ impl Admission<'_> {
         self.push(building, path, entry, staged);
     }
 
-    /// Adds the bytes of a file that is not to be received: they arrive anyway if the sender does not wait for wants.
-    fn skip_entry(&self, building: &mut Building, path: &[u8], entry: &Entry) {
+    /// Adds the bytes of a file that is not received: they arrive anyway if the sender does not wait for wants.
+    fn skip_entry(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry) {
         if self.waits(building) || entry.size() == 0 {
             return;
         }
         let state = FileState { dropped: true, ..FileState::fresh(entry.size()) };
         let (id, mode) = (StagedId::new(path, entry), self.shared.modes.apply(entry.mode));
-        let staged = Staged { id, held: RangeSet::default(), state, mode, keeps_mode: false, compared: false };
+        let staged = StagedState { id, held: RangeSet::default(), state, mode, keeps_mode: false, compared: false };
         self.push(building, path, entry, staged);
     }
 
-    fn push(&self, building: &mut Building, path: &[u8], entry: &Entry, staged: Staged) {
+    fn push(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry, staged: StagedState) {
         let file = ReceivedFile {
             path: path.into(),
             entry: building.entries,
@@ -578,7 +585,7 @@ impl Admission<'_> {
         building.files.push((file, staged.state));
     }
 
-    fn refuse(&self, building: &mut Building, path: &[u8], entry: &Entry, kind: NoticeKind) {
+    fn refuse(&self, building: &mut PartialManifest, path: &[u8], entry: &Entry, kind: NoticeKind) {
         self.shared.refused(&entry.path, kind);
         self.skip_entry(building, path, entry);
     }
@@ -587,25 +594,26 @@ impl Admission<'_> {
 /// Returns the status of an item that was compared before.
 ///
 /// # Errors
-/// `ESTALE` if something else has its name by now: whoever can write its directory may have put it there.
+/// `ESTALE` if something else has its name by now: other users with write access to its directory may have put it
+/// there.
 fn look_again(place: &TargetDirectory, path: &[u8], compared: Identity) -> io::Result<Status> {
     let found = place.target.look(path)?.filter(|found| found.identity == compared);
     found.ok_or_else(|| Errno::STALE.into())
 }
 
-/// What happens to a hard link whose file would not exist.
-fn without_first_name(fate: EntryAction, existing: Existing) -> EntryAction {
-    match fate {
+/// Returns the action for a hard link whose file would not exist.
+fn without_first_name(action: EntryAction, existing: Existing) -> EntryAction {
+    match action {
         EntryAction::Same { .. } if existing == Existing::Skip => EntryAction::Kept,
         EntryAction::Same { .. } | EntryAction::Replace { .. } if existing == Existing::KeepNewer => EntryAction::Kept,
         EntryAction::Same { .. } | EntryAction::New | EntryAction::Replace { .. } => {
             EntryAction::Refused(NoticeKind::MissingLinkTarget)
         }
-        // Judged later than the file, by the run too.
+        // Judged later than the file, also by the run.
         EntryAction::Refused(NoticeKind::DirectoryNotEmpty | NoticeKind::SpecialInTheWay | NoticeKind::Exists) => {
             EntryAction::Refused(NoticeKind::MissingLinkTarget)
         }
-        fate => fate,
+        action => action,
     }
 }
 

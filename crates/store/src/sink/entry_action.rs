@@ -1,4 +1,4 @@
-//! Decides what happens to an entry, by what exists under its name.
+//! Decides the action for an entry, by the existing file under its name.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,14 +17,14 @@ use crate::messages::{Entry, EntryKind, NoticeKind};
 /// Bytes read at a time to hash a file.
 const CHUNK: usize = 256 << 10;
 
-/// What happens to an entry.
+/// The action for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryAction {
-    /// It exists, possibly with another mode, time, owner or other attributes.
+    /// The entry exists, possibly with another mode, time, owner or other attributes.
     Same {
         /// Whether any of those differ.
         attributes: bool,
-        /// What was compared.
+        /// The compared file.
         identity: Identity,
     },
     /// Nothing exists under its name.
@@ -32,37 +32,37 @@ pub(super) enum EntryAction {
     /// Something else exists and is replaced.
     Replace {
         /// The existing file, if a file replaces a file.
-        file: Option<Replaced>,
+        file: Option<Replacement>,
     },
-    /// The target is left as it is: something else exists, or nothing.
+    /// The target is kept as it is: something else exists, or nothing.
     Kept,
-    /// It cannot be created.
+    /// The entry cannot be created.
     Refused(NoticeKind),
 }
 
-/// A file that is replaced by another one.
+/// A file that replaces an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Replaced {
-    /// Mode of the one that replaces it.
+pub(super) struct Replacement {
+    /// Its final mode.
     pub(super) mode: u32,
-    /// Its length in bytes.
+    /// Length of the replaced file in bytes.
     pub(super) size: u64,
 }
 
-/// Returns what happens to an entry under whose name nothing exists.
+/// Returns the action for an entry whose name does not exist.
 pub(super) fn absent(spec: &ReceiveRequest, entry: &Entry) -> EntryAction {
-    if spec.existing == Existing::UpdateOnly || is_left_out(spec, entry) { EntryAction::Kept } else { EntryAction::New }
+    if spec.existing == Existing::UpdateOnly || is_excluded(spec, entry) { EntryAction::Kept } else { EntryAction::New }
 }
 
-/// Whether an entry is a file that takes no part.
-pub(super) fn is_left_out(spec: &ReceiveRequest, entry: &Entry) -> bool {
+/// Whether an entry is a file excluded by its size or age.
+pub(super) fn is_excluded(spec: &ReceiveRequest, entry: &Entry) -> bool {
     match entry.kind {
         EntryKind::File { size, .. } => !spec.eligible.takes(size, entry.mtime.seconds),
         EntryKind::Directory | EntryKind::Symlink { .. } | EntryKind::Special(_) | EntryKind::HardLink { .. } => false,
     }
 }
 
-/// Returns what exists under a name.
+/// Returns the status of an existing name.
 pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -> io::Result<Option<Status>> {
     match target.look(path) {
         // Its directory was not created.
@@ -71,8 +71,8 @@ pub(super) fn look(target: &DirectorySandbox, path: &[u8], existing: Existing) -
     }
 }
 
-/// Whether looking at a name failed because something stands in the place of its directory that is kept.
-pub(super) fn keeps_above(existing: Existing, error: &io::Error) -> bool {
+/// Whether a look-up failed because a kept file exists in place of the parent directory.
+pub(super) fn keeps_parent(existing: Existing, error: &io::Error) -> bool {
     existing == Existing::Skip && matches!(errno(error), Errno::NOTDIR | Errno::LOOP)
 }
 
@@ -87,14 +87,14 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Decides about `entry`, which goes to `path`; for a hard link `target` is the path of its file.
-    pub(super) fn fate(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<EntryAction> {
-        if is_left_out(self.spec, entry) {
+    /// Decides about `entry`, whose path is `path`; for a hard link `target` is the path of its file.
+    pub(super) fn action(&self, path: &[u8], entry: &Entry, target: Option<&[u8]>) -> io::Result<EntryAction> {
+        if is_excluded(self.spec, entry) {
             return Ok(EntryAction::Kept);
         }
         let skips = self.spec.existing == Existing::Skip;
         let found = match look(self.target, path, self.spec.existing) {
-            Err(error) if keeps_above(self.spec.existing, &error) => return Ok(EntryAction::Kept),
+            Err(error) if keeps_parent(self.spec.existing, &error) => return Ok(EntryAction::Kept),
             looked => looked?,
         };
         let Some(found) = found else { return Ok(absent(self.spec, entry)) };
@@ -121,12 +121,12 @@ impl Judge<'_> {
         if skips {
             return Ok(EntryAction::Kept);
         }
-        // An existing item has ended the transfer, unless an earlier run created it. Nothing tells what that run
-        // created beneath it from what somebody else has changed there since.
+        // An existing item has ended the transfer, unless an earlier run created it. Names that the earlier run created
+        // beneath it cannot be distinguished from changes of other programs since.
         if self.spec.existing == Existing::Refuse && path.contains(&b'/') {
             return Ok(EntryAction::Refused(NoticeKind::Exists));
         }
-        // Programs may be communicating through it, unless special files are what is copied.
+        // Programs may be communicating through it, unless special files are copied.
         if found.is_special() && !self.spec.preserve.specials {
             return Ok(EntryAction::Refused(NoticeKind::SpecialInTheWay));
         }
@@ -136,7 +136,7 @@ impl Judge<'_> {
         }
         let stays = matches!(entry.kind, EntryKind::File { .. }) && found.is_file();
         let file = match stays {
-            true => Some(Replaced { mode: self.replaced_mode(path, entry, &found)?, size: found.size }),
+            true => Some(Replacement { mode: self.replaced_mode(path, entry, &found)?, size: found.size }),
             false => None,
         };
         Ok(EntryAction::Replace { file })
@@ -150,8 +150,8 @@ impl Judge<'_> {
         Ok(is_same.then_some(found.identity))
     }
 
-    /// Returns the mode of a file that gets another content. Its ACL goes with the old one; the bits of its group,
-    /// which were the bound of that, would then be the group's own.
+    /// Returns the mode of a file that gets another content. Its ACL is lost with the old content; the bits of its
+    /// group, which were the limit of the ACL, would then apply to the group itself.
     fn replaced_mode(&self, path: &[u8], entry: &Entry, found: &Status) -> io::Result<u32> {
         let mode = self.modes.replace(entry.mode, found.mode);
         let loses_acl = !self.modes.is_exact() && has_acl(&self.target.hold(path, found.identity)?)?;
@@ -164,7 +164,7 @@ impl Judge<'_> {
                 found.mode != self.modes.apply_over(entry.mode, found)
             }
             EntryKind::Symlink { .. } => false,
-            // Those of its file.
+            // A hard link has the attributes of its file.
             EntryKind::HardLink { .. } => return false,
         };
         let hold = || self.target.hold(path, found.identity);
@@ -195,7 +195,7 @@ impl Judge<'_> {
                         (Compare::Checksum, Some(hash)) => {
                             match self.target.open(path).and_then(|file| self.digest(file)) {
                                 Ok(own) => own == Some(*hash),
-                                // A comparison has no answer then.
+                                // The comparison has no result then.
                                 Err(error) if self.spec.compare_trees && errno(&error) == Errno::ACCESS => {
                                     return Err(error);
                                 }

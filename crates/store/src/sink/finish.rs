@@ -10,7 +10,7 @@ use rustix::fs::{fstat, fsync};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::attributes::Applied;
+use super::super::attributes::SetResult;
 use super::super::delete::Deletion;
 use super::super::error::FilesError;
 use super::super::metadata::Status;
@@ -26,7 +26,7 @@ use crate::messages::{Attributes, NoticeKind};
 use crate::refusal::refusal_of;
 
 impl Shared {
-    /// Does what has to wait until everything else is in place: creates the hard links, deletes, sets modes and times
+    /// Completes the transfer once everything else is in place: creates the hard links, deletes, sets modes and times
     /// of directories, makes everything durable and removes the staging directory. `announced` is everything that the
     /// sender announced.
     pub(super) fn finish(&self, announced: &Intake) -> Result<(), FilesError> {
@@ -40,14 +40,14 @@ impl Shared {
             self.make_links(place)?;
             self.delete(announced, &place.target)?;
             self.seal_directories(place)?;
-            // Everything has been delivered, whatever stays of what this run needed for that.
+            // Everything has been delivered, even if temporary files of this run cannot be removed.
             let left = place.staging.remove().err();
             if let Some(left) = &left {
-                // Why it stays is told where the receiver has a user.
+                // The reason is reported if the receiver has a user.
                 self.report.notice(NoticeKind::StaleStaging, left.path.as_os_str().as_bytes());
             }
             self.report.update(|outcome| outcome.staging_left = left);
-            self.tell_abandoned(place);
+            self.report_abandoned(place);
             // Nothing is created or removed in it any more.
             if announced.top.is_none() {
                 place.close()?;
@@ -58,9 +58,9 @@ impl Shared {
         self.sync_stored_links()
     }
 
-    /// Tells of what other transfers to this target have left in it.
-    fn tell_abandoned(&self, place: &TargetDirectory) {
-        // Only a service to the user: a target that cannot be listed is none of the failures of this transfer.
+    /// Reports the staging directories of other transfers in this target.
+    fn report_abandoned(&self, place: &TargetDirectory) {
+        // Only a service to the user: a target that cannot be listed is no failure of this transfer.
         let names = abandoned(place.target.root()).unwrap_or_default();
         for name in names.into_iter().filter(|name| name != place.staging.name()) {
             let shown = place.shown(name.as_bytes());
@@ -92,7 +92,7 @@ impl Shared {
         let place_says = |one: &[u8], other: &[u8]| {
             are_same(one, other, &mut answers.borrow_mut(), &mut |one, other| self.equates(one, other))
         };
-        let mut newcomers = self.staged().and_then(|place| place.newcomers.as_ref()).map(lock);
+        let mut created_meanwhile = self.staged().and_then(|place| place.created_meanwhile.as_ref()).map(lock);
         let mut deletion = Deletion {
             target,
             device: target.device_if(self.spec.one_file_system),
@@ -106,13 +106,13 @@ impl Shared {
             is_limited: false,
             sent_as: &|path| self.sent_as(path),
             is_stopped: &|| self.phase.check_stopped().is_err(),
-            newcomers: newcomers.as_deref_mut(),
+            created_meanwhile: created_meanwhile.as_deref_mut(),
             kept: &mut |path| self.report.kept(path),
             deleted: &mut deleted,
             failed: &mut failed,
         };
         let empty = |directory: &[u8]| {
-            // A comparison only reports what the other side lacks.
+            // A comparison only reports the names that the sender lacks.
             if self.spec.compare_trees || self.spec.force_empty {
                 return true;
             }
@@ -127,14 +127,14 @@ impl Shared {
         fatal.map_or_else(|| self.phase.check_stopped(), Err)
     }
 
-    /// Whether the target stands for the directory whose contents are sent. Without a trailing slash, the path alone
-    /// does not show that it names a directory at the sender; the sender's announcement does. Only a comparison, which
-    /// touches nothing, relies on that.
+    /// Whether the target corresponds to the directory whose contents are sent. Without a trailing slash, the path
+    /// alone does not show that it names a directory at the sender; the sender's announcement does. Only a comparison,
+    /// which touches nothing, relies on that.
     fn is_contents(&self, announced: &Intake) -> bool {
         self.spec.requested.contents || (self.spec.compare_trees && announced.top.is_some())
     }
 
-    /// Sets the attributes of the target to those of the directory that it stands for.
+    /// Sets the attributes of the target to those of the corresponding directory.
     fn seal_top(&self, announced: &Intake, target: &OwnedFd) -> Result<(), FilesError> {
         let ReceiveRequest { existing, dry_run, .. } = &*self.spec;
         let TargetPath { directory, rename } = self.destination();
@@ -148,7 +148,7 @@ impl Shared {
         };
         let extra = announced.ids.localize(&top.extra);
         let open = || Ok(PathHandle::from(target.try_clone()?));
-        // Without exact modes it may be a directory that is only copied into, such as /tmp.
+        // Without exact modes it may be a directory into which files are only copied, such as /tmp.
         let is_own = self.modes.is_exact() || found.owner == geteuid().as_raw() || geteuid().is_root();
         let mtime = Some(top.mtime).filter(|_| is_own && !self.spec.omit_directory_times);
         let is_sealed = found.mode == mode && mtime.is_none_or(|mtime| found.has_time(mtime));
@@ -179,8 +179,7 @@ impl Shared {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let changed = self.phase.is_changed();
         let mut directories = lock(&place.staging.directories);
-        // Existing directories that are left alone are not in the list.
-        // Nor are those of backups.
+        // Existing directories that are not changed are not in the list. Nor are those of backups.
         let others = self.spec.existing == Existing::Skip || self.spec.backup.is_some();
         let mut at_once = changed && (sync_at_once(directories.count()) || others);
         let mut directories = directories.backwards().map_err(failed)?;
@@ -196,7 +195,7 @@ impl Shared {
                 // It was removed in the meantime, or could not be created, which was reported.
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    // The directory itself is there.
+                    // The directory itself exists.
                     let kind = match place.refusal(&path, error)? {
                         kind @ (NoticeKind::Permission | NoticeKind::Exchanged) => kind,
                         _ => NoticeKind::MetadataLost,
@@ -220,10 +219,10 @@ impl Shared {
         path: &[u8],
         sealed: &Attributes,
         syncs: bool,
-    ) -> io::Result<Sealed> {
+    ) -> io::Result<SealResult> {
         let Attributes { mode, mtime, extra } = sealed;
         let Some(found) = place.target.look(path)? else {
-            return Ok(Sealed { applied: Applied::All, is_synced: true });
+            return Ok(SealResult { applied: SetResult::All, is_synced: true });
         };
         if !found.is_directory() {
             return Err(Errno::STALE.into());
@@ -235,25 +234,25 @@ impl Shared {
         let is_sealed = found.mode == mode && has_time && !self.extras.differs(&found, extra, hold);
         // Before a mode that may not permit it.
         let directory = syncs.then(|| place.target.open_to_list(path)).transpose();
-        // One that this user may not read is synced with its file system.
+        // A directory that this user may not read is synced with its file system.
         let unreadable = matches!(&directory, Err(error) if error.kind() == io::ErrorKind::PermissionDenied);
         let directory = if unreadable { None } else { directory? };
         let applied = if is_sealed {
-            Applied::All
+            SetResult::All
         } else if self.extras.is_active() {
             self.extras.apply(&hold()?, Some(mode), mtime, extra)?
         } else {
-            place.target.set_attributes(path, found.identity, Some(mode), mtime).map(|()| Applied::All)?
+            place.target.set_attributes(path, found.identity, Some(mode), mtime).map(|()| SetResult::All)?
         };
         directory.map_or(Ok(()), fsync)?;
-        Ok(Sealed { applied, is_synced: !unreadable })
+        Ok(SealResult { applied, is_synced: !unreadable })
     }
 }
 
-/// What became of a directory at the end.
-struct Sealed {
-    applied: Applied,
-    /// Whether it was synced as far as that was asked for.
+/// The result of sealing a directory.
+struct SealResult {
+    applied: SetResult,
+    /// Whether it was synced as far as requested.
     is_synced: bool,
 }
 
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_has_moved_is_to_be_durable_at_the_end_of_the_next() {
+    fn finish_syncs_files_moved_by_earlier_run() {
         let dir = tempfile::tempdir().unwrap();
         let first = begin(dir.path());
         assert!(!first.shared.phase.is_changed());
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_staging_directory_that_is_still_in_use_is_left_and_told() {
+    fn staging_directory_in_use_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let staging = dir.path().join(staging_name(SourceId([1; 16])));
         // Prevents the removal of the directory, as do files on NFS that are removed while open.

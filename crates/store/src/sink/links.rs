@@ -10,7 +10,7 @@ use super::super::disk_stack::Backwards;
 use super::super::error::FilesError;
 use super::super::metadata::Status;
 use super::super::staged_id::path_hash;
-use super::entry_action::{keeps_above, look};
+use super::entry_action::{keeps_parent, look};
 use super::shared::Shared;
 use super::target::TargetDirectory;
 use crate::lock::lock;
@@ -20,16 +20,16 @@ use crate::sandbox::errno;
 /// Bytes of link names processed at a time. The list of files is read once for each such group.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// A link that is to be made.
+/// A hard link to be made.
 struct PendingHardLink {
     path: Vec<u8>,
     /// Path of the file that it links to.
     target: Vec<u8>,
-    /// Its batch, and its index there.
+    /// Its batch, and its index in the batch.
     number: (u32, u32),
 }
 
-/// What the list of links on disk holds of a link besides its path.
+/// Returns the bytes that the list of links on disk holds for a link besides its path.
 pub(super) fn link_bytes((batch, entry): (u32, u32), target: &[u8]) -> Vec<u8> {
     [&batch.to_be_bytes(), &entry.to_be_bytes(), target].concat()
 }
@@ -55,11 +55,11 @@ impl Shared {
             if group.is_empty() {
                 return Ok(());
             }
-            let standing = self.standing(place, &group)?;
+            let placed_targets = self.placed_targets(place, &group)?;
             for link in &group {
                 self.phase.check_stopped()?;
                 let path = &link.path;
-                let made = self.make_link(place, link, standing.contains(&path_hash(&link.target)));
+                let made = self.make_link(place, link, placed_targets.contains(&path_hash(&link.target)));
                 let kind = match made {
                     Ok(None) => continue,
                     Ok(Some(kind)) => kind,
@@ -77,10 +77,10 @@ impl Shared {
     }
 
     /// Returns the 64-bit hashes of the link targets in `group` that are in place as they were sent.
-    fn standing(&self, place: &TargetDirectory, group: &[PendingHardLink]) -> Result<HashSet<u64>, FilesError> {
+    fn placed_targets(&self, place: &TargetDirectory, group: &[PendingHardLink]) -> Result<HashSet<u64>, FilesError> {
         let failed = |error| FilesError::system(place.staging.path(), error);
         let asked: HashSet<_> = group.iter().map(|link| path_hash(&link.target).to_be_bytes()).collect();
-        let mut standing = HashSet::new();
+        let mut placed_targets = HashSet::new();
         let mut files = lock(&place.staging.files);
         let mut files = files.backwards().map_err(failed)?;
         while let Some((hash, _)) = files.next().map_err(failed)? {
@@ -88,41 +88,41 @@ impl Shared {
             if let Ok(hash) = <[u8; 8]>::try_from(hash)
                 && asked.contains(&hash)
             {
-                standing.insert(u64::from_be_bytes(hash));
+                placed_targets.insert(u64::from_be_bytes(hash));
             }
         }
-        Ok(standing)
+        Ok(placed_targets)
     }
 
-    /// Creates one link; `stands` says whether its file is in place. Returns the reason if it cannot be created.
+    /// Creates one link; `is_placed` is whether its file is in place. Returns the reason if it cannot be created.
     fn make_link(
         &self,
         place: &TargetDirectory,
         link: &PendingHardLink,
-        stands: bool,
+        is_placed: bool,
     ) -> io::Result<Option<NoticeKind>> {
         let PendingHardLink { path, target, number } = link;
         // A file that was in place may have been removed in the meantime.
-        let file = if stands { place.target.look(target)? } else { None };
+        let file = if is_placed { place.target.look(target)? } else { None };
         let file = file.filter(|file| file.is_file());
-        let there = match look(&place.target, path, self.spec.existing) {
-            Err(error) if keeps_above(self.spec.existing, &error) => {
+        let existing = match look(&place.target, path, self.spec.existing) {
+            Err(error) if keeps_parent(self.spec.existing, &error) => {
                 self.report.kept(path);
                 return Ok(None);
             }
             looked => looked?,
         };
-        let is_it = |file: &Status| there.is_some_and(|there| there.identity == file.identity);
+        let is_it = |file: &Status| existing.is_some_and(|existing| existing.identity == file.identity);
         let same = file.as_ref().is_some_and(is_it);
         if !same {
-            if self.claims.is_left_out(target) || keeps(&self.spec, file.as_ref(), there.as_ref()) {
+            if self.claims.is_excluded(target) || keeps(&self.spec, file.as_ref(), existing.as_ref()) {
                 self.report.kept(path);
                 return Ok(None);
             }
             if file.is_none() {
                 return Ok(Some(NoticeKind::MissingLinkTarget));
             }
-            if there.is_some_and(|there| there.is_special()) && !self.spec.preserve.specials {
+            if existing.is_some_and(|existing| existing.is_special()) && !self.spec.preserve.specials {
                 return Ok(Some(NoticeKind::SpecialInTheWay));
             }
             let (directory, name) = place.target.parent(target)?;
@@ -153,18 +153,18 @@ fn next_group(links: &mut Backwards<'_>) -> io::Result<Vec<PendingHardLink>> {
     Ok(group)
 }
 
-/// Whether `there`, which exists under the name of a link or does not, is left as it is. `file` is the first name, if
-/// that is in place as it was sent; the time of one is that of all.
-fn keeps(spec: &ReceiveRequest, file: Option<&Status>, there: Option<&Status>) -> bool {
+/// Whether `existing`, the status of the link's name if it exists, is kept. `file` is the first name, if it is in place
+/// as it was sent; the time of one is the time of all.
+fn keeps(spec: &ReceiveRequest, file: Option<&Status>, existing: Option<&Status>) -> bool {
     match spec.existing {
         Existing::Refuse | Existing::Replace => false,
-        Existing::Skip => there.is_some(),
-        // Where the first name was kept, nothing has come with which this one could be replaced, or created.
-        Existing::KeepNewer => match (file, there) {
-            (Some(file), Some(there)) => there.is_file() && there.is_newer(file.mtime, spec.modify_window),
+        Existing::Skip => existing.is_some(),
+        // If the first name was kept, no file was received that could replace or create this one.
+        Existing::KeepNewer => match (file, existing) {
+            (Some(file), Some(existing)) => existing.is_file() && existing.is_newer(file.mtime, spec.modify_window),
             (Some(_), None) => false,
-            (None, there) => there.is_some(),
+            (None, existing) => existing.is_some(),
         },
-        Existing::UpdateOnly => there.is_none(),
+        Existing::UpdateOnly => existing.is_none(),
     }
 }

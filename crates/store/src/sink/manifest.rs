@@ -10,7 +10,7 @@ use super::super::delete::SentPaths;
 use super::super::error::FilesError;
 use super::super::ids::LocalIds;
 use super::super::staged_id::path_hash;
-use super::announcement_check::Announced;
+use super::announcement_check::AnnouncedNames;
 use super::batch::{FileState, OpenBatch, ReceivedFile};
 use super::name_collisions::Spellings;
 use crate::lock::lock;
@@ -28,28 +28,28 @@ pub(crate) struct Manifest {
 /// State that depends on the order of messages on flow 0.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
-    /// The names so far, which decide what may follow.
-    announced: Announced,
+    /// The names so far, which determine the names that may follow.
+    announced: AnnouncedNames,
     pub(crate) source: Option<SourceId>,
     /// Mode and mtime of the directory whose contents are sent.
     pub(crate) top: Option<Attributes>,
     pub(crate) batches: Batches,
     root: RootHasher,
     skipped: u64,
-    /// Users and groups of the sender, by their numbers here.
+    /// Users and groups of the sender, by their local numbers.
     pub(super) ids: LocalIds,
-    /// Files that have changed while they were read, by the hashes of their paths as sent, each with whether it was to
-    /// be received and its length: each may come once more.
+    /// Files that have changed while they were read, by the hashes of their paths as sent, each with its length and
+    /// whether it was to be received: each may be sent once more.
     pub(crate) voided: HashMap<u64, (bool, u64)>,
     /// Whether the sender has skipped names that it should send.
     pub(crate) incomplete: bool,
-    /// The paths announced, if names that are not sent are to be deleted.
+    /// The announced paths, if names that are not sent are deleted.
     pub(crate) sent: Option<SentPaths>,
     /// All paths so far, to detect those that the target's file system treats as equal.
     pub(super) spellings: Spellings,
-    /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the file
-    /// that is there now.
-    pub(super) standing: HashMap<u64, bool>,
+    /// In a dry run: the files that would be in place, by the hashes of their paths, each with whether it is the
+    /// existing file.
+    pub(super) placed: HashMap<u64, bool>,
     /// Reused to encode messages for the root.
     encoded: Vec<u8>,
 }
@@ -57,7 +57,8 @@ pub(crate) struct Intake {
 impl Manifest {
     /// Creates the state before the first message.
     pub(crate) fn new(spec: &ReceiveRequest) -> Self {
-        let (announced, sent) = (Announced::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
+        let (announced, sent) =
+            (AnnouncedNames::new(&spec.permitted), spec.delete.as_ref().map(|_| SentPaths::default()));
         let ids = LocalIds::new(spec.preserve);
         Self { intake: Mutex::new(Intake { announced, sent, ids, ..Intake::default() }) }
     }
@@ -67,7 +68,7 @@ impl Manifest {
         lock(&self.intake)
     }
 
-    /// Hashes a message that is processed elsewhere.
+    /// Hashes a message that is processed by other code.
     pub(crate) fn hash(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), MessageError>) -> Result<(), FilesError> {
         self.intake().hash(encode)
     }
@@ -83,7 +84,10 @@ impl Intake {
     /// Processes mode and mtime of the directory whose contents are sent.
     pub(crate) fn top(&mut self, top: Attributes) -> Result<(), FilesError> {
         if self.source.is_none() || self.top.is_some() {
-            return Err(FilesError::Protocol { batch: 0, reason: "the top came twice, or before the beginning" });
+            return Err(FilesError::Protocol {
+                batch: 0,
+                reason: "sent the top attributes twice, or before the beginning",
+            });
         }
         self.hash(|out| top.encode(out))?;
         self.top = Some(top);
@@ -96,19 +100,19 @@ impl Intake {
         self.ids.name(name).map_err(|reason| FilesError::Protocol { batch: 0, reason })
     }
 
-    /// Lets a file come again. Returns whether it was to be received before.
+    /// Lets a file be sent again. Returns whether it was to be received before.
     ///
     /// # Errors
-    /// [`FilesError::Protocol`] for one that has not changed before, or that comes a third time.
+    /// [`FilesError::Protocol`] for a file that has not changed before, or that is sent a third time.
     pub(crate) fn repeat(&mut self, batch: u32, entry: &Entry) -> Result<bool, FilesError> {
         let is_file = matches!(entry.kind, EntryKind::File { .. });
         let was = self.voided.remove(&path_hash(&entry.path)).filter(|_| is_file);
         let was = was.map(|(was_due, _)| was_due);
-        was.ok_or(FilesError::Protocol { batch, reason: "something comes again that was not voided" })
+        was.ok_or(FilesError::Protocol { batch, reason: "announced a file again that was not voided" })
     }
 
-    /// Checks a part ahead of anything that is done for it: whether it is due, adds up and is permitted. `open` is the number
-    /// of batches that are not yet verified. Returns the source.
+    /// Checks a part before it is processed: whether it is expected, consistent and permitted. `open` is the number of
+    /// batches not yet verified. Returns the source.
     ///
     /// # Errors
     /// [`FilesError::Protocol`], [`FilesError::BadName`], [`FilesError::NotPermitted`].
@@ -119,24 +123,24 @@ impl Intake {
         open: usize,
     ) -> Result<SourceId, FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let source = self.source.ok_or(broken("it comes before the beginning"))?;
+        let source = self.source.ok_or(broken("sent a manifest before the beginning"))?;
         self.batches.check(part)?;
         if !self.batches.is_building() && open >= MAX_OPEN_BATCHES {
-            return Err(broken("too many batches are open"));
+            return Err(broken("opened too many batches"));
         }
         for entry in &part.entries {
             if part.again {
-                self.take_back(entry);
+                self.withdraw(entry);
             }
             self.announced.add(entry, permitted)?;
         }
         Ok(source)
     }
 
-    /// Takes a file that comes again out of what was announced.
-    fn take_back(&mut self, entry: &Entry) {
+    /// Removes a file that is sent again from the announcements.
+    fn withdraw(&mut self, entry: &Entry) {
         if let Some((_, size)) = self.voided.get(&path_hash(&entry.path)) {
-            self.announced.take_back(*size);
+            self.announced.withdraw(*size);
         }
     }
 
@@ -159,11 +163,11 @@ impl Intake {
         Ok(())
     }
 
-    /// Compares the sender's last message with what was received.
+    /// Compares the sender's last message with the received ones.
     pub(crate) fn check_end(&self, end: &TransferEnd) -> Result<(), FilesError> {
         let Batches { count, entries, bytes, .. } = self.batches;
         if (end.batches, end.entries, end.bytes, end.skipped) != (count, entries, bytes, self.skipped) {
-            return Err(FilesError::Protocol { batch: count, reason: "the end counts other than what came" });
+            return Err(FilesError::Protocol { batch: count, reason: "reported other totals than it sent" });
         }
         if end.root != self.root.root() {
             return Err(FilesError::Root);
@@ -181,17 +185,17 @@ pub(crate) struct Batches {
     entries: u64,
     /// Total length of complete batches.
     bytes: u64,
-    building: Option<Building>,
+    building: Option<PartialManifest>,
     /// Bytes wanted of complete batches.
     pub(super) wanted: u64,
 }
 
 /// A batch whose parts are arriving.
 #[derive(Debug)]
-pub(crate) struct Building {
+pub(crate) struct PartialManifest {
     /// Length of the batch as every part states it.
     full: u64,
-    /// Whether all of the batch comes, whatever is wanted.
+    /// Whether the whole batch is sent, whatever is wanted.
     pub(crate) whole: bool,
     /// Whether its files were voided before.
     again: bool,
@@ -201,7 +205,7 @@ pub(crate) struct Building {
     name_bytes: usize,
     pub(crate) wanted: Wanted,
     pub(crate) files: Vec<(ReceivedFile, FileState)>,
-    /// Indices of those among `files` of which another version stands at the target and is to be compared.
+    /// Indices of those among `files` that are compared with another version at the target.
     pub(super) compared: Vec<usize>,
 }
 
@@ -209,11 +213,11 @@ pub(crate) struct Building {
 #[derive(Debug)]
 pub(crate) struct CompleteManifest {
     pub(crate) batch: OpenBatch,
-    /// What of its object is needed.
+    /// The needed bytes of its object.
     pub(crate) wanted: Wanted,
     /// Whether its object is all of it.
     pub(crate) whole: bool,
-    /// See [`Building::compared`].
+    /// See [`PartialManifest::compared`].
     pub(super) compared: Vec<usize>,
 }
 
@@ -227,12 +231,12 @@ impl Batches {
     fn check(&self, part: &ManifestPart) -> Result<(), FilesError> {
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
         if part.batch != self.count {
-            return Err(broken("its manifest is out of order"));
+            return Err(broken("sent manifest parts out of order"));
         }
         let (mut length, mut entries, mut name_bytes) = (0_u64, 0, 0);
         if let Some(building) = &self.building {
             if (building.full, building.whole, building.again) != (part.length, part.whole, part.again) {
-                return Err(broken("its length or kind changes between parts"));
+                return Err(broken("changed the length or kind between manifest parts"));
             }
             (length, entries, name_bytes) = (building.length, building.entries as usize, building.name_bytes);
         }
@@ -247,25 +251,25 @@ impl Batches {
                 }
                 EntryKind::File { .. } | EntryKind::Directory | EntryKind::Special(_) => {}
             }
-            length = length.checked_add(entry.size()).ok_or(broken("its files are longer than any object"))?;
+            length = length.checked_add(entry.size()).ok_or(broken("announced files longer than any object"))?;
             name_bytes += entry.name_bytes();
         }
         entries += part.entries.len();
         if entries > MAX_BATCH_ENTRIES {
-            return Err(broken("it has too many entries"));
+            return Err(broken("announced too many entries"));
         }
         if name_bytes > MAX_BATCH_NAMES {
-            return Err(broken("its names are too long together"));
+            return Err(broken("announced names that are too long in total"));
         }
         if length > part.length || (part.last && length < part.length) {
-            return Err(broken("its files do not add up to its length"));
+            return Err(broken("announced a length other than the sum of its files"));
         }
         Ok(())
     }
 
     /// Returns the batch that a checked part belongs to.
-    pub(crate) fn building(&mut self, part: &ManifestPart) -> &mut Building {
-        self.building.get_or_insert_with(|| Building {
+    pub(crate) fn building(&mut self, part: &ManifestPart) -> &mut PartialManifest {
+        self.building.get_or_insert_with(|| PartialManifest {
             full: part.length,
             whole: part.whole,
             again: part.again,
@@ -278,30 +282,31 @@ impl Batches {
         })
     }
 
-    /// Counts a part whose entries were processed; for the last part returns the batch. `all` says that the sender does
-    /// not wait for wants.
+    /// Counts a part whose entries were processed; for the last part returns the batch. `all` is whether the sender
+    /// does not wait for wants.
     pub(crate) fn done(&mut self, part: &ManifestPart, all: bool) -> Result<Option<CompleteManifest>, FilesError> {
         self.entries += part.entries.len() as u64;
         if !part.last {
             return Ok(None);
         }
         let broken = |reason| FilesError::Protocol { batch: part.batch, reason };
-        let Some(Building { full, whole, again, entries, wanted, files, compared, .. }) = self.building.take() else {
+        let Some(PartialManifest { full, whole, again, entries, wanted, files, compared, .. }) = self.building.take()
+        else {
             return Ok(None);
         };
         self.wanted = self.wanted.saturating_add(wanted.length(full));
         let wanted = if all { Wanted::all() } else { wanted };
         let object = if whole { Wanted::all() } else { wanted.clone() };
-        self.count = self.count.checked_add(1).ok_or(broken("there are too many batches"))?;
-        self.bytes = self.bytes.checked_add(full).ok_or(broken("the total length of the batches overflows"))?;
+        self.count = self.count.checked_add(1).ok_or(broken("sent too many batches"))?;
+        self.bytes = self.bytes.checked_add(full).ok_or(broken("announced a total length that overflows"))?;
         let mut batch = OpenBatch::new((part.batch, again), full, object, entries, files);
-        // Where all comes, what is needed is only told.
+        // If everything is sent, the needed bytes are only reported.
         let wanted = if all || whole { wanted } else { batch.bound_wanted() };
         Ok(Some(CompleteManifest { batch, wanted, whole, compared }))
     }
 }
 
-impl Building {
+impl PartialManifest {
     /// Counts an entry that was processed.
     pub(crate) fn count(&mut self, size: u64, name_bytes: usize) {
         self.length += size;
@@ -333,22 +338,25 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_contradict_each_other_are_refused() {
+    fn contradictory_manifest_parts_are_rejected() {
         let mut batches = Batches::default();
         let first = part(0, 5, false, vec![file("a", 3)]);
         batches.check(&first).unwrap();
         let building = batches.building(&first);
         building.count(3, 1);
         assert!(batches.is_building());
-        assert_eq!(reason(batches.check(&part(1, 5, true, vec![]))), "its manifest is out of order");
-        assert_eq!(reason(batches.check(&part(0, 6, true, vec![]))), "its length or kind changes between parts");
+        assert_eq!(reason(batches.check(&part(1, 5, true, vec![]))), "sent manifest parts out of order");
+        assert_eq!(
+            reason(batches.check(&part(0, 6, true, vec![]))),
+            "changed the length or kind between manifest parts"
+        );
         assert_eq!(
             reason(batches.check(&part(0, 5, true, vec![file("b", 1)]))),
-            "its files do not add up to its length"
+            "announced a length other than the sum of its files"
         );
         assert_eq!(
             reason(batches.check(&part(0, 5, true, vec![file("b", u64::MAX)]))),
-            "its files are longer than any object"
+            "announced files longer than any object"
         );
         let last = part(0, 5, true, vec![file("b", 2)]);
         batches.check(&last).unwrap();
@@ -359,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_has_to_match_what_came() {
+    fn end_totals_must_match_messages() {
         let manifest = Manifest::new(&ReceiveRequest::into_directory("to"));
         let (source, mut root) = (SourceId([1; 16]), RootHasher::new());
         let mut bytes = Vec::new();
@@ -369,7 +377,7 @@ mod tests {
         let end = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: root.root() };
         manifest.intake().check_end(&end).unwrap();
         let counts = TransferEnd { skipped: 1, ..end };
-        assert_eq!(reason(manifest.intake().check_end(&counts)), "the end counts other than what came");
+        assert_eq!(reason(manifest.intake().check_end(&counts)), "reported other totals than it sent");
         let other = TransferEnd { root: RootHash([0; 32]), ..end };
         assert!(matches!(manifest.intake().check_end(&other), Err(FilesError::Root)));
     }

@@ -5,20 +5,20 @@ use std::collections::{HashMap, HashSet};
 use super::super::folding::Folding;
 use super::super::staged_id::path_hash;
 
-/// Whether two names are the same to the file system, the lesser first.
+/// Whether two names are equal for the file system, the lesser first.
 pub(super) type Answers = HashMap<(Box<[u8]>, Box<[u8]>), bool>;
 
-/// The paths admitted so far, if the file system folds names: 16 bytes for each of ASCII. Empty if it does not.
+/// The paths admitted so far, if the file system folds names: 16 bytes for each ASCII path. Empty if it does not.
 ///
-/// Which letters beyond ASCII are the same differs between file systems and their versions: of such names the folding
-/// key only says which may be equal, and the file system is asked.
+/// The equal letters beyond ASCII differ between file systems and their versions: for such names the folding key only
+/// determines which may be equal, and the file system is asked.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
-    /// Hash of each path in ASCII by the hash of its folding key.
+    /// Hash of each ASCII path by the hash of its folding key.
     plain: HashMap<u64, u64>,
     /// All other paths by the hash of their folding key.
     others: HashMap<u64, Vec<Box<[u8]>>>,
-    /// What the file system has said so far.
+    /// The answers of the file system so far.
     asked: Answers,
     /// Hashes of refused paths.
     refused: HashSet<u64>,
@@ -47,7 +47,7 @@ impl Spellings {
         true
     }
 
-    /// Whether an earlier path has the name, or may have; adds it if none has.
+    /// Whether an earlier path is equal, or may be; adds this one if none is.
     fn is_taken(&mut self, path: &[u8], own: u64, key: &[u8], is_same: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
         let hash = path_hash(key);
         let others = self.others.entry(hash).or_default();
@@ -57,7 +57,7 @@ impl Spellings {
         if path.is_ascii() {
             return *self.plain.entry(hash).or_insert(own) != own;
         }
-        // One in ASCII is the same as its key.
+        // An ASCII path equals its key.
         if self.plain.contains_key(&hash) && are_same(key, path, &mut self.asked, is_same) {
             return true;
         }
@@ -68,7 +68,7 @@ impl Spellings {
     }
 }
 
-/// Whether all components of two paths are the same.
+/// Whether all components of two paths are equal.
 pub(super) fn are_same(
     one: &[u8],
     other: &[u8],
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_of_two_spellings_is_refused_with_all_beneath_it() {
+    fn second_spelling_refused_with_its_tree() {
         let paths = [
             "Dir",
             "Dir/x",
@@ -122,8 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn of_letters_beyond_ascii_the_file_system_says_which_are_the_same() {
-        // As exFAT has it, to which the Kelvin sign is no k, and an i without a dot no i.
+    fn file_system_decides_equality_beyond_ascii() {
+        // As on exFAT, which distinguishes the Kelvin sign from k and an i without a dot from i.
         let paths = ["k", "\u{212a}", "K", "\u{131}", "\u{131}/a", "i", "i/a", "I/a", "I", "\u{131}/A", "\u{131}"];
         let is_same = |one: &[u8], other: &[u8]| one.eq_ignore_ascii_case(other);
         assert_eq!(refused(&paths, is_same), ["K", "I/a", "I", "\u{131}/A"]);

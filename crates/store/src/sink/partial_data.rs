@@ -1,5 +1,5 @@
-//! What an earlier run has staged of a file: its recorded ranges are read back and compared with their digests, since
-//! a disk, another program or a user may have changed them.
+//! The staged partial data of an earlier run: the recorded ranges of a file are read back and compared with their
+//! digests, since a disk, another program or a user may have changed them.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use super::super::error::FilesError;
-use super::super::journal::{Record, Recorded};
+use super::super::journal::{Record, RecordedRanges};
 use super::super::ranges::RangeSet;
 use super::super::staged_id::StagedId;
 use super::super::staging::Staging;
@@ -22,7 +22,12 @@ impl Shared {
     ///
     /// # Errors
     /// [`FilesError::Over`] once the transfer is to stop; an I/O error of the journal.
-    pub(super) fn kept(&self, staging: &Staging, id: StagedId, recorded: &Recorded) -> Result<RangeSet, FilesError> {
+    pub(super) fn kept(
+        &self,
+        staging: &Staging,
+        id: StagedId,
+        recorded: &RecordedRanges,
+    ) -> Result<RangeSet, FilesError> {
         let mut kept = RangeSet::default();
         if self.spec.trust_staging {
             for (range, _) in recorded.ranges() {
@@ -31,7 +36,7 @@ impl Shared {
             self.report.update(|outcome| outcome.unchecked += recorded.bytes());
             return Ok(kept);
         }
-        // What cannot be read is received again.
+        // Unreadable ranges are received again.
         let file = staging.open_to_read(id).ok();
         let mut chunk = vec![0; CHUNK];
         let mut altered = Vec::new();
@@ -48,7 +53,7 @@ impl Shared {
             }
         }
         if !altered.is_empty() {
-            // Before anything is written there: the old records would hold for it.
+            // Before new data is written: the old records would apply to it.
             let dropped = staging.journal.append(&altered).and_then(|()| staging.journal.sync());
             dropped.map_err(|error| FilesError::system(staging.path(), error))?;
         }

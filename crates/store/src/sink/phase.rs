@@ -1,10 +1,10 @@
-//! Whether a sink goes on.
+//! Whether a sink continues.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::FilesError;
 
-/// Whether a sink accepts more, and whether what it has done is durable.
+/// Whether a sink accepts more, and whether its work is durable.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     /// Whether something was created, moved or deleted that has to be made durable at the end.
@@ -21,7 +21,7 @@ impl Phase {
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there was one.
+    /// Whether there was such a change.
     pub(super) fn is_changed(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
@@ -31,7 +31,7 @@ impl Phase {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Checks that more is accepted.
+    /// Checks that the sink accepts more.
     ///
     /// # Errors
     /// [`FilesError::Over`] after [`Phase::end`].
@@ -44,12 +44,12 @@ impl Phase {
         self.stopped.store(true, Ordering::Release);
     }
 
-    /// Returns whether they are to end.
+    /// Returns the flag that makes long operations end.
     pub(super) const fn stopped(&self) -> &AtomicBool {
         &self.stopped
     }
 
-    /// Checks that long operations may go on.
+    /// Checks that long operations may continue.
     ///
     /// # Errors
     /// [`FilesError::Over`] after [`Phase::stop`].

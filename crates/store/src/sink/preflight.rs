@@ -1,4 +1,4 @@
-//! Checks of the target before anything is created there.
+//! Checks of the target before anything is created in it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,13 +17,13 @@ use crate::staging::{Site, Staging};
 
 impl Shared {
     /// Whether an earlier, interrupted transfer from `source` created the target as its single item. A copy to a name
-    /// that was free then finds a directory there now, and must not go into it.
+    /// that was free then finds a directory now, and must not go into it.
     pub(super) fn is_own_target(&self, source: SourceId) -> bool {
-        // Do not continue a target that has appeared since the handshake: the sender, told that nothing is held here,
-        // does not wait for wants.
-        let Some(named) = self.spec.named().filter(|_| self.may_hold_some) else { return false };
+        // Do not continue a target that has appeared since the handshake: the sender, informed that the target holds
+        // nothing, does not wait for wants.
+        let Some(named) = self.spec.named().filter(|_| self.may_have_data) else { return false };
         let Some(name) = &named.rename else { return false };
-        // Nothing to continue there if it cannot be read.
+        // An unreadable target cannot be continued.
         let own = || -> Option<bool> {
             let target = open_target(&named.directory, &self.spec).ok()??;
             let site = Site::of(&target, &named.directory, source, self.spec.within.as_deref()).ok()?;
@@ -34,8 +34,8 @@ impl Shared {
         own().unwrap_or(false)
     }
 
-    /// Checks that no item among `entries` exists already where it must not be replaced ([`Existing::Refuse`]); also
-    /// called before the user accepts.
+    /// Checks that no item among `entries` exists that must not be replaced ([`Existing::Refuse`]); also called before
+    /// the user accepts.
     ///
     /// # Errors
     /// [`FilesError::TargetExists`] with the final names of all such items, a bad name, or a target that cannot be
@@ -70,8 +70,8 @@ impl Shared {
         if names.is_empty() { Ok(()) } else { Err(FilesError::TargetExists { names }) }
     }
 
-    /// Checks that a directory does not replace an object that the user named as the target: the user meant a
-    /// directory, or another name.
+    /// Checks that a directory does not replace an object named by the user as the target: the user meant a directory,
+    /// or another name.
     pub(super) fn check_named(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let is_item = |entry: &&Entry| matches!(entry.kind, EntryKind::Directory) && !entry.path.contains(&b'/');
         if let Some(name) = &self.destination().rename
@@ -85,13 +85,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks that no item replaces what is written about the transfer, or a directory above that.
+    /// Checks that no item replaces an output file, or a directory above it.
     pub(super) fn check_outputs(&self, entries: &[Entry]) -> Result<(), FilesError> {
         let directory = self.destination().directory.as_path();
         for output in self.outputs() {
             for entry in entries {
-                // A name that goes nowhere is refused later.
-                let Ok(path) = self.goes_to(&entry.path, 0) else { continue };
+                // A name without a destination is refused later.
+                let Ok(path) = self.target_path(&entry.path, 0) else { continue };
                 let is_above = !matches!(entry.kind, EntryKind::Directory) && output.is_beneath(&path);
                 if is_above || output.is_at(directory, &path) {
                     let path = directory.join(OsStr::from_bytes(&path));
@@ -102,7 +102,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a path beneath the target is, or leads to, what is written about the transfer, and has to stay.
+    /// Whether a path beneath the target is, or resolves to, an output file, which must be kept.
     pub(super) fn is_output(&self, path: &[u8]) -> bool {
         let directory = self.destination().directory.as_path();
         self.outputs().iter().any(|output| output.is_beneath(path) || output.is_at(directory, path))
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_item_decides_once_where_everything_goes() {
+    fn first_item_decides_destination_once() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("name");
         let file = item("a", EntryKind::File { size: 0, version: 0, hash: None });
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_does_not_go_into_a_file() {
+    fn directory_into_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("name");
         std::fs::write(&target, "mine").unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sender_was_told_holds_whatever_comes_and_goes_meanwhile() {
+    fn may_have_data_is_fixed_at_handshake() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("name");
         std::fs::create_dir(&target).unwrap();

@@ -108,7 +108,7 @@ pub(super) struct Pipeline<'a> {
 }
 
 impl Publisher {
-    /// Adds ranges that an earlier run recorded and that are not known to be durable: the next sync has to cover them.
+    /// Adds recorded ranges of an earlier run that are not known to be durable: the next sync has to cover them.
     pub(super) fn continue_from(&self, place: &TargetDirectory) {
         lock(&self.group).expect_of_disk(place.staging.held().not_durable());
     }
@@ -130,7 +130,7 @@ impl Publisher {
 }
 
 impl Pipeline<'_> {
-    /// Records what was verified since the last call, and finishes the complete files for the next group.
+    /// Records the data verified since the last call, and finishes the complete files for the next group.
     fn settle_ready(&self, group: &mut Group) -> Result<(), FilesError> {
         loop {
             self.shared.phase.check_going()?;
@@ -148,7 +148,7 @@ impl Pipeline<'_> {
                 }
                 Ok(None) => self.shared.claims.release(batch.files[at].id.path()),
                 Err(error) => {
-                    self.give_up(place, &batch, at, error)?;
+                    self.fail_file(place, &batch, at, error)?;
                     self.shared.claims.release(batch.files[at].id.path());
                 }
             }
@@ -229,7 +229,7 @@ impl Pipeline<'_> {
                 Ok(())
             });
             let synced = syncing.join().unwrap_or_else(|cause| panic::resume_unwind(cause));
-            // A failed sync takes precedence over other errors: what is not durable must not be synced again.
+            // A failed sync takes precedence over other errors: data that is not durable must not be synced again.
             synced.map_err(|error| self.distrust(error))?;
             gathered
         })
@@ -240,7 +240,7 @@ impl Pipeline<'_> {
         if group.is_full() { Ok(()) } else { self.settle_ready(group) }
     }
 
-    /// Invalidates what a failed sync should have made durable, since it is in no group any more.
+    /// Invalidates the data of a failed sync, since it is in no group any more.
     fn distrust(&self, error: FilesError) -> FilesError {
         if let Some(place) = self.shared.staged() {
             // If even this cannot be written, at least this process confirms nothing any more.
@@ -329,12 +329,12 @@ impl Pipeline<'_> {
             Err(error) if place.is_guarded(&file.path) && errno(&error) == Errno::EXIST => {
                 Err(FilesError::TargetExists { names: vec![place.shown(&file.path)] })
             }
-            Err(error) => self.give_up(place, batch, at, error),
+            Err(error) => self.fail_file(place, batch, at, error),
         }
     }
 
     /// Reports a complete file as failed because it cannot be put in place.
-    fn give_up(
+    fn fail_file(
         &self,
         place: &TargetDirectory,
         batch: &OpenBatch,
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_has_failed_to_take_is_received_again() {
+    fn failed_sync_data_is_received_again() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         for (batch, name) in (0..).zip(["lost", "next"]) {
@@ -421,7 +421,7 @@ mod tests {
             &mut |_, _| {},
             sync,
         );
-        assert!(failed.unwrap_err().to_string().ends_with("os error 5)"));
+        assert!(failed.unwrap_err().to_string().ends_with("Input/output error"));
         // A second sync would succeed, since the failure is reported only once.
         assert!(receiving.flush().is_err());
         assert!(!dir.path().join("next").exists());
@@ -430,14 +430,14 @@ mod tests {
 
         let receiving = begin(dir.path());
         announce(&receiving, 0, "lost");
-        receiving.settle(|name, _| panic!("{name:?} stands, and was not received again")).unwrap();
+        receiving.settle(|name, _| panic!("{name:?} was published without being received again")).unwrap();
         receive(&receiving, 0);
         receiving.flush().unwrap();
         assert!(is_complete(&dir.path().join("lost")));
     }
 
     #[test]
-    fn a_group_that_is_full_waits_for_the_disk_as_it_is() {
+    fn full_group_is_synced_before_it_grows() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         announce(&receiving, 0, "file");
@@ -450,13 +450,13 @@ mod tests {
         };
         receiving.pipeline().place_during(&mut group, Group::default(), &mut |_, _| {}, sync).unwrap();
         assert_eq!((group.files.len(), receiving.verifier.waiting()), (0, 1));
-        // What was left out is settled once there is room.
+        // The remaining blocks are settled once there is room.
         receiving.settle(|_, _| {}).unwrap();
         assert!(is_complete(&dir.path().join("file")));
     }
 
     #[test]
-    fn once_all_is_to_end_the_disk_is_asked_for_the_rest_only_when_it_is_flushed() {
+    fn stopped_publisher_syncs_only_on_flush() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         announce(&receiving, 0, "file");
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_disk_keeps_neither_the_group_before_from_its_names_nor_the_next_from_being_complete() {
+    fn busy_disk_delays_no_other_group() {
         let dir = tempfile::tempdir().unwrap();
         let receiving = begin(dir.path());
         for (batch, name) in (0..).zip(["before", "next"]) {
@@ -484,8 +484,8 @@ mod tests {
         let sync = || {
             wait_until("the group before has its names", || dir.path().join("before").exists());
             receive(&receiving, 1);
-            wait_until("a file that came meanwhile is complete", || is_complete(&next));
-            assert!(!dir.path().join("next").exists(), "nothing has its name that the disk was not asked for");
+            wait_until("a file received meanwhile is complete", || is_complete(&next));
+            assert!(!dir.path().join("next").exists(), "published before it was synced");
             Ok(())
         };
         receiving.pipeline().place_during(&mut group, durable, &mut |path, _| names.push(path.to_vec()), sync).unwrap();

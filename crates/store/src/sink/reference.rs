@@ -1,4 +1,4 @@
-//! Files that another tree has unchanged: they become names of the files there
+//! Files that are unchanged in another tree: they become hard links to the files of that tree
 //! ([`ReceiveRequest::link_dest`](request::ReceiveRequest::link_dest)).
 
 use std::io;
@@ -12,11 +12,11 @@ use crate::messages::{Entry, EntryKind};
 use crate::sandbox::errno;
 
 impl Admission<'_> {
-    /// Makes a file a name of one that another tree has unchanged; returns whether there was one.
+    /// Makes a file a hard link to an unchanged one of another tree; returns whether there was one.
     pub(super) fn link_reference(&self, place: &TargetDirectory, path: &[u8], entry: &Entry) -> io::Result<bool> {
         for reference in self.shared.references().map_err(io::Error::other)? {
             let unchanged = match self.judge(reference).unchanged(path, entry) {
-                // What cannot be looked at is not known to be unchanged.
+                // A file that cannot be inspected is not known to be unchanged.
                 Err(_) | Ok(None) => continue,
                 Ok(Some(identity)) => identity,
             };
@@ -29,10 +29,10 @@ impl Admission<'_> {
                     self.shared.report.count(entry, true);
                     return Ok(true);
                 }
-                // Somebody has exchanged it since it was looked at.
+                // Another program has exchanged it since it was inspected.
                 Ok(_) => place.staging.clear_moving()?,
-                // On another file system or one without links, of another user where such links are protected, or with
-                // too many names.
+                // On another file system or one without links, of another user if such links are protected, or with too
+                // many names.
                 Err(error) if is_no_link(errno(&error)) => {}
                 Err(error) => return Err(error),
             }
@@ -40,7 +40,7 @@ impl Admission<'_> {
         Ok(false)
     }
 
-    /// Whether a file would become such a name.
+    /// Whether a file would become such a link.
     pub(super) fn has_reference(&self, path: &[u8], entry: &Entry) -> Result<bool, FilesError> {
         let is_unchanged = |reference| matches!(self.judge(reference).unchanged(path, entry), Ok(Some(_)));
         let is_file = matches!(entry.kind, EntryKind::File { .. });
@@ -48,7 +48,7 @@ impl Admission<'_> {
     }
 }
 
-/// Whether an error says that there can be no link to a file.
+/// Whether an error means that there can be no link to a file.
 fn is_no_link(error: Errno) -> bool {
     matches!(
         error,

@@ -31,7 +31,7 @@ pub struct ReceiveOutcome {
     pub unchanged: u64,
     /// Bytes among `bytes` that were present before, in whole or partial files.
     pub present: u64,
-    /// Bytes kept from an earlier run without a check ([`ReceiveRequest::trust_staging`](crate::ReceiveRequest)).
+    /// Unverified bytes kept from an earlier run ([`ReceiveRequest::trust_staging`](crate::ReceiveRequest)).
     pub unchecked: u64,
     /// Bytes kept from an earlier run that had changed since, and were received again.
     pub altered: u64,
@@ -39,7 +39,7 @@ pub struct ReceiveOutcome {
     pub directories: u64,
     /// Symlinks.
     pub symlinks: u64,
-    /// Existing names left as they were ([`Existing::Skip`](crate::Existing::Skip)).
+    /// Existing names that were kept ([`Existing::Skip`](crate::Existing::Skip)).
     pub kept: u64,
     /// Names deleted because the sender does not have them.
     pub deleted: u64,
@@ -47,13 +47,13 @@ pub struct ReceiveOutcome {
     pub delete_left_out: bool,
     /// Names that should be in place and are not, for any reason.
     pub failed_count: u64,
-    /// Those among them that had vanished when the sender came to them.
+    /// Those among them that had vanished when the sender reached them.
     pub vanished_count: u64,
-    /// Sockets, pipes and devices that the sender skipped.
+    /// Sockets, FIFOs and devices that the sender skipped.
     pub special_count: u64,
-    /// Symbolic links that the sender skipped because its user wanted it so.
+    /// Symbolic links that the sender skipped on request.
     pub links_left_out: u64,
-    /// Symbolic links that were left out because they point out of the copied tree
+    /// Symbolic links that were skipped because they point out of the copied tree
     /// ([`ReceiveRequest::safe_links`](crate::ReceiveRequest)).
     pub unsafe_links: u64,
     /// The staging directory, if it could not be removed.
@@ -64,7 +64,7 @@ pub struct ReceiveOutcome {
     pub special: Vec<Failed>,
 }
 
-/// A name that is not in place.
+/// A name missing at the target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     /// The sender's name: any bytes, to be escaped before display.
@@ -97,13 +97,13 @@ impl FailReason {
 }
 
 impl ReceiveOutcome {
-    /// Whether something that should be in place is not.
+    /// Whether a name that should be in place is missing.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.failed_count > 0
     }
 
-    /// Counts a name that is not in place, and lists it while there is room.
+    /// Counts a missing name, and lists it while there is room.
     pub(super) fn add(&mut self, path: &[u8], reason: FailReason) {
         let list = match reason {
             FailReason::Skipped(SkipReason::Link) => {
@@ -135,7 +135,7 @@ impl ReceiveOutcome {
 pub(crate) struct ReceiveLog {
     outcome: Mutex<ReceiveOutcome>,
     notices: Mutex<Vec<Notice>>,
-    /// Hashes of the sender's names of what is in place without all of its attributes.
+    /// Hashes of the sender's names that are in place without all of their attributes.
     lossy: Mutex<HashSet<u64>>,
 }
 
@@ -158,13 +158,13 @@ impl ReceiveLog {
         lock(&self.outcome).files
     }
 
-    /// Counts a name that is deleted, or would be.
+    /// Counts a name that is, or would be, deleted.
     pub(crate) fn deleted(&self, path: &[u8]) {
         self.update(|outcome| outcome.deleted += 1);
         self.notice(NoticeKind::Delete, path);
     }
 
-    /// Counts an entry that is in place, or would be.
+    /// Counts an entry that is, or would be, in place.
     pub(crate) fn count(&self, entry: &Entry, unchanged: bool) {
         self.update(|outcome| match entry.kind {
             EntryKind::File { .. } | EntryKind::HardLink { .. } | EntryKind::Special(_) => {
@@ -180,12 +180,12 @@ impl ReceiveLog {
         });
     }
 
-    /// Counts and lists a name, as the sender calls it, that is not in place.
+    /// Counts and lists a missing name, as the sender calls it.
     pub(crate) fn fail(&self, path: &[u8], reason: FailReason) {
         self.update(|outcome| outcome.add(path, reason));
     }
 
-    /// Takes back that a file has failed: it comes again.
+    /// Takes back the failure of a file that is sent again.
     pub(crate) fn forgive(&self, path: &[u8]) {
         self.update(|outcome| {
             outcome.failed_count -= 1;
@@ -193,7 +193,7 @@ impl ReceiveLog {
         });
     }
 
-    /// Counts a name that cannot be created as it was sent, and tells the sender.
+    /// Counts a name that cannot be created as it was sent, and notifies the sender.
     pub(crate) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         self.fail(sent, FailReason::Refused(kind));
         if kind == NoticeKind::AttributesLost {
@@ -202,12 +202,12 @@ impl ReceiveLog {
         self.notice(kind, sent);
     }
 
-    /// Whether what the sender calls `sent` is in place without all of its attributes.
+    /// Whether the sender's name `sent` is in place without all of its attributes.
     pub(super) fn is_lossy(&self, sent: &[u8]) -> bool {
         lock(&self.lossy).contains(&path_hash(sent))
     }
 
-    /// Counts a name of the target that is left as it is.
+    /// Counts a kept name of the target.
     pub(crate) fn kept(&self, path: &[u8]) {
         self.update(|outcome| outcome.kept += 1);
         self.notice(NoticeKind::Kept, path);
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_listed_and_counted_however_much_else_is_left_out() {
+    fn failures_listed_despite_skipped_special_files() {
         let mut outcome = ReceiveOutcome::default();
         let count = MAX_LISTED as u64 + 5;
         for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Whether what is wanted fits on the target's disk.
+//! Whether the wanted bytes fit on the target's disk.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,29 +9,29 @@ use rustix::process::geteuid;
 
 use crate::directory::parent_of;
 
-/// The room at a target, as it was when bytes were wanted first.
+/// The room at a target, as of the first wanted bytes.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     bytes: OnceLock<u64>,
-    /// Whether it was told that more is wanted.
+    /// Whether a lack of room was reported.
     is_told: AtomicBool,
 }
 
 impl Room {
-    /// Whether more is wanted in all than there is room for in a directory, or in the one that it will be made in; true
-    /// once only.
+    /// Whether the wanted bytes exceed the room in a directory, or in the parent in which it will be made; true only
+    /// once.
     pub(super) fn is_exceeded(&self, directory: &Path, wanted: u64) -> bool {
         let room = *self.bytes.get_or_init(|| room(directory).unwrap_or(u64::MAX));
         wanted > room && !self.is_told.swap(true, Ordering::Relaxed)
     }
 }
 
-/// Returns the number of bytes that this process may write to the file system of a directory, or of the one that it
-/// will be made in.
+/// Returns the number of bytes that this process may write to the file system of a directory, or of the parent in which
+/// it will be made.
 fn room(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).or_else(|_| statvfs(parent_of(directory))).ok()?;
     let blocks = if geteuid().is_root() { found.f_bfree } else { found.f_bavail };
-    // Some file systems do not tell.
+    // Some file systems do not report it.
     (found.f_blocks > 0).then(|| blocks.saturating_mul(found.f_frsize))
 }
 
@@ -40,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told_once() {
-        let (here, room) = (tempfile::tempdir().unwrap(), Room::default());
-        let absent = here.path().join("to be made");
+    fn low_space_is_reported_once() {
+        let (directory, room) = (tempfile::tempdir().unwrap(), Room::default());
+        let absent = directory.path().join("to be made");
         assert!(!room.is_exceeded(&absent, 1));
         assert!(room.is_exceeded(&absent, u64::MAX) && !room.is_exceeded(&absent, u64::MAX));
     }

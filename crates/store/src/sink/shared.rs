@@ -28,16 +28,16 @@ pub(super) struct Shared {
     pub(super) spec: Arc<ReceiveRequest>,
     pub(super) modes: ModeRule,
     pub(super) extras: ExtraRule,
-    /// See [`FileSink::may_hold_some`](super::FileSink::may_have_data).
-    pub(super) may_hold_some: bool,
+    /// See [`FileSink::may_have_data`](super::FileSink::may_have_data).
+    pub(super) may_have_data: bool,
     pub(super) report: Arc<ReceiveLog>,
-    /// What is in place and not told yet.
+    /// Entries in place and not reported yet.
     pub(super) stored: StoredEntries,
     pub(super) aim: Aim,
     place: OnceLock<TargetDirectory>,
     /// The target as a dry run sees it, if it exists.
     seen: OnceLock<Option<DirectorySandbox>>,
-    /// Trees whose unchanged files get names here.
+    /// Trees to whose unchanged files hard links are made.
     references: OnceLock<Vec<DirectorySandbox>>,
     pub(super) claims: Claims,
     room: Room,
@@ -47,13 +47,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Returns the mode that the sender says, with the changes that the user wants.
+    /// Returns the sender's mode with the changes requested by the user.
     pub(super) fn changed_mode(&self, mode: u32, is_directory: bool) -> u32 {
         let chmod = self.spec.chmod.as_ref();
         chmod.map_or(mode, |chmod| chmod.apply(mode, is_directory, self.modes.mask()))
     }
 
-    /// Whether the target's file system takes one name for another. Without staging it is not known, and they are.
+    /// Whether the target's file system treats two names as equal. Without staging this is unknown, and they count as
+    /// equal.
     pub(super) fn equates(&self, one: &[u8], other: &[u8]) -> bool {
         self.staged().is_none_or(|place| place.staging.equates(one, other).unwrap_or(true))
     }
@@ -64,13 +65,13 @@ impl Shared {
     /// The same as for [`FileSink::new`](super::FileSink::new).
     pub(super) fn new(spec: Arc<ReceiveRequest>, target_is_directory: bool) -> Result<Self, FilesError> {
         let aim = Aim::new(target_is_directory);
-        let may_hold_some = match (spec.destination(&TargetFacts::before(target_is_directory)), spec.named()) {
+        let may_have_data = match (spec.destination(&TargetFacts::before(target_is_directory)), spec.named()) {
             (Some(decided), _) => {
-                let may_hold_some = check_usable(&spec, &decided)?;
+                let may_have_data = check_usable(&spec, &decided)?;
                 aim.set(decided);
-                may_hold_some
+                may_have_data
             }
-            // The items go into the target, or continue in its parent what an earlier run has begun there.
+            // The items go into the target, or resume an earlier run in its parent.
             (None, Some(named)) if target_is_directory => {
                 let may_continue = holds_staging(&named.directory).unwrap_or(false);
                 check_usable(&spec, &spec.in_target())? || (may_continue && check_usable(&spec, &named).is_ok())
@@ -85,7 +86,7 @@ impl Shared {
             modes: ModeRule::new(spec.modes, spec.preserve),
             extras: ExtraRule::new(spec.preserve),
             spec,
-            may_hold_some,
+            may_have_data,
             report: Arc::default(),
             stored: StoredEntries::default(),
             aim,
@@ -104,13 +105,13 @@ impl Shared {
         self.aim.destination(&self.spec)
     }
 
-    /// Returns what is written about the transfer beneath the destination, relative to it.
+    /// Returns the output files beneath the destination, relative to it.
     pub(super) fn outputs(&self) -> &[TargetOutput] {
         self.aim.outputs(&self.spec)
     }
 
     /// Uses the identity of the source: an earlier run of the same transfer may have created a target that is a
-    /// directory. Opens the staging directory that such a run has left, if the destination is decided.
+    /// directory. Opens the staging directory of such a run, if the destination is decided.
     pub(super) fn begin(&self, source: SourceId) -> Result<(), FilesError> {
         if self.aim.target_is_directory && !self.aim.is_decided() {
             let is_own = Some(self.is_own_target(source));
@@ -125,8 +126,8 @@ impl Shared {
         }
     }
 
-    /// Decides the destination from the first item, and opens the staging directory that an earlier run has left there.
-    /// Returns whether it was undecided.
+    /// Decides the destination from the first item, and opens the staging directory of an earlier run in it. Returns
+    /// whether it was undecided.
     pub(super) fn decide(&self, first: Option<&Entry>, source: Option<SourceId>) -> Result<bool, FilesError> {
         if self.aim.is_decided() {
             return Ok(false);
@@ -160,7 +161,7 @@ impl Shared {
     /// Creates the target and the staging directory, unless they exist.
     pub(super) fn make_place(&self, source: SourceId) -> Result<(), FilesError> {
         if self.place.get().is_none() {
-            // A wrong one is refused before anything is made.
+            // An invalid one is refused before anything is made.
             self.references()?;
             let place =
                 TargetDirectory::open(&self.spec, self.destination(), &self.aim.renamed, &self.report, source, true)?
@@ -170,20 +171,20 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells once that more is wanted than there is room for: `wanted` bytes of all files so far. They are written all
-    /// the same, since holes need no room, and since others may make some.
+    /// Reports once that the wanted bytes exceed the room: `wanted` is the total of all files so far. They are written
+    /// anyway, since holes need no room, and since other programs may free some.
     pub(super) fn check_room(&self, wanted: u64) {
         if !self.spec.compare_trees && self.room.is_exceeded(&self.destination().directory, wanted) {
             self.report.notice(NoticeKind::LowSpace, TOP);
         }
     }
 
-    /// Whether files are compared with other versions that stand at the target, where the sender waits for wants.
+    /// Whether files are compared with other versions at the target; the sender then waits for wants.
     pub(super) fn compares(&self) -> bool {
         self.spec.differences && self.sender_lists.load(Ordering::Relaxed)
     }
 
-    /// Whether the target is to be a directory even if nothing comes.
+    /// Whether the target has to be a directory even if no entries are sent.
     pub(super) fn wants_target(&self) -> bool {
         let TargetPath { directory, rename } = self.destination();
         self.spec.requested.contents || (rename.is_none() && !directory.is_dir())
@@ -211,7 +212,7 @@ impl Shared {
         Ok(self.seen.get().and_then(Option::as_ref))
     }
 
-    /// Returns the trees whose unchanged files get names here.
+    /// Returns the trees to whose unchanged files hard links are made.
     pub(super) fn references(&self) -> Result<&[DirectorySandbox], FilesError> {
         if self.references.get().is_none() {
             let opened = open_references(&self.destination().directory, &self.spec)?;
@@ -220,9 +221,9 @@ impl Shared {
         Ok(self.references.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Returns the path beneath the target that an entry is written to.
-    pub(super) fn goes_to(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
-        self.aim.goes_to(&self.spec, path, batch)
+    /// Returns the path of an entry beneath the target.
+    pub(super) fn target_path(&self, path: &[u8], batch: u32) -> Result<Vec<u8>, FilesError> {
+        self.aim.target_path(&self.spec, path, batch)
     }
 
     /// Returns the sender's name of a path beneath the target.
@@ -230,7 +231,7 @@ impl Shared {
         sent_as(self.renaming(), path)
     }
 
-    /// Returns the item's names here and at the sender, if they differ.
+    /// Returns the item's local name and its name at the sender, if they differ.
     pub(super) fn renaming(&self) -> Option<(&[u8], &[u8])> {
         self.aim.renaming(&self.spec)
     }
@@ -239,7 +240,7 @@ impl Shared {
     pub(super) fn refused(&self, sent: &[u8], kind: NoticeKind) {
         if kind == NoticeKind::Kept {
             // It appeared after the target was examined.
-            return self.report.kept(&self.goes_to(sent, 0).unwrap_or_else(|_| sent.to_vec()));
+            return self.report.kept(&self.target_path(sent, 0).unwrap_or_else(|_| sent.to_vec()));
         }
         self.report.refused(sent, kind);
     }

@@ -1,4 +1,4 @@
-//! What the sender may remove: entries that are durable under their final names, told batch by batch.
+//! Reports of sources that the sender may remove: entries durable under their final names, batch by batch.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -15,8 +15,8 @@ use crate::metadata::Status;
 use crate::sandbox::Directory;
 
 impl Shared {
-    /// Notes that an entry stands at `path` as it was sent, unless it has gone meanwhile or lacks some of its
-    /// attributes.
+    /// Notes that an entry is in place at `path` as it was sent, unless it has disappeared meanwhile or lacks some of
+    /// its attributes.
     pub(super) fn note_stored(
         &self,
         place: &TargetDirectory,
@@ -38,7 +38,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Notes that an entry would stand in a dry run, with the version of what stands now.
+    /// Notes that an entry would be in place in a dry run, with the version of the existing file.
     pub(super) fn note_foreseen(&self, (batch, entry): (u32, u32), path: &[u8]) {
         if !self.spec.report_stored {
             return;
@@ -49,31 +49,31 @@ impl Shared {
         self.stored.add(batch, StoredEntry { entry, version }, None);
     }
 
-    /// Notes that nothing more of a batch is put in place, except hard links.
+    /// Notes that no further entries of a batch are put in place, except hard links.
     pub(super) fn batch_stored(&self, batch: u32) {
         if self.spec.report_stored {
             self.stored.complete(batch);
         }
     }
 
-    /// Makes the entries of complete batches durable: their content, their names and all directories above them. What
-    /// was in place before may be as new as the rest.
+    /// Makes the entries of complete batches durable: their content, their names and all directories above them.
+    /// Entries that were in place before may be as new as the rest.
     pub(super) fn sync_stored(&self) -> Result<(), FilesError> {
         let complete = mem::take(&mut lock(&self.stored.state).complete);
         let failed = |error| FilesError::system(&self.destination().directory, error);
         let mut on = BTreeMap::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (batch, mut placed) in complete {
             on.append(&mut placed.on);
             placed.entries.sort_unstable_by_key(|stored| stored.entry);
-            told.push((batch, placed.entries));
+            reported.push((batch, placed.entries));
         }
         if let Some(place) = self.staged() {
             for directory in on.values() {
                 sync_everything(place, directory).map_err(failed)?;
             }
         }
-        lock(&self.stored.state).durable.append(&mut told);
+        lock(&self.stored.state).durable.append(&mut reported);
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Shared {
 
 /// Makes everything on a directory's file system durable.
 fn sync_everything(place: &TargetDirectory, directory: &Directory) -> std::io::Result<()> {
-    // Elsewhere only this call is about more than one file.
+    // On other systems only this call covers more than one file.
     #[cfg(not(target_os = "linux"))]
     rustix::fs::sync();
     place.sync_around(&directory.fd)

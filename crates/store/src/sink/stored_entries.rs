@@ -1,4 +1,4 @@
-//! Entries that are in place, until the sender is told that they are durable.
+//! Entries that are in place, until they are reported to the sender as durable.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use crate::lock::lock;
 use crate::messages::StoredEntry;
 use crate::sandbox::Directory;
 
-/// The entries of each batch until they are told; stays empty unless they are asked for.
+/// The entries of each batch until they are reported; stays empty unless the sender asks for them.
 #[derive(Debug, Default)]
 pub(super) struct StoredEntries {
     pub(super) state: Mutex<PendingStored>,
@@ -15,11 +15,11 @@ pub(super) struct StoredEntries {
 
 #[derive(Debug, Default)]
 pub(super) struct PendingStored {
-    /// Batches of which something is still to be put in place.
+    /// Batches with entries still to be put in place.
     pub(super) open: BTreeMap<u32, StoredBatch>,
-    /// The others, not yet durable.
+    /// The other batches, not yet durable.
     pub(super) complete: BTreeMap<u32, StoredBatch>,
-    /// Those that are, not yet told.
+    /// Durable batches, not yet reported.
     pub(super) durable: Vec<(u32, Vec<StoredEntry>)>,
 }
 
@@ -27,12 +27,12 @@ pub(super) struct PendingStored {
 #[derive(Debug, Default)]
 pub(super) struct StoredBatch {
     pub(super) entries: Vec<StoredEntry>,
-    /// A directory on each file system that they are on, by its device.
+    /// A directory on each of their file systems, by its device.
     pub(super) on: BTreeMap<u64, Arc<Directory>>,
 }
 
 impl StoredEntries {
-    /// Notes that nothing more of a batch is put in place, except hard links.
+    /// Notes that no further entries of a batch are put in place, except hard links.
     pub(super) fn complete(&self, batch: u32) {
         let mut state = lock(&self.state);
         let placed = state.open.remove(&batch).unwrap_or_default();

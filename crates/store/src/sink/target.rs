@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, openat, readlinkat, s
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::super::attributes::{Applied, ExtraRule};
+use super::super::attributes::{ExtraRule, SetResult};
 use super::super::backup::{self, Original};
 use super::super::delete::{CreatedMeanwhile, Deletion, SentPaths};
 use super::super::directory::{NAMED_WAY, READ_DIRECTORY, parent_of, readable};
@@ -30,13 +30,13 @@ use super::report::ReceiveLog;
 use crate::lock::lock;
 use crate::messages::{NoticeKind, SourceId};
 
-/// As many other trees are looked at for each file, as by rsync.
+/// Maximum number of other trees inspected for each file, as in rsync.
 const MOST_REFERENCES: usize = 20;
 
 /// Permissions that a directory needs while names are created in it.
 pub(super) const FILLABLE: u32 = 0o700;
 
-/// The location that files are written to.
+/// The location of the received files.
 #[derive(Debug)]
 pub(super) struct TargetDirectory {
     destination: TargetPath,
@@ -46,20 +46,20 @@ pub(super) struct TargetDirectory {
     pub(super) staging: Staging,
     /// The mode that the target had, if it was made writable for this run.
     opened: Option<u32>,
-    /// What is new at the target since the transfer began, if names are deleted.
-    pub(super) newcomers: Option<Mutex<CreatedMeanwhile>>,
-    /// The paths of the transfer and of its backups so far, if backups are made: others must not take them.
+    /// Names created at the target since the transfer began, if names are deleted.
+    pub(super) created_meanwhile: Option<Mutex<CreatedMeanwhile>>,
+    /// The paths of the transfer and of its backups so far, if backups are made: other backups must not use them.
     pub(super) sent: Mutex<SentPaths>,
     /// The sender's name of the item, once known.
     renamed: Arc<OnceLock<Vec<u8>>>,
     spec: Arc<ReceiveRequest>,
-    /// What is written about the transfer beneath the target.
+    /// The output files beneath the target.
     outputs: Vec<TargetOutput>,
     report: Arc<ReceiveLog>,
 }
 
 impl TargetDirectory {
-    /// Opens the target and the staging directory of `source` in it, creating what is missing if `make` is set.
+    /// Opens the target and the staging directory of `source` in it, creating missing directories if `make` is set.
     pub(super) fn open(
         spec: &Arc<ReceiveRequest>,
         destination: &TargetPath,
@@ -103,7 +103,7 @@ impl TargetDirectory {
             target_is_new,
             staging,
             opened,
-            newcomers: begun.map(|begun| Mutex::new(CreatedMeanwhile::since(begun))),
+            created_meanwhile: begun.map(|begun| Mutex::new(CreatedMeanwhile::since(begun))),
             sent: Mutex::default(),
             renamed: Arc::clone(renamed),
             spec: Arc::clone(spec),
@@ -126,13 +126,13 @@ impl TargetDirectory {
             // Created by another process in the meantime.
             Errno::EXIST if matches!(self.spec.existing, Existing::Skip | Existing::KeepNewer) => Ok(NoticeKind::Kept),
             Errno::EXIST if self.spec.existing == Existing::Refuse => Ok(NoticeKind::Exists),
-            // What exFAT in user space says of characters that it does not take.
+            // The error of exFAT in user space for unsupported characters.
             Errno::NOENT if self.has_directory_of(path) => Ok(NoticeKind::BadCharacters),
             _ => refusal_of(&error).ok_or_else(|| FilesError::system(self.shown(path), error)),
         }
     }
 
-    /// Whether the directory that `path` belongs in is there.
+    /// Whether the parent directory of `path` exists.
     fn has_directory_of(&self, path: &[u8]) -> bool {
         self.target.parent(path).is_ok_and(|(parent, _)| fstat(&parent.fd).is_ok_and(|found| found.st_nlink > 0))
     }
@@ -154,26 +154,26 @@ impl TargetDirectory {
         self.staging.held().items.contains(&Item::new(name, found.identity.inode, birth(self.target.root(), name)))
     }
 
-    /// Moves `name` from the staging directory to `path`, replacing what exists there. Fails if that is another's item
+    /// Moves `name` from the staging directory to `path`, replacing the existing file. Fails if that is another's item
     /// that must not be replaced, a non-empty directory, or anything when existing names are kept.
     pub(super) fn publish(&self, name: &str, path: &[u8]) -> io::Result<()> {
         match self.put_from(&self.staging.dir, name, path) {
-            Err(error) if errno(&error) == Errno::XDEV => self.put_across(name, path),
+            Err(error) if errno(&error) == Errno::XDEV => self.publish_cross_device(name, path),
             result => result,
         }
     }
 
-    /// Same as [`TargetDirectory::publish`], where `path` is on another file system.
-    fn put_across(&self, name: &str, path: &[u8]) -> io::Result<()> {
+    /// As [`TargetDirectory::publish`], if `path` is on another file system.
+    fn publish_cross_device(&self, name: &str, path: &[u8]) -> io::Result<()> {
         let (directory, _) = self.target.parent(path)?;
         let carried = TempCopy::new(&self.staging.dir, name, &directory.fd, ExtraRule::new(self.spec.preserve))?;
         self.put_from(&directory.fd, &carried.name, path)?;
-        if carried.applied == Applied::AttributesLost {
+        if carried.applied == SetResult::AttributesLost {
             let sent = sent_as(self.renaming(), path);
             self.report.refused(&sent, NoticeKind::AttributesLost);
         }
         self.sync_names(&directory.fd)?;
-        // It is in place. The copy that cannot be removed now goes with the staging directory, or is told with that.
+        // It is in place. A copy that cannot be removed now is removed or reported with the staging directory.
         let _ = unlinkat(&self.staging.dir, name, AtFlags::empty());
         Ok(())
     }
@@ -186,7 +186,7 @@ impl TargetDirectory {
             return Err(Errno::EXIST.into());
         }
         if replaces {
-            self.loses(path)?;
+            self.note_lost_name(path)?;
             self.back_up(path, Original::Stays)?;
         }
         match put(!replaces) {
@@ -200,20 +200,21 @@ impl TargetDirectory {
             Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => {}
             result => return Ok(result?),
         }
-        self.clear_the_way(path)?;
+        self.remove_existing_directory(path)?;
         Ok(put(false)?)
     }
 
-    /// Removes what stands at `path`, unless it is a directory.
+    /// Removes the existing `path`, unless it is a directory.
     pub(super) fn remove_name(&self, path: &[u8]) -> io::Result<()> {
-        self.loses(path)?;
+        self.note_lost_name(path)?;
         if self.back_up(path, Original::Goes)? { Ok(()) } else { self.target.remove(path) }
     }
 
-    /// Makes a backup of what stands at `path`, if that is asked for and it is not a directory; returns whether it did.
+    /// Makes a backup of the existing `path`, if backups are requested and it is not a directory; returns whether it
+    /// did.
     fn back_up(&self, path: &[u8], original: Original) -> io::Result<bool> {
         let Some(backup) = &self.spec.backup else { return Ok(false) };
-        if self.target.look(path)?.is_none_or(|there| there.is_directory()) {
+        if self.target.look(path)?.is_none_or(|existing| existing.is_directory()) {
             return Ok(false);
         }
         let kept = backup::keep(backup, &self.target, path, original, &|path| self.is_sent(path))?;
@@ -222,23 +223,23 @@ impl TargetDirectory {
         Ok(true)
     }
 
-    /// Whether a path is part of the transfer, or of what is written about it.
+    /// Whether a path is part of the transfer, or of its output files.
     fn is_sent(&self, path: &[u8]) -> bool {
         lock(&self.sent).has(path) || self.outputs.iter().any(|output| output.path == path)
     }
 
-    /// Notes that what stands at `path` loses this name.
-    fn loses(&self, path: &[u8]) -> io::Result<()> {
-        if self.newcomers.is_some() {
-            self.target.look(path)?.iter().for_each(|there| self.changes(there));
+    /// Notes that the existing file at `path` loses this name.
+    fn note_lost_name(&self, path: &[u8]) -> io::Result<()> {
+        if self.created_meanwhile.is_some() {
+            self.target.look(path)?.iter().for_each(|existing| self.changes(existing));
         }
         Ok(())
     }
 
-    /// Notes that a file that stands is changed, or gets or loses a name.
+    /// Notes that an existing file is changed, or gets or loses a name.
     pub(super) fn changes(&self, file: &Status) {
-        if let Some(newcomers) = self.newcomers.as_ref().filter(|_| file.links > 1) {
-            lock(newcomers).changes(file);
+        if let Some(created_meanwhile) = self.created_meanwhile.as_ref().filter(|_| file.links > 1) {
+            lock(created_meanwhile).changes(file);
         }
     }
 
@@ -246,9 +247,9 @@ impl TargetDirectory {
     /// an open directory.
     fn has_become_newer(&self, from: &OwnedFd, name: &str, path: &[u8]) -> io::Result<bool> {
         let staged: Status = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?.into();
-        let there = self.target.look(path)?;
-        Ok(there.is_some_and(|there| {
-            staged.is_file() && there.is_file() && there.is_newer(staged.mtime, self.spec.modify_window)
+        let existing = self.target.look(path)?;
+        Ok(existing.is_some_and(|existing| {
+            staged.is_file() && existing.is_file() && existing.is_newer(staged.mtime, self.spec.modify_window)
         }))
     }
 
@@ -268,23 +269,23 @@ impl TargetDirectory {
     }
 
     /// Removes the directory at `path`, if there is one, to make room for something that is not a directory.
-    pub(super) fn clear_the_way(&self, path: &[u8]) -> io::Result<()> {
+    pub(super) fn remove_existing_directory(&self, path: &[u8]) -> io::Result<()> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(());
         }
         let renamed = self.renaming();
-        let clearing = Clearing {
+        let clearing = DirectoryRemoval {
             target: &self.target,
             spec: &self.spec,
             report: &self.report,
             renamed,
-            newcomers: self.newcomers.as_ref(),
+            created_meanwhile: self.created_meanwhile.as_ref(),
             is_sent: &|path| self.is_sent(path),
         };
         if clearing.clear(path, false)? { Ok(()) } else { self.target.remove_directory(path) }
     }
 
-    /// The item's names here and at the sender, if they differ.
+    /// Returns the item's local name and its name at the sender, if they differ.
     fn renaming(&self) -> Option<(&[u8], &[u8])> {
         self.destination.rename.as_deref().zip(self.renamed.get().map(Vec::as_slice))
     }
@@ -299,8 +300,8 @@ impl TargetDirectory {
         self.sync_names(self.target.root()).map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Makes the names in a directory durable. Its file system is synced where this user may not read the directory,
-    /// since only a readable one can be synced by itself.
+    /// Makes the names in a directory durable. Its file system is synced if this user may not read the directory, since
+    /// only a readable one can be synced by itself.
     fn sync_names(&self, directory: &OwnedFd) -> io::Result<()> {
         match readable(directory) {
             Ok(opened) => Ok(fsync(opened)?),
@@ -325,13 +326,13 @@ impl TargetDirectory {
         }
     }
 
-    /// Gives the target back the mode that it had, where it gets no other.
+    /// Restores the previous mode of the target, if it gets no other.
     pub(super) fn close(&self) -> Result<(), FilesError> {
         let closed = self.opened.map_or(Ok(()), |mode| set_mode(self.target.root(), mode));
         closed.map_err(|error| FilesError::system(&self.destination.directory, error))
     }
 
-    /// Removes what this run has created for itself, as far as that is possible.
+    /// Removes the temporary files of this run, as far as possible.
     ///
     /// # Errors
     /// The first failure.
@@ -348,27 +349,27 @@ impl TargetDirectory {
 }
 
 /// The removal of a directory that something else replaces.
-pub(super) struct Clearing<'a> {
+pub(super) struct DirectoryRemoval<'a> {
     pub(super) target: &'a DirectorySandbox,
     pub(super) spec: &'a ReceiveRequest,
     pub(super) report: &'a ReceiveLog,
-    /// The item's names here and at the sender, if they differ.
+    /// The item's local name and its name at the sender, if they differ.
     pub(super) renamed: Option<(&'a [u8], &'a [u8])>,
-    /// What is new in the directory, which then stays.
-    pub(super) newcomers: Option<&'a Mutex<CreatedMeanwhile>>,
+    /// New names in the directory; if there are any, it is kept.
+    pub(super) created_meanwhile: Option<&'a Mutex<CreatedMeanwhile>>,
     /// Whether a path is part of the transfer, so that no backup takes it.
     pub(super) is_sent: &'a dyn Fn(&[u8]) -> bool,
 }
 
-impl Clearing<'_> {
+impl DirectoryRemoval<'_> {
     /// Deletes the directory at `path` with everything in it, if names are deleted at all; a dry run only reports that.
-    /// Returns whether the directory is gone, or would be. Nothing is deleted if a name in it is excluded from
+    /// Returns whether the directory was removed, or would be. Nothing is deleted if a name in it is excluded from
     /// deletion, since the directory would then stay.
     ///
     /// # Errors
     /// The first name that cannot be deleted.
     pub(super) fn clear(&self, path: &[u8], dry_run: bool) -> io::Result<bool> {
-        // A directory is only cleared where the number of deletions is not limited: it would be left half deleted.
+        // A directory is only cleared if the number of deletions is not limited: it would be left half deleted.
         let Some(filter) = self.spec.delete.as_ref().filter(|_| self.spec.max_delete.is_none()) else {
             return Ok(false);
         };
@@ -376,17 +377,17 @@ impl Clearing<'_> {
         Ok(can_go && self.delete(path, filter, dry_run, |deleted| self.report.deleted(deleted))?)
     }
 
-    /// Deletes what `filter` does not exclude; returns whether that includes the directory itself.
-    fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut tell: impl FnMut(&[u8])) -> io::Result<bool> {
+    /// Deletes everything that `filter` does not exclude; returns whether that includes the directory itself.
+    fn delete(&self, path: &[u8], filter: &Filter, dry_run: bool, mut report: impl FnMut(&[u8])) -> io::Result<bool> {
         let (mut gone, mut first) = (false, None);
-        let mut newcomers = self.newcomers.map(lock);
+        let mut created_meanwhile = self.created_meanwhile.map(lock);
         let mut deletion = Deletion {
             target: self.target,
             device: self.target.device_if(self.spec.one_file_system),
             filter,
             backup: self.spec.backup.as_ref(),
             is_sent: self.is_sent,
-            // What is written about the transfer is not beneath what a file replaces.
+            // Output files are not beneath a directory that a file replaces.
             is_kept: &|_| false,
             // Nothing beneath it was sent.
             is_same: &|_, _| true,
@@ -396,11 +397,11 @@ impl Clearing<'_> {
             dry_run,
             most: None,
             is_limited: false,
-            newcomers: newcomers.as_deref_mut(),
+            created_meanwhile: created_meanwhile.as_deref_mut(),
             kept: &mut |_| {},
             deleted: &mut |deleted| {
                 gone |= deleted == path;
-                tell(deleted);
+                report(deleted);
             },
             failed: &mut |_, error| {
                 first.get_or_insert(error);
@@ -410,8 +411,9 @@ impl Clearing<'_> {
         first.map_or(Ok(gone), Err)
     }
 
-    /// Reports what [`TargetDirectory::clear_the_way`] would delete; returns whether the way would be clear.
-    pub(super) fn foresee(&self, path: &[u8]) -> io::Result<bool> {
+    /// Reports the deletions of [`TargetDirectory::remove_existing_directory`]; returns whether the directory would be
+    /// removed.
+    pub(super) fn plan(&self, path: &[u8]) -> io::Result<bool> {
         if !self.target.look(path)?.is_some_and(|found| found.is_directory()) {
             return Ok(true);
         }
@@ -419,25 +421,25 @@ impl Clearing<'_> {
     }
 }
 
-/// Returns the sender's name of a path beneath the target. `renamed` holds the item's names here and at the sender, if
-/// they differ.
+/// Returns the sender's name of a path beneath the target. `renamed` is the item's local name and its name at the
+/// sender, if they differ.
 pub(super) fn sent_as(renamed: Option<(&[u8], &[u8])>, path: &[u8]) -> Vec<u8> {
-    if let Some((here, there)) = renamed
-        && let Some(rest) = path.strip_prefix(here)
+    if let Some((local, sent)) = renamed
+        && let Some(rest) = path.strip_prefix(local)
         && (rest.is_empty() || rest.starts_with(b"/"))
     {
-        return [there, rest].concat();
+        return [sent, rest].concat();
     }
     path.to_vec()
 }
 
-/// Whether the target may get the mode of the directory that it stands for, which lets its owner write in it.
+/// Whether the target may get the mode of the corresponding directory, which lets its owner write in it.
 fn may_get_mode(spec: &ReceiveRequest, destination: &TargetPath) -> bool {
     let replaces = spec.existing != Existing::Skip && spec.modes == Modes::Exact;
     spec.requested.contents && destination.rename.is_none() && replaces
 }
 
-/// Lets this user write in a directory of their own; returns the mode that it had, if that did not.
+/// Lets this user write in a directory of their own; returns its previous mode, if that did not.
 fn make_fillable(directory: &OwnedFd) -> io::Result<Option<u32>> {
     let found = Status::from(fstat(directory)?);
     if found.owner != geteuid().as_raw() || found.mode & FILLABLE == FILLABLE {
@@ -446,12 +448,12 @@ fn make_fillable(directory: &OwnedFd) -> io::Result<Option<u32>> {
     set_mode(directory, found.mode | FILLABLE).map(|()| Some(found.mode))
 }
 
-/// Sets the mode of a directory that may be open on the way only.
+/// Sets the mode of a directory that may be opened as a path only.
 fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
     PathHandle::from(directory.try_clone()?).set_mode(mode)
 }
 
-/// Creates a directory with all that lead to it, each durable in its own; fails as `create_dir` does if it exists.
+/// Creates a directory with its missing parents, each durable in its own; fails as `create_dir` does if it exists.
 fn make_path(path: &Path) -> io::Result<()> {
     let parent = parent_of(path);
     match std::fs::create_dir(path) {
@@ -469,7 +471,7 @@ fn make_path(path: &Path) -> io::Result<()> {
     std::fs::create_dir(path)
 }
 
-/// Makes the name of a new target durable: without it everything in the target would be lost.
+/// Makes the name of a new target durable: without the name, everything in the target would be lost.
 fn sync_parent(into: &Path, target: &OwnedFd) -> io::Result<()> {
     let parent = parent_of(into);
     match openat(CWD, parent, READ_DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
@@ -489,14 +491,14 @@ fn open_directory(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
     }
 }
 
-/// Opens the other trees for items that go into `into`. One that does not exist has no files: it may be that of a copy
-/// which is yet to be made.
+/// Opens the other trees for items that go into `into`. A tree that does not exist has no files: it may be a copy yet
+/// to be made.
 ///
 /// # Errors
-/// [`FilesError::TargetOutside`] for one that is not beneath [`ReceiveRequest::within`]; one that cannot be opened.
+/// [`FilesError::TargetOutside`] for a tree outside of [`ReceiveRequest::within`]; a tree that cannot be opened.
 pub(super) fn open_references(into: &Path, spec: &ReceiveRequest) -> Result<Vec<DirectorySandbox>, FilesError> {
     if spec.link_dest.len() > MOST_REFERENCES {
-        let why = format!("files cannot be linked to more than {MOST_REFERENCES} other trees");
+        let why = format!("at most {MOST_REFERENCES} other trees are supported (--link-dest)");
         return Err(FilesError::system(into, io::Error::new(io::ErrorKind::InvalidInput, why)));
     }
     let mut references = Vec::new();

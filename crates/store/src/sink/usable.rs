@@ -1,4 +1,4 @@
-//! Whether items can go where they were asked to go.
+//! Whether the items can be stored at their destination.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,7 +11,7 @@ use crate::directory::parent_of;
 use crate::error::FilesError;
 use crate::metadata::leads_to_special;
 use crate::outputs::TargetOutput;
-use crate::staging::may_hold_elsewhere;
+use crate::staging::may_hold_outside;
 
 /// Checks that items can go to `destination`; returns whether it may already hold some of them.
 ///
@@ -40,43 +40,43 @@ pub(super) fn check_usable(spec: &ReceiveRequest, destination: &TargetPath) -> R
     };
     match into.metadata() {
         Ok(metadata) if !metadata.is_dir() => Err(FilesError::TargetNotADirectory { path: into.to_owned() }),
-        Ok(_) => may_hold_some(spec, destination).map_err(|error| failed(into, error)),
+        Ok(_) => may_have_data(spec, destination).map_err(|error| failed(into, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = if spec.make_path { nearest(into) } else { parent_of(into) };
             if !parent.metadata().map_err(|e| failed(parent, e))?.is_dir() {
                 return Err(FilesError::TargetNotADirectory { path: parent.to_owned() });
             }
             // Nothing in it exists, and it is not to be created.
-            if spec.existing == Existing::UpdateOnly { Err(failed(into, error)) } else { Ok(may_leave_out(spec)) }
+            if spec.existing == Existing::UpdateOnly { Err(failed(into, error)) } else { Ok(may_skip(spec)) }
         }
         Err(error) => Err(failed(into, error)),
     }
 }
 
-/// Returns the nearest directory on the way to `path` that exists.
+/// Returns the nearest existing parent directory of `path`.
 fn nearest(path: &Path) -> &Path {
     let exists = |ancestor: &&Path| ancestor.as_os_str().is_empty() || ancestor.symlink_metadata().is_ok();
     path.ancestors().skip(1).find(exists).filter(|found| !found.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether files may be left out though nothing exists under their names, so that the sender has to hear what is
-/// wanted.
-fn may_leave_out(spec: &ReceiveRequest) -> bool {
+/// Whether files may be skipped although their names do not exist, so that the sender has to wait for the wanted
+/// ranges.
+fn may_skip(spec: &ReceiveRequest) -> bool {
     spec.dry_run
         || spec.existing == Existing::UpdateOnly
         || !spec.eligible.is_everything()
         || !spec.link_dest.is_empty()
 }
 
-/// Checks what the user named for the single item, and meant to be written: `/dev/stdout` is a link, which a file would
-/// replace for all that use it, also while it leads to a file. What fails to be looked at is left to what opens it.
+/// Checks the name given by the user for the single item. `/dev/stdout` is a link, which a file would replace for all
+/// users, even while its target is a file. If the check itself fails, the later open reports it.
 fn check_named(spec: &ReceiveRequest, path: &Path) -> Result<(), FilesError> {
     if spec.compare_trees {
         return Ok(());
     }
     let is_link = path.is_symlink();
     let leads_to_special = leads_to_special(path);
-    // A special file that is named itself may be replaced by another one.
+    // A special file named by the user may be replaced by another one.
     let is_refused = if is_link {
         leads_to_special || leads_to_descriptor(path)
     } else {
@@ -85,8 +85,8 @@ fn check_named(spec: &ReceiveRequest, path: &Path) -> Result<(), FilesError> {
     if is_refused { Err(FilesError::TargetSpecial { path: path.to_owned() }) } else { Ok(()) }
 }
 
-/// Whether a path is a link to an open file of a process, or leads to one over other links: as `/dev/stdout` and
-/// `/dev/fd/1` do, and links to them.
+/// Whether a path is a link to an open file of a process, directly or through other links: as `/dev/stdout` and
+/// `/dev/fd/1` are, and links to them.
 fn leads_to_descriptor(path: &Path) -> bool {
     let mut link = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -101,13 +101,13 @@ fn leads_to_descriptor(path: &Path) -> bool {
     false
 }
 
-/// Links that a path may lead over (path_resolution(7)).
+/// Maximum number of links in the resolution of a path (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 /// Whether an existing directory may already hold some of the items.
-fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<bool> {
+fn may_have_data(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<bool> {
     let directory = &destination.directory;
-    if may_leave_out(spec) || holds_staging(directory)? {
+    if may_skip(spec) || holds_staging(directory)? {
         return Ok(true);
     }
     // Existing names are refused, unless an earlier run has created them.
@@ -120,20 +120,20 @@ fn may_hold_some(spec: &ReceiveRequest, destination: &TargetPath) -> io::Result<
         (None, None) => {
             return match directory.read_dir() {
                 Ok(mut items) => Ok(items.next().is_some()),
-                // What cannot be listed may hold anything.
+                // An unlistable directory may hold anything.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
                 Err(error) => Err(error),
             };
         }
     };
-    let stands = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
-    Ok(items.iter().any(stands))
+    let exists = |name: &Vec<u8>| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
+    Ok(items.iter().any(exists))
 }
 
-/// Whether an interrupted transfer may have left a staging directory in `directory`, or for it: one that cannot be
-/// listed may hold anything.
+/// Whether an interrupted transfer may have left a staging directory in `directory`, or for it: an unlistable directory
+/// may hold anything.
 pub(super) fn holds_staging(directory: &Path) -> io::Result<bool> {
-    if may_hold_elsewhere(directory) {
+    if may_hold_outside(directory) {
         return Ok(true);
     }
     let items = match directory.read_dir() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::error::FilesError;
 use super::super::journal::Record;
-use super::batch::{OpenBatch, Verified};
+use super::batch::{OpenBatch, Verification};
 use crate::lock::lock;
 
 /// Open batches, and their verified data until the publisher takes it.
@@ -26,14 +26,14 @@ struct VerifiedQueue {
 }
 
 impl Verifier {
-    /// Opens a batch of which it is known what is wanted. Files that need no bytes are complete at once.
+    /// Opens a batch whose wanted ranges are known. Files that need no bytes are complete at once.
     pub(crate) fn open(&self, batch: OpenBatch) {
         if batch.files.is_empty() {
             return;
         }
         let batch = Arc::new(batch);
         lock(&self.open).insert(batch.number, Arc::clone(&batch));
-        let verified = Verified { files: batch.complete_files(), records: Vec::new() };
+        let verified = Verification { files: batch.complete_files(), records: Vec::new() };
         self.add(&batch, verified);
     }
 
@@ -43,10 +43,10 @@ impl Verifier {
     /// [`FilesError::Protocol`] if the batch is not open.
     pub(crate) fn batch(&self, number: u32) -> Result<Arc<OpenBatch>, FilesError> {
         let batch = lock(&self.open).get(&number).cloned();
-        batch.ok_or(FilesError::Protocol { batch: number, reason: "it is not open" })
+        batch.ok_or(FilesError::Protocol { batch: number, reason: "referred to a batch that is not open" })
     }
 
-    /// Forgets a batch whose files are all in place.
+    /// Drops a batch whose files are all in place.
     pub(crate) fn close(&self, number: u32) {
         lock(&self.open).remove(&number);
     }
@@ -76,11 +76,11 @@ impl Verifier {
         Ok(self.add(&batch, verified))
     }
 
-    /// Counts a range of a batch's object as verified. Returns whether a file is complete by it.
+    /// Counts a range of a batch's object as verified. Returns whether it completes a file.
     pub(crate) fn trust(&self, batch: u32, range: Range<u64>) -> Result<bool, FilesError> {
         let batch = self.batch(batch)?;
         let files = batch.trust(range).map_err(|error| error.of(&batch))?;
-        Ok(self.add(&batch, Verified { files, records: Vec::new() }))
+        Ok(self.add(&batch, Verification { files, records: Vec::new() }))
     }
 
     /// Returns the open batches.
@@ -88,7 +88,7 @@ impl Verifier {
         lock(&self.open).values().cloned().collect()
     }
 
-    /// Returns the file of an entry that the sender voids; `None` if it is not to be received anyway.
+    /// Returns the file of an entry that the sender voids; `None` if it is not received anyway.
     pub(crate) fn voided(&self, batch: &OpenBatch, entry: u32) -> Result<Option<usize>, FilesError> {
         batch.voided(entry).map_err(|error| error.of(batch))
     }
@@ -110,8 +110,8 @@ impl Verifier {
         lock(&self.queue).files.len()
     }
 
-    fn add(&self, batch: &Arc<OpenBatch>, verified: Verified) -> bool {
-        let Verified { files, records } = verified;
+    fn add(&self, batch: &Arc<OpenBatch>, verified: Verification) -> bool {
+        let Verification { files, records } = verified;
         let some = !files.is_empty() || !records.is_empty();
         if some {
             let mut queue = lock(&self.queue);
@@ -164,23 +164,26 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_complete_with_its_last_block_whichever_digest_comes_first() {
+    fn file_completes_with_either_digest_order() {
         let verifier = verifier(2 * BLOCK);
         let (Some((_, at)), records) = verifier.take() else { panic!("the empty file is complete") };
         assert_eq!((at, records.len()), (1, 0));
         assert!(!verifier.expect(0, 0, [1; 32]).unwrap());
         assert!(!verifier.found(0, 1, BLOCK..2 * BLOCK, [2; 32]).unwrap());
-        assert!(!verifier.found(0, 0, 0..BLOCK, [1; 32]).unwrap(), "a small file is not put on record in parts");
+        assert!(!verifier.found(0, 0, 0..BLOCK, [1; 32]).unwrap(), "a small file is not recorded in parts");
         assert!(verifier.expect(0, 1, [2; 32]).unwrap());
         assert_eq!(verifier.take().0.map(|(_, at)| at), Some(0));
         let batch = verifier.batch(0).unwrap();
         assert_eq!((verifier.settled(&batch).unwrap(), verifier.settled(&batch).unwrap()), (false, true));
         verifier.close(0);
-        assert!(matches!(verifier.batch(0), Err(FilesError::Protocol { reason: "it is not open", .. })));
+        assert!(matches!(
+            verifier.batch(0),
+            Err(FilesError::Protocol { reason: "referred to a batch that is not open", .. })
+        ));
     }
 
     #[test]
-    fn verified_ranges_of_long_files_are_put_on_record() {
+    fn long_file_ranges_are_recorded() {
         let verifier = verifier(2 * SMALL_FILE);
         drop(verifier.take());
         assert!(!verifier.found(0, 0, 0..SMALL_FILE, [1; 32]).unwrap());
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match_names_its_file() {
+    fn digest_mismatch_names_its_file() {
         let verifier = verifier(2 * BLOCK);
         assert!(!verifier.expect(0, 1, [2; 32]).unwrap());
         let error = verifier.found(0, 1, BLOCK..2 * BLOCK, [3; 32]).unwrap_err();
@@ -201,6 +204,6 @@ mod tests {
         assert_eq!(path.as_deref(), Some(&b"two"[..]));
         assert!(matches!(verifier.expect(0, 7, [0; 32]), Ok(false)));
         let twice = verifier.expect(0, 7, [0; 32]);
-        assert!(matches!(twice, Err(FilesError::Protocol { reason: "a digest came twice", .. })));
+        assert!(matches!(twice, Err(FilesError::Protocol { reason: "sent a digest twice", .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! The writer: writes received bytes to staged files, leaving holes for zeros.
+//! The writer: writes received bytes to staged files, with holes for zeros.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use rustix::fs::fstat;
 
-use super::super::attributes::{Applied, ExtraRule};
+use super::super::attributes::{ExtraRule, SetResult};
 use super::super::error::FilesError;
 use super::super::metadata::Status;
 use super::super::mode_rule::ModeRule;
@@ -25,7 +25,7 @@ pub(super) const WRITABLE: u32 = 0o600;
 
 /// Size of the windows, aligned in the file, in which zeros are detected.
 const WINDOW: u64 = 64 << 10;
-/// Smallest part of a window, at the edge of a range, for which a hole is left: a smaller one is cheaper to write.
+/// Smallest part of a window, at the edge of a range, that becomes a hole: a smaller one is cheaper to write.
 const SMALLEST_HOLE: usize = 4 << 10;
 
 /// A file that cannot be written.
@@ -84,8 +84,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a range of a batch's object from `from`. Large files are copied by the kernel where it can; what comes again is
-    /// read, since that follows a file that changes.
+    /// Takes a range of a batch's object from `from`. Large files are copied by the kernel if it can; files sent again
+    /// are read, since reading follows a changing file.
     pub(super) fn copy(
         &self,
         place: &TargetDirectory,
@@ -116,7 +116,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Has the kernel copy a piece of one file; returns the number of bytes, or `None` if it does not.
+    /// Copies a piece of one file in the kernel; returns the number of bytes, or `None` if it cannot.
     fn copy_piece(
         &self,
         place: &TargetDirectory,
@@ -130,7 +130,7 @@ impl Writer {
         if state.dropped {
             return Ok(Some(length));
         }
-        // Holes would leave what stands there.
+        // Holes would keep the existing bytes.
         if state.dense {
             return Ok(None);
         }
@@ -159,9 +159,9 @@ impl Writer {
         self.write_piece(place, batch, &piece, bytes).map_err(|source| WriteError { file, source })
     }
 
-    /// Removes the staged part of a voided file; returns whether it was to be received until now.
+    /// Removes the staged part of a voided file; returns whether it was being received.
     pub(super) fn discard(&self, place: &TargetDirectory, batch: &OpenBatch, file: usize) -> io::Result<bool> {
-        // Prevents others from creating it meanwhile.
+        // Prevents other threads from creating it meanwhile.
         let _making = lock(&self.making);
         if batch.state(file).dropped {
             return Ok(false);
@@ -183,15 +183,15 @@ impl Writer {
         place: &TargetDirectory,
         batch: &OpenBatch,
         at: usize,
-    ) -> io::Result<Option<Applied>> {
+    ) -> io::Result<Option<SetResult>> {
         let (file, state) = (&batch.files[at], batch.state(at));
         self.open.forget((batch.number, at));
         if state.dropped {
             return Ok(None);
         }
         let staging = &place.staging;
-        let work = || -> io::Result<Applied> {
-            let mut made = Made { wrong_mode: state.wrong_mode, denied: state.denied };
+        let work = || -> io::Result<SetResult> {
+            let mut made = CreatedMode { wrong_mode: state.wrong_mode, denied: state.denied };
             if !state.made {
                 // An empty file, which no block has created.
                 made = self.make_with(staging, file, true)?.1;
@@ -218,7 +218,7 @@ impl Writer {
             // Its content is complete without them.
             match moded.and_then(|()| staging.set_time(file.id, file.mtime)) {
                 Err(error) if refusal_of(&error).is_none() || error.kind() == io::ErrorKind::NotFound => Err(error),
-                set => Ok(if set.is_ok() { Applied::All } else { Applied::MetadataLost }),
+                set => Ok(if set.is_ok() { SetResult::All } else { SetResult::MetadataLost }),
             }
         };
         match work() {
@@ -269,7 +269,7 @@ impl Writer {
             return Ok(None);
         }
         let file = &batch.files[at];
-        let (opened, Made { wrong_mode, denied }) = self.make_with(&place.staging, file, whole)?;
+        let (opened, CreatedMode { wrong_mode, denied }) = self.make_with(&place.staging, file, whole)?;
         batch.change(at, |state| {
             state.made = true;
             state.wrong_mode = wrong_mode;
@@ -278,27 +278,27 @@ impl Writer {
         Ok(Some(opened))
     }
 
-    /// Creates a file, to be written in one piece if `whole`. What mode it has got is for the system to say: an ACL, or
-    /// how the file system is mounted, may have denied some of it.
-    fn make_with(&self, staging: &Staging, file: &ReceivedFile, whole: bool) -> io::Result<(File, Made)> {
+    /// Creates a file, to be written in one piece if `whole`. Its mode is read back from the system: an ACL, or the
+    /// mount options of the file system, may have denied some of it.
+    fn make_with(&self, staging: &Staging, file: &ReceivedFile, whole: bool) -> io::Result<(File, CreatedMode)> {
         // To set extended attributes, its owner has to be able to write it.
         let asked = if whole && !self.extras.is_active() { file.mode } else { file.mode | WRITABLE } & 0o777;
         let opened = staging.open_file(file.id, asked)?;
         let found = Status::from(fstat(&opened)?).mode;
-        Ok((opened, Made { wrong_mode: found != file.mode, denied: asked & !found }))
+        Ok((opened, CreatedMode { wrong_mode: found != file.mode, denied: asked & !found }))
     }
 }
 
 /// The mode that the system has given to a new file.
-struct Made {
-    /// Whether it is another than the final one.
+struct CreatedMode {
+    /// Whether it differs from the final one.
     wrong_mode: bool,
-    /// What it lacks of that with which the file was made.
+    /// The permissions that the file lacks compared with the requested mode.
     denied: u32,
 }
 
-/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether something was left out: the file
-/// may then be too short and must be extended to its size at the end.
+/// Writes `bytes` at `offset` of a new file, except windows of zeros. Returns whether any were skipped: the file may
+/// then be too short and must be extended to its size at the end.
 pub(super) fn write_sparse(file: &File, offset: u64, bytes: &[u8]) -> io::Result<bool> {
     let mut holes = false;
     let mut unwritten = 0;
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_any_order_make_a_file_with_its_length_mode_and_time() {
+    fn pieces_in_any_order_make_complete_file() {
         let dir = tempfile::tempdir().unwrap();
         let size = 2 * SMALL_FILE;
         let (place, batch) = staged(dir.path(), size);
@@ -365,13 +365,13 @@ mod tests {
         writer.write(&place, &batch, 0, &half).unwrap();
         // Zeros at the end, and padding beyond it, are not written.
         writer.write(&place, &batch, SMALL_FILE, &vec![0; SMALL_FILE as usize + 100]).unwrap();
-        assert_eq!(writer.complete(&place, &batch, 0).unwrap(), Some(Applied::All));
+        assert_eq!(writer.complete(&place, &batch, 0).unwrap(), Some(SetResult::All));
         let found = place.staging.look(batch.files[0].id).unwrap();
         assert_eq!((found.size, found.mode, found.mtime.seconds), (size, 0o444, 77));
     }
 
     #[test]
-    fn a_voided_file_is_removed_once_and_not_made_again() {
+    fn voided_file_is_removed_and_not_recreated() {
         let dir = tempfile::tempdir().unwrap();
         let (place, batch) = staged(dir.path(), 1000);
         let writer = writer(Modes::Masked);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_named() {
+    fn write_error_names_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let (place, batch) = staged(dir.path(), 1000);
         let writer = writer(Modes::Masked);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_back_is_what_was_written() {
+    fn sparse_write_reads_back_equal() {
         let file = tempfile::tempfile().unwrap();
         let mut bytes = vec![0; 300_000];
         bytes[70_000] = 1;
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_at_the_end_write_nothing() {
+    fn trailing_zeros_write_nothing() {
         let file = tempfile::tempfile().unwrap();
         assert!(write_sparse(&file, 0, &[0; 1 << 20]).unwrap());
         assert_eq!(file.metadata().unwrap().len(), 0);

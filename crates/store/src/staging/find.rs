@@ -1,5 +1,5 @@
-//! Finding or creating the staging directory of a source. Only a directory that belongs to this user and that nobody
-//! else can write to is used: in a shared directory another user may have taken its name.
+//! Finds or creates the staging directory of a source. Only a directory that belongs to this user and that no other
+//! user can write to is used: in a shared directory another user may have taken its name.
 
 use std::cell::OnceCell;
 use std::io;
@@ -21,9 +21,9 @@ use crate::sandbox::{READ_DIRECTORY, errno};
 
 /// Permissions with which others can write.
 const OTHERS_WRITE: u32 = 0o022;
-/// Maximum number of directories with names of staging directories that are opened to find the one of a source.
+/// Maximum number of directories with names of staging directories that are opened to find that of a source.
 const MAX_CANDIDATES: usize = 1000;
-/// Maximum number of random names that are tried.
+/// Maximum number of random names tried.
 const MAX_ATTEMPTS: usize = 16;
 
 /// An open staging directory.
@@ -38,8 +38,8 @@ pub(super) struct StagingHandle {
 /// Looks for staging directories in one target.
 pub(super) struct Finder<'a> {
     target: &'a OwnedFd,
-    /// Whether the target may be changed: a file created for a moment, to see what the file system makes of owners and
-    /// modes, and a staging directory closed to others.
+    /// Whether the target may be changed: by a file created for a moment, to learn the owners and modes of the file
+    /// system, and by closing a staging directory to other users.
     may_change: bool,
     created: OnceCell<Option<Status>>,
 }
@@ -49,8 +49,8 @@ impl<'a> Finder<'a> {
         Self { target, may_change, created: OnceCell::new() }
     }
 
-    /// Returns the staging directory of `source`. It has the name that follows from the source, or a random one if
-    /// somebody else had taken that.
+    /// Returns the staging directory of `source`. Its name follows from the source, or is random if another user had
+    /// taken that name.
     pub(super) fn find(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         match self.open_for(staging_name(source), source)? {
             Some(found) => Ok(Some(found)),
@@ -61,10 +61,9 @@ impl<'a> Finder<'a> {
     /// As [`Finder::find`], but creates the directory if there is none.
     ///
     /// # Errors
-    /// I/O errors, also if other users keep replacing what is created.
+    /// I/O errors, also if other users keep replacing the new directory.
     pub(super) fn find_or_create(&self, source: SourceId) -> io::Result<StagingHandle> {
-        // A directory with a random name may hold what an earlier run has received, although the first name is free
-        // now.
+        // A directory with a random name may hold data received by an earlier run, although the first name is free now.
         if let Some(found) = self.find(source)? {
             return Ok(found);
         }
@@ -76,7 +75,7 @@ impl<'a> Finder<'a> {
         if let Some(found) = self.find(source)? {
             return Ok(found);
         }
-        // One with a random name could not be found again where names cannot be listed.
+        // A random name could not be found again in a directory that cannot be listed.
         let is_listed = readable(self.target).is_ok();
         for attempt in 0..MAX_ATTEMPTS {
             let name = if is_listed { random_name()? } else { further_name(source, attempt) };
@@ -118,11 +117,11 @@ impl<'a> Finder<'a> {
     pub(super) fn open(&self, name: String) -> io::Result<Option<StagingHandle>> {
         let dir = match openat(self.target, &name, READ_DIRECTORY, Mode::empty()) {
             Ok(dir) => dir,
-            // Missing, a link, a file, or a directory that we cannot enter.
+            // Missing, a link, a file, or a directory that this user cannot enter.
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // Where others can rename, they could give this name to any directory of ours.
+        // If others can rename, they could give this name to any directory of this user.
         if !self.is_ours(&dir)? || !holds_only_parts(&dir)? {
             return Ok(None);
         }
@@ -153,7 +152,7 @@ impl<'a> Finder<'a> {
         Ok(None)
     }
 
-    /// The same where names cannot be listed: tries those that such a directory may have.
+    /// The same if names cannot be listed: tries the names that such a directory may have.
     fn try_further(&self, source: SourceId) -> io::Result<Option<StagingHandle>> {
         for attempt in 0..MAX_ATTEMPTS {
             if let Some(found) = self.open_for(further_name(source, attempt), source)?
@@ -165,7 +164,7 @@ impl<'a> Finder<'a> {
         Ok(None)
     }
 
-    /// Whether an open directory belongs to this user and nobody else can write to it.
+    /// Whether an open directory belongs to this user and no other user can write to it.
     fn is_ours(&self, dir: &OwnedFd) -> rustix::io::Result<bool> {
         let found = Status::from(fstat(dir)?);
         let is_private =
@@ -196,18 +195,18 @@ impl<'a> Finder<'a> {
 /// Closes a directory to all other users.
 fn close(dir: &OwnedFd) -> rustix::io::Result<()> {
     if Status::from(fstat(dir)?).mode & 0o777 != 0o700 {
-        // It keeps its mode where there are no modes.
+        // It keeps its mode if the file system has no modes.
         let _ = fchmod(dir, Mode::RWXU);
     }
     Ok(())
 }
 
-/// Whether creating a directory failed because something else has its name, or took it before the directory was opened.
+/// Whether creating a directory failed because its name exists, or was taken before the directory was opened.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::EXIST | Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::ACCESS)
 }
 
-/// Whether a directory holds nothing but what this program keeps in a staging directory.
+/// Whether a directory holds only names that this program keeps in a staging directory.
 fn holds_only_parts(dir: &OwnedFd) -> io::Result<bool> {
     for item in Dir::read_from(dir)? {
         let item = item?;
@@ -220,16 +219,15 @@ fn holds_only_parts(dir: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the name of the staging directory of a source, unless somebody else has taken that.
+/// Returns the name of the staging directory of a source, unless another user has taken it.
 pub(crate) fn staging_name(source: SourceId) -> String {
     named(&source.0)
 }
 
-/// Puts something under a random name that is reserved as those of staging directories are: other users cannot take it
-/// before.
+/// Creates a file under a random name of the form reserved for staging directories: other users cannot take it before.
 ///
 /// # Errors
-/// Those of `put`, also if every name that was tried existed.
+/// Errors of `put`, also if every tried name existed.
 pub fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::Result<(String, T)> {
     let mut attempts = 1..MAX_ATTEMPTS;
     loop {
@@ -241,7 +239,7 @@ pub fn under_random_name<T>(mut put: impl FnMut(&str) -> io::Result<T>) -> io::R
     }
 }
 
-/// Returns a name for the staging directory of a source where somebody else has taken the first one and names cannot be
+/// Returns a name for the staging directory of a source if another user has taken the first one and names cannot be
 /// listed: each user has others.
 fn further_name(source: SourceId, attempt: usize) -> String {
     let mut hasher = blake3::Hasher::new();

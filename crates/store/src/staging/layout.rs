@@ -1,4 +1,4 @@
-//! What is in a staging directory: names, and its lock.
+//! The contents of a staging directory: names, and its lock.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,10 +19,10 @@ pub(super) const LINKS: &str = "links";
 pub(super) const FILES: &str = "files";
 /// Name of an object created here only to be moved out at once.
 pub(super) const MOVING: &str = "moving";
-/// Begins the names by which the file system is asked whether two are the same.
+/// Prefix of the names with which the file system is asked whether two names are equal.
 pub(super) const SPELLING: &[u8] = b"spelling-";
 
-/// Locks a staging directory; `None` if its last user has removed it in the meantime.
+/// Locks a staging directory; `None` if its last user has removed it meanwhile.
 pub(super) fn lock_directory(dir: &OwnedFd) -> rustix::io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(dir, LOCK, flags, Mode::RUSR | Mode::WUSR) {
@@ -43,7 +43,7 @@ pub(super) fn is_directory_name(name: &[u8]) -> bool {
     matches!(name, [b'a'..=b'z' | b'2'..=b'7'])
 }
 
-/// Whether a name in a staging directory is one that this program gives.
+/// Whether a name in a staging directory is one given by this program.
 pub(super) fn is_part(name: &[u8]) -> bool {
     let names = [LOCK, DIRECTORIES, LINKS, FILES, MOVING, journal::NAME, journal::NEW_NAME];
     is_directory_name(name)

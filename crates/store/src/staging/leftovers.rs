@@ -1,4 +1,4 @@
-//! What interrupted transfers have left: staging directories, found and removed on request.
+//! Staging directories of interrupted transfers, found and removed on request.
 
 use std::ffi::OsStr;
 use std::io;
@@ -22,35 +22,35 @@ use crate::metadata::Status;
 use crate::sandbox::READ_DIRECTORY;
 use crate::staged_id::StagedId;
 
-/// A staging directory of this user's that an interrupted transfer has left, or that one uses now.
+/// A staging directory of this user that an interrupted transfer has left, or that a transfer uses now.
 #[derive(Debug, Clone)]
 pub struct StaleStaging {
-    /// Its path, which begins with that of the directory that was searched.
+    /// Its path, which begins with that of the searched directory.
     pub path: PathBuf,
-    /// When it was last used.
+    /// The time of its last use.
     pub used: SystemTime,
     /// Number of incomplete files in it.
     pub files: u64,
-    /// The space that they take, in bytes.
+    /// Their space on disk in bytes.
     pub bytes: u64,
-    /// A transfer uses it now, or the file system does not tell.
+    /// Whether a transfer uses it now, or this is unknown because the file system has no locks.
     pub is_in_use: bool,
-    /// The directory that it is in. Its path may lead elsewhere by now.
+    /// The directory that contains it. Its path may refer to another directory by now.
     target: Arc<OwnedFd>,
 }
 
 impl StaleStaging {
-    /// Removes it, and what has been received into it. The files that the transfer has put under their final names
-    /// stay.
+    /// Removes it with its partial data. The files that the transfer has put under their final names stay.
     ///
     /// # Errors
-    /// [`FilesError::Busy`] if a transfer uses it; a failure of the disk. Nothing happens if it is gone.
+    /// [`FilesError::Busy`] if a transfer uses it; a failure of the disk. Nothing happens if it does not exist any
+    /// more.
     pub fn remove(&self) -> Result<(), FilesError> {
         let failed = |error: io::Error| FilesError::system(&self.path, error);
         let name = self.path.file_name().unwrap_or_default();
         let Some(found) = find(&self.target, name).map_err(failed)? else { return Ok(()) };
         if let Some(foreign) = foreign(&found.dir).map_err(failed)? {
-            let error = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "it is no staged file: remove it by hand");
+            let error = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "not a staged file; delete it by hand");
             return Err(FilesError::system(self.path.join(foreign), error));
         }
         match lock_directory(&found.dir) {
@@ -63,7 +63,7 @@ impl StaleStaging {
 }
 
 /// Finds the staging directories of this user in `directory`, or also in all directories below it on the same file
-/// system, whose links are not followed. What cannot be read is told to `unread` and left out.
+/// system, whose links are not followed. Unreadable directories are passed to `unread` and skipped.
 ///
 /// # Errors
 /// `directory` itself cannot be read.
@@ -87,7 +87,7 @@ pub fn leftovers(
                 search(&Arc::new(opened), &path, recursive, &mut below, &mut found, &mut unread)
             });
         match searched {
-            // It was removed in the meantime, or gave its name to a link.
+            // It was removed meanwhile, or a link has its name.
             Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) => {}
             Err(error) => unread(&path, &error),
             Ok(()) => {}
@@ -112,7 +112,7 @@ pub(crate) fn abandoned(target: &OwnedFd) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Looks into one open directory, and adds those in it to `below` if they are to be searched.
+/// Searches one open directory, and adds its directories to `below` if they are searched too.
 fn search(
     directory: &Arc<OwnedFd>,
     path: &Path,
@@ -130,7 +130,7 @@ fn search(
         if is_staging_name(name.as_bytes()) {
             match look(directory, name, path.join(name)) {
                 Ok(leftover) => leftover.into_iter().for_each(&mut *found),
-                // A transfer has ended in the meantime.
+                // A transfer has ended meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => unread(&path.join(name), &error),
             }
@@ -151,8 +151,8 @@ fn is_directory(directory: &OwnedFd, item: &rustix::fs::DirEntry) -> bool {
     }
 }
 
-/// Opens a staging directory of this user's. Where others can rename, they could give its name to any directory of this
-/// user's: one that has no journal and is not empty is something else.
+/// Opens a staging directory of this user. If others can rename, they could give its name to any directory of this
+/// user: a directory without a journal that is not empty is something else.
 fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<StagingHandle>> {
     let Some(name) = name.to_str() else { return Ok(None) };
     let Some(found) = Finder::new(target, false).open(name.to_owned())? else { return Ok(None) };
@@ -160,7 +160,7 @@ fn find(target: &OwnedFd, name: &OsStr) -> io::Result<Option<StagingHandle>> {
     Ok((has_journal || is_empty(&found.dir)?).then_some(found))
 }
 
-/// Whether a staging directory holds nothing but its lock: its transfer has only begun.
+/// Whether a staging directory holds only its lock: its transfer has just begun.
 fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
     for item in Dir::read_from(dir)? {
         if !matches!(item?.file_name().to_bytes(), b"." | b".." | b"lock") {
@@ -170,7 +170,7 @@ fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns a file that this program has not put among the staged ones, if there is one.
+/// Returns a file among the staged ones that this program has not created, if there is one.
 fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
     for directory in Dir::read_from(dir)? {
         let directory = directory?;
@@ -189,7 +189,7 @@ fn foreign(dir: &OwnedFd) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Looks at what has the name of a staging directory.
+/// Inspects the file with the name of a staging directory.
 fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option<StaleStaging>> {
     let Some(found) = find(target, name)? else { return Ok(None) };
     let (mut files, mut bytes) = (0, 0);
@@ -207,7 +207,7 @@ fn look(target: &Arc<OwnedFd>, name: &OsStr, path: PathBuf) -> io::Result<Option
     Ok(Some(StaleStaging { path, used, files, bytes, is_in_use, target }))
 }
 
-/// Whether a process uses a staging directory, or may where the file system has no locks. A transfer that begins while
+/// Whether a process uses a staging directory, or may if the file system has no locks. A transfer that begins while
 /// this lock is held for a moment tries again.
 fn is_locked(dir: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

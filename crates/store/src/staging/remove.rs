@@ -1,5 +1,5 @@
-//! Removing a staging directory once it has served. What cannot be removed costs nothing that was received: the caller
-//! tells what is left.
+//! Removes a staging directory that is not needed any more. A failure loses no received data: the caller reports the
+//! remaining directory.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,13 +15,13 @@ use crate::metadata::Status;
 use crate::sandbox::{READ_DIRECTORY, errno};
 use crate::staged_id::StagedId;
 
-/// How often to try to remove a directory that seems not to be empty, and the pause after each time.
+/// Number of attempts to remove a directory that seems not to be empty, and the pause after each.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A staging directory that has served and could not be removed.
+/// A staging directory that is not needed any more and could not be removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no longer needed, and cannot be removed: {reason}", path.display())]
+#[error("cannot remove staging directory {}: {reason}", path.display())]
 pub struct StagingLeft {
     /// Its path.
     pub path: PathBuf,
@@ -32,11 +32,11 @@ pub struct StagingLeft {
 /// Why a staging directory could not be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LeftReason {
-    /// It holds something that is in use, or that this program has not put there.
-    #[error("something in it is still in use; remove it later")]
+    /// The directory contains a file that is in use, or that this program has not created.
+    #[error("in use; delete it later")]
     InUse,
     /// The target is append-only.
-    #[error("the directory that it is in is append-only, and gives up no names; remove it when that is no longer so")]
+    #[error("its parent directory is append-only; delete it once that is changed")]
     AppendOnly,
     /// The system's error number.
     #[error("{}", io::Error::from_raw_os_error(*.0))]
@@ -54,13 +54,13 @@ impl StagingLeft {
     }
 }
 
-/// Removes a staging directory and what this program has put into it, of which nothing but the lock may be open; that
-/// is given up by `unlock`.
+/// Removes a staging directory and the files that this program has put into it, of which only the lock may be open;
+/// `unlock` releases it.
 pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl FnOnce()) -> io::Result<()> {
     for item in Dir::read_from(dir)? {
         let item = item?;
         match item.file_name().to_bytes() {
-            // The lock goes last: until then no other process can use the directory.
+            // The lock is removed last: until then no other process can use the directory.
             b"lock" => {}
             b"moving" => clear_moving(dir)?,
             name if is_directory_name(name) => remove_directory(dir, name)?,
@@ -79,13 +79,13 @@ pub(super) fn clear(target: &OwnedFd, name: &str, dir: &OwnedFd, unlock: impl Fn
         Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => {}
         removed => return Ok(removed?),
     }
-    // Where a file that is removed while open keeps a name, as on NFS and FUSE, the lock has one.
+    // If a file removed while open keeps a name, as on NFS and FUSE, so does the lock.
     unlock();
     remove_closed(target, name)
 }
 
-/// Removes a directory whose files were closed and removed. A FUSE file system learns later that a file was closed:
-/// until then it may keep that.
+/// Removes a directory whose files were closed and removed. A FUSE file system is notified later that a file was
+/// closed, and may keep the file until then.
 fn remove_closed(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut attempts = 0..ATTEMPTS;
     loop {
@@ -100,7 +100,7 @@ fn remove_closed(directory: &OwnedFd, name: impl rustix::path::Arg + Copy) -> io
 pub(super) fn clear_moving(dir: &OwnedFd) -> io::Result<()> {
     for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
         match unlinkat(dir, MOVING, flags) {
-            // `unlink` of a directory fails with EISDIR on Linux and with EPERM elsewhere.
+            // `unlink` of a directory fails with EISDIR on Linux and with EPERM on other systems.
             Err(Errno::ISDIR | Errno::PERM) if flags.is_empty() => {}
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),

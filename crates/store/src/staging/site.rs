@@ -1,5 +1,5 @@
-//! Where the staging directory of a target lies: in the target, or with the user's own files where the target itself
-//! cannot be written but directories in it can, or where nothing could be removed from it.
+//! The location of a target's staging directory: in the target, or among the user's own files if the target itself
+//! cannot be written but directories in it can, or if nothing could be removed from it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -20,16 +20,16 @@ use crate::sandbox::READ_DIRECTORY;
 pub(crate) struct Site {
     pub(super) directory: OwnedFd,
     pub(super) path: PathBuf,
-    /// What the staging directory is named after, and belongs to.
+    /// The id from which the staging directory gets its name, and to which it belongs.
     pub(super) source: SourceId,
 }
 
 impl Site {
-    /// Chooses where what comes from `source` is staged for `target`, whose path is `into`: elsewhere if the target is
-    /// append-only and that is on the same file system, or if it cannot be written and has directories, since no name
-    /// could be put into it otherwise. What is staged elsewhere is copied if it belongs on another file system. With
-    /// `within` ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged elsewhere, and the
-    /// transfer fails as it does in any directory that cannot be written.
+    /// Chooses the place where data from `source` is staged for `target`, whose path is `into`: outside if the target
+    /// is append-only and the other place is on the same file system, or if the target cannot be written and has
+    /// directories, since nothing else could be put into it. Data staged outside is copied if it belongs on another
+    /// file system. With `within` ([`ReceiveRequest::within`](crate::ReceiveRequest::within)), nothing is staged
+    /// outside, and the transfer fails as it does in any directory that cannot be written.
     ///
     /// # Errors
     /// A failure of the system.
@@ -37,21 +37,21 @@ impl Site {
         if within.is_none()
             && is_append_only(target)
             && let Some(base) = cache_home()
-            && let Ok(elsewhere) = Self::within(&base, target, source)
-            // What is moved there from another mount gets a temporary name first, which it could not give up.
-            && is_same_mount(&elsewhere.directory, target)
+            && let Ok(outside) = Self::within(&base, target, source)
+            // Files moved there from another mount get a temporary name first, which could not be removed again.
+            && is_same_mount(&outside.directory, target)
         {
-            return Ok(elsewhere);
+            return Ok(outside);
         }
         let written = accessat(target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         if let Err(Errno::ACCESS | Errno::PERM) = written
             && within.is_none()
             && has_directories(target)
             && let Some(base) = cache_home()
-            // Without one the transfer fails as it would in the target.
-            && let Ok(elsewhere) = Self::within(&base, target, source)
+            // Without such a directory the transfer fails as it would in the target.
+            && let Ok(outside) = Self::within(&base, target, source)
         {
-            return Ok(elsewhere);
+            return Ok(outside);
         }
         Ok(Self { directory: target.try_clone()?, path: into.to_owned(), source })
     }
@@ -70,7 +70,7 @@ impl Site {
     }
 }
 
-/// Whether a rename may lead from one directory to the other.
+/// Whether a rename is possible from one directory to the other.
 #[cfg(target_os = "linux")]
 fn is_same_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     use rustix::fs::{StatxFlags, statx};
@@ -82,21 +82,22 @@ fn is_same_mount(one: &OwnedFd, other: &OwnedFd) -> bool {
     mount(one).is_some_and(|one| mount(other) == Some(one))
 }
 
-/// Not known how.
+/// Unknown on this platform.
 #[cfg(not(target_os = "linux"))]
 fn is_same_mount(_: &OwnedFd, _: &OwnedFd) -> bool {
     false
 }
 
-/// Whether something has been staged elsewhere that may be for this target: see [`Site::of`].
-pub(crate) fn may_hold_elsewhere(target: &Path) -> bool {
+/// Whether data for this target may be staged outside of it: see [`Site::of`].
+pub(crate) fn may_hold_outside(target: &Path) -> bool {
     let stages_elsewhere = || {
         let target = openat(CWD, target, NAMED_WAY, Mode::empty()).ok()?;
         let written = accessat(&target, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
         Some(is_append_only(&target) || written.is_err())
     };
-    let holds_some =
-        staged_elsewhere().and_then(|path| path.read_dir().ok()).is_some_and(|mut names| names.next().is_some());
+    let holds_some = outside_staging_directory()
+        .and_then(|path| path.read_dir().ok())
+        .is_some_and(|mut names| names.next().is_some());
     holds_some && stages_elsewhere().unwrap_or(false)
 }
 
@@ -106,13 +107,13 @@ fn has_directories(target: &OwnedFd) -> bool {
         let is_other = !matches!(item.file_name().to_bytes(), b"." | b"..");
         is_other && matches!(item.file_type(), FileType::Directory | FileType::Unknown)
     };
-    // One that cannot be listed may still be entered.
+    // An unlistable directory may still be entered.
     entries(target).map_or(true, |items| items.flatten().any(is_directory))
 }
 
 /// Returns the directory in which files are staged for targets that this user cannot write; `None` if there is none.
 #[must_use]
-pub fn staged_elsewhere() -> Option<PathBuf> {
+pub fn outside_staging_directory() -> Option<PathBuf> {
     shared_directory(&cache_home()?, false).ok()
 }
 

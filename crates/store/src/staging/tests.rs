@@ -15,7 +15,7 @@ fn site(into: &Path) -> Site {
 }
 
 #[test]
-fn staged_files_lie_in_several_directories_and_all_are_found_synced_and_removed() {
+fn staged_files_are_spread_over_directories() {
     let dir = tempfile::tempdir().unwrap();
     let ids: Vec<_> = (0..=u8::MAX).map(|first| StagedId([first; 16])).collect();
     let staging = open(dir.path());
@@ -42,7 +42,7 @@ fn staged_files_lie_in_several_directories_and_all_are_found_synced_and_removed(
 }
 
 #[test]
-fn a_directory_of_staged_files_that_was_removed_by_hand_is_made_again() {
+fn removed_staging_subdirectory_is_recreated() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     let id = StagedId([1; 16]);
@@ -62,7 +62,7 @@ fn a_directory_of_staged_files_that_was_removed_by_hand_is_made_again() {
 }
 
 #[test]
-fn a_staging_directory_that_cannot_be_completed_does_not_stay_if_it_is_new() {
+fn incomplete_new_staging_directory_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()));
     // This call must not remove a directory that existed before.
@@ -81,7 +81,7 @@ fn directories(into: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_staged_file_is_replaced_and_not_followed() {
+fn link_in_place_of_staged_file_not_followed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("mine"), "mine").unwrap();
     let (staging, id) = (open(dir.path()), StagedId([1; 16]));
@@ -96,7 +96,7 @@ fn a_link_in_the_place_of_a_staged_file_is_replaced_and_not_followed() {
 }
 
 #[test]
-fn what_was_received_under_another_name_is_found_when_the_first_is_free_again() {
+fn staging_under_random_name_is_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let taken = dir.path().join(staging_name(SOURCE));
     fs::write(&taken, "mine").unwrap();
@@ -114,7 +114,7 @@ fn what_was_received_under_another_name_is_found_when_the_first_is_free_again() 
 
 /// If the preferred name is taken, another is used and found again. The object with the first name is not touched.
 #[test]
-fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
+fn staging_name_taken_uses_another_name() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let name = staging_name(SOURCE);
     let open_to_all = |path: &Path| {
@@ -168,7 +168,7 @@ fn a_name_that_is_taken_is_left_alone_and_another_is_found_again() {
 
 /// Permissions of other users are removed before the directory is used.
 #[test]
-fn a_staging_directory_that_others_can_read_is_closed() {
+fn staging_directory_is_closed_to_others() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let path = open(dir.path()).path().to_owned();
@@ -178,12 +178,12 @@ fn a_staging_directory_that_others_can_read_is_closed() {
 }
 
 #[test]
-fn a_staging_directory_that_was_moved_away_is_emptied_and_what_has_its_name_stays() {
+fn moved_staging_directory_emptied_not_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     staging.open_file(StagedId([1; 16]), 0o644).unwrap();
     fs::rename(staging.path(), dir.path().join("away")).unwrap();
-    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "its name is gone");
+    assert_eq!(staging.remove().unwrap_err().reason, LeftReason::InUse, "its name does not exist");
     let staging = open(dir.path());
     fs::rename(staging.path(), dir.path().join("again")).unwrap();
     fs::create_dir(staging.path()).unwrap();
@@ -194,7 +194,7 @@ fn a_staging_directory_that_was_moved_away_is_emptied_and_what_has_its_name_stay
 
 /// The record of an item is the only evidence for the next run that it created the item.
 #[test]
-fn a_directory_with_one_record_is_not_useless() {
+fn staging_with_one_record_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let staging = open(dir.path());
     assert!(staging.is_useless().unwrap());
@@ -206,7 +206,7 @@ fn a_directory_with_one_record_is_not_useless() {
 }
 
 #[test]
-fn only_what_a_transfer_has_left_is_found_and_removed() {
+fn leftovers_finds_only_staging_directories() {
     let dir = tempfile::tempdir().unwrap();
     let (top, below) = (dir.path().join("top"), dir.path().join("top/below"));
     fs::create_dir_all(&below).unwrap();
@@ -214,7 +214,7 @@ fn only_what_a_transfer_has_left_is_found_and_removed() {
     let id = StagedId([1; 16]);
     std::io::Write::write_all(&mut staging.open_file(id, 0o644).unwrap(), &[7; 100_000]).unwrap();
     staging.journal.append(&[journal::Record::Verified(id, 0..1, [0; 32])]).unwrap();
-    // Names of parts, but no journal: another directory of this user's, which somebody has renamed.
+    // Names of parts, but no journal: another directory of this user, renamed by another user.
     for part in ["links", "files"] {
         fs::create_dir_all(top.join(".downpour-aaaaaaaa")).unwrap();
         fs::write(top.join(".downpour-aaaaaaaa").join(part), "precious").unwrap();
@@ -235,7 +235,7 @@ fn only_what_a_transfer_has_left_is_found_and_removed() {
     drop(staging);
     let [left] = &search(true)[..] else { panic!("one") };
     assert!(!left.is_in_use);
-    // Its directory has been moved away, and a link leads from its path to another one with such a directory.
+    // Its directory was moved away, and a link from its path points to another one with such a directory.
     let other = dir.path().join("other");
     fs::create_dir(&other).unwrap();
     drop(open(&other));

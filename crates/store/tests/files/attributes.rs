@@ -26,7 +26,7 @@ fn sync(from: &Path, into: &Path, preserve: Preserve) -> Done {
     transfer_as(&[from.to_owned()], spec(into, preserve), 1, &mut |_| {}).unwrap()
 }
 
-/// Returns what a dry run says would be done.
+/// Returns the notices of a dry run.
 fn planned(from: &Path, into: &Path, preserve: Preserve) -> Vec<(NoticeKind, String)> {
     let spec = ReceiveRequest { dry_run: true, ..spec(into, preserve) };
     let notices = transfer_as(&[from.to_owned()], spec, 1, &mut |_| {}).unwrap().notices;
@@ -41,7 +41,7 @@ fn own(path: &Path, user: u32, group: u32) {
     std::os::unix::fs::lchown(path, Some(user), Some(group)).unwrap();
 }
 
-/// Owner, group and mode.
+/// Returns owner, group and mode.
 fn owned(path: &Path) -> (u32, u32, u32) {
     let found = path.symlink_metadata().unwrap();
     (found.uid(), found.gid(), found.mode() & 0o7777)
@@ -74,7 +74,7 @@ fn acl(user: u32) -> Vec<u8> {
     [&2_u32.to_le_bytes()[..], &entries.concat()].concat()
 }
 
-/// A tree with a file, a program, a directory, a link and a pipe, each of another owner.
+/// A tree with a file, a program, a directory, a link and a FIFO, each of another owner.
 fn owned_tree(from: &Path) {
     fs::create_dir_all(from.join("dir")).unwrap();
     fs::write(from.join("dir/file"), "content").unwrap();
@@ -91,7 +91,7 @@ fn owned_tree(from: &Path) {
 }
 
 #[test]
-fn owners_are_those_of_the_sender_where_root_receives() {
+fn root_receiver_sets_owners_of_sender() {
     let home = tempdir().unwrap();
     set_mode(home.path(), 0o777);
     as_root("attributes::child_copies_owners", home.path());
@@ -113,7 +113,7 @@ fn child_copies_owners() {
     assert_eq!(at("pipe"), (15, 16, 0o600));
     assert_eq!(planned(&from, &into, all), []);
 
-    // Owners alone are changed where everything else is right.
+    // Only the owner changes if everything else is equal.
     for name in ["dir", "dir/file", "program", "link", "pipe"] {
         own(&from.join(name), 21, 22);
     }
@@ -137,7 +137,7 @@ fn child_copies_owners() {
         sync(&from, &into, partly);
         assert_eq!(owned(&into.join("from/program")).2, 0o751);
     }
-    // Who is not root gets what may be given to them, and nothing is said of the rest, which can never be had.
+    // A plain user gets all permitted attributes, and no report of the rest, which they can never have.
     set_mode(&from.join("program"), 0o755);
     set_mode(&from.join("dir"), 0o755);
     set_mode(&from.join("dir/file"), 0o644);
@@ -160,9 +160,9 @@ fn child_receives_what_is_its_own() {
     assert_eq!(planned(&from, &into, all), []);
 }
 
-/// Another user of the target has put a program there, with the size and time of the one that comes.
+/// Another user of the target has created a program with the size and time of the sent one.
 #[test]
-fn what_somebody_else_has_put_there_gets_no_rights_and_no_other_owner_unread() {
+fn planted_file_gets_no_rights_uncompared() {
     let home = tempdir().unwrap();
     as_root("attributes::child_meets_a_trap", home.path());
 }
@@ -200,7 +200,7 @@ fn child_meets_a_trap() {
             assert!(!gets_rights || fs::read(&trap).unwrap() == b"content", "{preserve:?} {modes:?}");
         }
     }
-    // The rights of a group are not theirs either, and not given back to what they have changed since.
+    // The rights of a group are not theirs either, and not restored to files that they have changed since.
     for group in [9, OTHER] {
         own(&source, OTHER, group);
         set_mode(&source, 0o2755);
@@ -209,7 +209,7 @@ fn child_meets_a_trap() {
         assert_eq!((owned(&trap), fs::read(&trap).unwrap()), ((OTHER, group, 0o2755), b"content".to_vec()));
     }
     own(&source, 0, 0);
-    // Nor does a file of a third user, of which they have made another name.
+    // The same for a third user's file, to which they have made a hard link.
     set_mode(&source, 0o755);
     set_trap(0o755);
     let victim = child_directory().join("victim");
@@ -220,7 +220,7 @@ fn child_meets_a_trap() {
 }
 
 #[test]
-fn special_files_and_links_have_acls_and_attributes_too() {
+fn special_files_and_links_keep_acls() {
     let home = tempdir().unwrap();
     as_root("attributes::child_copies_a_pipe_with_an_acl", home.path());
 }
@@ -237,7 +237,7 @@ fn child_copies_a_pipe_with_an_acl() {
         sync(&from, &into, asked);
         assert_eq!(xattr(&into.join("from/pipe"), "system.posix_acl_access"), Some(acl(OTHER)));
         assert_eq!(planned(&from, &into, asked), []);
-        // Once more onto one that stands.
+        // Once more onto an existing one.
         lremovexattr(into.join("from/pipe"), "system.posix_acl_access").unwrap();
         let changed = (NoticeKind::Attributes, "from/pipe".to_owned());
         assert_eq!(planned(&from, &into, asked), [changed]);
@@ -265,7 +265,7 @@ fn empty(path: &str, extra: Extra) -> Entry {
     Entry { path: path.into(), kind, mode: 0o640, mtime: Mtime { seconds: 99, nanoseconds: 0 }, extra }
 }
 
-/// Returns the number of a user here, which differs from that at the sender.
+/// Returns the local number of a user, which differs from that at the sender.
 fn daemon() -> u32 {
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let line = users.lines().find_map(|line| line.strip_prefix("daemon:")).expect("this test needs a user `daemon`");
@@ -273,7 +273,7 @@ fn daemon() -> u32 {
 }
 
 #[test]
-fn owners_go_by_name_unless_numbers_are_asked_for() {
+fn owners_map_by_name_unless_numeric_ids() {
     let home = tempdir().unwrap();
     as_root("attributes::child_maps_names", home.path());
 }
@@ -290,7 +290,7 @@ fn child_maps_names() {
     let names = [
         name(IdKind::User, 4242, "daemon"),
         name(IdKind::User, 4243, "nobody-of-this-name"),
-        // A machine whose root is called otherwise gives nobody's files to that user.
+        // A host whose root has another name gives no user's files to that user.
         name(IdKind::User, 0, "daemon"),
     ];
     let entries = || {
@@ -312,7 +312,7 @@ fn child_maps_names() {
 }
 
 #[test]
-fn extended_attributes_and_acls_are_those_of_the_sender() {
+fn xattrs_and_acls_are_copied() {
     let here = tempdir().unwrap();
     set_mode(here.path(), 0o777);
     as_root("attributes::child_prepares_xattrs", here.path());
@@ -321,7 +321,7 @@ fn extended_attributes_and_acls_are_those_of_the_sender() {
 #[test]
 #[ignore = "run by its parent test as root"]
 fn child_prepares_xattrs() {
-    // Root may write what is read-only; others have to be able to, too.
+    // Root may write read-only files; other users must be able to, too.
     copy_xattrs(&child_directory().join("root"));
     let plain = child_directory().join("plain");
     fs::create_dir(&plain).unwrap();
@@ -349,10 +349,10 @@ fn copy_xattrs(home: &Path) {
     let at = |name: &str| into.join("from").join(name);
 
     sync(&from, &into, Preserve::default());
-    assert_eq!(xattr(&at("read-only"), "user.one"), None, "they are not asked for");
+    assert_eq!(xattr(&at("read-only"), "user.one"), None, "not requested");
     let wanted = ["from/dir", "from/listed", "from/read-only"].map(|name| (NoticeKind::Attributes, name.to_owned()));
     assert_eq!(planned(&from, &into, XATTRS), wanted);
-    // First onto what stands, then as new files.
+    // First onto existing files, then as new files.
     for _ in 0..2 {
         assert!(!sync(&from, &into, XATTRS).outcome.is_partial());
         assert_eq!(xattr(&at("read-only"), "user.one").as_deref(), Some(&b"1"[..]));
@@ -364,7 +364,7 @@ fn copy_xattrs(home: &Path) {
         fs::remove_dir_all(&into).unwrap();
     }
     sync(&from, &into, XATTRS);
-    // What the sender has no more goes, as far as it is asked for.
+    // Attributes that the sender no longer has are removed, if requested.
     set_mode(&file, 0o644);
     lremovexattr(&file, "user.two").unwrap();
     set_xattr(&file, "user.one", b"other");
@@ -379,7 +379,7 @@ fn copy_xattrs(home: &Path) {
 }
 
 #[test]
-fn what_cannot_be_set_is_told_and_the_file_stands() {
+fn attributes_lost_reported_and_file_kept() {
     let into = tempdir().unwrap();
     // No ACL has this form.
     let bad = Extra {
@@ -426,15 +426,15 @@ fn preserve_unrequested_not_set() {
     assert_eq!((made.mode() & 0o7777, made.mtime()), (0o640, 99));
 }
 
-/// Nobody's capabilities, kernel-internal or other attributes come from a sender.
+/// Capabilities, kernel-internal and other attributes are never taken from a sender.
 #[test]
-fn only_attributes_of_known_kinds_are_set() {
+fn xattrs_of_unknown_kinds_are_ignored() {
     let into = tempdir().unwrap();
     let names = ["security.capability", "security.selinux", "system.nfs4_acl", "trusted.overlay.opaque"];
     let capability = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let mut xattrs: Vec<_> = names.map(|name| Xattr { name: name.into(), value: capability.to_vec() }).into();
     xattrs.sort();
     let outcome = received(into.path(), XATTRS, &[], vec![empty("file", Extra { xattrs, ..Extra::default() })]);
-    assert!(!outcome.is_partial(), "they are left out as if they had not come");
+    assert!(!outcome.is_partial(), "ignored as if they had not been sent");
     assert!(names.iter().all(|name| xattr(&into.path().join("file"), name).is_none()));
 }

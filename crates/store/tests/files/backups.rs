@@ -1,4 +1,4 @@
-//! Backups of what is replaced and deleted.
+//! Backups of replaced and deleted files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -52,7 +52,7 @@ impl Trees {
         transfer_from(scanner, spec, 1, &mut |_| {}).unwrap()
     }
 
-    /// Asserts what is in the target: paths of files with their content, of links with where they lead.
+    /// Asserts the contents of the target: paths of files with their content, of links with their targets.
     #[track_caller]
     fn assert(&self, wanted: &[(&str, &str)]) {
         let mut found = Vec::new();
@@ -120,13 +120,13 @@ fn backup_suffix_keeps_replaced_and_deleted() {
         ("link~", "old"),
     ]);
     assert_eq!(fs::metadata(trees.target("a~")).unwrap().ino(), inode, "it was renamed, not copied");
-    // Nothing is replaced, and nothing deleted.
+    // Nothing is replaced or deleted.
     let done = trees.sync(&beside(), true);
     assert_eq!((done.wanted, done.outcome.deleted, done.outcome.unchanged), (0, 0, 3));
 }
 
 #[test]
-fn what_is_replaced_or_deleted_moves_below_a_directory() {
+fn backup_dir_keeps_replaced_and_deleted() {
     let trees = Trees::new();
     trees.replace(&["a", "in/deep/b"]);
     for directory in ["in", "in/deep"] {
@@ -150,15 +150,15 @@ fn what_is_replaced_or_deleted_moves_below_a_directory() {
         ("old/way/old/other", "not in the directory of the backups"),
     ]);
     let mode = |path| fs::metadata(trees.target(path)).unwrap().mode() & 0o777;
-    assert_eq!((mode("old/way/in"), mode("old/way/in/deep")), (0o750, 0o750), "nobody may enter who could not before");
+    assert_eq!((mode("old/way/in"), mode("old/way/in/deep")), (0o750, 0o750), "others still may not enter");
     assert!(!trees.target("left").exists());
 }
 
 #[test]
-fn no_backup_takes_a_name_of_the_transfer() {
+fn backup_avoids_names_of_the_transfer() {
     let trees = Trees::new();
     trees.replace(&["a", "b", "b~", "c"]);
-    // As the other side, and already there.
+    // At the sender, and existing at the target.
     fs::copy(trees.source("c"), trees.source("c~")).unwrap();
     fs::copy(trees.source("c"), trees.target("c~")).unwrap();
     let time = fs::metadata(trees.source("c~")).unwrap().modified().unwrap();
@@ -205,10 +205,10 @@ fn backup_impossible_keeps_original() {
 }
 
 #[test]
-fn an_interrupted_backup_is_one_file_with_two_names() {
+fn interrupted_backup_keeps_both_names() {
     let trees = Trees::new();
     trees.replace(&["a", "b"]);
-    // As a run leaves it that was killed between the two steps.
+    // As left by a run that was killed between the two steps.
     for name in ["a", "b"] {
         fs::hard_link(trees.target(name), trees.target(&format!("{name}~"))).unwrap();
     }

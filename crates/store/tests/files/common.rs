@@ -1,4 +1,4 @@
-//! Transfers without a network: the content of flow 0 and of blocks is handed over directly.
+//! Transfers without a network: the content of flow 0 and of blocks is passed directly.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ pub(crate) const SOURCE: SourceId = SourceId([1; 16]);
 /// Block size of the tests: odd, so that it does not coincide with other boundaries.
 pub(crate) const BLOCK: usize = 100_003;
 
-/// An entry of a manifest that no disk is read for.
+/// Returns an entry of a manifest for which no disk is read.
 pub(crate) fn entry(path: &str, kind: EntryKind) -> Entry {
     Entry {
         path: path.into(),
@@ -38,9 +38,9 @@ pub(crate) struct Control<'a> {
     pub(crate) root: RootHasher,
     reader: MessageReader,
     pub(crate) end: (u32, u64, u64, u64),
-    /// The wanted ranges of the batch whose manifest came last.
+    /// The wanted ranges of the batch whose manifest was sent last.
     pub(crate) wanted: Wanted,
-    /// Entries of that batch whose chunks the receiver asks for.
+    /// Entries of that batch whose chunks the receiver requests.
     pub(crate) compared: Vec<u32>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Control<'a> {
                     }
                     Message::Void(void) => drop(self.receiving.void(&void)?),
                     Message::Skipped(skipped) => self.receiving.skipped(&skipped)?,
-                    other => panic!("not from a sender, or not here: {other:?}"),
+                    other => panic!("not from a sender, or unexpected: {other:?}"),
                 }
             }
         }
@@ -119,7 +119,7 @@ impl<'a> Control<'a> {
         Ok(())
     }
 
-    /// Lists what the receiver asks for of the last batch.
+    /// Lists the chunks that the receiver requests of the last batch.
     pub(crate) fn send_chunks(&mut self, batch: &Arc<Batch>, roots: &Arc<Roots>) -> Result<(), FilesError> {
         let source = BatchSource::new(Arc::clone(batch), Arc::clone(roots), Wanted::all());
         let mut result = Ok(());

@@ -1,4 +1,4 @@
-//! Any sequence of kills, reboots and edits on either side ends with the sender's tree, and no other content is ever
+//! Any sequence of kills, reboots and edits at either end results in the sender's tree, and no other content is ever
 //! visible.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,7 +24,7 @@ const SMALL: u64 = 1 << 20;
 const SEEDS: u64 = 60;
 const SEED: &str = "DOWNPOUR_SURVIVAL_SEED";
 
-/// All content that each path of the target may have: everything it ever had on either side.
+/// All content that each path of the target may have: everything it ever had at either end.
 type Known = HashMap<PathBuf, HashSet<String>>;
 
 /// Bytes of each file that the next run must not request again.
@@ -133,9 +133,9 @@ impl World {
     /// Returns whether the file is in the target, where the next run finds it.
     fn is_in_place(&self, path: &[u8]) -> bool {
         let name = Path::new(std::ffi::OsStr::from_bytes(path));
-        let (there, here) = (self.source.join(name), self.into.join(name));
+        let (source, target) = (self.source.join(name), self.into.join(name));
         let time = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
-        time(&here).is_some() && time(&here) == time(&there) && content(&here) == content(&there)
+        time(&target).is_some() && time(&target) == time(&source) && content(&target) == content(&source)
     }
 
     /// Changes the content of a staged file, keeping size and time, or its size.
@@ -263,14 +263,14 @@ impl World {
                 return Ok(false);
             }
         }
-        // Voided files are not held anywhere.
+        // Voided files are not held in any place.
         self.holding.clear();
         receiving.finish(&control.end())?;
         assert!(staging(&self.into).is_none());
         Ok(true)
     }
 
-    /// Panics if any name has content that it never had on either side.
+    /// Panics if any name has content that it never had at either end.
     fn check(&self) {
         for path in paths(&self.into.join("tree")) {
             let name = path.strip_prefix(&self.into).unwrap();
@@ -333,8 +333,8 @@ fn survive(seed: u64) {
         let steps = Some(world.rng.usize(1..80));
         match world.run(world.settings(), steps) {
             Ok(_) => {}
-            // The name no longer belongs to the transfer because it was edited here, or the file it referred to is
-            // gone.
+            // The name no longer belongs to the transfer because it was edited at the target, or the file that it
+            // referred to was removed.
             Err(FilesError::TargetExists { .. }) => {
                 world.run(ReceiveRequest { existing: Existing::Replace, ..world.settings() }, steps).unwrap();
             }
@@ -359,10 +359,13 @@ fn survive(seed: u64) {
 }
 
 #[test]
-fn whatever_happens_between_runs_the_tree_is_the_senders_in_the_end() {
+fn random_crashes_and_edits_end_with_senders_tree() {
     let chosen = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
     for seed in chosen.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
         let result = std::panic::catch_unwind(|| survive(seed));
-        assert!(result.is_ok(), "seed {seed}; again: {SEED}={seed} cargo test -p downpour --test files survival");
+        assert!(
+            result.is_ok(),
+            "seed {seed}; again: {SEED}={seed} cargo test -p downpour-store --test files crash_resume"
+        );
     }
 }

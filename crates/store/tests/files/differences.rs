@@ -1,4 +1,4 @@
-//! Changed files of which only the differences cross.
+//! Changed files of which only the differences are sent.
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::common::{BLOCK, Control, Done, entry, noise, quick_dir, send_block, s
 
 const LONG: usize = 3 << 20;
 
-/// A directory with `file`, and a target where another version of it stands.
+/// A directory with `file`, and a target with another version of it.
 struct Versions {
     from: TempDir,
     into: TempDir,
@@ -51,7 +51,7 @@ impl Versions {
         }
     }
 
-    /// Transfers the file; checks that the target is the same then, and that nothing else remains there.
+    /// Transfers the file; checks that the target is equal then, and that nothing else remains in it.
     fn transfer(&self) -> Done {
         let done = transfer_as(&[self.source()], self.spec(), 1, &mut |_| {}).unwrap();
         assert_same(self.from.path(), self.into.path());
@@ -65,7 +65,7 @@ impl Versions {
         (Arc::new(scanner.next().unwrap()), roots)
     }
 
-    /// Opens the target and announces the file; its chunks are asked for.
+    /// Opens the target and announces the file; its chunks are requested.
     fn announce<'a>(&self, sink: &'a FileSink, batch: &Batch) -> Control<'a> {
         sink.sender_lists();
         let mut control = Control::begin(sink).unwrap();
@@ -75,7 +75,7 @@ impl Versions {
     }
 }
 
-/// Checks that two directories contain the same, except for their own times.
+/// Checks that two directories have equal contents, except for their own times.
 fn assert_same(one: &Path, other: &Path) {
     let [one, other] = [one, other].map(|directory| {
         let mut found = snapshot(directory);
@@ -102,7 +102,7 @@ fn chunks(state: ListState, chunks: &[Chunk]) -> Message {
     Message::Chunks(Chunks { batch: 0, entry: 0, state, chunks: chunks.to_vec() })
 }
 
-/// Sends what is wanted, and ends the transfer.
+/// Sends the wanted ranges, and ends the transfer.
 fn send_rest(mut control: Control<'_>, batch: &Arc<Batch>, roots: &Arc<Roots>) {
     let source = BatchSource::new(Arc::clone(batch), Arc::clone(roots), control.wanted.clone());
     for block in 0..u32::try_from(source.length().div_ceil(BLOCK as u64)).unwrap() {
@@ -113,7 +113,7 @@ fn send_rest(mut control: Control<'_>, batch: &Arc<Batch>, roots: &Arc<Roots>) {
 }
 
 #[test]
-fn of_a_changed_file_only_what_differs_is_wanted() {
+fn changed_file_wants_only_differences() {
     let old = noise(LONG, 1);
     let edit = |edit: &dyn Fn(&mut Vec<u8>)| {
         let mut new = old.clone();
@@ -143,7 +143,7 @@ fn of_a_changed_file_only_what_differs_is_wanted() {
 }
 
 #[test]
-fn holes_and_zeros_stay_what_they_are() {
+fn differences_keep_holes_and_zeros() {
     let mut old = vec![0; LONG];
     old[100_000..300_000].copy_from_slice(&noise(200_000, 1));
     let mut new = vec![0; LONG + 1_000_000];
@@ -155,7 +155,7 @@ fn holes_and_zeros_stay_what_they_are() {
 }
 
 #[test]
-fn random_edits_arrive_as_they_are() {
+fn differences_of_random_edits_arrive() {
     let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     for seed in first..first + 40 {
         println!("replay with SEED={seed}");
@@ -178,13 +178,13 @@ fn random_edits_arrive_as_they_are() {
 }
 
 #[test]
-fn nothing_is_compared_where_it_cannot_pay_or_was_not_asked_for() {
+fn differences_not_used_if_useless_or_unrequested() {
     let (old, new) = (noise(LONG, 1), [noise(LONG, 1), vec![1]].concat());
     let all = new.len() as u64;
     let whole = |here: &Versions, spec| transfer_as(&[here.source()], spec, 1, &mut |_| {}).unwrap().wanted;
     let here = Versions::new(&old, &new);
     assert_eq!(whole(&here, ReceiveRequest { differences: false, ..here.spec() }), all);
-    // Neither with a link, which stands for nothing, nor with a file that is much shorter.
+    // Neither with a link nor with a file that is much shorter.
     let here = Versions::new(&old[..100_000], &new);
     assert_eq!(whole(&here, here.spec()), all);
     let here = Versions::new(&old, &new);
@@ -197,12 +197,12 @@ fn nothing_is_compared_where_it_cannot_pay_or_was_not_asked_for() {
 }
 
 #[test]
-fn a_version_that_cannot_be_read_is_no_basis() {
+fn differences_unreadable_version_received_in_full() {
     let here = Versions::new(&noise(LONG, 1), &noise(LONG, 1));
     let (batch, roots) = here.scan();
     let sink = FileSink::new(here.spec()).unwrap();
     let mut control = here.announce(&sink, &batch);
-    // Somebody has put a pipe in its place.
+    // Another user has replaced it by a FIFO.
     fs::remove_file(here.into.path().join("file")).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -217,9 +217,9 @@ fn a_version_that_cannot_be_read_is_no_basis() {
     assert_eq!(control.wanted.length(batch.length), LONG as u64);
 }
 
-/// Changes the version at the target after it was looked through, while chunks are copied from it.
+/// Changes the version at the target after it was indexed, while chunks are copied from it.
 #[test]
-fn what_somebody_changes_meanwhile_is_not_copied() {
+fn differences_basis_changed_meanwhile_not_copied() {
     let new = [noise(1000, 2), noise(LONG, 1)].concat();
     let here = Versions::new(&noise(LONG, 1), &new);
     let (batch, roots) = here.scan();
@@ -239,8 +239,8 @@ fn what_somebody_changes_meanwhile_is_not_copied() {
 }
 
 #[test]
-fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
-    // Zeros, where what was copied for nothing is not zero.
+fn chunk_list_of_changing_file_is_void() {
+    // Zeros, in place of copied bytes that are not zero.
     let (old, new) = (noise(LONG, 1), vec![0; LONG]);
     let here = Versions::new(&old, &old);
     let (batch, roots) = here.scan();
@@ -249,7 +249,7 @@ fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
     let time = touched.metadata().unwrap().modified().unwrap();
     touched.write_all_at(&new, 0).unwrap();
     touched.set_modified(time).unwrap();
-    assert_eq!(list(&batch, &roots), (Vec::new(), ListState::Void), "its version is another");
+    assert_eq!(list(&batch, &roots), (Vec::new(), ListState::Void), "its version differs");
     let sink = FileSink::new(here.spec()).unwrap();
     let mut control = here.announce(&sink, &batch);
     control.send(&chunks(ListState::Going, &listed)).unwrap();
@@ -259,9 +259,9 @@ fn of_a_file_that_changes_while_it_is_listed_nothing_counts() {
     assert!(fs::read(here.into.path().join("file")).unwrap() == new);
 }
 
-/// A file that comes in one piece after some of it was copied.
+/// A file that is sent in one piece after some of it was copied.
 #[test]
-fn a_short_file_whose_list_is_void_comes_in_full() {
+fn void_chunk_list_short_file_received_in_full() {
     let old = noise(150_000, 1);
     let mut new = old.clone();
     new[140_000] ^= 1;
@@ -292,9 +292,9 @@ fn a_short_file_whose_list_is_void_comes_in_full() {
     }
 }
 
-/// A sender takes a list of so many ranges. With more, the run that resumes would find no sender either.
+/// A sender accepts a list of limited length. With more ranges, the resuming run would fail too.
 #[test]
-fn of_scattered_differences_no_more_ranges_are_wanted_than_a_sender_takes() {
+fn scattered_differences_limit_wanted_ranges() {
     const ISLANDS: usize = 66_000;
     const EACH: usize = 32 << 10;
     let into = quick_dir();
@@ -330,7 +330,7 @@ fn of_scattered_differences_no_more_ranges_are_wanted_than_a_sender_takes() {
 }
 
 #[test]
-fn a_list_may_end_before_the_file_does() {
+fn chunk_list_may_end_early() {
     let here = Versions::new(&noise(LONG, 1), &noise(LONG, 1));
     let (batch, roots) = here.scan();
     let sink = FileSink::new(here.spec()).unwrap();
@@ -344,9 +344,9 @@ fn a_list_may_end_before_the_file_does() {
     assert!(fs::read(here.into.path().join("file")).unwrap() == noise(LONG, 1));
 }
 
-/// What was copied is on record like what was received: the next run does not even need the old version.
+/// Copied ranges are on record like received ones: the next run does not even need the old version.
 #[test]
-fn an_interrupted_run_leaves_what_it_has_copied() {
+fn interrupted_run_keeps_copied_ranges() {
     let new = [noise(1_000_000, 2), noise(LONG, 1)].concat();
     let here = Versions::new(&noise(LONG, 1), &new);
     let (batch, roots) = here.scan();
@@ -363,9 +363,9 @@ fn an_interrupted_run_leaves_what_it_has_copied() {
     assert_eq!((done.wanted, done.outcome.altered), (wanted, 0));
 }
 
-/// A run that is interrupted before the differences have come, and one that finds another old version then.
+/// A run that is interrupted before the differences are sent, and a second one that finds another old version.
 #[test]
-fn a_run_goes_on_with_what_is_staged_and_what_is_here() {
+fn resume_uses_staged_and_local_ranges() {
     let new = [noise(1_000_000, 2), noise(LONG, 1), noise(1_000_000, 3)].concat();
     let here = Versions::new(&noise(LONG, 1), &new);
     let (batch, roots) = here.scan();
@@ -383,7 +383,7 @@ fn a_run_goes_on_with_what_is_staged_and_what_is_here() {
 }
 
 #[test]
-fn many_files_of_a_batch_are_compared_one_after_another() {
+fn differences_of_many_files_in_one_batch() {
     let (from, into) = (quick_dir(), quick_dir());
     let mut least = 0;
     for number in 0..30_u64 {
@@ -411,7 +411,7 @@ fn many_files_of_a_batch_are_compared_one_after_another() {
 }
 
 #[test]
-fn chunks_that_are_not_due_end_the_transfer() {
+fn unexpected_chunks_end_the_transfer() {
     let here = Versions::new(&noise(LONG, 1), &noise(LONG, 1));
     let (batch, roots) = here.scan();
     let (listed, _) = list(&batch, &roots);

@@ -1,4 +1,4 @@
-//! A dry run foresees what the run does: random trees over random targets, with names deleted.
+//! A dry run reports the changes of the run: random trees over random targets, with names deleted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::common::{BLOCK, Control, Found, noise, send_block, snapshot};
 /// Number of random trees.
 const TREES: u64 = 300;
 
-/// Random numbers that are the same in every run of the test.
+/// Random numbers that are equal in every run of the test.
 struct Random(Vec<u8>);
 
 impl Random {
@@ -51,15 +51,15 @@ fn grow(directory: &Path, random: &mut Random, depth: u8) {
     }
 }
 
-/// What a run said, and how it counted.
-struct Ran {
+/// The notices and counters of a run.
+struct RunResult {
     outcome: ReceiveOutcome,
     notices: Vec<Notice>,
 }
 
-impl Ran {
-    /// The paths with a notice of this kind.
-    fn told(&self, kind: NoticeKind) -> Vec<Vec<u8>> {
+impl RunResult {
+    /// Returns the paths with a notice of this kind.
+    fn paths_with(&self, kind: NoticeKind) -> Vec<Vec<u8>> {
         let mut paths: Vec<_> =
             self.notices.iter().filter(|notice| notice.kind == kind).map(|notice| notice.path.clone()).collect();
         paths.sort();
@@ -80,7 +80,7 @@ impl Ran {
     }
 }
 
-fn run(from: &Path, filter: &Filter, spec: ReceiveRequest) -> Ran {
+fn run(from: &Path, filter: &Filter, spec: ReceiveRequest) -> RunResult {
     let options = SourceOptions { hard_links: true, filter: Arc::new(filter.clone()), ..SourceOptions::default() };
     let root = if spec.requested.contents { SourceItem::contents(from) } else { SourceItem::new(from) };
     let scanner = Scanner::new(vec![root], options).unwrap();
@@ -101,7 +101,7 @@ fn run(from: &Path, filter: &Filter, spec: ReceiveRequest) -> Ran {
     }
     let outcome = receiving.finish(&control.end()).unwrap();
     notices.extend(receiving.take_notices());
-    Ran { outcome, notices }
+    RunResult { outcome, notices }
 }
 
 fn paths_of<'a>(
@@ -112,7 +112,7 @@ fn paths_of<'a>(
 }
 
 #[test]
-fn a_dry_run_lists_what_the_run_creates_replaces_and_deletes() {
+fn dry_run_lists_changes_of_the_run() {
     let mut cleared = 0;
     for seed in 0..TREES {
         let (dir, mut random) = (tempdir().unwrap(), Random::new(seed));
@@ -138,21 +138,21 @@ fn a_dry_run_lists_what_the_run_creates_replaces_and_deletes() {
             ..ReceiveRequest::to_target(&copy)
         };
         let before = snapshot(&copy);
-        let foreseen = run(&from, &filter, ReceiveRequest { dry_run: true, ..spec.clone() });
+        let planned = run(&from, &filter, ReceiveRequest { dry_run: true, ..spec.clone() });
         assert_eq!(snapshot(&copy), before, "seed {seed}: a dry run changes nothing");
         let done = run(&from, &filter, spec);
         let after = snapshot(&copy);
 
-        assert_eq!(foreseen.told(NoticeKind::Delete), done.told(NoticeKind::Delete), "seed {seed}: deleted");
-        assert_eq!(foreseen.failures(), done.failures(), "seed {seed}: failed");
-        assert_eq!(foreseen.counts(), done.counts(), "seed {seed}: counts");
+        assert_eq!(planned.paths_with(NoticeKind::Delete), done.paths_with(NoticeKind::Delete), "seed {seed}: deleted");
+        assert_eq!(planned.failures(), done.failures(), "seed {seed}: failed");
+        assert_eq!(planned.counts(), done.counts(), "seed {seed}: counts");
         let named = |path: &[u8]| {
             let joined = if contents { Path::new("").to_owned() } else { Path::new("copy").to_owned() };
             joined.join(Path::new(std::ffi::OsStr::from_bytes(path))).into_os_string().as_bytes().to_vec()
         };
         let create: Vec<_> = paths_of(&after, |path, _| !before.contains_key(path)).map(|path| named(path)).collect();
-        assert_eq!(foreseen.told(NoticeKind::Create), create, "seed {seed}: created");
-        let listed = |kind, path: &[u8]| foreseen.told(kind).contains(&named(path));
+        assert_eq!(planned.paths_with(NoticeKind::Create), create, "seed {seed}: created");
+        let listed = |kind, path: &[u8]| planned.paths_with(kind).contains(&named(path));
         for path in paths_of(&before, |path, _| !after.contains_key(path)) {
             assert!(listed(NoticeKind::Delete, path), "seed {seed}: {} is gone", path.escape_ascii());
         }

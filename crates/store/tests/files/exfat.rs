@@ -1,5 +1,5 @@
-//! A target on exFAT in user space, which says of names that it cannot hold what other file systems say of names that are
-//! not there, and has an own opinion on which letters are the same.
+//! A target on exFAT in user space, which reports invalid names like names that do not exist, and differs from other
+//! file systems in the letters that it treats as equal.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts one, or says what is missing.
+    /// Mounts one; the error is the missing prerequisite.
     fn new() -> Result<Self, String> {
         let here = tempdir().expect("a directory");
         let image = here.path().join("image");
@@ -39,7 +39,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What was not mounted is not unmounted.
+        // Only a mounted image is unmounted.
         drop(run("umount", &[self.path().to_str().expect("text")]));
         drop(run("losetup", &["-d", &self.device]));
     }
@@ -52,7 +52,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 #[test]
-fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
+fn exfat_refuses_each_name_with_its_reason() {
     let mounted = match Mounted::new() {
         Ok(mounted) => mounted,
         Err(why) => {
@@ -63,7 +63,7 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
     let from = tempdir().expect("a directory");
     let tree = from.path().join("tree");
     fs::create_dir_all(tree.join("d:e")).expect("directories");
-    // The Kelvin sign is no k there, and an i without a dot no i; both sigmas are one.
+    // exFAT distinguishes the Kelvin sign from k and an i without a dot from i; both sigmas are equal.
     let held = ["k", "\u{212a}", "i", "\u{131}", "\u{df}", "ss", "plain"];
     let refused = [
         ("K", NoticeKind::NameCollision),
@@ -84,15 +84,15 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
     for run in 0..2 {
         let done = transfer_as(std::slice::from_ref(&tree), spec.clone(), 1, &mut |_| {}).expect("a transfer");
         let shown = |path: &[u8]| String::from_utf8_lossy(path).trim_start_matches("tree/").to_owned();
-        let mut told: Vec<_> =
+        let mut notices: Vec<_> =
             done.notices.iter().filter(|notice| notice.kind.is_failure()).map(|n| (shown(&n.path), n.kind)).collect();
         let mut expected: Vec<_> = refused.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
         let key = |(name, _): &(String, NoticeKind)| name.clone();
-        // Of k and K the first that comes stays, which is K.
+        // Of k and K the first one sent stays, which is K.
         expected[0].0 = "k".to_owned();
-        told.sort_by_key(key);
+        notices.sort_by_key(key);
         expected.sort_by_key(key);
-        assert_eq!(told, expected, "run {run}");
+        assert_eq!(notices, expected, "run {run}");
     }
     let found = names(&mounted.path().join("tree"));
     let mut wanted: Vec<String> =
@@ -106,7 +106,7 @@ fn what_exfat_cannot_hold_is_refused_for_its_own_reason_and_all_else_arrives() {
     );
     assert!(mounted.path().join("tree/plain").is_file());
 
-    // What is not sent any more is deleted, though something is sent whose letters are the same elsewhere.
+    // A name that is no longer sent is deleted, although a sent name is equal to it on other file systems.
     for name in ["k", "K", "\u{131}", "\u{3c3}"] {
         fs::remove_file(tree.join(name)).expect("a file");
     }

@@ -74,7 +74,7 @@ fn same(from: &TempDir, to: &TempDir) {
 }
 
 #[test]
-fn an_unchanged_tree_takes_no_bytes_and_stays_as_it_is() {
+fn unchanged_tree_wants_no_bytes() {
     let (from, to) = copied();
     let inode = to.path().join("tree/a").metadata().unwrap().ino();
     let changed = to.path().join("tree/a").metadata().unwrap().ctime_nsec();
@@ -86,7 +86,7 @@ fn an_unchanged_tree_takes_no_bytes_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_differs_is_replaced_and_nothing_else_is_wanted() {
+fn existing_replace_wants_only_changed() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     fs::write(tree.join("a"), b"other").unwrap();
@@ -101,7 +101,7 @@ fn what_differs_is_replaced_and_nothing_else_is_wanted() {
 }
 
 #[test]
-fn every_kind_takes_the_place_of_every_other() {
+fn existing_replace_any_kind_by_any_other() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     // In the target: replace a file by a directory, a directory by a file, and so on.
@@ -127,7 +127,7 @@ fn every_kind_takes_the_place_of_every_other() {
 }
 
 #[test]
-fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
+fn non_empty_directory_replaced_only_with_delete() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["a", "link"] {
@@ -142,7 +142,7 @@ fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
     write(&copy.join("a/kept"), b"x");
     let delete = Some(Filter::new(vec![Rule::Exclude(Pattern::new(b"kept").unwrap())]));
     let done = send(from.path(), ReceiveRequest { delete: delete.clone(), ..replacing(to.path()) });
-    assert!(kinds(&done).contains(&(NoticeKind::DirectoryNotEmpty, "tree/a".to_owned())), "it holds a name to keep");
+    assert!(kinds(&done).contains(&(NoticeKind::DirectoryNotEmpty, "tree/a".to_owned())), "it contains a kept name");
     assert!(copy.join("a/deep/inside").exists(), "nothing is deleted in a directory that stays");
     fs::remove_file(copy.join("a/kept")).unwrap();
     fs::remove_file(copy.join("link")).unwrap();
@@ -158,7 +158,7 @@ fn a_directory_with_something_in_it_is_in_the_way_unless_names_are_deleted() {
 }
 
 #[test]
-fn what_exists_is_skipped_if_so_wished() {
+fn existing_skip_keeps_names() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     fs::write(copy.join("a"), b"mine").unwrap();
@@ -185,17 +185,17 @@ fn existing_skip_keeps_late_names() {
         fs::create_dir(copy.join("a")).unwrap();
     })
     .unwrap();
-    let mut told = kinds(&done);
-    told.sort_by(|a, b| a.1.cmp(&b.1));
-    assert_eq!(told, ["tree/a", "tree/d/b"].map(|name| (NoticeKind::Kept, name.to_owned())));
+    let mut notices = kinds(&done);
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
+    assert_eq!(notices, ["tree/a", "tree/d/b"].map(|name| (NoticeKind::Kept, name.to_owned())));
     assert_eq!((done.outcome.kept, done.outcome.files, done.outcome.failed_count), (2, 2, 0));
     assert_eq!(fs::read(copy.join("d/b")).unwrap(), b"mine");
     assert!(copy.join("a").is_dir());
-    assert_eq!(names(to.path()), ["tree"], "nothing is left behind");
+    assert_eq!(names(to.path()), ["tree"], "nothing else remains");
 }
 
 #[test]
-fn what_exists_keeps_its_mode_unless_modes_are_exact() {
+fn existing_mode_kept_unless_exact() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -226,9 +226,9 @@ fn what_exists_keeps_its_mode_unless_modes_are_exact() {
     same(&from, &to);
 }
 
-/// The mask is for new names. Some files are empty, small, or arrive in pieces.
+/// The mask is for new names. Some files are empty, small, or received in pieces.
 #[test]
-fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
+fn replaced_file_keeps_mode_beyond_umask() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     let modes = [0o664, 0o666, 0o777, 0o600, 0o4775];
@@ -242,13 +242,13 @@ fn a_replaced_file_keeps_a_mode_that_the_mask_would_deny() {
     send(from.path(), ReceiveRequest { modes: Modes::Masked, ..replacing(to.path()) });
     for (mode, size) in files() {
         let found = copy.join(format!("{mode:o}-{size}")).metadata().unwrap();
-        // Another content does not run with another's rights.
+        // A new content does not run with another's rights.
         assert_eq!((found.mode() & 0o7777, found.len()), (mode & 0o777, size as u64), "{mode:o} {size}");
     }
 }
 
 #[test]
-fn a_directory_does_not_take_the_place_of_a_file_that_the_user_names() {
+fn directory_does_not_replace_named_target_file() {
     let (from, to) = copied();
     let file = to.path().join("file");
     fs::write(&file, b"mine").unwrap();
@@ -261,7 +261,7 @@ fn a_directory_does_not_take_the_place_of_a_file_that_the_user_names() {
 }
 
 #[test]
-fn what_was_there_before_is_counted_without_what_fails_or_is_kept() {
+fn present_bytes_exclude_failed_and_kept_files() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     fs::remove_file(copy.join("d/b")).unwrap();
@@ -288,13 +288,13 @@ fn with_top(settings: ReceiveRequest) -> ((u32, i64), Vec<(NoticeKind, String)>)
     let entries = vec![entry("file", EntryKind::File { size: 0, version: 0, hash: None })];
     control.send_manifest(&without_bytes(entries)).unwrap();
     receiving.finish(&control.end()).unwrap();
-    let told = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
+    let notices = receiving.take_notices().into_iter().map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
     let found = into.metadata().unwrap();
-    ((found.mode() & 0o7777, found.mtime()), told)
+    ((found.mode() & 0o7777, found.mtime()), notices)
 }
 
 #[test]
-fn a_target_that_stands_for_a_directory_gets_its_mode_and_time() {
+fn contents_target_gets_top_mode_and_time() {
     let dir = tempdir().unwrap();
     let set = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
     set(0o700);
@@ -303,15 +303,15 @@ fn a_target_that_stands_for_a_directory_gets_its_mode_and_time() {
     assert_eq!(own(replacing(dir.path())), 0o700, "it is another directory");
     assert_eq!(own(ReceiveRequest { modes: Modes::Masked, ..contents() }), 0o700);
     assert_eq!(own(ReceiveRequest { existing: Existing::Skip, ..contents() }), 0o700);
-    let (before, told) = with_top(ReceiveRequest { dry_run: true, ..contents() });
-    assert_eq!((before.0, told), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
+    let (before, notices) = with_top(ReceiveRequest { dry_run: true, ..contents() });
+    assert_eq!((before.0, notices), (0o700, vec![(NoticeKind::Attributes, ".".to_owned())]));
     assert_eq!(with_top(contents()).0, (0o750, 77));
-    assert_eq!(with_top(ReceiveRequest { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "once is enough");
+    assert_eq!(with_top(ReceiveRequest { dry_run: true, ..contents() }), ((0o750, 77), vec![]), "no second time");
     assert_eq!(names(dir.path()), ["file"]);
 }
 
 #[test]
-fn checksums_find_what_size_and_time_do_not_tell() {
+fn checksum_finds_change_with_same_size_and_time() {
     let dir = tempdir().unwrap();
     let contents: [&[u8]; 2] = [b"same", b"spot"];
     for name in ["moved", "spoiled"] {
@@ -338,7 +338,7 @@ fn checksums_find_what_size_and_time_do_not_tell() {
 }
 
 #[test]
-fn a_single_item_gets_another_name() {
+fn single_item_received_under_target_name() {
     let (from, to) = copied();
     fs::remove_dir_all(to.path().join("tree")).unwrap();
     let named = renaming(&to.path().join("copy"));
@@ -348,7 +348,7 @@ fn a_single_item_gets_another_name() {
     assert_eq!(send(from.path(), named.clone()).wanted, 0);
     let two = [from.path().join("tree"), from.path().join("tree/a")];
     let error = transfer_as(&two, named, 1, &mut |_| {}).unwrap_err();
-    assert!(matches!(error, FilesError::Protocol { reason: "it has several items for one name", .. }), "{error}");
+    assert!(matches!(error, FilesError::Protocol { reason: "announced several items for one name", .. }), "{error}");
     for bad in [".downpour-abcdefgh", &"x".repeat(256)] {
         let spec = renaming(&to.path().join(bad));
         assert!(matches!(FileSink::new(spec), Err(FilesError::BadName { .. })), "{bad}");
@@ -356,7 +356,7 @@ fn a_single_item_gets_another_name() {
 }
 
 #[test]
-fn a_dry_run_names_what_stands_at_the_target() {
+fn dry_run_reports_names_of_the_target() {
     let (from, to) = copied();
     let named = || renaming(&to.path().join("copy"));
     send(from.path(), named());
@@ -364,9 +364,9 @@ fn a_dry_run_names_what_stands_at_the_target() {
     fs::remove_file(to.path().join("copy/d/b")).unwrap();
     set_mtime(&to.path().join("copy/d"), 5);
     let kinds_of = |settings| {
-        let mut told = kinds(&send(from.path(), ReceiveRequest { dry_run: true, ..settings }));
-        told.sort_by(|a, b| a.1.cmp(&b.1));
-        told
+        let mut notices = kinds(&send(from.path(), ReceiveRequest { dry_run: true, ..settings }));
+        notices.sort_by(|a, b| a.1.cmp(&b.1));
+        notices
     };
     let expected =
         [(NoticeKind::Replace, "copy/a"), (NoticeKind::Attributes, "copy/d"), (NoticeKind::Create, "copy/d/b")];
@@ -377,7 +377,7 @@ fn a_dry_run_names_what_stands_at_the_target() {
 }
 
 #[test]
-fn a_dry_run_deletes_no_directory_in_which_something_stays() {
+fn dry_run_keeps_directory_with_kept_names() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["gone/one", "stays/in/this.keep", "stays/not/that", "stays/here"] {
@@ -385,18 +385,18 @@ fn a_dry_run_deletes_no_directory_in_which_something_stays() {
     }
     let deleting = || ReceiveRequest { delete: Some(Filter::parse(b"- *.keep\n").unwrap()), ..replacing(to.path()) };
     let planned = send(from.path(), ReceiveRequest { dry_run: true, ..deleting() });
-    let mut told = kinds(&planned);
-    told.retain(|(kind, _)| *kind == NoticeKind::Delete);
-    told.sort_by(|a, b| a.1.cmp(&b.1));
+    let mut notices = kinds(&planned);
+    notices.retain(|(kind, _)| *kind == NoticeKind::Delete);
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
     let gone = ["gone", "gone/one", "stays/here", "stays/not", "stays/not/that"];
-    assert_eq!(told, gone.map(|name| (NoticeKind::Delete, format!("tree/{name}"))));
+    assert_eq!(notices, gone.map(|name| (NoticeKind::Delete, format!("tree/{name}"))));
     let done = send(from.path(), deleting());
     assert_eq!((done.outcome.deleted, planned.outcome.deleted), (5, 5));
     assert!(copy.join("stays/in/this.keep").exists() && !copy.join("gone").exists());
 }
 
 #[test]
-fn a_dry_run_foresees_links_without_a_first_name() {
+fn dry_run_reports_links_without_first_name() {
     let dir = tempdir().unwrap();
     write(&dir.path().join("taken/inside"), b"x");
     let link = |target: &str| EntryKind::HardLink { target: target.into() };
@@ -424,7 +424,7 @@ fn a_dry_run_foresees_links_without_a_first_name() {
 }
 
 #[test]
-fn a_target_that_is_a_link_to_a_directory_is_followed() {
+fn target_link_to_directory_is_followed() {
     let (from, to) = copied();
     fs::create_dir(to.path().join("real")).unwrap();
     symlink("real", to.path().join("alias")).unwrap();
@@ -441,7 +441,7 @@ fn receive(entries: Vec<Entry>, settings: ReceiveRequest) -> downpour_store::Rec
 }
 
 #[test]
-fn hard_links_are_links_again() {
+fn hard_links_are_restored() {
     let dir = tempdir().unwrap();
     let empty = EntryKind::File { size: 0, version: 0, hash: None };
     let link = |target: &str| EntryKind::HardLink { target: target.into() };
@@ -474,7 +474,7 @@ fn hard_links_are_links_again() {
         assert_eq!(dir.path().join("d").metadata().unwrap().mtime(), 99, "run {run}");
         assert_eq!(names(dir.path()), ["d", "third"], "run {run}");
         if run == 1 {
-            // One is a different file now, one has been removed.
+            // One is a different file now, another was removed.
             fs::remove_file(dir.path().join("d/second")).unwrap();
             fs::remove_file(dir.path().join("third")).unwrap();
             fs::write(dir.path().join("third"), b"else").unwrap();
@@ -483,7 +483,7 @@ fn hard_links_are_links_again() {
 }
 
 #[test]
-fn what_the_sender_does_not_have_is_deleted_in_its_directories_only() {
+fn delete_only_in_directories_of_the_sender() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     for name in ["extra", "d/e/x/y/z"] {
@@ -499,14 +499,14 @@ fn what_the_sender_does_not_have_is_deleted_in_its_directories_only() {
     let dry = ReceiveRequest { dry_run: true, ..deleting(true) };
     let before = snapshot(to.path());
     let done = send(from.path(), dry);
-    let mut told = kinds(&done);
-    told.sort_by(|a, b| a.1.cmp(&b.1));
+    let mut notices = kinds(&done);
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
     let gone = ["neighbour", "tree/d/e/x", "tree/d/e/x/y", "tree/d/e/x/y/z", "tree/d/stray", "tree/extra"];
     let mut expected: Vec<_> = gone.map(|name| (NoticeKind::Delete, name.to_owned())).to_vec();
     // Names were created in these directories, so their times differ from the sender's.
     expected.extend(["tree", "tree/d", "tree/d/e"].map(|name| (NoticeKind::Attributes, name.to_owned())));
     expected.sort_by(|a, b| a.1.cmp(&b.1));
-    assert_eq!(told, expected);
+    assert_eq!(notices, expected);
     assert_eq!(snapshot(to.path()), before, "a dry run touches nothing");
     let done = send(from.path(), deleting(false));
     assert_eq!((done.outcome.deleted, done.wanted), (5, 0));
@@ -516,14 +516,14 @@ fn what_the_sender_does_not_have_is_deleted_in_its_directories_only() {
     assert_eq!(names(to.path()), [".downpour-the2ther", "tree"]);
 }
 
-/// It may be less than it looks, since holes need no room: the transfer goes on.
+/// The warning is not an error, since holes need no room: the transfer continues.
 #[test]
 fn low_space_reported_once() {
     let into = tempdir().unwrap();
     let spec =
         ReceiveRequest { dry_run: true, existing: Existing::Replace, ..ReceiveRequest::into_directory(into.path()) };
     let file = |name: &str, size| entry(name, EntryKind::File { size, version: 0, hash: None });
-    for (last, told) in [(1 << 20, 0), (1 << 60, 1)] {
+    for (last, count) in [(1 << 20, 0), (1 << 60, 1)] {
         let receiving = FileSink::new(spec.clone()).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
         for (number, size) in [(0, 1000), (1, last), (2, 1000)] {
@@ -541,7 +541,7 @@ fn low_space_reported_once() {
         }
         let notices = receiving.take_notices();
         let low: Vec<_> = notices.iter().filter(|notice| notice.kind == NoticeKind::LowSpace).collect();
-        assert_eq!(low.len(), told, "{notices:?}");
+        assert_eq!(low.len(), count, "{notices:?}");
         assert!(!receiving.finish(&control.end()).unwrap().is_partial());
     }
 }
@@ -562,9 +562,9 @@ fn existing_skip_kept_parent_skips_children() {
     assert_eq!(fs::read(target.join("dir")).unwrap(), b"a file");
 }
 
-/// Another program works in the target meanwhile.
+/// Another program changes the target meanwhile.
 #[test]
-fn what_appears_during_the_transfer_is_not_deleted() {
+fn delete_keeps_names_created_meanwhile() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
     let (source, target) = (from.path().join("tree"), into.path().join("tree"));
     fs::create_dir_all(source.join("dir")).unwrap();
@@ -591,7 +591,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
     .unwrap();
     assert_eq!(names(&target), ["dir", "file", "new"]);
     assert_eq!(names(&target.join("dir")), ["moved", "new", "used"]);
-    // A directory may have been moved there with all that is in it.
+    // A directory may have been moved there with all its contents.
     assert_eq!(names(&target.join("dir/used")), ["new", "old"]);
     assert_eq!(fs::read(target.join("file")).unwrap(), b"content");
     let kept: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::Kept).collect();
@@ -600,7 +600,7 @@ fn what_appears_during_the_transfer_is_not_deleted() {
 }
 
 #[test]
-fn nothing_is_deleted_when_the_sender_could_not_read_all() {
+fn delete_nothing_if_source_unreadable() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("precious"), b"x").unwrap();
     let settings = ReceiveRequest { delete: Some(Filter::default()), ..contents_into(dir.path()) };
@@ -621,13 +621,13 @@ fn nothing_is_deleted_when_the_sender_could_not_read_all() {
         .unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert!(outcome.delete_left_out && outcome.deleted == 0);
-    let told: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
-    assert_eq!((told, outcome.failed_count), (vec![(NoticeKind::NotDeleted, b".".to_vec())], 2));
+    let notices: Vec<_> = receiving.take_notices().into_iter().map(|notice| (notice.kind, notice.path)).collect();
+    assert_eq!((notices, outcome.failed_count), (vec![(NoticeKind::NotDeleted, b".".to_vec())], 2));
     assert_eq!(names(dir.path()), ["precious"]);
 }
 
 #[test]
-fn a_dry_run_tells_and_touches_nothing() {
+fn dry_run_reports_and_changes_nothing() {
     let (from, to) = copied();
     let copy = to.path().join("tree");
     fs::write(copy.join("a"), b"mine").unwrap();
@@ -636,14 +636,14 @@ fn a_dry_run_tells_and_touches_nothing() {
     set_mtime(&copy.join("d"), 5);
     let before = snapshot(to.path());
     let done = send(from.path(), ReceiveRequest { dry_run: true, ..replacing(to.path()) });
-    let told = kinds(&done);
+    let notices = kinds(&done);
     let expected = [
         (NoticeKind::Replace, "tree/a"),
         (NoticeKind::Attributes, "tree/big"),
         (NoticeKind::Attributes, "tree/d"),
         (NoticeKind::Create, "tree/d/b"),
     ];
-    assert_eq!(told, expected.map(|(kind, name)| (kind, name.to_owned())));
+    assert_eq!(notices, expected.map(|(kind, name)| (kind, name.to_owned())));
     assert_eq!((done.wanted, done.outcome.unchanged), (4, 2));
     assert_eq!(snapshot(to.path()), before);
     let absent = to.path().join("absent");
@@ -652,7 +652,7 @@ fn a_dry_run_tells_and_touches_nothing() {
 }
 
 #[test]
-fn one_process_at_a_time_receives_a_source() {
+fn second_receiver_of_source_is_busy() {
     let dir = tempdir().unwrap();
     let first = FileSink::new(replacing(dir.path())).unwrap();
     let _control = Control::begin(&first).unwrap();
@@ -673,10 +673,10 @@ fn one_process_at_a_time_receives_a_source() {
     assert!(matches!(second.begin(SOURCE), Err(FilesError::Protocol { .. })));
 }
 
-/// Under `refuse`, nothing that exists is replaced at any depth: beneath its item, a resumed transfer cannot
-/// distinguish what it created from later changes by others.
+/// Under `refuse`, no existing name is replaced at any depth: beneath its item, a resumed transfer cannot distinguish
+/// its own names from later changes by others.
 #[test]
-fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
+fn resume_keeps_names_changed_at_target() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let tree = from.path().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -699,7 +699,7 @@ fn a_resumed_transfer_replaces_nothing_that_was_changed_here() {
 }
 
 #[test]
-fn a_newer_file_is_kept_and_everything_else_replaced() {
+fn existing_keep_newer_keeps_only_newer_files() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     for (name, theirs, mine) in [("a", 1_000, 2_000), ("d/b", 1_000, 500), ("d/e/c", 1_000, 1_000)] {
@@ -725,7 +725,7 @@ fn a_newer_file_is_kept_and_everything_else_replaced() {
 }
 
 #[test]
-fn nothing_is_created_where_only_existing_names_are_replaced() {
+fn existing_update_only_creates_nothing() {
     let (from, to) = copied();
     let (tree, copy) = (from.path().join("tree"), to.path().join("tree"));
     fs::write(tree.join("a"), b"other").unwrap();
@@ -740,7 +740,7 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
         assert!(!dry_run || snapshot(&into) == before);
         (done.wanted, done.outcome.kept)
     };
-    // new, newlink, d/new and what is in it.
+    // new, newlink, d/new and its contents.
     assert_eq!(send(ReceiveRequest { dry_run: true, ..only(to.path()) }), (5, 4));
     assert_eq!(send(only(to.path())), (5, 4));
     assert_eq!(fs::read(copy.join("a")).unwrap(), b"other");
@@ -754,7 +754,7 @@ fn nothing_is_created_where_only_existing_names_are_replaced() {
     assert!(FileSink::new(only(&absent)).is_err() && !absent.exists(), "not even the target");
 }
 
-/// A sender of little does not wait to hear what is wanted. What is not wanted comes all the same, and is dropped.
+/// A sender of little data does not wait for the wanted ranges. Unwanted data arrives too, and is dropped.
 #[test]
 fn unwanted_data_changes_nothing() {
     for existing in [Existing::Replace, Existing::Skip, Existing::KeepNewer] {

@@ -1,5 +1,5 @@
 //! Targets whose file system treats different names as equal, such as FAT, APFS and casefold directories of ext4. The
-//! test mounts one: a casefold tmpfs (Linux 6.13 with `CONFIG_UNICODE`), for which an ordinary user needs nothing but
+//! test mounts one: a casefold tmpfs (Linux 6.13 with `CONFIG_UNICODE`), for which an ordinary user needs only
 //! namespaces, or, as root, FAT. A directory on another one can be given, such as one of `lowntfs-3g -o ignore_case`.
 
 use std::fs;
@@ -23,15 +23,15 @@ const MOUNTS: [&str; 2] = [
 ];
 
 #[test]
-fn of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays() {
+fn folding_target_refuses_second_spelling() {
     match std::env::var_os(TEST_DIRECTORY) {
         Some(directory) => receive_into(&tempfile::tempdir_in(PathBuf::from(directory)).unwrap().keep()),
         None => on_a_mount(),
     }
 }
 
-/// Runs this test again in a mount namespace with such a file system. Where the kernel has none, says so on stderr,
-/// whatever the harness captures.
+/// Runs this test again in a mount namespace with such a file system. Reports on stderr if the kernel has none, even if
+/// the harness captures the output.
 fn on_a_mount() {
     let home = tempdir().unwrap();
     fs::create_dir(home.path().join("here")).unwrap();
@@ -56,7 +56,7 @@ fn on_a_mount() {
     };
     let mut command = unshared(&format!("{mount} >&2 && exec \"$@\""));
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
-    command.arg("folding::of_two_names_that_are_one_here_the_second_is_refused_and_the_first_stays");
+    command.arg("folding::folding_target_refuses_second_spelling");
     let output = command.env(TEST_DIRECTORY, home.path().join("here/directory")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -71,7 +71,7 @@ fn receive_into(into: &Path) {
     for (seed, name) in (0..).zip(["A", "a", "Dir/x", "dir/x", "dir/y", "other"]) {
         fs::write(tree.join(name), noise(2000 + seed as usize, seed)).unwrap();
     }
-    // One file that exists under another spelling, and one that the sender does not have.
+    // One file that exists in another spelling, and one that the sender does not have.
     fs::create_dir(into.join("tree")).unwrap();
     fs::write(into.join("tree/OTHER"), "old").unwrap();
     fs::write(into.join("tree/gone"), "old").unwrap();

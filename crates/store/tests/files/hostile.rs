@@ -1,4 +1,4 @@
-//! A lying sender: every case ends in a clear error, in bounded memory, with nothing outside the staging directory.
+//! A hostile sender: every case ends in a clear error, in bounded memory, with no change outside the staging directory.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -67,7 +67,7 @@ fn protocol(result: Result<impl std::fmt::Debug, FilesError>, wanted: &str) {
 }
 
 #[test]
-fn names_that_lead_out_are_refused() {
+fn names_outside_target_are_refused() {
     assert_eq!(name_rule(vec![file("../../etc/passwd", 1)]), NameError::Dots);
     assert_eq!(name_rule(vec![file("/etc/passwd", 1)]), NameError::Absolute);
     assert_eq!(name_rule(vec![directory("a"), file("a/../../b", 1)]), NameError::Dots);
@@ -97,7 +97,7 @@ fn names_without_an_announced_parent_are_refused() {
 }
 
 #[test]
-fn a_file_that_comes_twice_is_refused() {
+fn duplicate_file_is_refused() {
     assert_eq!(name_rule(vec![file("a", 1), file("a", 1)]), NameError::Duplicate);
     assert_eq!(name_rule(vec![file("a", 1), file("a", 2)]), NameError::Duplicate);
     let (_dir, receiving) = receiving();
@@ -106,9 +106,9 @@ fn a_file_that_comes_twice_is_refused() {
     assert!(matches!(error, FilesError::BadName { reason: NameError::Duplicate, .. }), "{error}");
 }
 
-/// Links created by the sender, or by anyone during a transfer, are never followed.
+/// Links created by the sender, or by any user during a transfer, are never followed.
 #[test]
-fn nothing_is_ever_reached_through_a_link() {
+fn links_at_target_are_never_followed() {
     for existing in [Existing::Replace, Existing::Skip] {
         let dir = tempdir().unwrap();
         let (into, outside) = (dir.path().join("into"), dir.path().join("outside"));
@@ -142,14 +142,14 @@ fn nothing_is_ever_reached_through_a_link() {
 }
 
 #[test]
-fn names_of_staging_directories_are_not_taken() {
+fn staging_names_from_sender_are_refused() {
     let (dir, receiving) = receiving();
     receiving.add_manifest_part(&ManifestPart { last: false, ..part(0, vec![directory("d")]) }).unwrap();
     let staging = receiving.staging_path().unwrap();
     let name = staging.file_name().unwrap().to_str().unwrap().to_owned();
     let shouted = name.to_uppercase();
-    // Beneath a directory too: a later transfer into that directory would take it for its own, with all that it claims
-    // to hold.
+    // Beneath a directory too: a later transfer into that directory would use it as its own, with everything that it
+    // claims to hold.
     let nested = "d/.downpour-abcdefgh".to_owned();
     let entries = vec![directory(&name), file(format!("{name}/journal"), 0), link(&shouted, "d"), directory(&nested)];
     let free = [".downpour-notes", ".downpour-abcdefg1", ".downpour-"];
@@ -166,7 +166,7 @@ fn names_of_staging_directories_are_not_taken() {
 }
 
 #[test]
-fn a_target_that_is_a_link_to_a_directory_is_not_entered() {
+fn linked_directory_in_target_not_entered() {
     let (dir, receiving) = receiving();
     fs::create_dir(dir.path().join("outside")).unwrap();
     std::os::unix::fs::symlink("../outside", dir.path().join("into/a")).unwrap();
@@ -176,35 +176,41 @@ fn a_target_that_is_a_link_to_a_directory_is_not_entered() {
 }
 
 #[test]
-fn numbers_that_contradict_each_other_are_refused() {
+fn contradictory_numbers_are_rejected() {
     let refuse = |part: ManifestPart, wanted| {
         let (dir, receiving) = receiving();
         protocol(receiving.add_manifest_part(&part), wanted);
         assert_eq!(names(&dir.path().join("into")), [""; 0], "no staging directory");
     };
-    refuse(part(1, vec![]), "its manifest is out of order");
-    refuse(ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
-    refuse(ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) }, "its files do not add up to its length");
+    refuse(part(1, vec![]), "sent manifest parts out of order");
+    refuse(
+        ManifestPart { length: 5, ..part(0, vec![file("a", 4)]) },
+        "announced a length other than the sum of its files",
+    );
+    refuse(
+        ManifestPart { length: 3, ..part(0, vec![file("a", 4)]) },
+        "announced a length other than the sum of its files",
+    );
     let sum = vec![file("a", u64::MAX), file("b", 1)];
     refuse(
         ManifestPart { batch: 0, last: true, whole: false, again: false, length: 0, entries: sum },
-        "its files are longer than any object",
+        "announced files longer than any object",
     );
     let many = (0..=MAX_BATCH_ENTRIES).map(|n| file(n.to_string(), 0)).collect();
-    refuse(part(0, many), "it has too many entries");
+    refuse(part(0, many), "announced too many entries");
     let long = (0..2100).map(|n| link(&format!("{n:0>200}"), &"x".repeat(4000))).collect();
-    refuse(part(0, long), "its names are too long together");
+    refuse(part(0, long), "announced names that are too long in total");
     let (_dir, receiving) = receiving();
     let first =
         ManifestPart { batch: 0, last: false, whole: false, again: false, length: 9, entries: vec![file("a", 4)] };
     assert_eq!(receiving.add_manifest_part(&first).unwrap(), ManifestState::More);
     let changed =
         ManifestPart { batch: 0, last: true, whole: false, again: false, length: 8, entries: vec![file("b", 4)] };
-    protocol(receiving.add_manifest_part(&changed), "its length or kind changes between parts");
+    protocol(receiving.add_manifest_part(&changed), "changed the length or kind between manifest parts");
 }
 
 #[test]
-fn a_claimed_petabyte_takes_no_space() {
+fn claimed_petabyte_allocates_nothing() {
     let (dir, receiving) = receiving();
     receiving.add_manifest_part(&part(0, vec![file("a", PETABYTE), file("b", PETABYTE)])).unwrap();
     let staging = receiving.staging_path().unwrap();
@@ -217,7 +223,7 @@ fn a_claimed_petabyte_takes_no_space() {
     let end = TransferEnd { batches: 1, entries: 2, bytes: 2 * PETABYTE, skipped: 0, root: RootHash([0; 32]) };
     let error = receiving.finish(&end).unwrap_err();
     assert!(matches!(error, FilesError::Incomplete { unverified: 1 }), "{error}");
-    assert_eq!(receiving.abandon(false).unwrap(), None, "bytes of which nothing is on record help no later run");
+    assert_eq!(receiving.abandon(false).unwrap(), None, "bytes without a record do not help a later run");
     assert_eq!(names(&dir.path().join("into")), [""; 0]);
 }
 
@@ -227,14 +233,14 @@ fn open_batches_and_early_digests_are_bounded() {
     for batch in 0..MAX_OPEN_BATCHES as u32 {
         receiving.add_manifest_part(&part(batch, vec![file(batch.to_string(), 1)])).unwrap();
     }
-    protocol(receiving.add_manifest_part(&part(MAX_OPEN_BATCHES as u32, vec![])), "too many batches are open");
+    protocol(receiving.add_manifest_part(&part(MAX_OPEN_BATCHES as u32, vec![])), "opened too many batches");
     let flood = (0..=65_536)
         .try_for_each(|block| receiving.expect_digest(&Digest { batch: 0, block, digest: [0; 32] }).map(|_| ()));
-    protocol(flood, "too many digests ahead of their blocks");
+    protocol(flood, "sent too many digests ahead of their blocks");
 }
 
 #[test]
-fn digests_that_do_not_fit_are_refused() {
+fn invalid_digests_are_rejected() {
     let open = || {
         let (dir, receiving) = receiving();
         receiving.add_manifest_part(&part(0, vec![file("first", 10), file("second", 10)])).unwrap();
@@ -243,7 +249,7 @@ fn digests_that_do_not_fit_are_refused() {
     let digest = |block, byte| Digest { batch: 0, block, digest: [byte; 32] };
     let (_dir, receiving) = open();
     receiving.expect_digest(&digest(7, 1)).unwrap();
-    protocol(receiving.expect_digest(&digest(7, 1)), "a digest came twice");
+    protocol(receiving.expect_digest(&digest(7, 1)), "sent a digest twice");
     let (_dir, receiving) = open();
     receiving.expect_digest(&digest(1, 1)).unwrap();
     let error = receiving.found_digest(0, 1, 10..20, [2; 32]).unwrap_err();
@@ -257,15 +263,18 @@ fn digests_that_do_not_fit_are_refused() {
         receiving.expect_digest(&digest(block, 1)).unwrap();
     }
     receiving.found_digest(0, 0, 0..10, [1; 32]).unwrap();
-    protocol(receiving.found_digest(0, 1, 5..15, [1; 32]), "a block is empty or overlaps another");
+    protocol(receiving.found_digest(0, 1, 5..15, [1; 32]), "sent an empty or overlapping block");
     let (_dir, receiving) = open();
     receiving.write(0, 0, &[1; 20]).unwrap();
     receiving.expect_digest(&digest(0, 1)).unwrap();
     receiving.expect_digest(&digest(1, 1)).unwrap();
     receiving.found_digest(0, 0, 0..20, [1; 32]).unwrap();
-    protocol(receiving.settle(|_, _| {}), "more digests than blocks");
-    protocol(receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }), "it is not open");
-    protocol(receiving.write(5, 0, &[1]), "it is not open");
+    protocol(receiving.settle(|_, _| {}), "sent more digests than blocks");
+    protocol(
+        receiving.expect_digest(&Digest { batch: 5, block: 0, digest: [0; 32] }),
+        "referred to a batch that is not open",
+    );
+    protocol(receiving.write(5, 0, &[1]), "referred to a batch that is not open");
 }
 
 #[test]
@@ -274,8 +283,8 @@ fn voids_must_name_an_entry_of_an_open_batch() {
     receiving.add_manifest_part(&part(0, vec![directory("d"), file("d/a", 1)])).unwrap();
     let void = |batch, entry| Void { batch, entry, reason: VoidReason::Changed };
     receiving.void(&void(0, 0)).unwrap();
-    protocol(receiving.void(&void(0, u32::MAX)), "a void names no entry");
-    protocol(receiving.void(&void(1, 1)), "it is not open");
+    protocol(receiving.void(&void(0, u32::MAX)), "voided an entry that does not exist");
+    protocol(receiving.void(&void(1, 1)), "referred to a batch that is not open");
     receiving.void(&void(0, 1)).unwrap();
     receiving.void(&void(0, 1)).unwrap();
     receiving.write(0, 0, b"x").unwrap();
@@ -305,7 +314,7 @@ fn ready(into: &Path) -> (FileSink, TransferEnd) {
 }
 
 #[test]
-fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
+fn wrong_end_message_fails_and_may_be_corrected() {
     let spoil: [fn(&mut TransferEnd); 5] =
         [|e| e.batches = 2, |e| e.entries = 0, |e| e.bytes = 4, |e| e.skipped = 1, |e| e.root.0[31] ^= 1];
     for (case, spoil) in spoil.iter().enumerate() {
@@ -316,7 +325,7 @@ fn an_end_that_does_not_fit_is_told_and_can_be_mended() {
         assert!(matches!(error, FilesError::Protocol { .. } | FilesError::Root), "case {case}: {error}");
         let staging = receiving.abandon(false).unwrap();
         assert!(staging.is_some_and(|staging| staging.is_dir()), "case {case}");
-        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"abc", "case {case}: what is verified stands");
+        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"abc", "case {case}: the verified file is published");
     }
     let dir = tempdir().unwrap();
     let (receiving, end) = ready(dir.path());
@@ -345,7 +354,7 @@ fn listed_failures_are_bounded() {
 }
 
 #[test]
-fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
+fn stale_staging_reported_unless_in_use() {
     let (from, into) = (tempdir().unwrap(), tempdir().unwrap());
     std::fs::write(from.path().join("file"), "content").unwrap();
     let of = |source| {
@@ -362,12 +371,12 @@ fn a_run_names_what_others_have_left_in_its_target_unless_it_is_in_use() {
     let done =
         transfer_as(&[from.path().join("file")], ReceiveRequest::into_directory(into.path()), 1, &mut |_| {}).unwrap();
     assert!(!done.outcome.is_partial());
-    let told: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::StaleStaging).collect();
-    assert_eq!(told.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
+    let notices: Vec<_> = done.notices.iter().filter(|notice| notice.kind == NoticeKind::StaleStaging).collect();
+    assert_eq!(notices.iter().map(|notice| notice.path.as_slice()).collect::<Vec<_>>(), [left.as_os_str().as_bytes()]);
 }
 
 #[test]
-fn abandoning_leaves_or_removes_what_was_made() {
+fn abandon_keeps_or_removes_partial_data() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("new");
     let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();

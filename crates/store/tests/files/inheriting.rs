@@ -1,4 +1,4 @@
-//! Default ACLs at the target: what arrives has what the system gives to a name that is made there.
+//! Default ACLs at the target: received files get the attributes that the system gives to new names.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use crate::common::{noise, transfer_as};
 
-/// An ACL: whom each entry is for, the permissions, and the user (`linux/posix_acl_xattr.h`). None if empty.
+/// An ACL: the tag of each entry, the permissions, and the user (`linux/posix_acl_xattr.h`). None if empty.
 type Acl = &'static [(u16, u16, u32)];
 
 const OWNER: u16 = 1;
@@ -19,15 +19,16 @@ const USER: u16 = 2;
 const GROUP: u16 = 4;
 const MASK: u16 = 16;
 const OTHERS: u16 = 32;
-const NOBODY: u32 = u32::MAX;
+const NO_USER: u32 = u32::MAX;
 
-const LESS: Acl = &[(OWNER, 7, NOBODY), (GROUP, 5, NOBODY), (OTHERS, 0, NOBODY)];
-const MORE: Acl = &[(OWNER, 7, NOBODY), (GROUP, 7, NOBODY), (OTHERS, 7, NOBODY)];
-const LEAST: Acl = &[(OWNER, 7, NOBODY), (GROUP, 0, NOBODY), (OTHERS, 0, NOBODY)];
-const NAMED: Acl = &[(OWNER, 7, NOBODY), (USER, 7, 7), (GROUP, 5, NOBODY), (MASK, 7, NOBODY), (OTHERS, 0, NOBODY)];
-const OTHERWISE: Acl = &[(OWNER, 7, NOBODY), (USER, 6, 7), (GROUP, 0, NOBODY), (MASK, 7, NOBODY), (OTHERS, 5, NOBODY)];
+const LESS: Acl = &[(OWNER, 7, NO_USER), (GROUP, 5, NO_USER), (OTHERS, 0, NO_USER)];
+const MORE: Acl = &[(OWNER, 7, NO_USER), (GROUP, 7, NO_USER), (OTHERS, 7, NO_USER)];
+const LEAST: Acl = &[(OWNER, 7, NO_USER), (GROUP, 0, NO_USER), (OTHERS, 0, NO_USER)];
+const NAMED: Acl = &[(OWNER, 7, NO_USER), (USER, 7, 7), (GROUP, 5, NO_USER), (MASK, 7, NO_USER), (OTHERS, 0, NO_USER)];
+const OTHERWISE: Acl =
+    &[(OWNER, 7, NO_USER), (USER, 6, 7), (GROUP, 0, NO_USER), (MASK, 7, NO_USER), (OTHERS, 5, NO_USER)];
 
-/// Default ACLs of the target and of a directory in it, by which others get less, or somebody more, than the umask gives.
+/// Default ACLs of the target and of a directory in it, which give others less, or one user more, than the umask does.
 const DEFAULTS: [(Acl, Acl); 6] =
     [(LESS, LESS), (MORE, &[]), (LEAST, &[]), (&[], LESS), (NAMED, LESS), (&[], OTHERWISE)];
 
@@ -35,7 +36,7 @@ const DEFAULTS: [(Acl, Acl); 6] =
 const FILES: [u32; 5] = [0o644, 0o755, 0o666, 0o600, 0o440];
 const DIRECTORIES: [u32; 3] = [0o755, 0o777, 0o700];
 
-/// Sets a default ACL. Not by a program: until that runs, it holds the locks of other tests in this process.
+/// Sets a default ACL. Not by a program: until it starts, it would hold the locks of other tests in this process.
 fn set_default(directory: &Path, acl: Acl) -> bool {
     if acl.is_empty() {
         return matches!(removexattr(directory, "system.posix_acl_default"), Ok(()) | Err(Errno::NODATA));
@@ -43,7 +44,7 @@ fn set_default(directory: &Path, acl: Acl) -> bool {
     setxattr(directory, "system.posix_acl_default", &attribute(acl), XattrFlags::empty()).is_ok()
 }
 
-/// An ACL as the attribute that holds it.
+/// Returns an ACL as the attribute that contains it.
 fn attribute(acl: Acl) -> Vec<u8> {
     let entry = |(to, permissions, id): &(u16, u16, u32)| {
         [&to.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
@@ -51,7 +52,7 @@ fn attribute(acl: Acl) -> Vec<u8> {
     [&2_u32.to_le_bytes()[..], &acl.iter().map(entry).collect::<Vec<_>>().concat()].concat()
 }
 
-/// The mode, and both ACLs.
+/// Returns the mode, and both ACLs.
 fn acl(path: &Path) -> (u32, [Vec<u8>; 2]) {
     let acls = ["system.posix_acl_access", "system.posix_acl_default"].map(|name| {
         let mut bytes = vec![0; 1000];
@@ -84,7 +85,7 @@ fn of_tree(mut each: impl FnMut(&str, Option<usize>, u32)) {
     }
 }
 
-/// Makes a target with these default ACLs; `None` where there are no ACLs.
+/// Makes a target with these default ACLs; `None` if there are no ACLs.
 fn target(at: &Path, (top, sub): (Acl, Acl)) -> Option<()> {
     make(at, 0o755);
     set_default(at, top).then_some(())?;
@@ -93,7 +94,7 @@ fn target(at: &Path, (top, sub): (Acl, Acl)) -> Option<()> {
 }
 
 #[test]
-fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
+fn received_names_inherit_default_acl() {
     let here = tempdir().expect("a directory");
     let from = here.path().join("from");
     make(&from, 0o755);
@@ -123,7 +124,7 @@ fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
                 let path = theirs.join(name);
                 if size.is_some() { make_file(&path, mode) } else { make(&path, mode) }
             });
-            // Afterwards, so that names are made in directories as they are.
+            // Afterwards, so that the names have been made.
             of_tree(|name, _, mode| {
                 if modes == Modes::Exact {
                     fs::set_permissions(theirs.join(name), Permissions::from_mode(mode)).expect("a mode");
@@ -140,15 +141,15 @@ fn what_arrives_has_what_the_system_gives_to_a_new_name_there() {
     }
 }
 
-/// The bits of its group bound what the ACL grants to a user, and are not the group's.
+/// The bits of its group limit the ACL's grants to a user, and do not apply to the group itself.
 #[test]
-fn a_replaced_file_whose_acl_goes_opens_to_no_group() {
+fn replaced_file_without_acl_opens_to_no_group() {
     let here = tempdir().expect("a directory");
     let (from, into) = (here.path().join("from"), here.path().join("into"));
     [&from, &into].into_iter().for_each(|directory| make(directory, 0o755));
     fs::write(from.join("file"), "theirs").expect("a file");
     fs::write(into.join("file"), "mine").expect("a file");
-    let acl: Acl = &[(OWNER, 6, NOBODY), (USER, 6, 7), (GROUP, 0, NOBODY), (MASK, 6, NOBODY), (OTHERS, 0, NOBODY)];
+    let acl: Acl = &[(OWNER, 6, NO_USER), (USER, 6, 7), (GROUP, 0, NO_USER), (MASK, 6, NO_USER), (OTHERS, 0, NO_USER)];
     if setxattr(into.join("file"), "system.posix_acl_access", &attribute(acl), XattrFlags::empty()).is_err() {
         eprintln!("NOT RUN: {} has no ACLs", here.path().display());
         return;

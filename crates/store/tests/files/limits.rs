@@ -44,7 +44,7 @@ fn run_unshared(flags: &str, shell: &str, name: &str, directory: &Path) {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_nothing_behind() {
+fn disk_full_fails_and_resumes() {
     let dir = tempdir().unwrap();
     run_unshared(
         "-rm",
@@ -75,11 +75,11 @@ fn child_fills_a_disk() {
     let done = transfer_as(&[small, big.clone()], ReceiveRequest::into_directory(&into), 1, &mut |_| {}).unwrap();
     assert_eq!(names(&into), ["big", "small"]);
     assert!(fs::read(into.join("big")).unwrap() == fs::read(big).unwrap());
-    assert!(done.wanted < 3 << 20, "{} bytes: some were here", done.wanted);
+    assert!(done.wanted < 3 << 20, "{} bytes: some were staged", done.wanted);
 }
 
 #[test]
-fn no_inode_left_is_a_full_disk_too() {
+fn out_of_inodes_fails_and_names_target() {
     let dir = tempdir().unwrap();
     run_unshared(
         "-rm",
@@ -108,7 +108,7 @@ fn child_uses_up_inodes() {
     assert!(matches!(error, FilesError::OutOfInodes { .. }), "{error}");
     receiving.abandon(true).unwrap();
     assert!(names(&disk).iter().all(|name| !name.starts_with('.')), "{:?}", names(&disk));
-    // Where not even a staging directory can be made, the target is named.
+    // If not even a staging directory can be made, the error names the target.
     let filled = (0..).take_while(|n| fs::write(disk.join(format!("filler {n}")), b"").is_ok()).count();
     assert!(filled < 20);
     let FilesError::OutOfInodes { path } = refused(&disk) else { panic!("there is room") };
@@ -116,7 +116,7 @@ fn child_uses_up_inodes() {
 }
 
 #[test]
-fn a_read_only_target_is_told() {
+fn read_only_target_fails() {
     let dir = tempdir().unwrap();
     run_unshared(
         "-rm",
@@ -151,10 +151,10 @@ fn refused_for_permission(into: &Path) {
 
 /// In a user namespace without a mapping, even root has only the permissions of the owner.
 #[test]
-fn missing_permission_is_told_on_both_sides() {
+fn permission_denied_reported_at_both_ends() {
     let dir = tempdir().unwrap();
     run_unshared("-U", "", "child_lacks_permission", dir.path());
-    // So that the owner can remove them.
+    // The owner must be able to remove them.
     for closed in ["source/closed", "target"] {
         let _ = fs::set_permissions(dir.path().join(closed), fs::Permissions::from_mode(0o700));
     }
@@ -194,7 +194,7 @@ fn child_lacks_permission() {
 }
 
 #[test]
-fn a_receiver_killed_midway_leaves_nothing_under_a_final_name() {
+fn killed_receiver_leaves_only_staging() {
     let dir = tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "limits::child_waits_to_be_killed", "--ignored", "--nocapture"])
@@ -241,7 +241,7 @@ fn child_waits_to_be_killed() {
 }
 
 #[test]
-fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
+fn target_removed_midway_fails_locally() {
     let dir = tempdir().unwrap();
     let into = dir.path().join("into");
     let receiving = FileSink::new(ReceiveRequest::into_directory(&into)).unwrap();
@@ -266,7 +266,7 @@ fn a_target_removed_midway_is_told_and_not_blamed_on_the_sender() {
 }
 
 #[test]
-fn a_target_that_is_no_directory_is_told_at_once() {
+fn target_not_a_directory_fails_at_once() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("file"), b"").unwrap();
     for into in ["file", "file/below"] {

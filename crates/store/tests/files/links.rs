@@ -65,9 +65,9 @@ fn receive(
     }
     let outcome = receiving.finish(&control.end()).unwrap();
     let failures = receiving.take_notices().into_iter().filter(|notice| notice.kind.is_failure());
-    let mut told: Vec<_> = failures.map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
-    told.sort_by(|a, b| a.1.cmp(&b.1));
-    (outcome, told)
+    let mut notices: Vec<_> = failures.map(|n| (n.kind, String::from_utf8(n.path).unwrap())).collect();
+    notices.sort_by(|a, b| a.1.cmp(&b.1));
+    (outcome, notices)
 }
 
 fn inode(into: &Path, name: &str) -> u64 {
@@ -75,13 +75,13 @@ fn inode(into: &Path, name: &str) -> u64 {
 }
 
 #[test]
-fn no_link_is_made_to_a_file_that_was_kept() {
+fn hard_link_to_kept_file_not_made() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("first"), b"mine").unwrap();
     fs::write(dir.path().join("there"), b"mine too").unwrap();
     let entries = vec![file("first", 5), link("second", "first"), link("there", "first")];
-    let (outcome, told) = receive(dir.path(), Existing::Skip, entries, None);
-    assert_eq!(told, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
+    let (outcome, notices) = receive(dir.path(), Existing::Skip, entries, None);
+    assert_eq!(notices, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
     assert_eq!((outcome.files, outcome.kept, outcome.failed_count), (0, 2, 1));
     assert!(!dir.path().join("second").exists());
     assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine too");
@@ -89,35 +89,35 @@ fn no_link_is_made_to_a_file_that_was_kept() {
 }
 
 #[test]
-fn no_link_is_made_to_a_file_that_was_voided() {
+fn hard_link_to_voided_file_not_made() {
     let dir = tempdir().unwrap();
     for name in ["first", "second"] {
         fs::write(dir.path().join(name), name).unwrap();
     }
     let entries = vec![file("first", 9), link("second", "first"), file("other", 7), link("third", "other")];
-    let (outcome, told) = receive(dir.path(), Existing::Replace, entries, Some(0));
-    assert_eq!(told, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
+    let (outcome, notices) = receive(dir.path(), Existing::Replace, entries, Some(0));
+    assert_eq!(notices, [(NoticeKind::MissingLinkTarget, "second".to_owned())]);
     assert_eq!((outcome.files, outcome.failed_count), (2, 2));
     for name in ["first", "second"] {
-        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), name, "what stood there stays");
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), name, "the existing file is kept");
     }
     assert_eq!(inode(dir.path(), "other"), inode(dir.path(), "third"));
 }
 
 #[test]
-fn no_link_is_made_to_a_file_that_was_refused() {
+fn hard_link_to_refused_file_not_made() {
     let dir = tempdir().unwrap();
     fs::create_dir_all(dir.path().join("first/inside")).unwrap();
     let entries = vec![file("first", 9), link("second", "first")];
-    let (outcome, told) = receive(dir.path(), Existing::Replace, entries, None);
+    let (outcome, notices) = receive(dir.path(), Existing::Replace, entries, None);
     let expected = [(NoticeKind::DirectoryNotEmpty, "first"), (NoticeKind::MissingLinkTarget, "second")];
-    assert_eq!(told, expected.map(|(kind, name)| (kind, name.to_owned())));
+    assert_eq!(notices, expected.map(|(kind, name)| (kind, name.to_owned())));
     assert_eq!((outcome.files, outcome.failed_count), (0, 2));
     assert!(!dir.path().join("second").exists());
 }
 
 #[test]
-fn a_link_to_a_file_of_the_user_is_never_made() {
+fn hard_link_to_users_file_never_made() {
     let dir = tempdir().unwrap();
     fs::create_dir(dir.path().join("private")).unwrap();
     fs::write(dir.path().join("private/key"), b"secret").unwrap();
@@ -130,21 +130,21 @@ fn a_link_to_a_file_of_the_user_is_never_made() {
         link("directory", "private"),
         link("chain", "public"),
     ];
-    let (outcome, told) = receive(dir.path(), Existing::Replace, entries, None);
+    let (outcome, notices) = receive(dir.path(), Existing::Replace, entries, None);
     let expected =
         ["chain", "directory", "public", "there"].map(|name| (NoticeKind::MissingLinkTarget, name.to_owned()));
-    assert_eq!(told, expected);
+    assert_eq!(notices, expected);
     assert_eq!((outcome.files, outcome.failed_count), (0, 4));
     assert_eq!(dir.path().join("private/key").metadata().unwrap().nlink(), 1);
     assert_eq!(fs::read(dir.path().join("there")).unwrap(), b"mine");
 }
 
 #[test]
-fn a_link_is_made_to_a_file_that_was_there_and_the_same() {
+fn hard_link_to_unchanged_file_made() {
     let dir = tempdir().unwrap();
     let run = |entries| receive(dir.path(), Existing::Replace, entries, None);
     run(vec![file("first", 3)]);
-    let (outcome, told) = run(vec![file("first", 3), link("second", "first")]);
-    assert_eq!((outcome.files, outcome.unchanged, told), (2, 1, vec![]));
+    let (outcome, notices) = run(vec![file("first", 3), link("second", "first")]);
+    assert_eq!((outcome.files, outcome.unchanged, notices), (2, 1, vec![]));
     assert_eq!(inode(dir.path(), "first"), inode(dir.path(), "second"));
 }

@@ -23,7 +23,7 @@ fn contents(dir: &Path) -> Vec<SourceItem> {
 const TREE: [&str; 9] = ["a/b/1", "a/b/2", "a/b!", "a/c/3", "a/4", "d/e/5", "d/e/6", "7", "8"];
 
 #[test]
-fn each_name_follows_the_directories_on_its_way() {
+fn files_from_name_follows_its_parents() {
     let from = tree(&TREE);
     let options = list(&["d/e/6", "a/b/2", "8", "/a/b/1", "./a//b!", "a/b/1"]);
     let sent = ["8", "a", "a/b", "a/b/1", "a/b/2", "a/b!", "d", "d/e", "d/e/6"];
@@ -34,7 +34,7 @@ fn each_name_follows_the_directories_on_its_way() {
 }
 
 #[test]
-fn a_listed_directory_is_walked_only_where_directories_are_asked_for() {
+fn files_from_directory_walked_only_if_recursive() {
     let from = tree(&TREE);
     let mut options = list(&["a/b/", "a/b/2", "a", "d/e"]);
     let walked = ["a", "a/4", "a/b", "a/b/1", "a/b/2", "a/b!", "a/c", "a/c/3", "d", "d/e", "d/e/5", "d/e/6"];
@@ -42,7 +42,7 @@ fn a_listed_directory_is_walked_only_where_directories_are_asked_for() {
     options.recursive = false;
     let batches = scan(contents(from.path()), &options);
     assert_eq!(paths(&batches), ["a", "a/b", "a/b/2", "d", "d/e"]);
-    // Which is said, of a directory with anything in it, and no failure.
+    // This is reported for a directory with contents, and is no failure.
     let bare = ["a", "a/b", "d/e"].map(|path| (path.to_owned(), SkipReason::Contents));
     assert_eq!(skipped(&batches), bare);
     assert!(!SkipReason::Contents.is_failure());
@@ -53,7 +53,7 @@ fn a_listed_directory_is_walked_only_where_directories_are_asked_for() {
 }
 
 #[test]
-fn the_directory_itself_may_be_listed() {
+fn files_from_may_list_the_item_itself() {
     let from = tree(&["d/f", "d/e/g"]);
     let dir = from.path().join("d");
     let mut options = list(&["e/g", "."]);
@@ -89,9 +89,9 @@ fn files_from_missing_name_skipped() {
 }
 
 #[test]
-fn a_link_on_the_way_to_a_listed_name_is_a_directory_if_it_is_ones_own() {
-    let (from, elsewhere) = (tree(&TREE), tree(&["in/deep"]));
-    symlink(elsewhere.path(), from.path().join("out")).unwrap();
+fn files_from_follows_own_parent_links() {
+    let (from, other) = (tree(&TREE), tree(&["in/deep"]));
+    symlink(other.path(), from.path().join("out")).unwrap();
     symlink("7", from.path().join("file")).unwrap();
     symlink("nowhere", from.path().join("dangling")).unwrap();
     let names = list(&["out/in/deep", "file/x", "dangling/x"]);
@@ -112,7 +112,7 @@ fn a_link_on_the_way_to_a_listed_name_is_a_directory_if_it_is_ones_own() {
     assert!(matches!(batches[0].entries[0].kind, EntryKind::Symlink { .. }));
     assert_eq!(skipped(&batches), [("file/x".to_owned(), SkipReason::Absent)]);
 
-    // Somebody else's.
+    // Another user's.
     if geteuid().is_root() {
         lchown(from.path().join("out"), Some(65534), None).unwrap();
         let batches = scan(contents(from.path()), &names);
@@ -122,7 +122,7 @@ fn a_link_on_the_way_to_a_listed_name_is_a_directory_if_it_is_ones_own() {
 }
 
 #[test]
-fn a_filter_holds_for_what_is_listed_not_for_its_way() {
+fn files_from_filter_ignores_parents() {
     let from = tree(&TREE);
     let mut options = list(&["a/b/1", "a/b/2", "d"]);
     options.filter = Arc::new(Filter::parse(b"+ d/***\n+ 2\n- *").unwrap());
@@ -130,7 +130,7 @@ fn a_filter_holds_for_what_is_listed_not_for_its_way() {
 }
 
 #[test]
-fn a_list_that_cannot_be_meant_is_refused() {
+fn files_from_invalid_list_is_refused() {
     let from = tree(&["d/f", "e"]);
     let at = |name: &str| SourceItem::new(from.path().join(name));
     for names in [["../e", "f"], ["f", "a/../f"], ["f", "a\0b"]] {
@@ -143,7 +143,7 @@ fn a_list_that_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn a_long_way_stays_within_a_batch() {
+fn files_from_long_path_stays_in_one_batch() {
     let from = quick_dir();
     let names: Vec<_> = (0..300).map(|n| format!("{n}/{}f", "x/".repeat(5))).collect();
     for name in &names {

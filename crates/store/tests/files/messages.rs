@@ -103,7 +103,7 @@ fn examples() -> Vec<(Message, String)> {
     ]
 }
 
-/// Messages with what is only sent on request.
+/// Messages that are only sent on request.
 fn examples_on_request() -> Vec<(Message, String)> {
     let mtime = Mtime { seconds: -2, nanoseconds: 999_999_999 };
     let entry = |path: &str, kind| Entry { path: path.into(), kind, mode: 0o755, mtime, extra: Extra::default() };
@@ -159,7 +159,7 @@ fn examples_on_request() -> Vec<(Message, String)> {
 }
 
 #[test]
-fn every_layout_is_as_written_down() {
+fn message_layouts_match_document() {
     for (message, bytes) in examples().into_iter().chain(examples_on_request()) {
         assert_eq!(hex(&encoded(&message)), bytes, "{message:?}");
         assert_eq!(read(&encoded(&message)).unwrap(), Some(message));
@@ -167,7 +167,7 @@ fn every_layout_is_as_written_down() {
 }
 
 #[test]
-fn messages_survive_any_cut() {
+fn messages_survive_any_chunking() {
     let messages: Vec<_> = examples().into_iter().chain(examples_on_request()).map(|(m, _)| m).collect();
     let stream: Vec<u8> = messages.iter().flat_map(encoded).collect();
     for size in 1..=stream.len() {
@@ -183,7 +183,7 @@ fn messages_survive_any_cut() {
 }
 
 #[test]
-fn bodies_that_are_too_short_or_too_long_are_refused() {
+fn message_bodies_of_wrong_length_are_rejected() {
     for (message, _) in examples().into_iter().chain(examples_on_request()) {
         let bytes = encoded(&message);
         let kind = bytes[4];
@@ -213,14 +213,14 @@ fn bodies_that_are_too_short_or_too_long_are_refused() {
 }
 
 #[test]
-fn claims_cost_nothing() {
+fn claimed_lengths_allocate_nothing() {
     for claimed in [0, MAX_MESSAGE as u32 + 1, u32::MAX] {
         assert_eq!(read(&claimed.to_be_bytes()), Err(MessageError::Length(claimed.into())));
     }
     let mut reader = MessageReader::new();
     let mut start: &[u8] = &[0, 0x10, 0, 0, 1, 0];
     assert_eq!(reader.next(&mut start), Ok(None));
-    assert_eq!(reader.pending(), 6, "only what came is held");
+    assert_eq!(reader.pending(), 6, "only the received bytes are held");
     // A 10 MB path does not fit its length field, nor a message.
     let path = vec![b'a'; 10 << 20];
     let message = Message::Skipped(Skipped { path: path.clone(), reason: SkipReason::Unreadable });
@@ -240,7 +240,7 @@ fn claims_cost_nothing() {
 }
 
 #[test]
-fn lists_that_say_nothing_or_twice_the_same_are_refused() {
+fn empty_or_repeated_lists_are_rejected() {
     for entries in [vec![], vec![2, 2], vec![3, 2]] {
         let asked = Message::ListChunks(ListChunks { batch: 1, entries: entries.clone() });
         assert_eq!(asked.encode(&mut Vec::new()), Err(MessageError::Field(72, "entry")));
@@ -259,7 +259,7 @@ fn lists_that_say_nothing_or_twice_the_same_are_refused() {
 }
 
 #[test]
-fn fields_out_of_range_are_refused_and_errors_stay() {
+fn fields_out_of_range_are_rejected_for_good() {
     let (manifest, _) = examples().swap_remove(0);
     let good = encoded(&manifest);
     for (at, value, field) in [(9, 8, "flag"), (18, 9, "kind"), (19, 0x10, "mode"), (29, 0xff, "time")] {
@@ -276,9 +276,9 @@ fn fields_out_of_range_are_refused_and_errors_stay() {
     assert_eq!(reader.next(&mut &encoded(&Message::Accepted)[..]), Err(MessageError::UnknownType(99)));
 }
 
-/// Everything that a receiver need not take, and that a sender therefore must not make.
+/// Everything that a receiver may reject, and that a sender therefore must not make.
 #[test]
-fn extras_have_one_form_and_bounds() {
+fn extras_have_one_form_and_limits() {
     let entry =
         |extra| Entry { path: b"a".to_vec(), kind: EntryKind::Directory, mode: 0o755, mtime: Mtime::default(), extra };
     let message = |extra| {
@@ -306,12 +306,12 @@ fn extras_have_one_form_and_bounds() {
     ] {
         assert!(message(bad.clone()).encode(&mut Vec::new()).is_err(), "{bad:?}");
     }
-    // The same from a sender that does not check: the second name is made the same as the first.
+    // The same from a sender without checks: the second name is made equal to the first.
     let mut same = encoded(&message(xattrs(vec![xattr("a", 0), xattr("b", 0)])));
     let at = same.iter().rposition(|byte| *byte == b'b').unwrap();
     same[at] = b'a';
     assert_eq!(read(&same), Err(MessageError::Field(1, "extended attributes")));
-    // An extra that says nothing, and a device that is none.
+    // An empty extra, and an invalid device.
     let mut empty = encoded(&message(Extra { owner: Some(Owner { user: 0, group: 0 }), ..Extra::default() }));
     let length = empty.len();
     empty.truncate(length - 11);
@@ -346,7 +346,7 @@ fn extras_have_one_form_and_bounds() {
 }
 
 #[test]
-fn a_failed_encoding_leaves_the_buffer_alone() {
+fn failed_encoding_leaves_buffer_unchanged() {
     let mut out = vec![1, 2, 3];
     let entry = Entry {
         path: b"a".to_vec(),
@@ -361,7 +361,7 @@ fn a_failed_encoding_leaves_the_buffer_alone() {
 }
 
 #[test]
-fn parts_hold_64_kib_and_every_entry_once() {
+fn manifest_parts_hold_64_kib_each_entry_once() {
     let entry = |n: usize| Entry {
         path: format!("{n:0>4000}").into_bytes(),
         kind: EntryKind::File { size: 1, version: 0, hash: None },
@@ -380,7 +380,7 @@ fn parts_hold_64_kib_and_every_entry_once() {
 }
 
 #[test]
-fn the_root_depends_on_every_byte_and_their_order() {
+fn root_depends_on_bytes_and_order() {
     let root = |messages: &[&[u8]]| {
         let mut hasher = RootHasher::new();
         messages.iter().for_each(|m| hasher.add(m));
@@ -393,7 +393,7 @@ fn the_root_depends_on_every_byte_and_their_order() {
 
 /// Replays the seeds of the fuzz target, whole and with every byte damaged.
 #[test]
-fn the_corpus_is_replayed() {
+fn message_corpus_is_replayed() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/messages");
     let mut seeds = 0;
     for item in std::fs::read_dir(corpus).unwrap() {
@@ -413,7 +413,7 @@ fn the_corpus_is_replayed() {
 }
 
 #[test]
-fn long_lists_of_wants_come_in_parts() {
+fn long_wants_are_split_into_messages() {
     let mut wanted = Wanted::none();
     (0..10_000).for_each(|at| wanted.push(at * 3..at * 3 + 2));
     let parts: Vec<_> = wants(3, &wanted, 30_000).collect();

@@ -1,5 +1,5 @@
-//! A file system that is mounted below the target: a rename from the staging directory cannot reach it. The test mounts
-//! a tmpfs, for which an ordinary user needs nothing but namespaces.
+//! A file system mounted below the target: a rename from the staging directory cannot reach it. The test mounts a
+//! tmpfs, for which an ordinary user needs only namespaces.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -16,7 +16,7 @@ use crate::common::{names, noise, snapshot, transfer_as};
 const TARGET: &str = "DOWNPOUR_MOUNTED_TARGET";
 
 #[test]
-fn what_belongs_on_a_mounted_file_system_gets_there() {
+fn mounted_file_system_below_target_is_filled() {
     if let Some(target) = std::env::var_os(TARGET) {
         return receive_into(Path::new(&target));
     }
@@ -27,7 +27,7 @@ fn what_belongs_on_a_mounted_file_system_gets_there() {
     let mut command = Command::new("unshare");
     command.args([flags, "sh", "-c", script]).arg(home.path());
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture"]);
-    command.arg("mounted::what_belongs_on_a_mounted_file_system_gets_there").env(TARGET, home.path());
+    command.arg("mounted::mounted_file_system_below_target_is_filled").env(TARGET, home.path());
     let output = command.output().expect("unshare");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -64,14 +64,14 @@ fn receive_into(into: &Path) {
     assert_eq!((done.outcome.failed_count, done.outcome.files), (0, 5), "{:?}", done.notices);
     assert_eq!(snapshot(&tree), snapshot(&into.join("tree")));
     let blocks = mounted.join("sparse").metadata().unwrap().blocks();
-    assert!(blocks < 4096, "a hole stays one: {blocks} blocks");
+    assert!(blocks < 4096, "a hole is kept: {blocks} blocks");
     assert_eq!(names(into), ["tree"]);
     assert_eq!(names(&mounted), ["empty", "link", "new", "sparse", "sub"]);
     assert_eq!(names(&mounted.join("sub")), ["relinked", "replaced"]);
     let again = transfer_as(std::slice::from_ref(&tree), spec(), 1, &mut |_| {}).unwrap();
     assert_eq!((again.wanted, again.outcome.unchanged), (0, 5));
 
-    // What is deleted stays on one file system if that was asked for.
+    // Deletion stays on one file system if requested.
     fs::write(into.join("tree/extra"), b"too much").unwrap();
     fs::write(mounted.join("sub/extra"), b"elsewhere").unwrap();
     let deleting = |one_file_system| ReceiveRequest { delete: Some(Filter::default()), one_file_system, ..spec() };

@@ -30,7 +30,7 @@ fn run(name: &str, with: fn(&str, &Path)) -> tempfile::TempDir {
     home
 }
 
-/// Receives into a directory in which nothing is unreadable for the wrong reason.
+/// Receives into a directory in which no file is unreadable for another reason.
 fn receive(sources: &[PathBuf], spec: ReceiveRequest) -> Done {
     transfer_as(sources, spec, 1, &mut |_| {}).unwrap()
 }
@@ -39,16 +39,16 @@ fn replacing(into: &Path) -> ReceiveRequest {
     ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(into) }
 }
 
-/// What is reported of names, in order.
-fn told(done: &Done) -> Vec<(String, NoticeKind)> {
-    let mut told: Vec<_> =
+/// Returns the notices of names, in order.
+fn reported(done: &Done) -> Vec<(String, NoticeKind)> {
+    let mut notices: Vec<_> =
         done.notices.iter().map(|notice| (String::from_utf8_lossy(&notice.path).into_owned(), notice.kind)).collect();
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told
+    notices.sort_by(|one, other| one.0.cmp(&other.0));
+    notices
 }
 
 #[test]
-fn a_drop_box_takes_what_is_sent_and_what_was_staged_there_is_found_again() {
+fn drop_box_target_receives_and_resumes() {
     if has_several_users() {
         run("opening::child_makes_a_drop_box", as_root);
     }
@@ -64,7 +64,7 @@ fn child_makes_a_drop_box() {
         let mut left = vec!["file0", "file1", "tree"];
         let first = drop_box.join(foreseen());
         if is_taken {
-            // Somebody else has the name that everybody can foresee.
+            // Another user has taken the predictable name.
             fs::create_dir(&first).unwrap();
             chown(&first, Some(OTHER), Some(OTHER)).unwrap();
         }
@@ -91,12 +91,12 @@ fn child_fills_a_drop_box() {
     interrupt(&sources, replacing(&into));
     let done = receive(&sources, replacing(&into));
     assert!(done.wanted < 2_500_000, "{} bytes wanted again", done.wanted);
-    assert_eq!(told(&done), []);
+    assert_eq!(reported(&done), []);
     fs::create_dir(from.path().join("tree")).unwrap();
     fs::write(from.path().join("tree/inner"), "inner").unwrap();
     sources.push(from.path().join("tree"));
     let done = receive(&sources, replacing(&into));
-    assert_eq!((told(&done), done.outcome.files, done.outcome.unchanged), (vec![], 3, 2));
+    assert_eq!((reported(&done), done.outcome.files, done.outcome.unchanged), (vec![], 3, 2));
     for (seed, path) in (0..).zip(&sources[..2]) {
         assert!(fs::read(into.join(path.file_name().unwrap())).unwrap() == noise(1_500_000, seed));
     }
@@ -109,7 +109,7 @@ fn child_fills_a_drop_box() {
 }
 
 #[test]
-fn what_is_named_in_a_directory_that_may_only_be_searched_is_sent_and_removed() {
+fn search_only_directory_sends_named_files() {
     run("opening::child_sends_by_name", as_unprivileged);
 }
 
@@ -126,18 +126,18 @@ fn child_sends_by_name() {
     let searched = ["sub/below", "sub", ""];
     searched.iter().for_each(|name| mode(&from.join(name), 0o311));
     let done = receive(&[from.join("one")], replacing(&into));
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     let listed = |names: &[&str]| {
         let files_from = Some(names.iter().map(|name| name.as_bytes().to_vec()).collect());
         let options = SourceOptions { files_from, remove_sources: true, ..SourceOptions::default() };
         Scanner::new(vec![SourceItem::contents(&from)], options).unwrap()
     };
     let done = transfer_from(listed(&["two", "sub/below/three"]), replacing(&into), 1, &mut |_| {}).unwrap();
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     for name in ["one", "two", "sub/below/three"] {
         assert_eq!(fs::read(into.join(name)).unwrap(), name.as_bytes());
     }
-    // A file that may not be read is reported by its name; the others arrive.
+    // An unreadable file is reported by its name; the others are received.
     let done = transfer_from(listed(&["one", "sub/denied"]), replacing(&into), 1, &mut |_| {}).unwrap();
     let failed: Vec<_> = done.outcome.listed.iter().map(|failed| (failed.path.as_slice(), failed.reason)).collect();
     assert_eq!(failed, [(&b"sub/denied"[..], FailReason::Skipped(SkipReason::Unreadable))]);
@@ -147,7 +147,7 @@ fn child_sends_by_name() {
     let mut removal = Removal::new(scanner.roots(), false);
     for (entry, version) in batch.entries.iter().zip(&batch.versions).filter(|(entry, _)| entry.size() > 0) {
         assert_eq!(
-            removal.remove(entry, Versions { sent: *version, there: 0 }, false),
+            removal.remove(entry, Versions { sent: *version, stored: 0 }, false),
             SourceOutcome::Removed,
             "{entry:?}"
         );
@@ -157,7 +157,7 @@ fn child_sends_by_name() {
     let batch = item().next().unwrap();
     let outcome = Removal::new(item().roots(), false).remove(
         &batch.entries[0],
-        Versions { sent: batch.versions[0], there: 0 },
+        Versions { sent: batch.versions[0], stored: 0 },
         false,
     );
     assert_eq!(outcome, SourceOutcome::Removed);
@@ -166,7 +166,7 @@ fn child_sends_by_name() {
 }
 
 #[test]
-fn a_directory_that_may_only_be_listed_is_reported_name_by_name() {
+fn list_only_directory_reports_each_name() {
     run("opening::child_sends_a_listed_directory", as_unprivileged);
 }
 
@@ -185,7 +185,7 @@ fn child_sends_a_listed_directory() {
 }
 
 #[test]
-fn what_may_only_be_searched_is_compared_and_what_may_not_be_read_is_told_as_such() {
+fn compare_search_only_and_unreadable_names() {
     run("opening::child_compares", as_unprivileged);
 }
 
@@ -214,19 +214,19 @@ fn child_compares() {
         let roots = sources.iter().map(|name| SourceItem::new(from.join(name))).collect();
         let scanner = Scanner::new(roots, SourceOptions { hash: true, ..SourceOptions::default() }).unwrap();
         // Their times differ.
-        let is_content = |told: &(String, NoticeKind)| told.1 != NoticeKind::Attributes;
+        let is_content = |notices: &(String, NoticeKind)| notices.1 != NoticeKind::Attributes;
         let done = transfer_from(scanner, spec, 1, &mut |_| {}).unwrap();
-        told(&done).into_iter().filter(is_content).collect::<Vec<_>>()
+        reported(&done).into_iter().filter(is_content).collect::<Vec<_>>()
     };
     let denied = |name: &str| (name.to_owned(), NoticeKind::Permission);
     assert_eq!(compared(&["file"]), []);
     assert_eq!(compared(&["file", "denied"]), [denied("denied")]);
-    // Names that only stand here would not be seen.
+    // Names that exist only at the target would not be found.
     assert_eq!(compared(&["tree"]), [denied("tree")]);
 }
 
 #[test]
-fn what_cannot_be_listed_is_not_deleted_unless_it_is_empty() {
+fn delete_unlistable_directory_only_if_empty() {
     run("opening::child_deletes", as_unprivileged);
 }
 
@@ -250,8 +250,8 @@ fn child_deletes() {
         transfer_from(scanner, spec, 1, &mut |_| {}).unwrap()
     };
     let denied = |name: &str| (name.to_owned(), NoticeKind::Permission);
-    let is_failure = |told: &(String, NoticeKind)| told.1.is_failure();
-    let failures = |done: &Done| told(done).into_iter().filter(is_failure).collect::<Vec<_>>();
+    let is_failure = |notices: &(String, NoticeKind)| notices.1.is_failure();
+    let failures = |done: &Done| reported(done).into_iter().filter(is_failure).collect::<Vec<_>>();
     assert_eq!(failures(&mirror()), [denied("both/full"), denied("full")]);
     assert_eq!(
         (names(&into), names(&into.join("both"))),
@@ -265,7 +265,7 @@ fn child_deletes() {
 }
 
 #[test]
-fn attributes_are_set_on_what_its_owner_may_not_read() {
+fn attributes_set_on_unreadable_own_files() {
     run("opening::child_sets_attributes", as_unprivileged);
 }
 
@@ -286,7 +286,7 @@ fn child_sets_attributes() {
     mode(&into, 0o300);
     let sources = [from.join("file"), from.join("sub")];
     let done = receive(&sources, ReceiveRequest { modes: Modes::Exact, ..replacing(&into) });
-    assert_eq!((told(&done), done.outcome.failed_count, done.outcome.unchanged), (vec![], 0, 1));
+    assert_eq!((reported(&done), done.outcome.failed_count, done.outcome.unchanged), (vec![], 0, 1));
     mode(&into, 0o700);
     assert_eq!(into.join("file").metadata().unwrap().permissions().mode() & 0o777, 0o640);
     assert_eq!(into.join("sub").metadata().unwrap().permissions().mode() & 0o777, 0o755);
@@ -295,13 +295,13 @@ fn child_sets_attributes() {
     fs::write(from.join("sub/more"), "more").unwrap();
     mode(&into.join("sub"), 0o333);
     let done = receive(&sources, replacing(&into));
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     assert_eq!(into.join("sub").metadata().unwrap().permissions().mode() & 0o777, 0o333);
     assert_eq!(fs::read(into.join("sub/more")).unwrap(), b"more");
 }
 
 #[test]
-fn what_may_not_be_read_gets_onto_a_mounted_file_system_too() {
+fn unreadable_mode_reaches_mounted_file_system() {
     if has_several_users() {
         run("opening::child_mounts", as_root);
     }
@@ -334,11 +334,11 @@ fn child_receives_onto_a_mount() {
     fs::create_dir_all(from.join("sub")).unwrap();
     fs::write(from.join("sub/file"), "content").unwrap();
     assert!(fs::read_dir(into.join("sub")).is_err());
-    // The receiver gives the file a mode that keeps its owner from reading it.
+    // The receiver gives the file a mode that denies its owner reading.
     fs::write(into.join("sub/file"), "old").unwrap();
     mode(&into.join("sub/file"), 0o200);
     let done = receive(&[from.join("sub")], ReceiveRequest { report_stored: true, ..replacing(&into) });
-    assert_eq!((told(&done), done.outcome.failed_count), (vec![], 0));
+    assert_eq!((reported(&done), done.outcome.failed_count), (vec![], 0));
     assert_eq!(into.join("sub/file").metadata().unwrap().permissions().mode() & 0o777, 0o200);
     mode(&into.join("sub/file"), 0o600);
     assert_eq!(fs::read(into.join("sub/file")).unwrap(), b"content");

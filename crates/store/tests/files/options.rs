@@ -53,7 +53,7 @@ fn object(roots: Vec<SourceItem>, options: &SourceOptions) -> String {
 }
 
 #[test]
-fn a_slash_at_the_end_means_what_is_in_the_directory() {
+fn trailing_slash_sends_contents() {
     let from = tree(&["dir/f", "dir/inner/g"]);
     let plain = SourceOptions::default();
     let typed = |form: &str| SourceItem::typed(from.path().join(form).as_os_str());
@@ -77,7 +77,7 @@ fn a_slash_at_the_end_means_what_is_in_the_directory() {
 }
 
 #[test]
-fn contents_of_several_directories_come_together_unless_names_are_the_same() {
+fn contents_of_several_directories_merge() {
     let from = tree(&["a/1", "a/x/2", "b/3", "b/same", "c/same", "d/4"]);
     let root = |name: &str| SourceItem::contents(from.path().join(name));
     let mut options = SourceOptions::default();
@@ -93,7 +93,7 @@ fn contents_of_several_directories_come_together_unless_names_are_the_same() {
 }
 
 #[test]
-fn directories_need_to_be_asked_for() {
+fn directory_without_recursive_is_refused() {
     let from = tree(&["dir/f"]);
     symlink("dir", from.path().join("link")).unwrap();
     let mut options = SourceOptions { recursive: false, ..SourceOptions::default() };
@@ -128,7 +128,7 @@ fn linked() -> TempDir {
 }
 
 #[test]
-fn links_are_followed_and_circles_end() {
+fn links_follow_ends_at_loops() {
     let from = linked();
     let options = SourceOptions { links: LinkPolicy::Follow, ..SourceOptions::default() };
     let root = vec![SourceItem::new(from.path().join("d"))];
@@ -151,7 +151,7 @@ fn links_are_followed_and_circles_end() {
 }
 
 #[test]
-fn links_are_left_out_and_one_that_is_named_is_refused() {
+fn links_skip_skips_and_refuses_named_link() {
     let from = linked();
     let options = SourceOptions { links: LinkPolicy::Skip, ..SourceOptions::default() };
     let batches = scan(vec![SourceItem::new(from.path().join("d"))], &options);
@@ -165,7 +165,7 @@ fn links_are_left_out_and_one_that_is_named_is_refused() {
 }
 
 #[test]
-fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
+fn follow_items_follows_named_link() {
     let from = linked();
     let options = SourceOptions { follow_items: true, ..SourceOptions::default() };
     let at = |name: &str| SourceItem::new(from.path().join(name));
@@ -179,9 +179,7 @@ fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
     let named = SourceItem { name: Some(b"other name".to_vec()), ..at("d/to-file") };
     assert_eq!(paths(&scan(vec![named], &options)), ["other name"]);
     assert_eq!(Scanner::new(vec![at("d")], options.clone()).unwrap().roots().followed(), 0);
-    for (link, reason) in
-        [("d/to-nothing", "nowhere"), ("d/through-a-file", "nowhere"), ("d/to-itself", "back to where it is")]
-    {
+    for (link, reason) in [("d/to-nothing", "dangling"), ("d/through-a-file", "dangling"), ("d/to-itself", "loop")] {
         let error = refused(vec![at(link)], &options);
         assert!(matches!(&error, FilesError::SourceUnusable { path, .. } if path.ends_with(link)), "{error}");
         assert!(error.to_string().contains(reason), "{error}");
@@ -189,7 +187,7 @@ fn an_item_that_is_a_link_is_followed_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_file_met_again_is_a_hard_link_where_those_are_asked_for() {
+fn hard_links_option_sends_links() {
     let from = tree(&["d/a", "d/other", "out"]);
     let at = |name: &str| from.path().join(name);
     fs::create_dir(at("d/e")).unwrap();
@@ -216,7 +214,7 @@ fn a_file_met_again_is_a_hard_link_where_those_are_asked_for() {
 }
 
 #[test]
-fn files_are_hashed_when_that_is_asked_for() {
+fn hash_option_hashes_files() {
     let from = tree(&["d/empty"]);
     let content = noise(3 << 20, 1);
     fs::write(from.path().join("d/big"), &content).unwrap();
@@ -232,7 +230,7 @@ fn files_are_hashed_when_that_is_asked_for() {
 }
 
 #[test]
-fn what_a_filter_takes_out_is_no_entry_and_is_not_entered() {
+fn filter_excluded_directory_is_not_entered() {
     let from = tree(&["d/a.c", "d/a.o", "d/out/b.c", "d/in/c.c", "d/in/c.o"]);
     // It is not examined at all: otherwise it would be reported as skipped.
     symlink("nowhere", from.path().join("d/out/dangling")).unwrap();

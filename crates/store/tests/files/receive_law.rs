@@ -1,4 +1,4 @@
-//! The law of a receiver: on any target tree, whatever a sender says, nothing outside the receive request is created,
+//! The law of a receiver: on any target tree, whatever a sender sends, nothing outside the receive request is created,
 //! replaced, followed, chmodded or deleted. Drawing and oracle are those of the fuzz target `sink`.
 
 use hostile::{check_random_case, fuzz_sink, replay};
@@ -23,12 +23,12 @@ fn nothing_outside_the_request_changes() {
         };
         (all, refused) = (all + openings.all, refused + openings.refused);
     }
-    println!("{refused} of {all} targets were refused before a sender came");
-    // These cases say nothing of what a sender may do.
-    assert!(all < 100 || refused * 4 < all, "{refused} of {all} targets were refused before a sender came");
+    println!("{refused} of {all} targets were refused before a sender connected");
+    // Such cases do not test the sender.
+    assert!(all < 100 || refused * 4 < all, "{refused} of {all} targets were refused before a sender connected");
 }
 
 #[test]
-fn nor_does_any_of_the_corpus_change_it() {
+fn sink_corpus_changes_nothing_outside_request() {
     replay("sink", fuzz_sink);
 }

@@ -1,4 +1,4 @@
-//! What a receiver confirms as stored, and what a sender removes of it.
+//! The entries that a receiver confirms as stored, and their removal by the sender.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use tempfile::tempdir;
 
 use super::common::{BLOCK, Control, names, send_block};
 
-/// Scans the contents of a directory, whose names may be removed.
+/// Scans the contents of a directory whose names may be removed.
 fn scanner(directory: &Path, options: SourceOptions) -> Scanner {
     Scanner::new(vec![SourceItem::contents(directory)], SourceOptions { remove_sources: true, ..options }).unwrap()
 }
@@ -31,11 +31,11 @@ fn entry<'a>(batch: &'a Batch, path: &str) -> (&'a Entry, u64) {
 
 fn remove(removal: &mut Removal, batch: &Batch, path: &str) -> SourceOutcome {
     let (entry, version) = entry(batch, path);
-    removal.remove(entry, Versions { sent: version, there: 0 }, false)
+    removal.remove(entry, Versions { sent: version, stored: 0 }, false)
 }
 
 #[test]
-fn only_what_is_still_what_was_sent_is_removed() {
+fn remove_sources_only_unchanged_files() {
     let here = tempdir().unwrap();
     let (source, secret) = (here.path().join("source"), here.path().join("secret"));
     for directory in [&source, &source.join("in"), &source.join("moved"), &secret] {
@@ -60,7 +60,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
         fs::remove_file(source.join(name)).unwrap();
     }
     fs::create_dir(source.join("directory")).unwrap();
-    // Somebody who can write in the source directs the removal elsewhere.
+    // Another user with write access to the source redirects the removal.
     fs::rename(source.join("moved"), here.path().join("away")).unwrap();
     symlink(&secret, source.join("moved")).unwrap();
 
@@ -85,7 +85,7 @@ fn only_what_is_still_what_was_sent_is_removed() {
 }
 
 #[test]
-fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
+fn remove_sources_all_names_but_not_target() {
     let here = tempdir().unwrap();
     fs::write(here.path().join("a"), "file").unwrap();
     for name in ["b", "c", "elsewhere"] {
@@ -95,18 +95,18 @@ fn all_names_of_a_file_are_removed_and_what_stands_at_the_target_is_not() {
     let (batch, mut removal) = (scanner.next().unwrap(), removal(&scanner));
     let (first, version) = entry(&batch, "a");
     let same = SourceOutcome::Kept(NoticeKind::SourceIsTarget);
-    assert_eq!(removal.remove(first, Versions { sent: version, there: version }, false), same);
-    assert_eq!(removal.remove(first, Versions { sent: version, there: 0 }, true), SourceOutcome::Shared);
+    assert_eq!(removal.remove(first, Versions { sent: version, stored: version }, false), same);
+    assert_eq!(removal.remove(first, Versions { sent: version, stored: 0 }, true), SourceOutcome::Shared);
     assert_eq!(remove(&mut removal, &batch, "a"), SourceOutcome::Removed);
     // Their inode has changed with the removal.
     assert_eq!(remove(&mut removal, &batch, "b"), SourceOutcome::Removed);
     fs::rename(here.path().join("elsewhere"), here.path().join("renamed")).unwrap();
-    assert_eq!(remove(&mut removal, &batch, "c"), SourceOutcome::Kept(NoticeKind::SourceChanged), "by somebody else");
+    assert_eq!(remove(&mut removal, &batch, "c"), SourceOutcome::Kept(NoticeKind::SourceChanged), "by another user");
     assert_eq!(names(here.path()), ["c", "renamed"]);
 }
 
 #[test]
-fn a_dry_run_removes_nothing() {
+fn remove_sources_dry_run_removes_nothing() {
     let here = tempdir().unwrap();
     fs::write(here.path().join("a"), "file").unwrap();
     let mut scanner = scanner(here.path(), SourceOptions::default());
@@ -115,7 +115,7 @@ fn a_dry_run_removes_nothing() {
     assert_eq!(names(here.path()), ["a"]);
 }
 
-/// Sends the contents of `source` into `target`; returns the paths that are told as stored before the end and after.
+/// Sends the contents of `source` into `target`; returns the paths reported as stored before the end and after it.
 fn stored(source: &Path, target: &Path, spec: ReceiveRequest, links: bool) -> [Vec<String>; 2] {
     let mut scanner = scanner(source, SourceOptions { hard_links: links, ..SourceOptions::default() });
     let batch = Arc::new(scanner.next().unwrap());
@@ -132,10 +132,10 @@ fn stored(source: &Path, target: &Path, spec: ReceiveRequest, links: bool) -> [V
             send_block(&mut control, &object, 0, block, false).unwrap();
         }
     }
-    let paths = |told: Vec<(u32, Vec<StoredEntry>)>| {
-        let told: Vec<_> = told.into_iter().flat_map(|(_, entries)| entries).collect();
-        assert!(told.is_sorted_by_key(|stored| stored.entry));
-        told.iter().map(|s| String::from_utf8_lossy(&batch.entries[s.entry as usize].path).into_owned()).collect()
+    let paths = |reported: Vec<(u32, Vec<StoredEntry>)>| {
+        let reported: Vec<_> = reported.into_iter().flat_map(|(_, entries)| entries).collect();
+        assert!(reported.is_sorted_by_key(|stored| stored.entry));
+        reported.iter().map(|s| String::from_utf8_lossy(&batch.entries[s.entry as usize].path).into_owned()).collect()
     };
     let before = paths(receiving.take_stored());
     receiving.finish(&control.end()).unwrap();
@@ -160,18 +160,18 @@ fn remove_sources_reports_stored_only() {
     fs::write(target.join("newer"), "newer").unwrap();
 
     let keep_newer = ReceiveRequest { existing: Existing::KeepNewer, ..ReceiveRequest::into_directory("") };
-    let told = stored(&source, &target, ReceiveRequest { dry_run: true, ..keep_newer.clone() }, true);
-    assert_eq!(told, [vec!["changes", "in/new", "link", "linked", "same"], vec![]]);
-    let told = stored(&source, &target, keep_newer, true);
-    assert_eq!(told, [vec!["changes", "in/new", "link", "same"], vec!["linked"]]);
-    // Nothing is known of what is kept, even if it looks the same.
+    let reported = stored(&source, &target, ReceiveRequest { dry_run: true, ..keep_newer.clone() }, true);
+    assert_eq!(reported, [vec!["changes", "in/new", "link", "linked", "same"], vec![]]);
+    let reported = stored(&source, &target, keep_newer, true);
+    assert_eq!(reported, [vec!["changes", "in/new", "link", "same"], vec!["linked"]]);
+    // Kept files are never reported, even if they look equal.
     let skip = ReceiveRequest { existing: Existing::Skip, ..ReceiveRequest::into_directory("") };
     fs::write(source.join("more"), "").unwrap();
     assert_eq!(stored(&source, &target, skip, true), [vec!["more"], vec![]]);
 }
 
 #[test]
-fn nothing_is_told_unasked() {
+fn stored_entries_not_reported_unrequested() {
     let here = tempdir().unwrap();
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     fs::create_dir(&source).unwrap();

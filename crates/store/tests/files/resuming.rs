@@ -76,8 +76,8 @@ impl Interrupted {
     fn again(&self) -> Done {
         let done = transfer_as(&self.sources(), self.spec(), 1, &mut |_| {}).unwrap();
         for name in ["a", "b", "c"] {
-            let (there, here) = (fs::read(self.from.path().join(name)), fs::read(self.into.path().join(name)));
-            assert!(there.unwrap() == here.unwrap(), "{name} is not as it was sent");
+            let (sent, received) = (fs::read(self.from.path().join(name)), fs::read(self.into.path().join(name)));
+            assert!(sent.unwrap() == received.unwrap(), "{name} is not as it was sent");
         }
         assert!(staging(self.into.path()).is_none());
         done
@@ -96,12 +96,12 @@ fn set_length(path: &Path, length: usize) {
 }
 
 #[test]
-fn what_is_as_it_was_received_is_not_wanted_again() {
+fn resume_intact_staging_not_received_again() {
     let done = Interrupted::new().again();
     assert_eq!((done.wanted, done.outcome.altered, done.outcome.unchecked), (WANTED, 0, 0));
 }
 
-/// A change to a staging directory made by someone else.
+/// A change to a staging directory by another program.
 type Alteration<'a> = &'a dyn Fn(&Interrupted);
 
 /// Each alteration costs only the touched blocks of the altered file.
@@ -149,15 +149,15 @@ fn trust_staging_counts_unverified() {
     let done = transfer_as(&here.sources(), spec, 1, &mut |_| {}).unwrap();
     let kept = (2 * LONG + SMALL) as u64 - WANTED;
     assert_eq!((done.wanted, done.outcome.unchecked, done.outcome.altered), (WANTED, kept, 0));
-    let (mut there, here) = (noise(LONG, 1), fs::read(here.into.path().join("a")).unwrap());
-    there[7..10].iter_mut().for_each(|byte| *byte ^= 0x40);
-    assert!(there == here);
+    let (mut sent, received) = (noise(LONG, 1), fs::read(here.into.path().join("a")).unwrap());
+    sent[7..10].iter_mut().for_each(|byte| *byte ^= 0x40);
+    assert!(sent == received);
 }
 
 /// The run that finds an altered range overwrites it. No later run may trust the old record, not even one that does not
 /// verify.
 #[test]
-fn an_altered_range_is_struck_from_the_record_before_it_is_written() {
+fn resume_drops_altered_record_before_writing() {
     let here = Interrupted::new();
     change(&here.staged("a"), 3 * BLOCK + 7);
     here.run(|_| false);
@@ -168,7 +168,7 @@ fn an_altered_range_is_struck_from_the_record_before_it_is_written() {
 }
 
 #[test]
-fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
+fn resume_stopped_check_keeps_staged_data() {
     let here = Interrupted::new();
     let receiving = FileSink::new(here.spec()).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
@@ -184,9 +184,9 @@ fn a_check_that_is_stopped_costs_nothing_of_what_is_kept() {
 }
 
 /// A directory that an interrupted run created as its single item is continued. A dry run must find this out without
-/// changing the remains of that run.
+/// changing the partial data of that run.
 #[test]
-fn a_dry_run_changes_nothing_in_what_an_interrupted_run_has_left() {
+fn dry_run_keeps_staging_unchanged() {
     let (from, into) = (quick_dir(), quick_dir());
     fs::create_dir(from.path().join("tree")).unwrap();
     fs::write(from.path().join("tree/long"), noise(LONG, 1)).unwrap();

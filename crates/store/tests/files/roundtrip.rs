@@ -57,12 +57,12 @@ fn odd_tree(root: &Path) {
 }
 
 #[test]
-fn a_tree_with_something_of_everything_arrives_identical() {
+fn tree_of_every_kind_arrives_identical() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     odd_tree(from.path());
     let outcome = transfer(&[from.path().join("tree")], to.path());
     assert_eq!(snapshot(&from.path().join("tree")), snapshot(&to.path().join("tree")));
-    assert_eq!(names(to.path()), ["tree"], "nothing else is left");
+    assert_eq!(names(to.path()), ["tree"], "nothing else remains");
     assert_eq!((outcome.files, outcome.directories, outcome.symlinks), (9, 6, 3));
     assert!(!outcome.is_partial());
     chmod(&to.path().join("tree/a/b/c"), 0o700);
@@ -70,7 +70,7 @@ fn a_tree_with_something_of_everything_arrives_identical() {
 }
 
 #[test]
-fn several_items_arrive_side_by_side_in_a_new_directory() {
+fn several_items_arrive_in_new_directory() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     odd_tree(from.path());
     let (single, link, empty) = (from.path().join("single"), from.path().join("link"), from.path().join("none"));
@@ -97,7 +97,7 @@ fn any_order_of_blocks_gives_the_same_tree() {
 }
 
 #[test]
-fn bits_that_give_rights_away_are_dropped() {
+fn set_id_bits_are_dropped() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     fs::create_dir(&dir).unwrap();
@@ -122,7 +122,7 @@ fn bits_that_give_rights_away_are_dropped() {
     }
 }
 
-/// A directory inherits set-group-id from its parent, which is how shared directories keep their group.
+/// A directory inherits set-group-id from its parent, as shared directories need it to keep their group.
 #[test]
 fn new_directories_keep_the_group_bit_of_their_parent() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
@@ -138,7 +138,7 @@ fn new_directories_keep_the_group_bit_of_their_parent() {
 }
 
 #[test]
-fn directories_closed_to_their_owner_are_filled_and_moved() {
+fn directories_closed_to_owner_are_filled() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let dir = from.path().join("closed");
     fs::create_dir_all(dir.join("inner")).unwrap();
@@ -171,7 +171,7 @@ fn ten_thousand_tiny_files_arrive() {
 }
 
 #[test]
-fn a_sparse_file_stays_sparse() {
+fn sparse_file_stays_sparse() {
     const LENGTH: u64 = 300 << 20;
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let path = from.path().join("sparse");
@@ -189,7 +189,7 @@ fn a_sparse_file_stays_sparse() {
 }
 
 #[test]
-fn an_empty_transfer_ends_well() {
+fn empty_transfer_succeeds() {
     let to = tempdir().unwrap();
     let receiving = FileSink::new(ReceiveRequest::into_directory(to.path())).unwrap();
     let outcome = receiving.finish(&Control::begin(&receiving).unwrap().end()).unwrap();
@@ -198,7 +198,7 @@ fn an_empty_transfer_ends_well() {
 }
 
 #[test]
-fn workers_may_read_and_write_at_the_same_time() {
+fn workers_read_and_write_concurrently() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let dir = from.path().join("dir");
     fs::create_dir(&dir).unwrap();
@@ -245,7 +245,7 @@ fn workers_may_read_and_write_at_the_same_time() {
 }
 
 #[test]
-fn a_file_is_told_once_it_stands() {
+fn placed_file_is_reported_once() {
     let dir = tempdir().unwrap();
     let receiving = FileSink::new(ReceiveRequest::into_directory(dir.path())).unwrap();
     receiving.begin(SOURCE).unwrap();
@@ -260,17 +260,17 @@ fn a_file_is_told_once_it_stands() {
     receiving
         .add_manifest_part(&ManifestPart { batch: 0, last: true, whole: false, again: false, length: 30, entries })
         .unwrap();
-    let told = || {
-        let mut told = Vec::new();
+    let placed_so_far = || {
+        let mut placed_so_far = Vec::new();
         receiving
             .settle(|path, bytes| {
                 let name = String::from_utf8(path.to_vec()).unwrap();
                 assert_eq!(dir.path().join(&name).metadata().unwrap().len(), bytes, "{name}");
-                told.push((name, bytes));
+                placed_so_far.push((name, bytes));
             })
             .unwrap();
-        told.sort();
-        told
+        placed_so_far.sort();
+        placed_so_far
     };
     for block in 0..3_u32 {
         receiving.write(0, u64::from(block) * 10, &[7; 10]).unwrap();
@@ -280,19 +280,19 @@ fn a_file_is_told_once_it_stands() {
     for block in [1_u32, 2, 0] {
         assert_eq!(names(dir.path()).iter().filter(|name| ["a", "b", "void"].contains(&name.as_str())).count(), 0);
         receiving.found_digest(0, block, u64::from(block) * 10..u64::from(block) * 10 + 10, digest).unwrap();
-        assert_eq!(told(), [], "block {block} has no digest to match");
+        assert_eq!(placed_so_far(), [], "block {block} has no digest to match");
         assert_eq!(receiving.unverified(), 1);
         receiving.expect_digest(&Digest { batch: 0, block, digest }).unwrap();
         if block > 0 {
-            assert_eq!(told(), [], "the batch is not complete");
+            assert_eq!(placed_so_far(), [], "the batch is not complete");
         }
     }
-    assert_eq!(told(), [("a".to_owned(), 15), ("b".to_owned(), 10), ("empty".to_owned(), 0)]);
+    assert_eq!(placed_so_far(), [("a".to_owned(), 15), ("b".to_owned(), 10), ("empty".to_owned(), 0)]);
     assert_eq!(receiving.unverified(), 0);
 }
 
 #[test]
-fn names_that_exist_are_refused_each_by_name() {
+fn existing_refuse_lists_each_name() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let paths: Vec<PathBuf> = ["a", "b", "c"].iter().map(|n| from.path().join(n)).collect();
     paths.iter().for_each(|p| fs::write(p, b"new").unwrap());
@@ -306,7 +306,7 @@ fn names_that_exist_are_refused_each_by_name() {
 }
 
 #[test]
-fn a_name_that_appears_meanwhile_is_kept() {
+fn existing_refuse_keeps_name_created_meanwhile() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let paths: Vec<PathBuf> = ["a", "b", "c"].iter().map(|n| from.path().join(n)).collect();
     paths.iter().for_each(|p| fs::write(p, b"new").unwrap());

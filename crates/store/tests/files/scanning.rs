@@ -1,4 +1,4 @@
-//! Interpretation of the paths that a user names.
+//! The interpretation of the paths named by a user.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,7 +20,7 @@ fn paths(batches: &[Batch]) -> Vec<String> {
 }
 
 #[test]
-fn directories_come_before_what_is_in_them_sorted() {
+fn directories_precede_sorted_contents() {
     let from = tempdir().unwrap();
     let dir = from.path().join("d");
     fs::create_dir_all(dir.join("b/x")).unwrap();
@@ -47,7 +47,7 @@ fn batches_grow_fourfold_by_entries() {
 }
 
 #[test]
-fn batches_grow_fourfold_by_bytes_and_no_file_is_cut() {
+fn batches_grow_fourfold_by_bytes_without_splits() {
     let from = tempdir().unwrap();
     let dir = from.path().join("d");
     fs::create_dir(&dir).unwrap();
@@ -128,7 +128,7 @@ fn links_are_sent_as_links_unless_the_name_ends_in_a_slash() {
 }
 
 #[test]
-fn sockets_and_pipes_are_noted_and_left_out() {
+fn sockets_and_fifos_are_reported_and_skipped() {
     let from = tempdir().unwrap();
     let dir = from.path().join("d");
     fs::create_dir(&dir).unwrap();
@@ -148,7 +148,7 @@ fn sockets_and_pipes_are_noted_and_left_out() {
 /// A file whose content the kernel generates on reading has size 0.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_file_with_content_and_no_size_is_named() {
+fn file_with_content_but_size_0_is_reported() {
     let from = tempdir().unwrap();
     fs::write(from.path().join("empty"), b"").unwrap();
     let options = || [SourceOptions::default(), SourceOptions { hash: true, ..SourceOptions::default() }];
@@ -163,7 +163,7 @@ fn a_file_with_content_and_no_size_is_named() {
 }
 
 #[test]
-fn what_vanishes_between_listing_and_looking_is_noted() {
+fn name_vanished_after_listing_is_reported() {
     let from = tempdir().unwrap();
     let dir = from.path().join("d");
     fs::create_dir(&dir).unwrap();
@@ -179,10 +179,10 @@ fn what_vanishes_between_listing_and_looking_is_noted() {
     assert!(scanner.next().is_none());
 }
 
-/// `/proc` is another file system everywhere; a followed link leads there without a mount.
+/// `/proc` is another file system on every Linux; a followed link enters it without a mount.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_directory_on_another_file_system_is_not_entered_if_one_is_enough() {
+fn one_file_system_does_not_enter_mounts() {
     let dir = tempdir().unwrap();
     let tree = dir.path().join("tree");
     fs::create_dir_all(tree.join("own")).unwrap();
@@ -194,5 +194,5 @@ fn a_directory_on_another_file_system_is_not_entered_if_one_is_enough() {
     };
     assert!(found(false, &tree).len() > 4);
     assert_eq!(found(true, &tree), ["tree", "tree/elsewhere", "tree/own", "tree/own/file"]);
-    assert!(found(true, &tree.join("elsewhere")).len() > 1, "an item is where its own file system begins");
+    assert!(found(true, &tree.join("elsewhere")).len() > 1, "an item determines its own file system");
 }

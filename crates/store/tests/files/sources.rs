@@ -1,4 +1,4 @@
-//! Sources that change, shrink or vanish while they are sent: the file is left out and reported, its neighbours are not
+//! Sources that change, shrink or vanish while they are sent: the file is skipped and reported, its neighbours are not
 //! affected.
 
 use std::fs;
@@ -82,7 +82,7 @@ fn rewrite(path: &Path) {
 }
 
 #[test]
-fn a_file_that_changed_before_it_was_read_is_left_out() {
+fn file_changed_before_read_is_voided() {
     spoiled(append, VoidReason::Changed);
     spoiled(rewrite, VoidReason::Changed);
     spoiled(shrink, VoidReason::Shrank);
@@ -104,7 +104,7 @@ fn a_file_that_changed_before_it_was_read_is_left_out() {
 }
 
 #[test]
-fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
+fn file_changed_between_reads_voided_once() {
     for (spoil, reason) in [
         (replace_and_append as fn(&Path), VoidReason::Changed),
         (rewrite, VoidReason::Changed),
@@ -131,13 +131,13 @@ fn a_file_that_changes_between_two_reads_is_voided_once_and_zero_from_there() {
         assert!(bytes.iter().all(|b| *b == 0));
         assert_eq!(source.take_voided(), [], "said once");
         source.read(a + 2 * BLOCK as u64, &mut bytes);
-        assert!(bytes == noise(BLOCK / 2, 3), "the neighbour stands");
+        assert!(bytes == noise(BLOCK / 2, 3), "the neighbour is unchanged");
     }
 }
 
-/// As a log does: what the scan has seen of it arrives. If what was read first is no longer there, nothing does.
+/// As for a log: the bytes seen by the scan are received. If the first bytes have changed, none are.
 #[test]
-fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
+fn growing_file_arrives_as_scanned() {
     for (pieces, spoils) in [(2, false), (5, false), (9, false), (2, true), (9, true)] {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
@@ -164,9 +164,9 @@ fn a_file_that_grows_while_it_is_read_arrives_as_it_was_scanned() {
     }
 }
 
-/// What the receiver holds of it was read at another time, and is not compared again.
+/// The receiver's part of it was read at another time, and is not compared again.
 #[test]
-fn a_file_of_which_a_part_is_wanted_may_not_grow() {
+fn partly_wanted_file_may_not_grow() {
     let from = tempdir().unwrap();
     let path = from.path().join("file");
     fs::write(&path, noise(400_000, 1)).unwrap();
@@ -239,7 +239,7 @@ fn change_access_time(path: &Path) {
 }
 
 #[test]
-fn what_is_no_change_of_content_does_not_void_a_file_that_is_read() {
+fn metadata_change_does_not_void_file() {
     for change in [change_mode as fn(&Path), change_links, change_access_time] {
         for hash in [false, true] {
             let from = tempdir().unwrap();
@@ -260,7 +260,7 @@ fn what_is_no_change_of_content_does_not_void_a_file_that_is_read() {
 }
 
 #[test]
-fn a_change_that_keeps_size_and_time_is_noticed_while_a_file_is_read() {
+fn forged_mtime_change_during_read_is_detected() {
     for change in [forge as fn(&Path), |path: &Path| {
         forge(path);
         change_mode(path);
@@ -275,7 +275,7 @@ fn a_change_that_keeps_size_and_time_is_noticed_while_a_file_is_read() {
 }
 
 #[test]
-fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_state() {
+fn forged_change_before_read_voids_hashed_files() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     three_files(&dir);
@@ -298,7 +298,7 @@ fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_stat
         fs::File::options().write(true).open(path).unwrap().set_modified(before).unwrap();
     });
     whole.read(BLOCK as u64, &mut bytes[..BLOCK]);
-    assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it stays with that state");
+    assert_eq!(voided(&whole), [(2, VoidReason::Changed)], "it keeps that state");
 
     let hashed = BatchSource::new(hashed, Arc::clone(&roots), Wanted::all());
     hashed.read(0, &mut bytes);
@@ -317,7 +317,7 @@ fn one_that_came_before_the_first_read_voids_only_what_was_promised_in_that_stat
 }
 
 #[test]
-fn the_object_is_what_is_wanted() {
+fn object_reads_wanted_ranges() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     three_files(&dir);
@@ -348,18 +348,18 @@ fn the_object_is_what_is_wanted() {
 }
 
 #[test]
-fn a_file_removed_while_it_is_read_has_vanished() {
+fn file_removed_during_read_has_vanished() {
     let from = tempdir().unwrap();
     let (dir, source, _) = begun(&from);
     until_version_changes(&dir.join("b"), || fs::remove_file(dir.join("b")).unwrap());
     let mut rest = vec![0; 2 * BLOCK];
     source.read(BLOCK as u64, &mut rest);
     assert_eq!(voided(&source), [(2, VoidReason::Vanished)]);
-    assert!(rest[3 * BLOCK / 2..][..BLOCK / 2] == noise(BLOCK / 2, 3), "its neighbour stands");
+    assert!(rest[3 * BLOCK / 2..][..BLOCK / 2] == noise(BLOCK / 2, 3), "its neighbour is unchanged");
 }
 
 #[test]
-fn a_file_that_another_takes_the_place_of_while_it_is_read_has_changed() {
+fn file_exchanged_during_read_has_changed() {
     let from = tempdir().unwrap();
     let (dir, source, mut bytes) = begun(&from);
     let (other, time) = (dir.join("other"), dir.join("b").metadata().unwrap().modified().unwrap());
@@ -373,7 +373,7 @@ fn a_file_that_another_takes_the_place_of_while_it_is_read_has_changed() {
 /// A user who can write to a directory that another user sends must not gain access to files that only the other can
 /// read.
 #[test]
-fn a_directory_that_became_a_link_leads_nowhere() {
+fn directory_exchanged_by_link_is_not_followed() {
     let from = tempdir().unwrap();
     let dir = from.path().join("dir");
     fs::create_dir_all(dir.join("in")).unwrap();
@@ -398,7 +398,7 @@ fn a_directory_that_became_a_link_leads_nowhere() {
 }
 
 #[test]
-fn names_deeper_than_the_system_takes_paths_are_read() {
+fn paths_beyond_path_max_are_read() {
     let from = quick_dir();
     let dir = from.path().join("dir");
     // 40 nested directories with names of 100 bytes: the whole path exceeds PATH_MAX.
@@ -443,19 +443,19 @@ fn ranges_outside_the_object_are_zeros() {
 
 /// An event between two reads.
 #[derive(Debug, Clone, Copy)]
-enum Happens {
+enum ReadEvent {
     Forge(usize),
     ChangeMode(usize),
     Rewrite(usize),
     Read(u16),
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn read_event() -> impl Strategy<Value = ReadEvent> {
     prop_oneof![
-        1 => (0..3_usize).prop_map(Happens::Forge),
-        1 => (0..3_usize).prop_map(Happens::ChangeMode),
-        1 => (0..3_usize).prop_map(Happens::Rewrite),
-        4 => any::<u16>().prop_map(Happens::Read),
+        1 => (0..3_usize).prop_map(ReadEvent::Forge),
+        1 => (0..3_usize).prop_map(ReadEvent::ChangeMode),
+        1 => (0..3_usize).prop_map(ReadEvent::Rewrite),
+        4 => any::<u16>().prop_map(ReadEvent::Read),
     ]
 }
 
@@ -465,7 +465,7 @@ proptest! {
     /// Whatever happens to the files meanwhile, the sent content of a file that is not voided equals its content at a
     /// single time.
     #[test]
-    fn no_file_is_sent_as_a_mix(happenings in prop::collection::vec(happens(), 1..30)) {
+    fn no_file_mixes_two_states(events in prop::collection::vec(read_event(), 1..30)) {
         const LENGTHS: [usize; 3] = [700, 5000, 1200];
         const PIECE: usize = 1000;
         let from = quick_dir();
@@ -483,25 +483,25 @@ proptest! {
         let read = |piece: usize, object: &mut [u8]| {
             source.read((piece * PIECE) as u64, &mut object[piece * PIECE..][..PIECE]);
         };
-        for (number, happening) in (10..).zip(happenings) {
+        for (number, happening) in (10..).zip(events) {
             match happening {
-                Happens::ChangeMode(at) => change_mode(&file(at)),
-                Happens::Forge(at) | Happens::Rewrite(at) => {
+                ReadEvent::ChangeMode(at) => change_mode(&file(at)),
+                ReadEvent::Forge(at) | ReadEvent::Rewrite(at) => {
                     let content = noise(LENGTHS[at], number);
                     let time = file(at).metadata().unwrap().modified().unwrap();
                     until_it_shows(&file(at), |path| {
                         fs::write(path, &content).unwrap();
-                        if matches!(happening, Happens::Forge(_)) {
+                        if matches!(happening, ReadEvent::Forge(_)) {
                             fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
                         }
                     });
                     states[at].push(content);
                     untouched[at] = false;
                 }
-                Happens::Read(which) if !left.is_empty() => {
+                ReadEvent::Read(which) if !left.is_empty() => {
                     read(left.swap_remove(usize::from(which) % left.len()), &mut object);
                 }
-                Happens::Read(_) => {}
+                ReadEvent::Read(_) => {}
             }
         }
         left.iter().for_each(|piece| read(*piece, &mut object));
@@ -547,7 +547,7 @@ fn voided_a(sink: &FileSink, reason: VoidReason) -> Control<'_> {
     control
 }
 
-/// What was voided may come once more, whatever else a sender says.
+/// A voided file may be sent once more, and no other file.
 #[test]
 fn changed_file_resent_once() {
     let again = |name: &str| part(2, true, vec![file(name, 5)]);
@@ -586,9 +586,9 @@ fn changed_file_resent_once() {
     assert_eq!(names(to.path()).iter().filter(|name| !name.starts_with('.')).count(), 1);
 }
 
-/// A log is appended to between the look at it and the first read, a file is written anew and longer.
+/// A log is appended to between the look-up and the first read; a file is written anew and is longer.
 #[test]
-fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
+fn resent_file_may_grow_by_appending() {
     for (spoil, voids) in [(append as fn(&Path), false), (replace_and_append, true)] {
         let from = tempdir().unwrap();
         let dir = from.path().join("dir");
@@ -609,7 +609,7 @@ fn what_comes_again_may_grow_before_it_is_read_if_it_is_appended_to() {
 }
 
 /// Scans one file that the kernel copies and has it copy the first half, then the rest after a change to the file;
-/// returns why it was voided.
+/// returns the reason of its void.
 fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
     let (from, to) = (tempdir().unwrap(), tempfile::tempfile().unwrap());
     let dir = from.path().join("dir");
@@ -627,7 +627,7 @@ fn copied_in_halves(change: impl Fn(&Path)) -> Vec<VoidReason> {
 }
 
 #[test]
-fn what_the_kernel_copied_half_of_is_told_as_changed_or_vanished() {
+fn half_copied_file_is_voided_with_reason() {
     assert_eq!(copied_in_halves(|file| fs::remove_file(file).unwrap()), [VoidReason::Vanished]);
     assert_eq!(copied_in_halves(|file| fs::write(file, "another").unwrap()), [VoidReason::Changed]);
     let replaced = |file: &Path| {

@@ -1,5 +1,5 @@
-//! Objects that must be left alone or reported: pipes, left out links, renamed items, directories that cannot be
-//! sealed; and stopping.
+//! Objects that must be kept or reported: FIFOs, skipped links, renamed items, directories that cannot be sealed; and
+//! stopping.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -25,8 +25,8 @@ fn batch(entries: Vec<Entry>) -> Batch {
 }
 
 fn failures(receiving: &FileSink) -> Vec<(NoticeKind, String)> {
-    let told = receiving.take_notices().into_iter().filter(|notice| notice.kind.is_failure());
-    told.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
+    let notices = receiving.take_notices().into_iter().filter(|notice| notice.kind.is_failure());
+    notices.map(|notice| (notice.kind, String::from_utf8(notice.path).unwrap())).collect()
 }
 
 /// Sends the directory at `from`, which only contains empty files.
@@ -40,7 +40,7 @@ fn send_empty(from: PathBuf, options: SourceOptions, settings: ReceiveRequest) -
 }
 
 #[test]
-fn a_pipe_is_never_replaced() {
+fn fifo_is_never_replaced() {
     for existing in [Existing::Replace, Existing::Skip] {
         let dir = tempdir().unwrap();
         let kinds = || {
@@ -92,10 +92,10 @@ fn delete_skipped_link_kept() {
 }
 
 #[test]
-fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
+fn delete_keeps_excluded_names_of_renamed_item() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     fs::create_dir_all(from.path().join("tree/sub")).unwrap();
-    // A file replaces a directory that contains a left out name.
+    // A file replaces a directory that contains an excluded name.
     fs::write(from.path().join("tree/way"), b"").unwrap();
     for name in ["keep", "sub/keep", "gone/keep", "gone/not", "sub/not", "way/keep", "way/not"] {
         let path = to.path().join("copy").join(name);
@@ -113,7 +113,7 @@ fn what_the_filter_leaves_out_of_a_renamed_item_is_not_deleted() {
     for directory in ["gone", "sub"] {
         assert_eq!(names(&copy.join(directory)), ["keep"], "{directory}");
     }
-    // The directory stays, and the file has no place.
+    // The directory is kept, and the file cannot be placed.
     assert_eq!(names(&copy.join("way")), ["keep", "not"]);
     assert_eq!((outcome.deleted, outcome.failed_count), (2, 1));
 }
@@ -129,12 +129,12 @@ fn directory_mode_denied_notice() {
     symlink("/etc", dir.path().join("d")).unwrap();
     let outcome = receiving.finish(&control.end()).unwrap();
     assert_eq!(outcome.failed_count, 1);
-    let told = failures(&receiving);
-    assert_eq!(told.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["d"]);
+    let notices = failures(&receiving);
+    assert_eq!(notices.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["d"]);
 }
 
 #[test]
-fn a_stop_ends_what_takes_long_and_the_rest_still_works() {
+fn stop_ends_long_operations() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("f"), b"mine").unwrap();
     let settings = ReceiveRequest { compare: Compare::Checksum, ..replacing(dir.path()) };

@@ -1,6 +1,6 @@
-//! File systems and directories from which a staging directory cannot be removed at once, or not at all: what was sent
-//! has been delivered all the same. The tests mount real file systems, for which they need root and FUSE or a loop
-//! device, and say so where they have none.
+//! File systems and directories from which a staging directory cannot be removed at once, or not at all: the files are
+//! delivered anyway. The tests mount real file systems, for which they need root and FUSE or a loop device, and report
+//! if they have none.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::common::{Control, names, noise, transfer_as};
 
-/// Something that is undone when this is dropped.
+/// An action that is undone on drop.
 struct Undo(Vec<Vec<String>>);
 
 impl Drop for Undo {
@@ -31,7 +31,7 @@ fn words(text: &str, path: &Path) -> Vec<String> {
     text.split(' ').map(|word| word.replace('@', path.to_str().unwrap())).collect()
 }
 
-/// Makes a file system in a file, on a loop device; `None` if that is not possible here.
+/// Makes a file system in a file, on a loop device; `None` if that is not possible on this host.
 fn loop_device(home: &Path, make: &str) -> Option<(String, Undo)> {
     let image = home.join("image");
     fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
@@ -42,7 +42,7 @@ fn loop_device(home: &Path, make: &str) -> Option<(String, Undo)> {
     Some((device, undo))
 }
 
-/// Mounts a file system; `None`, which is told, if that is not possible here.
+/// Mounts a file system; `None`, with a report, if that is not possible on this host.
 fn mounted(name: &str) -> Option<(TempDir, PathBuf, Undo)> {
     let home = tempdir().unwrap();
     let (mnt, store) = (home.path().join("mnt"), home.path().join("store"));
@@ -83,12 +83,12 @@ fn spec(into: &Path) -> ReceiveRequest {
     ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(into) }
 }
 
-/// Such file systems keep a file that is removed while it is open, and so the directory that it is in.
+/// Such file systems keep a file that is removed while open, and so the directory that contains it.
 #[test]
-fn no_staging_directory_stays_where_removed_files_are_kept_until_they_are_closed() {
+fn staging_removed_if_open_files_keep_names() {
     for name in ["bindfs", "exfat-fuse"] {
         let Some((home, mnt, _undo)) = mounted(name) else { continue };
-        // The test is of such a file system.
+        // Checks that the file system behaves so.
         fs::write(mnt.join("open"), "").unwrap();
         let open = fs::File::open(mnt.join("open")).unwrap();
         fs::remove_file(mnt.join("open")).unwrap();
@@ -101,7 +101,7 @@ fn no_staging_directory_stays_where_removed_files_are_kept_until_they_are_closed
             assert_eq!(names(&into), ["one", "two"], "{name}");
             fs::remove_file(into.join("one")).unwrap();
         }
-        // Nor does one that a transfer gives up, with what it has received so far.
+        // Nor does the directory of an abandoned transfer, with its partial data.
         let into = mnt.join("given up");
         let receiving = FileSink::new(spec(&into)).unwrap();
         let mut control = Control::begin(&receiving).unwrap();
@@ -115,7 +115,7 @@ fn no_staging_directory_stays_where_removed_files_are_kept_until_they_are_closed
 }
 
 #[test]
-fn what_arrives_in_an_append_only_directory_is_delivered() {
+fn append_only_target_receives_files() {
     let Some((home, mnt, mut undo)) = mounted("ext4") else { return };
     let (into, cache) = (mnt.join("into"), mnt.join("cache"));
     fs::create_dir(&into).unwrap();
@@ -124,7 +124,7 @@ fn what_arrives_in_an_append_only_directory_is_delivered() {
         return eprintln!("NOT RUN: no directory can be made append-only here");
     }
     undo.0.push(words("chattr -a @", &into));
-    // Where the user's files are on another file system, the directory stays, and that is said.
+    // If the user's files are on another file system, the directory remains, which is reported.
     let child = |cache: &Path| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "tidying::child_receives", "--ignored", "--nocapture"]);
@@ -153,9 +153,9 @@ fn child_receives() {
     let home = crate::users::child_directory();
     let done = transfer_as(&sources(&home), spec(&home.join("mnt/into")), 1, &mut |_| {}).unwrap();
     assert_eq!((done.outcome.failed_count, done.outcome.files), (0, 2), "{:?}", done.notices);
-    // The sender hears of it once.
-    let told: Vec<_> = done.notices.iter().map(|notice| (notice.kind, notice.path.as_slice())).collect();
+    // The sender is notified once.
+    let notices: Vec<_> = done.notices.iter().map(|notice| (notice.kind, notice.path.as_slice())).collect();
     let left = done.outcome.staging_left.as_ref().map(|left| left.path.as_os_str().as_encoded_bytes());
-    assert_eq!(told, left.map(|path| (NoticeKind::StaleStaging, path)).into_iter().collect::<Vec<_>>());
+    assert_eq!(notices, left.map(|path| (NoticeKind::StaleStaging, path)).into_iter().collect::<Vec<_>>());
     println!("left: {:?}", done.outcome.staging_left.map(|left| left.reason));
 }

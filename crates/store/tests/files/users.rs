@@ -37,7 +37,7 @@ fn run_child(mut command: Command, name: &str, directory: &Path) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Whether child tests can run as several users; says so if not.
+/// Whether child tests can run as several users; reports if not.
 pub(crate) fn has_several_users() -> bool {
     let unshare = ["--user", "--map-root-user", "--map-auto", "true"];
     let has = geteuid().is_root() || Command::new("unshare").args(unshare).output().is_ok_and(|o| o.status.success());
@@ -81,7 +81,7 @@ pub(crate) fn as_unprivileged(name: &str, directory: &Path) {
     run_child(Command::new(std::env::current_exe().unwrap()), name, directory);
 }
 
-/// Returns the name of the staging directory, which anyone who knows the source can predict.
+/// Returns the name of the staging directory, which can be predicted from the source.
 pub(crate) fn foreseen() -> String {
     format!(".downpour-{}", &BASE32_NOPAD.encode(&SOURCE.0)[..8].to_lowercase())
 }
@@ -116,7 +116,7 @@ fn attack(directory: &Path) -> Child {
 }
 
 #[test]
-fn another_user_can_take_the_staging_directories_name_and_changes_nothing() {
+fn staging_name_taken_by_attacker_is_harmless() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     as_root("users::child_shares_a_directory", home.path());
@@ -136,7 +136,7 @@ fn child_shares_a_directory() {
         attack.wait().unwrap();
         assert!(result.is_ok(), "mode {mode:o}");
         assert_eq!(snapshot(&directory.join(foreseen())), before, "mode {mode:o}");
-        // Objects that the other user put in place of a staging directory are left alone.
+        // Objects of the other user in place of a staging directory are left alone.
         for item in fs::read_dir(&directory).unwrap().map(|item| item.unwrap()) {
             let is_decoy = item.file_name().to_string_lossy().starts_with(".downpour-");
             if is_decoy && item.metadata().unwrap().uid() == OTHER && item.file_name() != *foreseen() {
@@ -192,7 +192,7 @@ pub(crate) fn interrupt(sources: &[PathBuf], spec: ReceiveRequest) {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_reported_where_it_cannot_be_changed() {
+fn attributes_of_other_users_files_reported() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_gives_files_to_another", home.path());
@@ -246,7 +246,7 @@ fn child_changes_attributes() {
 }
 
 #[test]
-fn a_read_only_copy_of_a_read_only_directory_is_continued() {
+fn read_only_directory_copy_is_resumed() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_prepares_nothing", home.path());
@@ -291,7 +291,7 @@ fn child_continues_a_read_only_copy() {
 }
 
 #[test]
-fn a_directory_is_filled_in_a_target_that_cannot_be_written() {
+fn subdirectory_filled_in_unwritable_target() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     as_root("users::child_prepares_a_writable_directory", home.path());
@@ -321,7 +321,7 @@ fn child_fills_a_writable_directory() {
     let sources = [from.join("sub"), from.join("top")];
     let spec = || ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(&into) };
     let staged = || fs::read_dir(cache.join("downpour/staging")).unwrap().count();
-    // A run that is broken off leaves its staging directory there.
+    // An interrupted run leaves its staging directory there.
     let receiving = FileSink::new(spec()).unwrap();
     let mut control = Control::begin(&receiving).unwrap();
     for batch in Scanner::new(sources.iter().map(SourceItem::new).collect(), SourceOptions::default()).unwrap() {
@@ -338,7 +338,7 @@ fn child_fills_a_writable_directory() {
 }
 
 #[test]
-fn root_gives_nobody_its_rights_and_neither_does_a_plain_user() {
+fn set_id_programs_give_no_rights_away() {
     let home = tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
     as_root("users::child_copies_programs_as_both", home.path());

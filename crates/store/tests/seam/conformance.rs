@@ -1,4 +1,4 @@
-//! What holds for every pair of stores.
+//! The contract of every pair of stores.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn kinds(notices: &[downpour_store::Notice], kind: NoticeKind) -> Vec<String> {
 }
 
 #[test]
-fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
+fn tree_arrives_and_second_run_wants_nothing() {
     between_all(|from, to| {
         let tree = sample();
         with(from, &tree, to, &Tree::new());
@@ -32,7 +32,7 @@ fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
         assert_eq!(to.tree(), tree);
         assert_eq!((done.wanted, done.outcome.files, done.outcome.bytes), (bytes(&tree), files(&tree), bytes(&tree)));
         assert_eq!((done.outcome.unchanged, done.outcome.failed_count), (0, 0));
-        assert_eq!(done.placed.len() as u64, files(&tree), "each file is told once");
+        assert_eq!(done.placed.len() as u64, files(&tree), "each file is reported once");
         assert_eq!((done.outcome.directories, done.outcome.symlinks), (6, 2));
         assert_eq!(to.top(), from.top());
         let again = transfer(&*from.source(), &*to.target(), 2).unwrap();
@@ -43,9 +43,9 @@ fn a_tree_arrives_as_it_is_and_the_second_run_wants_nothing() {
 }
 
 #[test]
-fn what_is_copied_within_a_machine_is_what_is_sent() {
+fn local_copy_equals_sent_tree() {
     between_all(|from, to| {
-        // Above a megabyte, the kernel copies where it can; zeros are holes.
+        // Above a megabyte, the kernel copies if it can; zeros are holes.
         let mut tree = sample();
         tree.insert(b"large".to_vec(), file(5 << 20, 77, 0o640, 9));
         let zeros = Content::File(vec![0; 3 << 20].into());
@@ -61,7 +61,7 @@ fn what_is_copied_within_a_machine_is_what_is_sent() {
 }
 
 #[test]
-fn a_file_that_changes_before_it_is_copied_is_not_copied() {
+fn file_changed_before_local_copy_is_voided() {
     between_all(|from, to| {
         let mut tree = sample();
         tree.insert(b"large".to_vec(), file(3 << 20, 77, 0o640, 9));
@@ -75,7 +75,7 @@ fn a_file_that_changes_before_it_is_copied_is_not_copied() {
 }
 
 #[test]
-fn batches_say_what_they_contain_a_directory_ahead_of_what_is_in_it() {
+fn batches_are_consistent_and_ordered() {
     let orders = sources().into_iter().map(|from| {
         from.put(&sample());
         let source = from.source();
@@ -110,7 +110,7 @@ fn batches_say_what_they_contain_a_directory_ahead_of_what_is_in_it() {
 }
 
 #[test]
-fn what_is_read_is_what_is_wanted_at_any_place() {
+fn object_reads_equal_at_any_offset() {
     for from in sources() {
         let tree: Tree = [("a", file(3000, 1, 0o644, 1)), ("b", file(0, 2, 0o644, 2)), ("c", file(2000, 3, 0o644, 3))]
             .map(|(path, node)| (path.as_bytes().to_vec(), node))
@@ -140,23 +140,23 @@ fn what_is_read_is_what_is_wanted_at_any_place() {
 }
 
 #[test]
-fn an_item_arrives_under_its_own_name() {
+fn item_arrives_under_its_own_name() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let spec = ReceiveRequest { modes: to.spec().modes, ..ReceiveRequest::into_directory(to.spec().target) };
         transfer(&*from.item("dir"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         transfer(&*from.item("other"), &*to.target_with(spec.clone()).unwrap(), 1).unwrap();
         assert_eq!(to.tree(), small());
-        // Whose run is over has no claim on the name any more.
+        // A finished run has no claim on the name any more.
         let error = transfer(&*from.item("other"), &*to.target_with(spec).unwrap(), 1).unwrap_err();
         let FilesError::TargetExists { names } = error else { panic!("{error}") };
         assert!(names[0].ends_with("tree/other") && names.len() == 1);
     });
 }
 
-/// Where another version stands, and what is then done.
+/// Targets with another version, and their treatment.
 #[test]
-fn without_exact_modes_the_top_keeps_its_mode_and_gets_the_time() {
+fn top_keeps_mode_without_exact_modes() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let (mode, _) = to.top();
@@ -167,7 +167,7 @@ fn without_exact_modes_the_top_keeps_its_mode_and_gets_the_time() {
 }
 
 #[test]
-fn what_exists_is_treated_as_was_asked() {
+fn existing_option_is_followed() {
     let newer = ("dir/file", file(10, 9, 0o640, 90));
     let older = ("other", file(10, 8, 0o640, 1));
     let target: Tree = [("dir", Node::directory(0o755, time(1))), newer.clone(), older.clone()]
@@ -201,7 +201,7 @@ fn what_exists_is_treated_as_was_asked() {
 }
 
 #[test]
-fn attributes_alone_are_set_without_bytes() {
+fn changed_attributes_want_no_bytes() {
     between_all(|from, to| {
         with(from, &small(), to, &small());
         let mut other = small();
@@ -214,16 +214,16 @@ fn attributes_alone_are_set_without_bytes() {
 }
 
 #[test]
-fn other_bytes_are_found_by_time_or_by_digest() {
+fn changed_content_found_by_time_or_digest() {
     between_all(|from, to| {
-        // Longer than what is read at once for a digest.
+        // Longer than one read for a digest.
         let long = |seed, number| Tree::from([(b"long".to_vec(), file(150_000, seed, 0o644, number))]);
         with(from, &long(1, 1), to, &long(2, 2));
         let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
-        assert_eq!((done.wanted, to.tree()), (150_000, long(1, 1)), "it has another time");
+        assert_eq!((done.wanted, to.tree()), (150_000, long(1, 1)), "its time differs");
         to.put(&long(2, 1));
         let done = transfer(&*from.source(), &*to.target(), 1).unwrap();
-        assert_eq!((done.wanted, to.tree()), (0, long(2, 1)), "it has the same size and time");
+        assert_eq!((done.wanted, to.tree()), (0, long(2, 1)), "size and time are equal");
         let by_digest = || {
             let spec = ReceiveRequest { compare: Compare::Checksum, ..to.spec() };
             let options = SourceOptions { hash: true, ..SourceOptions::default() };
@@ -235,7 +235,7 @@ fn other_bytes_are_found_by_time_or_by_digest() {
 }
 
 #[test]
-fn of_another_version_only_the_differences_come_where_both_ends_can_tell() {
+fn differences_used_if_both_stores_support_them() {
     between_all(|from, to| {
         let (new, mut old) = (crate::trees::noise(300_000, 1), crate::trees::noise(300_000, 1));
         old[150_000] ^= 1;
@@ -250,7 +250,7 @@ fn of_another_version_only_the_differences_come_where_both_ends_can_tell() {
 }
 
 #[test]
-fn links_that_lead_out_are_left_out_if_that_is_asked_for() {
+fn safe_links_skips_links_out_of_tree() {
     between_all(|from, to| {
         let mut tree = small();
         tree.insert(b"dir/out".to_vec(), Node::symlink("../../elsewhere", time(4)));
@@ -264,11 +264,11 @@ fn links_that_lead_out_are_left_out_if_that_is_asked_for() {
 }
 
 #[test]
-fn bytes_that_come_though_nobody_wants_them_change_nothing() {
+fn unwanted_bytes_change_nothing() {
     between_all(|from, to| {
         let other = Tree::from([(b"other".to_vec(), file(3, 3, 0o644, 3))]);
         with(from, &small(), to, &other);
-        // Some of a batch are wanted, and then none.
+        // First some of a batch are wanted, then none.
         for wanted in [3000, 0] {
             let source = from.source();
             let target = to.target_with(ReceiveRequest { existing: Existing::Skip, ..to.spec() }).unwrap();
@@ -288,7 +288,7 @@ fn bytes_that_come_though_nobody_wants_them_change_nothing() {
 }
 
 #[test]
-fn a_file_that_has_changed_comes_again_once() {
+fn changed_file_is_sent_again_once() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let (source, target) = (from.source(), to.target());
@@ -318,7 +318,7 @@ fn a_file_that_has_changed_comes_again_once() {
 }
 
 #[test]
-fn what_the_sender_lacks_is_deleted_but_for_what_the_filter_excludes() {
+fn delete_keeps_excluded_names() {
     between_all(|from, to| {
         let mut target = sample();
         for path in ["stale", "a/stale", "a/b/c/keep.me", "stale dir/inside", "kept dir/keep.me"] {
@@ -345,7 +345,7 @@ fn what_the_sender_lacks_is_deleted_but_for_what_the_filter_excludes() {
 }
 
 #[test]
-fn a_source_that_is_empty_deletes_nothing_unless_that_is_insisted_on() {
+fn delete_empty_source_needs_force_empty() {
     between_all(|from, to| {
         with(from, &Tree::new(), to, &small());
         let spec = ReceiveRequest { delete: Some(Filter::default()), ..to.spec() };
@@ -358,7 +358,7 @@ fn a_source_that_is_empty_deletes_nothing_unless_that_is_insisted_on() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
+fn dry_run_reports_without_changes() {
     between_all(|from, to| {
         let mut target = small();
         target.insert(b"other".to_vec(), file(499, 2, 0o600, 3));
@@ -375,7 +375,7 @@ fn a_dry_run_tells_what_would_be_done_and_does_nothing() {
 }
 
 #[test]
-fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
+fn stored_sources_removed_if_unchanged() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let options = SourceOptions { remove_sources: true, ..SourceOptions::default() };
@@ -396,7 +396,7 @@ fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
         let entry = |path: &str| batch.entries.iter().position(|entry| entry.path == path.as_bytes()).unwrap();
         assert_eq!(from.tree().into_keys().collect::<Vec<_>>(), [b"dir".to_vec(), b"other".to_vec()]);
         let gone = &batch.entries[entry("dir/file")];
-        let versions = Versions { sent: batch.versions[entry("dir/file")], there: 0 };
+        let versions = Versions { sent: batch.versions[entry("dir/file")], stored: 0 };
         assert_eq!(source.remove(gone, versions, false), SourceOutcome::Gone);
         let mut removed = session.finish().unwrap().removed;
         removed.sort_by(|one, other| one.0.cmp(&other.0));
@@ -407,7 +407,7 @@ fn sources_go_once_they_are_stored_if_they_are_still_what_was_sent() {
 }
 
 #[test]
-fn a_file_that_changes_meanwhile_is_dropped_and_the_rest_arrives() {
+fn changing_file_is_voided_rest_arrives() {
     between_all(|from, to| {
         let mut old = small();
         let before = file(77, 7, 0o644, 7);
@@ -434,7 +434,7 @@ fn a_file_that_changes_meanwhile_is_dropped_and_the_rest_arrives() {
 }
 
 #[test]
-fn what_was_skipped_is_not_deleted() {
+fn delete_keeps_skipped_names() {
     between_all(|from, to| {
         let mut target = small();
         target.insert(b"link".to_vec(), Node::symlink("elsewhere", time(1)));
@@ -462,7 +462,7 @@ fn what_was_skipped_is_not_deleted() {
 }
 
 #[test]
-fn damaged_bytes_get_no_name() {
+fn damaged_bytes_are_not_published() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let (source, target) = (from.source(), to.target());
@@ -489,7 +489,7 @@ fn damaged_bytes_get_no_name() {
 }
 
 #[test]
-fn a_run_that_is_killed_anywhere_is_completed_by_the_next() {
+fn killed_run_is_completed_by_next() {
     between_all(|from, to| {
         with(from, &small(), to, &Tree::new());
         let spec = ReceiveRequest { existing: Existing::Refuse, ..to.spec() };
@@ -507,14 +507,14 @@ fn a_run_that_is_killed_anywhere_is_completed_by_the_next() {
                 assert_eq!(to.tree()[&b"dir/file"[..]], small()[&b"dir/file"[..]], "what is verified is published");
             }
         }
-        // What the runs before have made is theirs.
+        // Names made by the earlier runs belong to them.
         let done = transfer(&*from.source(), &*to.target_with(spec).unwrap(), 1).unwrap();
         assert_eq!((to.tree(), done.outcome.failed_count), (small(), 0));
     });
 }
 
 #[test]
-fn a_sender_may_not_name_what_was_not_asked_for() {
+fn unrequested_names_are_refused() {
     for to in targets() {
         to.put(&small());
         let entry = |path: &str| downpour_store::Entry {
@@ -544,7 +544,7 @@ fn a_sender_may_not_name_what_was_not_asked_for() {
 }
 
 #[test]
-fn whoever_is_stopped_ends_soon() {
+fn stop_ends_source_and_target() {
     between_all(|from, to| {
         with(from, &sample(), to, &Tree::new());
         let source = from.source();

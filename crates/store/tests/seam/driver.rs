@@ -1,4 +1,4 @@
-//! A session without a network: what one end says is handed to the other, by the two traits alone.
+//! A session without a network: each end's messages are passed to the other, through the two traits alone.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,20 +14,20 @@ use fastrand::Rng;
 /// Odd, so that it does not coincide with other borders.
 pub(crate) const BLOCK: usize = 1009;
 
-/// What a transfer has come to.
+/// The result of a transfer.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) outcome: ReceiveOutcome,
     /// Bytes wanted.
     pub(crate) wanted: u64,
-    /// Names told to be in place while files were settled, with their lengths.
+    /// Names reported as in place while files were settled, with their lengths.
     pub(crate) placed: Vec<(Vec<u8>, u64)>,
     pub(crate) notices: Vec<Notice>,
-    /// What became of the sources that were to be removed.
+    /// Outcomes of the sources to be removed.
     pub(crate) removed: Vec<(Vec<u8>, SourceOutcome)>,
 }
 
-/// Something that happens between the announcement of a batch and its reading.
+/// An event between the announcement of a batch and its reading.
 pub(crate) type Meanwhile<'a> = &'a mut dyn FnMut(&Batch);
 
 /// One run, whose order of blocks and times of settling follow from a seed.
@@ -42,26 +42,26 @@ pub(crate) struct Session<'a> {
     way: Way,
 }
 
-/// How bytes get from one end to the other.
+/// The transport of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// In blocks, with digests.
     Blocks,
-    /// Both are on one machine.
+    /// By copying on one host.
     Copied,
 }
 
-/// Transfers everything. After an error the target is abandoned, as the contract says.
+/// Transfers everything. After an error the target is abandoned, as the contract demands.
 pub(crate) fn transfer(source: &dyn TreeSource, target: &dyn TreeTarget, seed: u64) -> Result<Done, FilesError> {
     transfer_with(source, target, seed, &mut |_| {})
 }
 
-/// The same within one machine.
+/// The same within one host.
 pub(crate) fn copy(source: &dyn TreeSource, target: &dyn TreeTarget, seed: u64) -> Result<Done, FilesError> {
     run((source, target), Way::Copied, seed, &mut |_| {})
 }
 
-/// The same as [`transfer`], with something that happens meanwhile.
+/// The same as [`transfer`], with an event meanwhile.
 pub(crate) fn transfer_with(
     source: &dyn TreeSource,
     target: &dyn TreeTarget,
@@ -71,7 +71,7 @@ pub(crate) fn transfer_with(
     run((source, target), Way::Blocks, seed, meanwhile)
 }
 
-/// Transfers everything in one of the ways, with something that happens meanwhile.
+/// Transfers everything by one transport, with an event meanwhile.
 pub(crate) fn run(
     (source, target): (&dyn TreeSource, &dyn TreeTarget),
     way: Way,
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Result<Done, FilesError> {
-        assert_eq!(self.target.unverified(), 0, "everything has come");
+        assert_eq!(self.target.unverified(), 0, "everything was received");
         let end = self.end();
         self.target.check_end(&end)?;
         self.done.outcome = self.target.finish(&end)?;
@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
         Ok(self.done)
     }
 
-    /// What was said so far, as the last message says it.
+    /// Returns the totals so far, as the last message states them.
     pub(crate) fn end(&self) -> TransferEnd {
         TransferEnd { root: self.root.root(), ..self.end }
     }
@@ -143,14 +143,14 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Announces a batch; returns what is wanted of it.
+    /// Announces a batch; returns its wanted ranges.
     pub(crate) fn announce(&mut self, batch: &Arc<Batch>) -> Result<Wanted, FilesError> {
         let wanted = self.announce_as(batch, false, false)?;
-        assert!(self.target.may_hold_some() || wanted.is_all(), "what nobody asks for is everything");
+        assert!(self.target.may_have_data() || wanted.is_all(), "without a question everything is wanted");
         Ok(wanted)
     }
 
-    /// The same for a batch of which everything comes, whatever is wanted, or whose files come `again`.
+    /// The same for a batch that is sent in full, whatever is wanted, or whose files are sent `again`.
     pub(crate) fn announce_as(&mut self, batch: &Arc<Batch>, whole: bool, again: bool) -> Result<Wanted, FilesError> {
         assert_eq!(batch.number, self.end.batches);
         assert_eq!(batch.length, batch.entries.iter().map(Entry::size).sum::<u64>());
@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Sends one block: bytes and digests in either order, and what reading has voided ahead of its digest.
+    /// Sends one block: bytes and digests in either order, and files voided by reading ahead of its digest.
     pub(crate) fn send_block(&mut self, batch: &Batch, object: &dyn TreeObject, block: u32) -> Result<(), FilesError> {
         let start = u64::from(block) * BLOCK as u64;
         let end = object.length().min(start + BLOCK as u64);
@@ -265,7 +265,7 @@ impl<'a> Session<'a> {
         self.target.expect_digest(digest).map(drop)
     }
 
-    /// Lets the target publish, and removes the sources of what it says is stored.
+    /// Lets the target publish, and removes the sources of the entries that it reports as stored.
     pub(crate) fn settle(&mut self) -> Result<(), FilesError> {
         let placed = &mut self.done.placed;
         self.target.publish_ready(&mut |path, bytes| placed.push((path.to_vec(), bytes)))?;
@@ -279,7 +279,7 @@ impl<'a> Session<'a> {
             let batch = &self.sent[&number];
             for stored in entries {
                 let entry = &batch.entries[stored.entry as usize];
-                let versions = Versions { sent: batch.versions[stored.entry as usize], there: stored.version };
+                let versions = Versions { sent: batch.versions[stored.entry as usize], stored: stored.version };
                 self.done.removed.push((entry.path.clone(), self.source.remove(entry, versions, false)));
             }
         }

@@ -1,5 +1,5 @@
-//! Whatever fails, a name at the target has what it had or all of the new file, the error names the path, no source is lost,
-//! and the next run completes the rest.
+//! After any failure, a name at the target has its old content or all of the new file, the error names the path, no
+//! source is lost, and the next run completes the rest.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,59 +18,59 @@ const QUICK: u64 = 600;
 const CASES: &str = "DOWNPOUR_SEAM_CASES";
 const SEED: &str = "DOWNPOUR_SEAM_SEED";
 
-/// What stands at the two ends, and what is asked for.
+/// The trees at both ends, and the request.
 struct Case {
     from: Memory,
     to: Memory,
     sent: Tree,
-    there: Tree,
+    existing: Tree,
     deletes: bool,
     removes: bool,
 }
 
 impl Case {
-    fn new(sent: Tree, there: Tree, deletes: bool, removes: bool) -> Self {
+    fn new(sent: Tree, existing: Tree, deletes: bool, removes: bool) -> Self {
         let (from, to) = (Memory::new("from"), Memory::new("to"));
         from.put(&sent);
-        to.put(&there);
-        Self { from, to, sent, there, deletes, removes }
+        to.put(&existing);
+        Self { from, to, sent, existing, deletes, removes }
     }
 
     /// Draws trees that have some names in common.
     fn draw(rng: &mut Rng) -> Self {
-        let (sent, mut there) = (draw_tree(rng), Tree::new());
+        let (sent, mut existing) = (draw_tree(rng), Tree::new());
         for (path, node) in &sent {
             match rng.u8(0..5) {
                 0..2 => {}
-                2 => drop(there.insert(path.clone(), node.clone())),
-                _ => drop(there.insert(path.clone(), draw_node(rng))),
+                2 => drop(existing.insert(path.clone(), node.clone())),
+                _ => drop(existing.insert(path.clone(), draw_node(rng))),
             }
         }
         for number in 0..rng.u32(0..4) {
-            there.insert(format!("stale{number}").into_bytes(), draw_node(rng));
+            existing.insert(format!("stale{number}").into_bytes(), draw_node(rng));
         }
-        // What stands above a name is a directory, at this end too.
-        let paths: Vec<_> = there.keys().cloned().collect();
+        // Every parent directory of a name is a directory at this end too.
+        let paths: Vec<_> = existing.keys().cloned().collect();
         for path in paths {
             for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-                there.insert(path[..at].to_vec(), Node::directory(0o755, time(rng.u32(0..50))));
+                existing.insert(path[..at].to_vec(), Node::directory(0o755, time(rng.u32(0..50))));
             }
         }
         // A directory with names in it is not replaced by anything else.
         let blocked: Vec<_> = sent
             .iter()
             .filter(|(path, node)| {
-                let has_names = there.keys().any(|name| name.starts_with(&[path.as_slice(), b"/"].concat()));
+                let has_names = existing.keys().any(|name| name.starts_with(&[path.as_slice(), b"/"].concat()));
                 node.content != Content::Directory && has_names
             })
             .map(|(path, _)| path.clone())
             .collect();
-        there.retain(|path, _| {
+        existing.retain(|path, _| {
             !blocked.iter().any(|name| path == name || path.starts_with(&[name, &b"/"[..]].concat()))
         });
         let deletes = rng.bool();
-        // What is removed at the source would be deleted at the target by the next run.
-        Self::new(sent, there, deletes, !deletes && rng.bool())
+        // A name removed at the source would be deleted at the target by the next run.
+        Self::new(sent, existing, deletes, !deletes && rng.bool())
     }
 
     fn run(&self, seed: u64) -> Result<Done, FilesError> {
@@ -79,7 +79,7 @@ impl Case {
         let spec = ReceiveRequest { delete, force_empty: true, report_stored: self.removes, ..self.to.spec() };
         let source = self.from.source_with(options)?;
         let target = self.to.target_with(spec)?;
-        // One in four within one machine.
+        // One in four within one host.
         let way = if seed.is_multiple_of(4) { Way::Copied } else { Way::Blocks };
         run((&*source, &*target), way, seed, &mut |_| {})
     }
@@ -89,17 +89,17 @@ impl Case {
         self.to.0.fail(to);
     }
 
-    /// What a run without failures leaves.
+    /// Returns the result of a run without failures.
     fn complete(&self) -> Tree {
         let mut tree = self.sent.clone();
         if !self.deletes {
             let stays = |path: &&Vec<u8>| !self.sent.contains_key(*path);
-            tree.extend(self.there.keys().filter(stays).map(|path| (path.clone(), self.there[path].clone())));
+            tree.extend(self.existing.keys().filter(stays).map(|path| (path.clone(), self.existing[path].clone())));
         }
         tree
     }
 
-    /// Runs with failures, judges what they have left, and runs again without any. Returns what has failed.
+    /// Runs with failures, judges the result, and runs again without any. Returns the failures.
     fn check(&self, seed: u64, from: Faults, to: Faults) -> Vec<Fault> {
         self.fail(from, to);
         let result = self.run(seed);
@@ -118,12 +118,12 @@ impl Case {
 
     fn judge(&self, result: &Result<Done, FilesError>, struck: &[Fault]) {
         let (now, left) = (self.to.tree(), self.from.tree());
-        let names: BTreeSet<_> = self.sent.keys().chain(self.there.keys()).chain(now.keys()).collect();
+        let names: BTreeSet<_> = self.sent.keys().chain(self.existing.keys()).chain(now.keys()).collect();
         for path in names {
-            let (new, old, found) = (self.sent.get(path), self.there.get(path), now.get(path));
+            let (new, old, found) = (self.sent.get(path), self.existing.get(path), now.get(path));
             let what = format!("{}: {old:?} and {new:?} became {found:?}", path.escape_ascii());
             match found {
-                // Attributes of what has the right content are set apart from that.
+                // Attributes are set separately from the content.
                 Some(found) => {
                     let is = |known: &Node| known.content == found.content;
                     assert!(old.is_some_and(is) || new.is_some_and(is), "{what}");
@@ -133,7 +133,7 @@ impl Case {
                 None => assert!(old.is_none() || (self.deletes && new.is_none()), "{what}"),
             }
             if let Some(new) = new.filter(|_| !left.contains_key(path)) {
-                assert!(self.removes && found == Some(new), "it is gone from both ends: {what}");
+                assert!(self.removes && found == Some(new), "lost at both ends: {what}");
             }
         }
         match result {
@@ -147,13 +147,13 @@ impl Case {
                 assert!(!struck.is_empty(), "{error}");
                 let named = path_of(error).strip_prefix("to").or_else(|_| path_of(error).strip_prefix("from")).unwrap();
                 let is_known = |tree: &Tree| tree.keys().any(|path| named == tree_path(path));
-                assert!(named == tree_path(b"") || is_known(&self.sent) || is_known(&self.there), "{error}");
+                assert!(named == tree_path(b"") || is_known(&self.sent) || is_known(&self.existing), "{error}");
             }
         }
     }
 }
 
-/// Returns a path of a tree as the stores have it.
+/// Returns a path of a tree as the stores show it.
 fn tree_path(path: &[u8]) -> PathBuf {
     Path::new("tree").join(OsStr::from_bytes(path))
 }
@@ -161,12 +161,12 @@ fn tree_path(path: &[u8]) -> PathBuf {
 fn path_of(error: &FilesError) -> &Path {
     match error {
         FilesError::DiskFull { path } | FilesError::Io { path, .. } => path,
-        other => panic!("it names no path: {other}"),
+        other => panic!("the error names no path: {other}"),
     }
 }
 
 fn draw_node(rng: &mut Rng) -> Node {
-    // Sizes and times differ between any two, but by chance, so that no other version is taken for the same.
+    // Sizes and times differ between any two, except by chance, so that no other version counts as unchanged.
     let (mode, mtime) = (*rng.choice(&[0o644, 0o600, 0o755]).unwrap(), time(rng.u32(..)));
     match rng.u8(0..8) {
         0 => Node::directory(mode | 0o700, mtime),
@@ -192,7 +192,7 @@ fn draw_tree(rng: &mut Rng) -> Tree {
 }
 
 #[test]
-fn whatever_fails_names_have_old_or_new_content_and_the_next_run_completes() {
+fn random_faults_leave_old_or_new_content() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number(SEED) {
         Some(seed) => seed..seed + 1,
@@ -215,27 +215,27 @@ fn whatever_fails_names_have_old_or_new_content_and_the_next_run_completes() {
             case.check(seed, from, to)
         });
         let Ok(struck) = result else {
-            panic!("seed {seed}; again: {SEED}={seed} cargo test -p downpour-store --test seam whatever");
+            panic!("seed {seed}; again: {SEED}={seed} cargo test -p downpour-store --test seam random_faults");
         };
         runs += u64::from(!struck.is_empty());
         failures.extend(struck);
     }
-    // Otherwise these cases say little.
+    // Otherwise these cases test little.
     let count = seeds.end - seeds.start;
     assert!(count < 100 || (runs * 2 > count && failures.len() == Fault::ALL.len()), "{runs} of {count}: {failures:?}");
 }
 
 #[test]
-fn each_single_call_may_fail_in_each_way() {
-    let mut there = small();
-    there.insert(b"other".to_vec(), Node::file(*b"another version", 0o644, time(70)));
-    there.insert(b"dir/stale".to_vec(), Node::file(*b"stale", 0o644, time(71)));
-    there.remove(&b"dir/file"[..]);
+fn each_call_may_fail_in_each_way() {
+    let mut existing = small();
+    existing.insert(b"other".to_vec(), Node::file(*b"another version", 0o644, time(70)));
+    existing.insert(b"dir/stale".to_vec(), Node::file(*b"stale", 0o644, time(71)));
+    existing.remove(&b"dir/file"[..]);
     for (deletes, removes) in [(true, false), (false, true)] {
         for fault in Fault::ALL {
             for at_source in [false, true] {
                 let calls = (0..).take_while(|call| {
-                    let case = Case::new(small(), there.clone(), deletes, removes);
+                    let case = Case::new(small(), existing.clone(), deletes, removes);
                     let (fails, works) = (Faults::at(*call, fault), Faults::none());
                     let (from, to) = if at_source { (fails, works) } else { (works, fails) };
                     !case.check(1, from, to).is_empty()

@@ -1,5 +1,4 @@
-//! What every store has to do, whichever it is: transfers by the two traits alone, between all pairs of the stores that there
-//! are.
+//! The contract of every store: transfers through the two traits alone, between all pairs of stores.
 
 // The lints know helper functions as tests by this attribute only.
 #[cfg(test)]

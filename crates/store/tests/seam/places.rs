@@ -1,4 +1,4 @@
-//! The stores that there are, each with a tree of its own.
+//! The existing stores, each with a tree of its own.
 
 mod local;
 mod memory;
@@ -16,21 +16,21 @@ use crate::trees::Tree;
 use local::Local;
 pub(crate) use memory::Memory;
 
-/// A directory in a store, which a test fills and looks at.
+/// A directory in a store, which a test fills and inspects.
 pub(crate) trait Place {
     /// Returns the name of the store.
     fn store(&self) -> &'static str;
 
-    /// Returns the path of the directory, as the store is asked for it.
+    /// Returns the path of the directory, as it is passed to the store.
     fn path(&self) -> PathBuf;
 
-    /// Makes the directory with this in it, in addition to what is there.
+    /// Makes the directory with this tree in it, in addition to existing names.
     fn put(&self, tree: &Tree);
 
-    /// Takes a name out of the directory, with everything beneath it.
+    /// Removes a name from the directory, with everything beneath it.
     fn take(&self, path: &str);
 
-    /// Returns what is in the directory, without what an interrupted transfer keeps there for itself.
+    /// Returns the tree of the directory, without the temporary files of an interrupted transfer.
     fn tree(&self) -> Tree;
 
     /// Returns mode and time of the directory itself.
@@ -60,7 +60,7 @@ pub(crate) trait SourcePlace: Place {
 pub(crate) trait TargetPlace: Place {
     fn target_with(&self, spec: ReceiveRequest) -> Result<Arc<dyn TreeTarget>, FilesError>;
 
-    /// A request to make the directory what the source is, as far as it is not there.
+    /// Returns a request to make the directory equal to the source.
     fn spec(&self) -> ReceiveRequest {
         ReceiveRequest {
             existing: Existing::Replace,

@@ -9,7 +9,7 @@ use crate::driver::BLOCK;
 /// Everything beneath a directory, by path.
 pub(crate) type Tree = BTreeMap<Vec<u8>, Node>;
 
-/// A time of 2001, told apart by its number.
+/// Returns a time of 2001, distinguished by its number.
 pub(crate) fn time(number: u32) -> Mtime {
     Mtime { seconds: 1_000_000_000 + i64::from(number), nanoseconds: number % 1000 }
 }
@@ -25,7 +25,7 @@ pub(crate) fn file(length: usize, seed: u64, mode: u32, number: u32) -> Node {
     Node::file(noise(length, seed), mode, time(number))
 }
 
-/// A tree with one of everything: empty files and long ones, odd names, directories in directories, links.
+/// Returns a tree with one of everything: empty files and long ones, odd names, nested directories, links.
 pub(crate) fn sample() -> Tree {
     let nodes: [(&[u8], Node); 16] = [
         (b"empty", file(0, 0, 0o644, 1)),
@@ -54,7 +54,7 @@ pub(crate) fn sample() -> Tree {
     tree
 }
 
-/// A few names, for tests that say what becomes of each.
+/// Returns a few names, for tests that state the outcome of each.
 pub(crate) fn small() -> Tree {
     let nodes = [
         ("dir", Node::directory(0o755, time(1))),
@@ -64,12 +64,12 @@ pub(crate) fn small() -> Tree {
     nodes.into_iter().map(|(path, node)| (path.as_bytes().to_vec(), node)).collect()
 }
 
-/// The bytes in all files of a tree.
+/// Returns the number of bytes in all files of a tree.
 pub(crate) fn bytes(tree: &Tree) -> u64 {
     tree.values().map(|node| if let Content::File(bytes) = &node.content { bytes.len() as u64 } else { 0 }).sum()
 }
 
-/// The number of files in a tree.
+/// Returns the number of files in a tree.
 pub(crate) fn files(tree: &Tree) -> u64 {
     tree.values().filter(|node| matches!(node.content, Content::File(_))).count() as u64
 }

@@ -21,7 +21,7 @@ pub(crate) struct Local(TempDir);
 
 impl Local {
     pub(crate) fn new() -> Self {
-        // In memory if possible: these tests are not about disks.
+        // In memory if possible: these tests do not test disks.
         Self(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
 }
@@ -81,7 +81,7 @@ fn put(top: &Path, tree: &Tree) {
             Content::Symlink(target) => symlink(OsStr::from_bytes(target), &path).unwrap(),
         }
     }
-    // What is deeper first: to make names changes the time of their directory.
+    // Deeper names first: making names changes the time of their directory.
     for (path, node) in tree.iter().rev() {
         let path = place(path);
         if !matches!(node.content, Content::Symlink(_)) {
