@@ -1,29 +1,29 @@
-//! What a login says before the program that was started there: greetings of start-up files, warnings, refusals.
+//! The output of a login before the started program: greetings of start-up files, warnings, refusals.
 
 use std::io::{self, Read};
 
-/// Most bytes before a marker, and most bytes of the line that it begins.
+/// Maximum number of bytes before a marker, and of the line that it begins.
 const MAX_NOISE: usize = 1 << 20;
 const MAX_LINE: usize = 16 << 10;
 
-/// The output of a login up to a marker of ours, which may stand anywhere in it: a greeting need not end its last line.
+/// The output of a login up to a marker, which may be at any position: a greeting need not end its last line.
 #[derive(Debug, Default)]
 pub(super) struct Greeting {
-    /// The end of what came before the marker.
+    /// The end of the output before the marker.
     said: Vec<u8>,
     count: usize,
 }
 
 impl Greeting {
-    /// Most bytes that are kept to be shown, and most lines of them.
+    /// Maximum number of bytes and lines that are kept for display.
     const KEPT: usize = 1024;
     const SHOWN: usize = 3;
 
-    /// Reads up to the first of these markers and to the end of its line; returns both. `None` at the end of the output.
-    /// Nothing is read beyond that line, since it belongs to what follows.
+    /// Reads up to the first of these markers and to the end of its line; returns both. `None` at the end of the
+    /// output. Nothing is read beyond that line, since it belongs to the protocol.
     ///
     /// # Errors
-    /// Those of `output`, and one if it goes on without a marker.
+    /// Those of `output`, and one for endless output without a marker.
     pub(super) fn read_to(
         &mut self,
         output: &mut impl Read,
@@ -52,7 +52,7 @@ impl Greeting {
         Ok(())
     }
 
-    /// Returns the last lines before the marker as one, not escaped; `None` if nothing was said.
+    /// Returns the last lines before the marker as one, not escaped; `None` if there are none.
     pub(super) fn words(&self) -> Option<String> {
         let kept = &self.said[self.said.len().saturating_sub(Self::KEPT)..];
         let text = String::from_utf8_lossy(kept);
@@ -85,7 +85,7 @@ fn next(output: &mut impl Read) -> io::Result<Option<u8>> {
 }
 
 fn endless() -> io::Error {
-    io::Error::other("it prints what downpour does not understand, and does not stop")
+    io::Error::other("endless login output without a reply of downpour")
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
             for marker in MARKERS {
                 let (found, _, rest) = read(format!("{greeting}{marker}a b \r\nrest").as_bytes());
                 assert_eq!(found, Some((marker, "a b".to_owned())), "{greeting:?}");
-                assert_eq!(rest, 4, "what follows belongs to others");
+                assert_eq!(rest, 4, "the following bytes are not consumed");
             }
         }
         assert_eq!(read(b"MARKER end").0, Some(("MARKER ", "end".to_owned())), "a line without an end");

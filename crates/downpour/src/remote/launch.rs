@@ -1,4 +1,4 @@
-//! Starting ssh and reading the answer of the downpour on the other machine.
+//! Starts ssh and reads the answer of the remote downpour.
 
 use std::io::{self, PipeWriter, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -22,11 +22,11 @@ use crate::transfer::TransferControl;
 /// host itself reports are tried.
 const LOOKUP: Duration = Duration::from_secs(2);
 
-/// Logs in to `host`, starts downpour there and waits for its answer; the user may be typing a password. Passes a line
-/// for the user to `told` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
+/// Logs in to `host`, starts downpour and waits for its answer; the user may be typing a password. Passes a line for
+/// the user to `on_note` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
 ///
-/// # Errors
-/// [`Error::NoSsh`] if the program does not exist, [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other
+/// [`Error::NoSsh`] if the program does not exist, [`Error::Ssh`], [`Error::NotInstalled`], or the error in the remote
+/// host's answer.
 /// side's answer.
 pub(super) fn log_in(
     (options, host, family): (&SshOptions, &str, Family),
@@ -48,7 +48,7 @@ struct Starting {
     login: Login,
     /// Writes the request, which ssh may be slow to read, and returns the pipe.
     request: JoinHandle<io::Result<ChildStdin>>,
-    /// The setting of ssh with which nothing starts there, if there is one.
+    /// The setting of ssh that prevents the start of programs, if there is one.
     unfit: Receiver<Option<Unfit>>,
     addresses: Receiver<Vec<IpAddr>>,
     program: Option<String>,
@@ -75,7 +75,7 @@ impl Starting {
         let (lookup, name) = (options.clone(), host.to_owned());
         let look = move || {
             let settings = lookup.settings(&name, family);
-            // The other side may answer first, and nothing waits for this any more.
+            // The remote host may answer first, and nothing waits for this any more.
             let _ = found.send(settings.unfit());
             let _ = resolved.send(settings.resolve().addresses);
         };
@@ -83,10 +83,10 @@ impl Starting {
         Ok((Self { login, request, unfit, addresses, program }, stopper))
     }
 
-    /// Waits for the other side's answer.
+    /// Waits for the remote host's answer.
     ///
     /// # Errors
-    /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
+    /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the remote host's answer.
     fn answer_within(mut self, patience: LoginTimeouts, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let is_asked = || self.request.is_finished();
         let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)?;
@@ -95,7 +95,7 @@ impl Starting {
             _ => None,
         };
         if cause.is_none() && matches!(found, Some((CAUSE, _))) {
-            // One of a later release: the answer behind it has words.
+            // A cause of a later release: the answer behind it has a text.
             found = self.login.wait_for(&[ANSWER], patience, &is_asked, told)?;
         }
         let Some((_, line)) = found else {
@@ -111,9 +111,9 @@ impl Starting {
             let unfit = runtime::recv_timeout(&unfit, LOOKUP).ok().flatten();
             unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))
         })?;
-        login.wait_until("take what it is asked", patience.end, || Ok(request.is_finished().then_some(())))?;
+        login.wait_until("read the request", patience.end, || Ok(request.is_finished().then_some(())))?;
         let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-        let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", login.host)))?;
+        let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} exited: {error}", login.host)))?;
         let found = runtime::recv_timeout(&addresses, LOOKUP);
         add_addresses(&mut answer.ticket, &found.unwrap_or_default());
         let (process, stdout, login_time) = login.into_parts();
@@ -132,7 +132,7 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     ticket.addresses = addresses;
 }
 
-/// Returns the error of an ssh whose configuration does not let a program start.
+/// Returns the error of an ssh whose configuration prevents the start of programs.
 fn starts_nothing(host: &str, (setting, wanted): Unfit) -> Error {
     Error::NothingStarts { host: host.to_owned(), setting, wanted }
 }
@@ -151,7 +151,7 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::options::EngineOptions;
 
-    /// Long enough for a busy machine, and too short for a user.
+    /// Long enough for a busy host, and too short for a user.
     const SOON: Duration = Duration::from_secs(30);
 
     /// Creates options with a script in place of ssh.
@@ -169,7 +169,7 @@ mod tests {
         Starting::launch(options, "host", Family::Any, &request)
     }
 
-    /// Runs a script; returns its error, and the lines for the user before that.
+    /// Runs a script; returns its error, and the notes before that.
     fn fails(script: &str, patience: LoginTimeouts) -> (String, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let (starting, _stop) = launch(&ssh(directory.path(), script), "true".into()).unwrap();
@@ -198,7 +198,7 @@ mod tests {
         assert!(matches!(answer.join().unwrap(), Error::Ssh(_)));
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
         let pid = fs::read_to_string(&pid).unwrap();
-        assert!(!Path::new("/proc").join(pid.trim()).exists(), "it was waited for");
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "the process was reaped");
     }
 
     #[test]
@@ -209,10 +209,10 @@ mod tests {
             addresses: vec!["192.0.2.1:7".parse().unwrap()],
             listener: crate::ticket::Role::Receiver,
         };
-        // One closes its output and lives on; the other answers before it has read the request.
+        // One closes its output and keeps running; the other answers before it has read the request.
         let silent = "exec sleep 1000 >&-".to_owned();
         let early = format!("echo '{ANSWER}{}'; exec sleep 1000", ticket.to_text().unwrap());
-        for (script, what) in [(silent, "host: ssh does not end"), (early, "host: ssh does not take what it is asked")]
+        for (script, what) in [(silent, "host: ssh did not exit"), (early, "host: ssh did not read the request")]
         {
             for is_stopped in [false, true] {
                 let directory = tempfile::tempdir().unwrap();
@@ -238,15 +238,15 @@ mod tests {
     fn a_login_that_refuses_is_quoted() {
         let words = "No shell for this account.";
         let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), LoginTimeouts::ASKED);
-        assert_eq!(error, format!("ssh to host ended with 1 before downpour ran there; the login says: {words}"));
+        assert_eq!(error, format!("ssh exited with code 1 before downpour started on host; login output: {words}"));
         let (error, _) = fails("printf 'Not\\033[2J\\nyou.'; kill -9 $$", LoginTimeouts::ASKED);
-        assert_eq!(error, "ssh to host was killed before downpour ran there; the login says: Not\u{1b}[2J / you.");
+        assert_eq!(error, "ssh was killed before downpour started on host; login output: Not\u{1b}[2J / you.");
     }
 
     #[test]
     fn an_ssh_whose_input_must_end_before_it_ends_is_no_ssh_that_hangs() {
         let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", LoginTimeouts::ASKED);
-        assert_eq!(error, "ssh to host ended with 3 before downpour ran there");
+        assert_eq!(error, "ssh exited with code 3 before downpour started on host");
     }
 
     #[test]
@@ -259,12 +259,12 @@ mod tests {
         };
         let (error, told) = fails("exec sleep 1000", patience);
         assert_eq!(error, "host: no login in 0 s");
-        assert!(matches!(&told[..], [line] if line.starts_with("\nhost has not answered for 0 s. ")), "{told:?}");
+        assert!(matches!(&told[..], [line] if line.starts_with("\nno response from host for 0 s: ")), "{told:?}");
         let longer = LoginTimeouts { silence: SOON * 6, ..patience };
         let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
         assert_eq!(
             error,
-            "host: the login over there prints something and starts no downpour in 0 s; it says: Welcome"
+            "host: login did not start downpour within 0 s, only printed text; login output: Welcome"
         );
         assert_eq!(told.len(), 1);
     }
@@ -273,7 +273,7 @@ mod tests {
     fn a_login_that_prints_for_ever_ends_with_or_without_lines() {
         for script in ["exec yes", "exec cat /dev/zero"] {
             let (error, told) = fails(script, LoginTimeouts::ASKED);
-            assert_eq!(error, "host: it prints what downpour does not understand, and does not stop");
+            assert_eq!(error, "host: endless login output without a reply of downpour");
             assert!(told.is_empty(), "{told:?}");
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         for program in ["/nonexist", "no-such-program-anywhere", "/etc/passwd", "/"] {
             let options = SshOptions { command: vec![program.into()], ..SshOptions::default() };
             let error = launch(&options, "true".into()).err().unwrap();
-            assert!(error.to_string().starts_with(&format!("{program} cannot be started: ")), "{error}");
+            assert!(error.to_string().starts_with(&format!("cannot start {program}: ")), "{error}");
             assert_eq!(error.kind(), ErrorKind::Other);
         }
     }

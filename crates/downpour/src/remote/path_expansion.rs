@@ -1,4 +1,4 @@
-//! Interpretation of paths on the machine that they refer to.
+//! Interprets paths on the host that they refer to.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,7 +8,7 @@ use crate::files::SourceItem;
 use crate::files::permitted::{Wildcards, has_wildcards, stands_for_contents};
 use crate::home::{self, HomeError};
 
-/// Returns the path on this machine that a request names; an empty one is the current directory.
+/// Returns the local path that a request names; an empty one is the current directory.
 ///
 /// # Errors
 /// A home that does not exist.
@@ -16,8 +16,8 @@ pub(super) fn expand(path: &Path) -> Result<PathBuf, HomeError> {
     if path.as_os_str().is_empty() { Ok(PathBuf::from(".")) } else { home::expand(path) }
 }
 
-/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it stands for the contents of
-/// directories, the matches are directories and end in a slash.
+/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it means the contents of directories,
+/// the matches are directories and end in a slash.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -39,7 +39,7 @@ pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The matches in one directory. One that cannot be read has none, as in a shell.
+/// Returns the matches in one directory. An unreadable one has none, as in a shell.
 fn matches_in(directory: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
     let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let entries = fs::read_dir(here).into_iter().flatten().flatten();

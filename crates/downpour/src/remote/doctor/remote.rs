@@ -1,4 +1,4 @@
-//! The side of an examination that ssh starts.
+//! The process of an examination that ssh starts.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -24,15 +24,15 @@ use crate::ticket::{Role, Ticket};
 
 /// The immediate answer to [`MEASURE`]: one line of JSON, like the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Arrivals {
+Number of connections with the right key.
     /// Connections begun with the right key.
     pub(super) arrivals: usize,
 }
 
-/// Does what the doctor at the other end of `input` requests, until that end is closed.
+/// Serves the doctor at the other end of `input`, until that closes.
 ///
 /// # Errors
-/// No socket, or another system error; reported on `output` too.
+/// No socket, or another system error; written to `output` too.
 pub(in crate::remote) fn attend(request: Request, input: File, mut output: File) -> Result<(), Error> {
     match Attending::new(request) {
         Ok((attending, ticket)) => {
@@ -46,12 +46,12 @@ pub(in crate::remote) fn attend(request: Request, input: File, mut output: File)
     }
 }
 
-/// Writes to the doctor. Errors are ignored: there is then no reader.
+/// Writes to the doctor. Errors are ignored: they mean that nothing reads.
 fn say(output: &mut File, text: &str) {
     let _ = output.write_all(text.as_bytes());
 }
 
-/// Writes one line of JSON. Plain data can always be encoded; otherwise the other end would miss the line.
+/// Writes one line of JSON. Plain data can always be encoded.
 fn say_json(output: &mut File, what: &impl Serialize) {
     if let Ok(text) = serde_json::to_string(what) {
         say(output, &format!("{text}\n"));
@@ -96,7 +96,7 @@ impl Attending {
                 Ok(1) if byte == [GO_ON] => break true,
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // ssh has ended, so the figures are not needed; the files written for them are removed first.
+                // ssh has exited: the figures are not needed, and the files written for them are removed first.
                 _ => break false,
             }
         };
@@ -106,9 +106,9 @@ impl Attending {
         if go_on { self.over_ssh(input, output) } else { Ok(()) }
     }
 
-    /// Measures this machine and reports on it.
+    /// Measures this host and reports on it.
     fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
-        // The network has been examined by now. Where the answers are lost, no probe has begun.
+        // The network has been examined by now. Where replies are lost, no probe has begun.
         let unanswered = block_on(self.endpoint.half_open()).unwrap_or_default();
         self.endpoint.stop_listening();
         say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
@@ -122,7 +122,7 @@ impl Attending {
 
     /// Answers probes over standard input and output until these end.
     fn over_ssh(self, input: File, output: File) -> Result<(), Error> {
-        // Nothing over UDP is needed any more.
+        // UDP is not needed any more.
         drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
         let endpoint = Endpoint::over_pipes(input.into(), output.into(), &self.request.engine().endpoint, ())?;

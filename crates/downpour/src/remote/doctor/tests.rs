@@ -1,4 +1,4 @@
-//! Tests of the verdict on made-up figures, and of examinations within this process.
+//! Tests of the verdict on invented figures, and of examinations within this process.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -106,10 +106,10 @@ fn each_figure_says_what_it_is() {
     });
     let text = judged(found, &DoctorOptions::new("far")).to_string();
     for line in [
-        "UDP     open both ways at 192.0.2.1:4000; datagrams of 1451 bytes pass (IP packets of 1479); idle round trip 50 ms",
-        "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load; congestion control holds it back",
-        "down    set to 1.7 Gbit/s: 1.68 Gbit/s arrive (200 MB/s of files), 1.0 % lost, round trip 60 ms under load",
-        "sent    300 MB up and 300 MB down for these figures",
+        "UDP     open both ways at 192.0.2.1:4000; datagrams of 1451 bytes pass (IP packets of 1479); idle RTT 50 ms",
+        "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, RTT 60 ms under load; limited by congestion control",
+        "down    fixed rate 1.7 Gbit/s: 1.68 Gbit/s arrive (200 MB/s of files), 1.0 % lost, RTT 60 ms under load",
+        "traffic 300 MB up, 300 MB down for these tests",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
@@ -149,18 +149,18 @@ fn what_limits_a_transfer() {
     type Change = fn(&mut Checkup);
     let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
         ("nothing special", |_| {}, Network, Network),
-        ("slow disk there", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
-        ("slow source there", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
-        ("slow disk here", |c| c.here.disk.write = Some(99_999_999), Network, OfDisk(Side::Here)),
+        ("slow remote disk", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
+        ("slow remote source", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
+        ("slow local disk", |c| c.here.disk.write = Some(99_999_999), Network, OfDisk(Side::Here)),
         ("unknown disk", |c| c.here.disk = Disk::default(), Network, Network),
         (
-            "full core here",
+            "full local core",
             |c| c.up.as_mut().unwrap().sender = Some(ThreadShare { running: 0.6, waiting: 0.3 }),
             Cpu(Side::Here),
             Network,
         ),
         (
-            "full core of the receiver here",
+            "full core of the local receiver",
             |c| c.down.as_mut().unwrap().receiver = Some(ThreadShare { running: 0.95, waiting: 0.0 }),
             Network,
             Cpu(Side::Here),
@@ -208,7 +208,7 @@ fn a_checkup_is_short_whatever_is_wrong() {
     doctor.size = None;
     worst.udp = closed(true);
     (worst.over_ssh, worst.up) = (true, None);
-    worst.troubles = vec!["this".into(), "that".into()];
+    worst.troubles = vec!["first".into(), "second".into()];
     for side in [&mut worst.here, &mut worst.there] {
         let socket = side.socket.as_mut().unwrap();
         (socket.receive_buffer.granted, socket.send_segments) = (1, 1);
@@ -217,10 +217,10 @@ fn a_checkup_is_short_whatever_is_wrong() {
     }
     let text = judged(worst, &doctor).to_string();
     assert!(text.lines().count() <= super::show::MAX_LINES, "{text}");
-    assert!(text.contains("CLOSED: port 4000 did not answer in 4 s"), "{text}");
+    assert!(text.contains("BLOCKED: no answer from port 4000 within 4 s"), "{text}");
     let text = judged(checkup(), &DoctorOptions::new("far")).to_string();
     assert!(text.contains("100,000 files of 4 kB    5.00 s        5.00 s"), "{text}");
-    let usual = "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load";
+    let usual = "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, RTT 60 ms under load";
     assert!(text.contains(usual), "{text}");
 }
 
@@ -241,7 +241,7 @@ enum Firewall {
     Open,
     /// Nothing arrives.
     Closed,
-    /// No answer comes back.
+    /// Replies are lost.
     OneWay,
 }
 
@@ -254,7 +254,7 @@ struct Scene {
     port: u16,
 }
 
-/// Receives datagrams in place of `behind`, and forwards them or not.
+/// Receives datagrams in place of `behind`, and may forward them.
 fn stand_before(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
     let (socket, out) =
         (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
@@ -346,7 +346,7 @@ fn an_open_path_is_measured_both_ways() {
     assert_eq!((&json["udp"]["state"], &json["udp"]["datagram"]), (&"open".into(), &1451.into()));
     assert!(json["up"]["control"] == "auto" && json["up"]["limited_by"].is_string(), "{json}");
     assert!(json["verdict"]["up"]["bottleneck"]["what"].is_string(), "{json}");
-    assert_eq!(std::iter::from_fn(|| events.blocking_recv()).count(), 5, "UDP, two ways, two machines");
+    assert_eq!(std::iter::from_fn(|| events.blocking_recv()).count(), 5, "UDP, two directions, two hosts");
 }
 
 #[test]
