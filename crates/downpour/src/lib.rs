@@ -1,9 +1,9 @@
-//! File transfers over UDP for programs to embed: reliable, encrypted, repaired with erasure codes, verified end to
+//! File transfers over UDP for embedding in programs: reliable, encrypted, repaired with erasure codes, verified end to
 //! end.
 //!
-//! [`send`] offers paths and [`receive`] takes them into a directory; the two find each other by a [`Ticket`] that
-//! either side may make. [`remote`] does both ends through the user's ssh. See `examples/send.rs` and
-//! `examples/receive.rs`; streams and objects without files are in the crate [`net`].
+//! [`send`] offers paths and [`receive`] writes them into a directory; the peers find each other by a [`Ticket`] that
+//! either may create. [`remote`] runs both through the user's ssh. See `examples/send.rs` and `examples/receive.rs`;
+//! streams and objects without files are in the crate [`net`].
 
 /// The examples of README.md.
 #[cfg(doctest)]

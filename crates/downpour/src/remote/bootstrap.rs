@@ -1,4 +1,4 @@
-//! `bootstrap`: copies this program to a machine that has none, through ssh.
+//! `bootstrap`: copies this program through ssh to a host that lacks it.
 
 use std::fs::File;
 use std::future::Future;
@@ -18,13 +18,14 @@ use super::process::TO_END;
 use crate::error::{Error, or_nothing};
 use crate::transfer::{StopReason, TransferControl};
 
-/// Where the program goes, in the home of the user there: downpour is looked for in this directory.
+/// The default path of the program, in the home of the remote user: one of the directories in which downpour is
+/// searched.
 const USUAL: &str = "~/.local/bin/downpour";
 
-/// The running program, also where its file has been replaced.
+/// The running program, even if its file has been replaced.
 const MYSELF: &str = "/proc/self/exe";
 
-/// What the lines of the script begin with. The script itself does not contain them, since a login may print its
+/// Prefixes of the output lines of the script. The script itself does not contain them, since a login may print its
 /// command.
 const SYSTEM: &str = "DOWNPOUR-SYSTEM ";
 const FAILED: &str = "DOWNPOUR-FAILED ";
@@ -33,30 +34,30 @@ const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 /// A line before the digest, which is no request.
 const PROBE: &str = "DOWNPOUR-PROBE";
 
-/// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself
-/// whole. Nothing has the final name before.
+/// Installs the bytes that follow the line with their digest as `$to`, if the program runs there and verifies its own
+/// digest. Nothing has the final name before.
 const SCRIPT: [&str; 16] = [
     "set -e",
     r#"say() { printf "DOWNPOUR-%s %s\n" "$@"; }"#,
     r#"say SYSTEM "$(uname -s) $(uname -m)""#,
-    // A start-up file that reads may have taken the first line.
+    // A start-up file that reads stdin may have consumed the first line.
     "read -r digest; if [ \"$digest\" = DOWNPOUR-PROBE ]; then read -r digest; fi",
-    r#"case $to in "~"*) say FAILED "$to leads nowhere: no user has that name"; exit 1;; esac"#,
+    r#"case $to in "~"*) say FAILED "cannot expand $to: no such user"; exit 1;; esac"#,
     r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a directory: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
     r#"new="$to.$$.new""#,
-    // Not through a link, nor over a file of somebody else's.
+    // Neither through a link, nor over a file of another user.
     r#"(umask 077; set -C; : >"$new")"#,
     r#"trap 'rm -f "$new"' EXIT"#,
     "trap 'exit 1' HUP INT PIPE TERM",
     r#"cat >"$new""#,
     r#"chmod 755 "$new""#,
-    r#"said=$("$new" remote --digest 2>&1) || { say FAILED "it does not run there: $said"; exit 1; }"#,
-    r#"[ "$said" = "$digest" ] || { say FAILED "it is no downpour, or has not arrived whole"; exit 1; }"#,
+    r#"said=$("$new" remote --digest 2>&1) || { say FAILED "new binary does not run: $said"; exit 1; }"#,
+    r#"[ "$said" = "$digest" ] || { say FAILED "digest mismatch: not downpour, or copied incompletely"; exit 1; }"#,
     r#"mv -f "$new" "$to"; say INSTALLED "$to""#,
 ];
 
-/// What is copied where.
+/// A program to copy, and its destination.
 #[derive(Clone, Debug)]
 pub struct Bootstrap {
     /// Argument for ssh: `[user@]host`.
@@ -65,32 +66,32 @@ pub struct Bootstrap {
     pub ssh: SshOptions,
     /// IP versions that may be used.
     pub family: Family,
-    /// The path there; by default `~/.local/bin/downpour`.
+    /// The remote path; by default `~/.local/bin/downpour`.
     pub to: Option<String>,
-    /// The program; by default the one that runs.
+    /// The program; by default the running one.
     pub from: Option<PathBuf>,
 }
 
 /// An event of a bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BootstrapEvent {
-    /// So many bytes go to this path.
+    /// The copy begins.
     Copying {
         /// The size of the program.
         bytes: u64,
-        /// Where it goes.
+        /// The destination.
         to: String,
     },
-    /// It is there, as the other machine writes its path.
+    /// The program is installed at this path, as the remote host writes it.
     Installed(String),
     /// A line for the user, who may have to answer ssh.
     Note(String),
 }
 
-/// Copies the program until it is there, or until `stop`.
+/// Copies the program until it is installed, or until `stop`.
 ///
 /// # Errors
-/// [`Error::NoFittingProgram`] if the other machine is of another kind and no program is named,
+/// [`Error::NoFittingProgram`] if the remote host is of another kind and no program is given,
 /// [`Error::BootstrapFailed`] and those of ssh; why it was stopped.
 pub async fn bootstrap(
     bootstrap: Bootstrap,
@@ -107,14 +108,14 @@ pub async fn bootstrap(
         why = stop => {
             switch.stop(why);
             switch.abandon();
-            // ssh ends with it, unless that takes too long.
+            // This ends ssh, unless that takes too long.
             drop(timeout(TO_END, copied).await);
             Err(why.into())
         }
     }
 }
 
-/// Returns the digest by which a copy of the running program finds itself whole.
+/// Returns the digest by which a copy of the running program verifies itself.
 ///
 /// # Errors
 /// It cannot be read.
@@ -135,14 +136,14 @@ impl Bootstrap {
             why: format!("{}: {source}", self.program().display()),
         };
         if !std::fs::metadata(self.program()).map_err(unreadable)?.is_file() {
-            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")));
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
         let mut program = File::open(self.program()).map_err(unreadable)?;
         let (digest, bytes) =
             (digest(&mut program).map_err(unreadable)?, program.metadata().map_err(unreadable)?.len());
         // On one line, since csh takes no quotes over several.
         let to = self.to.as_deref().unwrap_or(USUAL);
-        // A name alone would be looked for where programs are.
+        // A plain name would be searched in PATH.
         let to = if to.contains('/') || to.starts_with('~') { to.to_owned() } else { format!("./{to}") };
         let script = format!("to={}; {}", quoted(&to), SCRIPT.join("; "));
         let script = format!("exec sh -c '{}'", script.replace('\'', r"'\''"));
@@ -156,7 +157,7 @@ impl Bootstrap {
         result.map_err(|error| switch.stopped().map_or(error, Error::from))
     }
 
-    /// Copies the program once the script over there has said on what it runs.
+    /// Copies the program once the remote script has reported its system.
     fn copy(
         &self,
         mut login: Login,
@@ -165,7 +166,7 @@ impl Bootstrap {
     ) -> Result<(), Error> {
         let mut stdin = login.take_input()?;
         let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
-        // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the
+        // If this fails, the remote host or ssh reports the reason. A login that runs `downpour remote` in place of the
         // script waits for a line, and answers this one.
         let begun = writeln!(stdin, "{PROBE}");
         let system = match login.wait_for(&[SYSTEM, ANSWER], patience, &|| true, note)? {
@@ -186,14 +187,14 @@ impl Bootstrap {
         drop(begun.and_then(|()| writeln!(stdin, "{digest}")).and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
         let not_copied = |why| Error::BootstrapFailed { host: self.host.clone(), why };
-        // The last bytes may still be on their way, and ssh asks nothing any more.
+        // The last bytes may still be in flight, and ssh prompts for nothing any more.
         match login.wait_for(&[INSTALLED, FAILED], LoginTimeouts { hint: Duration::MAX, ..patience }, &|| true, note)? {
             Some((INSTALLED, path)) => {
                 told(BootstrapEvent::Installed(path));
                 Ok(())
             }
             Some((_, why)) => Err(not_copied(or_nothing(why))),
-            None => Err(not_copied("the copy broke off; the message above may say why".to_owned())),
+            None => Err(not_copied("copy interrupted: see the message above".to_owned())),
         }
     }
 
@@ -202,13 +203,13 @@ impl Bootstrap {
     }
 }
 
-/// Returns this machine as `uname -s` and `uname -m` say it.
+/// Returns the system of this host as `uname -s` and `uname -m` print it.
 fn this_system() -> String {
     let system = rustix::system::uname();
     format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy())
 }
 
-/// Returns a word for a shell; `~` at its beginning is the home, and `~name` that of another user.
+/// Quotes a path for a shell; `~` at its beginning is the home, and `~name` that of another user.
 fn quoted(path: &str) -> String {
     let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -233,7 +234,7 @@ mod tests {
     use std::sync::Mutex;
     use tempfile::tempdir;
 
-    /// A machine whose `uname -m` is `machine`, and a program that says `digest` is its own.
+    /// Installs on a host whose `uname -m` is `machine` a program that prints `digest` as its own.
     fn copied(directory: &Path, machine: &str, digest: &str) -> (Result<(), Error>, Vec<BootstrapEvent>) {
         let (home, ssh, program) = (directory.join("home"), directory.join("ssh"), directory.join("program"));
         fs::create_dir_all(&home).unwrap();
@@ -259,8 +260,8 @@ mod tests {
     fn a_program_that_is_not_whole_gets_no_name() {
         let directory = tempdir().unwrap();
         let (result, _) = copied(directory.path(), "sparc", "something");
-        let error = result.expect_err("it says another digest").to_string();
-        assert_eq!(error, "downpour was not copied to far: it is no downpour, or has not arrived whole");
+        let error = result.expect_err("another digest").to_string();
+        assert_eq!(error, "cannot install downpour on far: digest mismatch: not downpour, or copied incompletely");
         assert_eq!(fs::read_dir(directory.path().join("home/.local/bin")).unwrap().count(), 0);
     }
 
@@ -268,8 +269,8 @@ mod tests {
     fn a_machine_of_another_kind_needs_another_program() {
         let directory = tempdir().unwrap();
         let (result, told) = copied(directory.path(), "sparc", "own");
-        let error = result.expect_err("another machine").to_string();
-        assert!(error.contains("far is Linux sparc, and this program is for Linux "), "{error}");
+        let error = result.expect_err("another host").to_string();
+        assert!(error.contains("cannot install on far (Linux sparc): this binary is for Linux "), "{error}");
         assert_eq!((told, directory.path().join("home/.local").exists()), (vec![], false));
     }
 

@@ -1,4 +1,4 @@
-//! The bytes of a pipe over ssh, in frames, so that the end of ssh is not taken for the end of the input.
+//! The bytes of a pipe over ssh, in frames, which distinguish the exit of ssh from the end of the input.
 //!
 //! A frame is its length in 4 bytes, most significant first, followed by that many bytes. An empty frame is the end of
 //! the input.
@@ -11,7 +11,7 @@ pub(super) const STREAM: u64 = 0;
 /// Maximum length of a frame in bytes.
 const MAX_FRAME: usize = 128 << 10;
 
-/// The reason why not everything was sent.
+/// Why sending ended early.
 #[derive(Debug)]
 pub(super) enum Unsent {
     /// Reading the input failed.

@@ -1,4 +1,4 @@
-//! `downpour remote --only DIR`: limits a login to one directory.
+//! `downpour remote --only DIR`: restricts a key to one directory.
 //!
 //! The directory is opened once. The kernel (`openat2`) resolves the paths of requests beneath it and follows symbolic
 //! links only as long as they stay beneath it. A transfer then gets an open directory and a name in it, which is not
@@ -24,7 +24,7 @@ use crate::files::{FilesError, SourceItem};
 /// How often to retry resolving a path if the kernel reports a concurrent rename.
 const ATTEMPTS: usize = 16;
 
-/// Permissions of a limited login.
+/// Permissions of a restricted key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Send and receive.
@@ -35,16 +35,16 @@ pub enum Access {
     WriteOnly,
 }
 
-/// Limits of a login.
+/// The restriction of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRestriction {
     /// The directory, which must exist.
     pub directory: PathBuf,
-    /// What the login may do there.
+    /// The permissions in it.
     pub access: Access,
 }
 
-/// The open directory that a login is limited to.
+/// The open directory of a restricted key.
 #[derive(Debug)]
 pub(super) struct Only {
     directory: OwnedFd,
@@ -75,16 +75,17 @@ pub(super) struct RestrictedItem {
     pub(super) is_followed: bool,
 }
 
-/// Location of an existing item: a directory beneath the limit, and the name of an entry that is not a symbolic link.
+/// Location of an existing item: a directory inside the restriction, and the name of an entry that is not a symbolic
+/// link.
 struct ItemLocation {
     parent: OwnedFd,
-    /// Empty for the directory of the limit itself.
+    /// Empty for the restricted directory itself.
     name: Vec<u8>,
     is_directory: bool,
 }
 
 impl Only {
-    /// Opens the directory of the limit.
+    /// Opens the restricted directory.
     ///
     /// # Errors
     /// The directory does not exist or cannot be opened.
@@ -94,12 +95,12 @@ impl Only {
         Ok(Self { directory, access: limit.access })
     }
 
-    /// Whether the login may learn what files contain.
+    /// Returns whether the key may read the contents of files.
     pub(super) fn may_read(&self) -> bool {
         self.access != Access::WriteOnly
     }
 
-    /// Checks whether the login may run the task at all.
+    /// Checks whether the key may run the task at all.
     ///
     /// # Errors
     /// [`Error::KeyRestricted`] if not.
@@ -107,7 +108,7 @@ impl Only {
         self.access.permits(task, geteuid().is_root())
     }
 
-    /// Returns the current path of the directory. What a receiver opens must be beneath it.
+    /// Returns the current path of the directory. Everything that a receiver opens must be beneath it.
     ///
     /// # Errors
     /// `/proc` is not available.
@@ -119,7 +120,7 @@ impl Only {
     /// last component.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], or [`Error::KeyRestricted`] if the path leads outside.
+    /// [`FilesError::SourceAbsent`], or [`Error::KeyRestricted`] if the path leaves the directory.
     pub(super) fn sources(&self, path: &Path, reading: LinkHandling) -> Result<Vec<RestrictedItem>, Error> {
         let inside = self.inside(path)?;
         let last = last_name(&inside);
@@ -201,7 +202,7 @@ impl Only {
         Ok(OsStr::from_bytes(&name).into())
     }
 
-    /// Opens an existing directory, whose disk is to be measured.
+    /// Opens an existing directory, to measure its disk.
     ///
     /// # Errors
     /// [`Error::KeyRestricted`] if it is outside, [`FilesError::SourceAbsent`].
@@ -210,9 +211,9 @@ impl Only {
         Ok((anchor(&directory, b"."), directory))
     }
 
-    /// Translates a path of a request to a path beneath the directory, which is the home (`~`) of the login. An
-    /// absolute path must begin with the path of the directory. The result is never empty nor absolute, but may still
-    /// lead outside.
+    /// Translates a path of a request to a path beneath the directory, which is the home (`~`) of the key. An absolute
+    /// path must begin with the path of the directory. The result is never empty nor absolute, but may still leave the
+    /// directory.
     fn inside(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let bytes = path.as_os_str().as_bytes();
         let inside = match bytes {
@@ -245,7 +246,7 @@ impl Only {
         Ok(ItemLocation { parent, name: last_name(real).to_vec(), is_directory })
     }
 
-    /// Opens the directory at `inside`, which was requested as `path`. Refuses to leave the limit.
+    /// Opens the directory at `inside`, which was requested as `path`. Refuses to leave the restricted directory.
     fn open_directory(&self, path: &Path, inside: &[u8]) -> Result<OwnedFd, Error> {
         self.open_with(path, inside, OpenMode::Directory)
     }
@@ -265,19 +266,19 @@ impl Only {
     }
 }
 
-/// What to open.
+/// How to open an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenMode {
     /// A directory.
     Directory,
     /// A directory whose path must not contain symbolic links.
     DirectoryWithoutLinks,
-    /// An entry of any type, to find out its type.
+    /// An entry of any type, to determine its type.
     Anything,
 }
 
-/// Opens `path` beneath a directory. Symbolic links are followed as long as they stay beneath it; absolute links lead
-/// out.
+/// Opens `path` beneath a directory. Symbolic links are followed as long as they stay beneath it; absolute links leave
+/// it.
 #[cfg(target_os = "linux")]
 fn open_beneath(directory: &OwnedFd, path: &[u8], what: OpenMode) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{OFlags, ResolveFlags, openat2};
@@ -402,7 +403,7 @@ mod tests {
         Ok(entries.map(|entry| String::from_utf8(entry.path).unwrap()).collect())
     }
 
-    /// Returns paths that lead outside, whatever they are used for.
+    /// Returns paths that leave the directory for any task.
     fn ways_out(here: &Path) -> Vec<String> {
         let mut ways: Vec<String> = [
             "..",
@@ -526,7 +527,7 @@ mod tests {
         let limit = here.path().join("limit");
         let found = |path| only.sources(Path::new(path), LinkHandling::Followed).unwrap().remove(0);
         let (file, inner) = (found("file"), found("directory/inner"));
-        // Replace the last component, and a directory on the way, by symbolic links.
+        // Replace the last component, and a parent directory, by symbolic links.
         fs::remove_file(limit.join("file")).unwrap();
         symlink("../secret/key", limit.join("file")).unwrap();
         fs::rename(limit.join("directory"), limit.join("moved")).unwrap();
@@ -572,7 +573,7 @@ mod tests {
         assert_eq!(fs::read_dir(here.path().join("secret")).unwrap().count(), 1);
     }
 
-    /// The target, or a directory on the way to it, is replaced between any two steps of a transfer.
+    /// The target, or a parent of it, is replaced between any two steps of a transfer.
     #[test]
     fn a_target_that_becomes_a_link_is_not_written_through() {
         let entry = |path: &str, kind| crate::files::Entry {

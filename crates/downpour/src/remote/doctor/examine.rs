@@ -1,4 +1,4 @@
-//! The steps of an examination, on the machine that runs the doctor.
+//! The steps of an examination, on the host that runs the doctor.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -25,7 +25,7 @@ use crate::remote::request::{RemoteTask, Request};
 use crate::remote::{CarrierChoice, PathOptions};
 use crate::ticket::Ticket;
 
-/// How long the other machine may take to measure itself: a slow disk takes its time.
+/// Time for the remote host to measure itself: a slow disk takes long.
 const LINE_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum length of its answer line in bytes.
@@ -35,7 +35,7 @@ const MAX_LINE: u64 = 64 << 10;
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
-/// Connects to the other machine and examines it.
+/// Connects to the remote host and examines it.
 pub(super) fn through_ssh(doctor: &DoctorOptions, reporter: &Reporter) -> Result<Checkup, Error> {
     let host = (&doctor.ssh, doctor.host.as_str(), doctor.path.family);
     // An examination shows no notes; prompts of ssh itself appear on the terminal.
@@ -48,14 +48,14 @@ pub(super) fn through_ssh(doctor: &DoctorOptions, reporter: &Reporter) -> Result
     examine(doctor, ticket, (read, write), remote.udp_patience(), reporter)
 }
 
-/// Creates the request to the other machine.
+/// Creates the request to the remote host.
 pub(super) fn request(doctor: &DoctorOptions) -> Request {
     let directory = doctor.target.as_ref().map(|directory| Bytes::from(directory.as_path()));
     let task = RemoteTask::Examine { directory };
     Request::new(task, &PathOptions { via: CarrierChoice::Auto, ..doctor.path.clone() }, &doctor.engine)
 }
 
-/// Examines the machine that `ticket` refers to and whose program reads and writes `pipes`.
+/// Examines the host of `ticket`, whose program reads and writes `pipes`.
 pub(super) fn examine(
     doctor: &DoctorOptions,
     ticket: Ticket,
@@ -98,7 +98,7 @@ pub(super) fn examine(
         let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
         Ok::<_, Error>((read_line::<Machine>(read, reporter), here.join()))
     })?;
-    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
+    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of the local host panicked"))?);
     let there = there.cleaned();
     reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
@@ -106,7 +106,7 @@ pub(super) fn examine(
         write.write_all(&[GO_ON]).map_err(|_| Error::ConnectionLost)?;
         let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.engine.endpoint, ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
-        // The pipes exist, so there is an answer, or any other failure.
+        // Over pipes there is no silence: this is an answer, or another failure.
         if found.probe(&target, reporter)?.is_some() {
             found.troubles.push(Error::ConnectionLost.to_string());
         }
@@ -173,7 +173,7 @@ impl Network {
         Ok(())
     }
 
-    /// Notes what the first handshakes show.
+    /// Notes the results of the first handshakes.
     fn connected(&mut self, opened: &ProbeHandle<'_>, reporter: &Reporter) {
         let (remote, stats) = (opened.remote, opened.stats);
         self.min_rtt = [self.min_rtt, stats.path.min_rtt].into_iter().flatten().min();
@@ -218,12 +218,12 @@ const fn headers(remote: SocketAddr) -> usize {
     if remote.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 }
 }
 
-/// Reads one line of JSON from the other machine, which may take long; the user may stop it.
+/// Reads one line of JSON from the remote host, which may take long; the user may stop it.
 fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T, File), Error> {
     let (sender, receiver) = channel();
     let work = move || {
         let mut line = Vec::new();
-        // Byte by byte: everything after the line belongs to others.
+        // Byte by byte: everything after the line belongs to other readers.
         let mut reader = BufReader::with_capacity(1, read);
         let result = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
         // Fails if the doctor has stopped waiting.
@@ -235,15 +235,15 @@ fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T,
         reporter.stopped()?;
         match runtime::recv_timeout(&receiver, TICK) {
             Ok(result) => {
-                let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh has ended: {error}")))?;
+                let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh exited: {error}")))?;
                 if line.is_empty() {
                     return Err(Error::ConnectionLost);
                 }
-                let unreadable = |error| Error::Ssh(format!("the other side's report cannot be understood: {error}"));
+                let unreadable = |error| Error::Ssh(format!("unreadable report from the remote host: {error}"));
                 return Ok((serde_json::from_slice(&line).map_err(unreadable)?, read));
             }
             Err(RecvTimeoutError::Timeout) if runtime::now() < deadline => {}
-            Err(_) => return Err(Error::Ssh("the other side does not say what it is".to_owned())),
+            Err(_) => return Err(Error::Ssh("no report from the remote host in time".to_owned())),
         }
     }
 }

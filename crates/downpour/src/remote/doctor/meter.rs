@@ -35,7 +35,7 @@ pub(super) struct ProbeCounters {
     half_packets_sent: u64,
     half_packets_lost: u64,
     bytes_sent: u64,
-    Measured traffic of one direction. The receiver counts arrivals, the sender losses.
+    bytes_received: u64,
     packets_sent: u64,
     packets_lost: u64,
     packets_received: u64,
@@ -50,7 +50,7 @@ pub(super) struct ProbeCounters {
     micros: u64,
 }
 
-/// Measured traffic of one direction. The receiver counts what arrives, the sender what is lost.
+/// Measured traffic of one direction. The receiver counts arrivals, the sender losses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Traffic {
     /// The congestion controller, or `fixed-rate`.

@@ -24,8 +24,8 @@ use crate::ticket::{Role, Ticket};
 
 /// The immediate answer to [`MEASURE`]: one line of JSON, like the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
-Number of connections with the right key.
-    /// Connections begun with the right key.
+pub(super) struct Arrivals {
+    /// Number of connections with the right key.
     pub(super) arrivals: usize,
 }
 

@@ -30,8 +30,8 @@ fn bytes_per_second(rate: Option<u64>) -> String {
 impl Display for Side {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Here => "here",
-            Self::There => "there",
+            Self::Here => "local",
+            Self::There => "remote",
         })
     }
 }
