@@ -78,7 +78,7 @@ pub(super) enum RemoteTask {
     Pipe { command: String },
     /// Be the remote side of a tunnel, which also listens at these addresses.
     Tunnel { listen: Vec<ForwardAddress> },
-    /// Answer a doctor's probes, and report what this machine can do.
+    /// Answer a doctor's probes, and report the properties of this host.
     Examine {
         /// The directory whose disk is measured; the home if there is none.
         #[serde(rename = "folder")]

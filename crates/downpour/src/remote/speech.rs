@@ -1,7 +1,7 @@
-//! What ssh prints on stderr: its own messages, and whatever the other machine prints there.
+//! The stderr output of ssh: its own messages, and those of the remote host.
 //!
-//! A hostile host could write to the user's terminal by it. So it goes through here line by line, and the program decides
-//! how each is shown. Questions of ssh do not: it asks them on the terminal itself.
+//! A hostile host could use it to write to the user's terminal. It is therefore relayed line by line, and the program
+//! decides how to show each line. Prompts of ssh are not: it writes them to the terminal itself.
 
 use std::fmt;
 use std::io::{PipeReader, PipeWriter, Read as _};
@@ -16,39 +16,39 @@ use rustix::io::Errno;
 use super::SshOptions;
 use crate::error::Error;
 
-/// Longest piece of a line that is passed on, in bytes; a longer line is passed on in several.
+/// Maximum length of a relayed part of a line, in bytes; a longer line is relayed in several parts.
 const LONGEST: usize = 1000;
-/// Bytes that are passed on at once: more than ssh itself prints at its most talkative.
+/// Bytes that are relayed at once: more than ssh itself prints with -vvv.
 const BURST: usize = 64 << 10;
-/// Bytes that are passed on for each second after that.
+/// Bytes that are relayed for each second after that.
 const PER_SECOND: usize = 4 << 10;
-/// What a line counts for beside its bytes: empty ones make a terminal scroll, too.
+/// Cost of a line beside its bytes: empty lines make a terminal scroll, too.
 const LINE: usize = 32;
 /// Bytes at the end that are kept for an error.
 const KEPT: usize = 4096;
-/// How long an end of a line may take, in seconds and nanoseconds, before what there is of it is passed on.
+/// How long to wait for the end of a line, in seconds and nanoseconds, before its beginning is relayed.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
-/// How long to wait for the reader once ssh has ended: what it has left behind may go on writing.
+/// How long to wait for the reader once ssh has exited: a process that it has started may continue to write.
 const REST: Duration = Duration::from_millis(500);
 
-/// A part of what an ssh prints on stderr.
+/// A part of the stderr output of ssh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said<'a> {
     /// A line without its end, of any bytes: hostile.
     Line(&'a [u8]),
-    /// So many lines were left out, since there were too many.
+    /// This many lines were skipped, since there were too many.
     LeftOut(u64),
 }
 
-/// Takes what the ssh to a host prints on stderr.
+/// Receives the stderr output of the ssh to a host.
 #[derive(Clone)]
 pub struct Hearer(Arc<Hear>);
 
-/// What is called with a host, and what is said there.
+/// A callback with a host and a part of its output.
 type Hear = dyn Fn(&str, Said<'_>) + Send + Sync;
 
 impl Hearer {
-    /// Calls `hear` with the host, on another thread.
+    /// Calls `handle` with the host, on another thread.
     pub fn new(hear: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
@@ -61,25 +61,25 @@ impl fmt::Debug for Hearer {
 }
 
 impl SshOptions {
-    /// Lets `ssh`, which is about to be started, print where it is heard.
+    /// Redirects the stderr of `ssh`, which is about to be started.
     pub(super) fn redirect(&self, ssh: &mut Command) {
         if !self.asks || self.hearer.is_some() {
             ssh.stderr(Stdio::piped());
         }
     }
 
-    /// Listens to an ssh that was started after [`Self::redirect`]; `None` if that prints to this process's stderr.
+    /// Reads the stderr of an ssh that was started after [`Self::redirect`]; `None` if that is this process's stderr.
     pub(super) fn listen(&self, stderr: Option<ChildStderr>, host: &str) -> Result<Option<Speech>, Error> {
         let shown = self.hearer.clone().filter(|_| self.asks).map(|hearer| (hearer, host.to_owned()));
         stderr.map(|stderr| Speech::listen(stderr, shown)).transpose()
     }
 }
 
-/// What an ssh prints. Dropping it waits for the last of it, so the process has to have ended before.
+/// The stderr of an ssh. Dropping it waits for its end, so the process must have exited before.
 #[derive(Debug)]
 pub(super) struct Speech {
     kept: Arc<Mutex<Vec<u8>>>,
-    /// Closed when ssh has ended.
+    /// Closed when ssh has exited.
     is_over: Option<PipeWriter>,
     end: Receiver<()>,
 }
@@ -91,14 +91,14 @@ impl Speech {
         let keeping = Arc::clone(&kept);
         let listen = move || {
             follow(stderr, &over, &keeping, shown);
-            // Nobody may be waiting.
+            // The receiver may be closed.
             let _ = ended.send(());
         };
         runtime::spawn("downpour-speech", listen).map_err(Error::OutOfResources)?;
         Ok(Self { kept, is_over: Some(is_over), end })
     }
 
-    /// Waits until everything is passed on that was printed before.
+    /// Waits until all earlier output is relayed.
     fn finish(&mut self) {
         if self.is_over.take().is_some() {
             let _ = runtime::recv_timeout(&self.end, REST);
@@ -121,8 +121,8 @@ impl Drop for Speech {
     }
 }
 
-/// Reads until the end of the pipe or, once it `is_over`, until nothing more is there: a connection that is kept for the
-/// next login (`ControlPersist`) may hold the pipe open for long.
+/// Reads until the end of the pipe or, once it `is_over`, until it is empty: a connection that is kept for the next
+/// login (`ControlPersist`) may hold the pipe open for long.
 fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, shown: Option<(Hearer, String)>) {
     let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |said| (hearer.0)(&host, said)));
     let mut buffer = [0; 4096];
@@ -153,12 +153,12 @@ fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, 
     lines.iter_mut().for_each(|lines| lines.end(runtime::now()));
 }
 
-/// Divides what is printed into lines, of which not too many are passed on.
+/// Divides the output into lines, and limits their number.
 struct Lines<F> {
     tell: F,
     /// The beginning of a line.
     begun: Vec<u8>,
-    /// Bytes that may be passed on now.
+    /// Bytes that may be relayed now.
     budget: usize,
     since: Instant,
     left_out: u64,
@@ -184,7 +184,7 @@ impl<F: FnMut(Said<'_>)> Lines<F> {
         }
     }
 
-    /// Passes on what there is of a line.
+    /// Relays the beginning of a line.
     fn end_line(&mut self, now: Instant) {
         let mut line = std::mem::take(&mut self.begun);
         // ssh ends its lines for a terminal that is in raw mode.
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is passed on of these pieces; `None` is a pause of a second.
+    /// Returns the relayed parts of these pieces; `None` is a pause of a second.
     fn told(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
         let (mut told, mut now) = (Vec::new(), Instant::now());
         let mut lines = Lines::new(now, |said: Said<'_>| match said {
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(told.len(), BURST / (LINE + 1) + 2);
         assert!(matches!(told[told.len() - 2], Err(count) if count == 1_000_000 - (BURST / (LINE + 1)) as u64));
         assert_eq!(told.last(), Some(&Ok(b"later".to_vec())));
-        // ssh at its most talkative.
+        // ssh -vvv.
         let talk = b"debug3: receive packet: type 98, of a usual length of sixty bytes\r\n".repeat(600);
         assert!(self::told(&[Some(&talk)]).iter().all(Result::is_ok));
     }
@@ -290,7 +290,7 @@ mod tests {
         let said: Vec<String> = lines.try_iter().collect();
         let [pid, last] = &said[..] else { panic!("{said:?}") };
         let pid = pid.strip_prefix("far: ").unwrap();
-        assert!(std::path::Path::new("/proc").join(pid).exists(), "it goes on");
+        assert!(std::path::Path::new("/proc").join(pid).exists(), "it keeps running");
         assert_eq!(last, "far: last");
         Command::new("kill").arg(pid).status().unwrap();
     }
