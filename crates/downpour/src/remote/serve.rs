@@ -29,9 +29,9 @@ pub enum ServeResult {
     Transfer(Box<Summary>),
     /// A command was run; its exit code.
     Command(u8),
-    /// The machine was examined.
+    /// The host was examined.
     Examination,
-    /// A tunnel had its other end here.
+    /// A tunnel was served.
     Tunnel,
 }
 

@@ -35,7 +35,7 @@ fn usable(ip: IpAddr) -> bool {
         }
 }
 
-/// Ranks the most useful addresses first, since a ticket has room for few: global, then private, then loopback.
+/// Ranks the most useful addresses first, since a ticket may have few: global, then private, then loopback.
 fn rank(ip: IpAddr) -> u8 {
     match ip {
         ip if ip.is_loopback() => 2,

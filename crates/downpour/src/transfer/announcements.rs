@@ -1,10 +1,10 @@
-//! What a sender says on the control stream, and the root over it.
+//! The messages of a sender on the control stream, and their root.
 
 use crate::error::Error;
 use crate::files::{Attributes, Batch, IdName, SourceId};
 use crate::messages::{Message, RootHasher, TransferEnd};
 
-/// The messages of a sender. They are passed on together, so that a burst of digests becomes one write.
+/// The messages of a sender. They are collected, so that a burst of digests becomes one write.
 pub(super) struct Announcements {
     hasher: RootHasher,
     unwritten: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Announcements {
 }
 
 impl Announcements {
-    /// Creates those of a transfer that has not begun.
+    /// Creates the messages of a transfer that has not begun.
     pub(super) fn new() -> Self {
         let hasher = RootHasher::new();
         let totals = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: hasher.root() };
@@ -41,7 +41,7 @@ impl Announcements {
         Ok(())
     }
 
-    /// Adds a message that says nothing of the contents of the target.
+    /// Adds a message that does not determine the contents of the target.
     pub(super) fn say_aside(&mut self, message: &Message) -> Result<(), Error> {
         Ok(message.encode(&mut self.unwritten)?)
     }
@@ -58,7 +58,7 @@ impl Announcements {
         self.totals.bytes += batch.length;
     }
 
-    /// Counts a name that is left out.
+    /// Counts a skipped name.
     pub(super) const fn count_skipped(&mut self) {
         self.totals.skipped += 1;
     }
@@ -68,7 +68,7 @@ impl Announcements {
         self.totals.batches
     }
 
-    /// Announces that nothing follows; returns what the last message says.
+    /// Announces the end; returns the contents of the last message.
     pub(super) fn end(&mut self) -> Result<TransferEnd, Error> {
         self.has_ended = true;
         self.totals.root = self.hasher.root();
@@ -76,17 +76,17 @@ impl Announcements {
         Ok(self.totals)
     }
 
-    /// Whether nothing follows.
+    /// Returns whether the end was announced.
     pub(super) const fn have_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Returns the number of bytes that are not passed on.
+    /// Returns the number of unwritten bytes.
     pub(super) const fn len(&self) -> usize {
         self.unwritten.len()
     }
 
-    /// Takes the bytes that are not passed on, if there are any.
+    /// Takes the unwritten bytes, if there are any.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         (!self.unwritten.is_empty()).then(|| std::mem::take(&mut self.unwritten))
     }

@@ -33,7 +33,7 @@ impl List {
         Self { path, rename: None, replaces: Arc::default() }
     }
 
-    /// Checks that the list can be written, so that a failure does not show only at the end of a long transfer, and
+    /// Checks that the list can be written, so that a failure does not appear only at the end of a long transfer, and
     /// that it replaces nothing but a list.
     ///
     /// # Errors
@@ -44,10 +44,10 @@ impl List {
         if let Some(replaced) = &place.replaced {
             let trace = trace.map(File::metadata).transpose().map_err(failed)?;
             if trace.is_some_and(|trace| Identity::from(&trace) == Identity::from(replaced)) {
-                return Err(self.refused("the trace is written there; name another file"));
+                return Err(self.refused("the trace uses this file; name another file"));
             }
             if replaced.len() > 0 && !begins_with_checksum(&place.path).map_err(failed)? {
-                return Err(self.refused("it holds something else, which would be lost; name another file"));
+                return Err(self.refused("the existing file is not a checksum list; name another file"));
             }
         }
         *self.replaces() = place.identity();
@@ -66,23 +66,23 @@ impl List {
         self.replaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds the file that the list replaces or becomes: the one that a link leads to. Only a regular file is replaced,
-    /// since a device or pipe would be gone afterwards.
+    /// Finds the file that the list replaces or becomes: the target of a symbolic link. Only a regular file is
+    /// replaced, since replacing would destroy a device or FIFO.
     fn place(&self) -> Result<Place, Misplaced> {
         let (path, replaced) = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
             Ok(metadata) if metadata.is_file() => {
                 let path = fs::canonicalize(&self.path)?;
                 let found = fs::symlink_metadata(&path)?;
-                // In a directory of many users somebody may have put a link in its place meanwhile.
+                // In a shared directory another user may have put a link in its place meanwhile.
                 if Identity::from(&found) != Identity::from(&metadata) {
-                    return Err(io::Error::other("it was replaced while it was looked at: try again").into());
+                    return Err(io::Error::other("the file was replaced concurrently: try again").into());
                 }
                 (path, Some(metadata))
             }
-            Ok(_) => return Err(Misplaced::Refused("it is a device, pipe or socket; name a file")),
+            Ok(_) => return Err(Misplaced::Refused("not a regular file; name a file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(&self.path) {
-                Ok(_) => return Err(Misplaced::Refused("it is a link to a file that does not exist; name that file")),
+                Ok(_) => return Err(Misplaced::Refused("dangling symbolic link; name that file")),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (self.path.clone(), None),
                 Err(error) => return Err(error.into()),
             },
@@ -93,15 +93,15 @@ impl List {
     }
 }
 
-/// Why a list has no place.
+/// Why a list cannot be written.
 enum Misplaced {
-    /// What its name leads to is not replaced.
+    /// The existing file is not replaced.
     Refused(&'static str),
     Failed(io::Error),
 }
 
 impl Misplaced {
-    /// The error where nothing has been transferred yet.
+    /// Returns the error before anything was transferred.
     fn before(self, list: &List) -> Error {
         match self {
             Self::Refused(reason) => list.refused(reason),
@@ -125,7 +125,7 @@ impl From<Misplaced> for io::Error {
     }
 }
 
-/// Whether the first line of a file is that of a list.
+/// Returns whether the first line of a file is that of a list.
 fn begins_with_checksum(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     File::open(path)?.take(HASH_DIGITS + 4).read_to_end(&mut begin)?;
@@ -160,7 +160,7 @@ const NEW: u32 = 0o666;
 pub(super) struct Checksums {
     list: List,
     lines: Option<BufWriter<File>>,
-    /// Files that did not arrive.
+    /// Files that were not received.
     forgotten: BTreeSet<Vec<u8>>,
 }
 
@@ -192,19 +192,19 @@ impl Checksums {
         lines.write_all(&line).map_err(failed)
     }
 
-    /// Removes a file that, according to a notice, is not in place as it was sent.
+    /// Removes a file that, according to a notice, was not published as it was sent.
     pub(super) fn heed(&mut self, notice: &Notice) {
         if notice.kind.is_failure() || notice.kind == NoticeKind::Kept {
             self.forget(&notice.path);
         }
     }
 
-    /// Removes a file that did not arrive.
+    /// Removes a file that was not received.
     pub(super) fn forget(&mut self, path: &[u8]) {
         self.forgotten.insert(escape(&self.at_target(path)).0);
     }
 
-    /// Returns the path below the target, where `b3sum -c` looks for it.
+    /// Returns the path below the target, where `b3sum -c` reads it.
     fn at_target<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(name) = &self.list.rename else { return path.into() };
         let top = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
@@ -219,9 +219,9 @@ impl Checksums {
     fn write(&mut self) -> io::Result<()> {
         let mut replaces = self.list.replaces();
         let place = self.list.place()?;
-        // The other side may have the same directory, and have put a file of the transfer there.
+        // The peer may have the same directory, and have published a file of the transfer in it.
         if *replaces != place.identity() {
-            return Err(io::Error::other("another file has got this name since the transfer began: name another"));
+            return Err(io::Error::other("a file of this name was created during the transfer; use another name"));
         }
         let Place { path, directory, replaced } = place;
         let permissions = Permissions::from_mode(NEW);
@@ -307,7 +307,7 @@ mod tests {
             list.add(name, &[0; 32]).unwrap();
         }
         list.forget(b"old/gone");
-        // The receiver names what is in the way by its name there.
+        // The receiver names existing files by their names at the target.
         for (kind, path) in
             [(NoticeKind::Kept, "new/kept"), (NoticeKind::Permission, "old/closed"), (NoticeKind::Attributes, "new/a")]
         {

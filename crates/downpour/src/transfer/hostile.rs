@@ -1,5 +1,5 @@
-//! Tests with peers that hold the key and break the rules: each of them leads to one clear error on both sides, and
-//! never to a file.
+//! Tests with peers that hold the key and violate the protocol: each causes one clear error at both peers, and never a
+//! file.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -46,12 +46,12 @@ impl Sink for Sevens {
     }
 }
 
-/// A peer without a transfer: it sends whatever a test wants.
+/// A peer without a transfer: it sends the messages of a test.
 struct Puppet {
     connection: Connection,
     events: Receiver<Event>,
     reader: MessageReader,
-    /// Messages that have come with others, not yet heard.
+    /// Messages that arrived with others, not yet read.
     come: VecDeque<Message>,
     said: RootHasher,
     /// Bytes sent and not known to have arrived.
@@ -97,14 +97,14 @@ impl Puppet {
 
     fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
-            let event = self.events.recv_timeout(Duration::from_secs(30)).expect("the event comes");
+            let event = self.events.recv_timeout(Duration::from_secs(30)).expect("an event");
             if let Some(found) = wanted(event) {
                 return found;
             }
         }
     }
 
-    /// Waits for a message. Those before it are passed over, those that come with it remain to be heard.
+    /// Waits for a message. Earlier ones are skipped, those that arrive with it remain to be read.
     fn hear(&mut self, is_wanted: impl Fn(&Message) -> bool) {
         loop {
             while let Some(message) = self.come.pop_front() {
@@ -146,7 +146,7 @@ impl Puppet {
         Closing::done().close(&self.connection);
     }
 
-    /// Waits for the other side to close the connection; returns kind and words.
+    /// Waits for the peer to close the connection; returns kind and text of the reason.
     fn closed(&self) -> (ErrorKind, String) {
         self.wait(|event| match event {
             Event::Closed(NetError::ClosedByPeer { code, reason }) => {
@@ -204,7 +204,7 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     })
 }
 
-/// Returns how a transfer ends, and the number of names reported as left out on purpose.
+/// Returns the result of a transfer, and the number of names reported as skipped on purpose.
 fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left_out = 0;
@@ -219,7 +219,7 @@ fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u6
     })
 }
 
-/// Returns how a transfer ends.
+/// Returns the result of a transfer.
 fn result_of(transfer: Transfer) -> Result<Summary, Error> {
     result_and_left_out_of(transfer).0
 }
@@ -232,11 +232,11 @@ fn summary_of(transfer: Transfer) -> Summary {
 /// Returns the error of a transfer in which no file was verified.
 fn end_of(transfer: Transfer) -> Error {
     let (files, error) = files_and_end_of(transfer);
-    assert!(files.is_empty(), "{files:?} are told as verified: {error}");
+    assert!(files.is_empty(), "{files:?} are reported as verified: {error}");
     error
 }
 
-/// Runs a hostile sender; returns the receiver's error, and the kind and words with which it closes.
+/// Runs a hostile sender; returns the receiver's error, and the kind and text with which it closes.
 fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
     let (to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -253,7 +253,7 @@ fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
     (error, told)
 }
 
-/// Returns the error without the note about what is kept.
+/// Returns the error without its context of kept data.
 fn cause(error: Error) -> Error {
     match error {
         Error::Within { context: Context::Kept { .. }, source } => *source,
@@ -359,7 +359,7 @@ fn a_petabyte_costs_nothing_before_it_comes() {
     );
     Closing::in_words(ErrorKind::Cancelled, "enough").close(&puppet.connection);
     let error = end_of(receiver);
-    assert!(error.to_string().starts_with("the sender said: enough"), "{error}");
+    assert!(error.to_string().starts_with("error from the sender: enough"), "{error}");
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_root_that_does_not_match_is_no_transfer() {
         root.0[31] ^= flip;
         puppet.say(&Message::End(TransferEnd { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
         if flip == 0 {
-            // Without the lie it is a valid transfer, so the test fails for no other reason.
+            // Without the change it is a valid transfer, so the test fails for no other reason.
             puppet.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
             Closing::done().close(&puppet.connection);
             assert_eq!(fs::read(to.path().join("into/file")).unwrap(), [BYTE; 1000]);
@@ -454,10 +454,10 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
             _ => {}
         }
     }
-    assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not dealt with", puppet.unacknowledged);
+    assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not processed", puppet.unacknowledged);
     puppet.connection.release_control(untaken);
     while puppet.unacknowledged > 0 {
-        match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it goes on") {
+        match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it continues") {
             Event::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
             Event::Control(bytes) => puppet.connection.release_control(bytes.len()),
             Event::Closed(error) => panic!("closed: {error}"),
@@ -492,8 +492,8 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
     }
 }
 
-/// Returns the summary of a sender of one file, whose receiver has this application data, wants none of it, and says
-/// this before it is done.
+/// Returns the summary of a sender of one file, whose receiver has this application data, wants none of it, and sends
+/// these messages before it is done.
 fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) -> Summary {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), "x").unwrap();
@@ -508,8 +508,8 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
     summary_of(sender)
 }
 
-/// Not a hostile case: an older release does not report which files it left as they were, so the sender must assume
-/// that it compared nothing.
+/// Not a hostile case: an older release does not report which files it kept unchanged, so the sender must assume that
+/// it compared nothing.
 #[test]
 fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     for (told, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
@@ -522,7 +522,7 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     }
 }
 
-/// Not a hostile case either: what the receiver's kernel has dropped is known to the sender's user, to the last of it.
+/// Not a hostile case either: the sender's user learns of all datagrams that the receiver's kernel has dropped.
 #[test]
 fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
     let recent = application(Role::Receiver, true, false);
@@ -551,7 +551,7 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
         puppet.hear(heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
-        assert_eq!((summary.failures.count, summary.names.links_skipped), (0, 1), "what its own user hears");
+        assert_eq!((summary.failures.count, summary.names.links_skipped), (0, 1), "the report to its own user");
     }
 }
 
@@ -615,7 +615,7 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
     let wants = |last| Message::Wants(WantedPart { batch: 0, last, ranges: vec![0..1, 2..3] });
     let cases: [(&str, &[Message]); 6] = [
         ("of an unknown batch", &[list(1, &[0])]),
-        ("of an entry that is not there", &[list(0, &[1, 2])]),
+        ("of an absent entry", &[list(0, &[1, 2])]),
         ("of a directory", &[list(0, &[0, 1])]),
         ("twice", &[list(0, &[1]), list(0, &[1])]),
         ("after its first wants", &[wants(false), list(0, &[1])]),
@@ -692,9 +692,9 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
         assert!(told.len() < 20, "{told:?}");
     };
     assert_eq!((received.names.files, fs::read(to.path().join("file")).unwrap()), (1, b"content".to_vec()));
-    assert!(told.iter().all(|error| error.contains("another transfer with this ticket is under way")), "{told:?}");
+    assert!(told.iter().all(|error| error.contains("another transfer with this ticket is running")), "{told:?}");
     let (code, reason) = parked.closed();
-    assert_eq!((code, reason.as_str()), (ErrorKind::Timeout, "the other side made no progress for 0 s"));
+    assert_eq!((code, reason.as_str()), (ErrorKind::Timeout, "connection closed: no progress by the peer for 0 s"));
     assert_eq!(summary_of(sender).names.files, 1);
 }
 
@@ -713,5 +713,5 @@ fn a_parked_peer_does_not_stay_for_ever_where_nobody_else_comes() {
             }
         }
     });
-    assert_eq!(message, "a transfer failed: the other side made no progress for 0 s; the ticket is still good");
+    assert_eq!(message, "transfer failed: connection closed: no progress by the peer for 0 s; ticket still valid");
 }

@@ -1,4 +1,4 @@
-//! The listening side: one session for each peer that connects with our ticket.
+//! The listening peer: one session for each peer that connects with its ticket.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ const FOR_A_PLACE: Duration = Duration::from_secs(6);
 /// Inputs of the listener's thread.
 enum ListenerEvent {
     Peer(Beginning),
-    /// The current peer has been heard from, after another asked for its place.
+    /// The current peer has sent something, after another requested its place.
     FirstLives,
     Ended(Box<SessionEnd>),
     Stop(StopReason),
@@ -57,7 +57,7 @@ pub(super) fn listen(
     Ok(ticket)
 }
 
-/// Creates a listener that does not accept connections yet, and what feeds it.
+/// Creates a listener that does not accept connections yet, and the sender of its events.
 fn prepare(
     config: TransferConfig,
     carrier: ListenCarrier,
@@ -107,7 +107,7 @@ fn prepare(
     Ok((listener, ticket))
 }
 
-/// Accepts a new connection, whose peer was told of this store in its handshake.
+/// Accepts a new connection, whose handshake described this store.
 fn accept(store: SessionStorage, connection: Connection, listener: Sender<ListenerEvent>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
     let mut events = mailbox.events();
@@ -124,13 +124,13 @@ fn accept(store: SessionStorage, connection: Connection, listener: Sender<Listen
 
 /// Rejects a peer because another transfer is running.
 fn refuse(beginning: &Beginning) {
-    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket is under way").close(&beginning.connection);
+    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket is running").close(&beginning.connection);
 }
 
 /// Rejects a peer because the target has changed since the handshake described it; its next attempt gets a new
 /// description.
 fn refuse_late(beginning: &Beginning) {
-    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket came first").close(&beginning.connection);
+    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket was first").close(&beginning.connection);
 }
 
 /// Held by the acceptor of peers: reports to the listener when it is dropped without a successor.
@@ -153,7 +153,7 @@ impl Drop for UntilClosed {
     }
 }
 
-/// Whether serving another peer would fail too: this side's user has decided, or this side's system fails.
+/// Returns whether serving another peer would fail too: the local user has decided, or the local system fails.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Cancelled
@@ -162,7 +162,7 @@ fn is_final(error: &Error) -> bool {
         | Error::Trace { .. }
         | Error::OutOfResources(_)
         | Error::Internal(_) => true,
-        // This side's own disk would fail the next peer too.
+        // A failing local disk would fail for the next peer too.
         Error::Files(FilesError::NotPermitted { .. }) => false,
         Error::Files(error) => matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Permission | ErrorKind::Exists),
         Error::Within { context: Context::Kept { .. }, source } => is_final(source),
@@ -179,7 +179,7 @@ struct Listener {
     store: Arc<Mutex<SessionStorage>>,
     events: Events,
     switch: Arc<TransferControl>,
-    /// Our id among the switch's watchers.
+    /// The number of the listener's watcher.
     watch: u64,
     arrivals: Receiver<ListenerEvent>,
     sender: Sender<ListenerEvent>,
@@ -200,7 +200,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Accepts peers from now on, describing in the handshake the store that the next one will get.
+    /// Accepts peers from now on, describing in the handshake the store of the next one.
     fn answer(&self) {
         let store = lock(&self.store).clone();
         let sender = self.sender.clone();
@@ -255,7 +255,7 @@ impl Listener {
             // The listener waits for the session, so it exists.
             first.put(Input::Takeover(Box::new(move || drop(sender.send(ListenerEvent::FirstLives)))));
         }
-        // A second peer must not take over what a receiver has begun to write; it may come again.
+        // A second peer must not take over the target of a running receiver; it may connect again.
         let may_wait = self.config.task.role() == Role::Sender && !self.only_one;
         if may_wait && self.waiting.is_none() {
             self.waiting = Some((beginning, runtime::now() + FOR_A_PLACE));
@@ -268,7 +268,7 @@ impl Listener {
     fn take(&mut self, arrival: ListenerEvent) -> bool {
         match arrival {
             ListenerEvent::Peer(beginning) => {
-                // Two receivers would ask two questions at once, and two transfers would spend one ticket.
+                // Two receivers would ask two questions at once, and two transfers would use one ticket.
                 if self.running > 0 && (!self.keep || self.config.task.role() == Role::Receiver) {
                     self.second(beginning);
                 } else if self.is_current(&beginning.store) {
@@ -314,8 +314,8 @@ impl Listener {
         }
     }
 
-    /// Whether a session may begin with `store`. A connection gets its store before its peer is authenticated; another
-    /// session may have written to that store and ended in the meantime.
+    /// Returns whether a session may begin with `store`. A connection gets its store before its peer is authenticated;
+    /// another session may have written to that store and ended in the meantime.
     fn is_current(&self, store: &SessionStorage) -> bool {
         match (store, &*lock(&self.store)) {
             (SessionStorage::Target(given), SessionStorage::Target(current)) => {
@@ -325,7 +325,7 @@ impl Listener {
         }
     }
 
-    /// Whether examining the directory again after the last session failed.
+    /// Returns whether examining the directory again after the last session failed.
     fn is_used_up(&self) -> bool {
         matches!(&*lock(&self.store), SessionStorage::Target(target) if target.is_started())
     }
@@ -338,7 +338,7 @@ impl Listener {
                 *lock(&self.store) = store;
                 self.answer();
             }
-            Err(error) => self.events.tell(TransferEvent::UserNote(format!("the target cannot be used: {error}"))),
+            Err(error) => self.events.tell(TransferEvent::UserNote(format!("cannot use the destination: {error}"))),
         }
     }
 
@@ -351,8 +351,8 @@ impl Listener {
                     self.served = true;
                     self.events.tell(TransferEvent::Done(Err(error)));
                 } else {
-                    let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
-                    let message = format!("{what}: {error}; the ticket is still good");
+                    let what = if was_peer { "transfer failed" } else { "connection attempt failed" };
+                    let message = format!("{what}: {error}; ticket still valid");
                     self.events.tell(TransferEvent::AttemptFailed { message, kind: error.kind() });
                     self.last = Some(error);
                 }
@@ -390,8 +390,8 @@ impl Listener {
         match runtime::spawn("downpour-session", work) {
             Ok(_) => self.running += 1,
             Err(error) => {
-                Closing::in_words(ErrorKind::Other, "no thread left").close(&connection);
-                self.events.tell(TransferEvent::UserNote(format!("a peer came in vain: {error}")));
+                Closing::in_words(ErrorKind::Other, "no thread available").close(&connection);
+                self.events.tell(TransferEvent::UserNote(format!("connection attempt failed: {error}")));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::transfer::{Transfer, TransferOptions};
 use net::PIPE_PEER;
 use transport::Profile;
 
-/// Creates a listener that receives into `into`, and learns of peers from the test alone.
+/// Creates a listener that receives into `into`, and gets its peers only from the test.
 fn listener(into: &Path) -> (Listener, Transfer) {
     let task = Task::receive(ReceiveRequest::into_directory(into), false);
     let config = TransferConfig::by_ticket(task, TransferOptions::default());
@@ -66,7 +66,7 @@ fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_se
     listener.running = 1;
     assert!(!ended(&mut listener));
     assert!(!listener.take(ListenerEvent::Peer(second)));
-    assert_eq!(listener.running, 0, "it does not begin with what the first has written to");
+    assert_eq!(listener.running, 0, "it does not begin with the target of the first");
     let third = beginning(&listener);
     assert!(!listener.take(ListenerEvent::Peer(third)));
     assert_eq!(listener.running, 1);
@@ -80,7 +80,7 @@ fn a_directory_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
     let first = beginning(&listener);
     let SessionStorage::Target(target) = first.store.clone() else { unreachable!() };
     let _settle = target.start(&first.inputs.0).unwrap();
-    std::fs::write(&into, "in the way").unwrap();
+    std::fs::write(&into, "a file").unwrap();
     listener.running = 1;
     assert!(!ended(&mut listener));
     assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
