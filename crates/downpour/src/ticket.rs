@@ -115,7 +115,7 @@ pub enum TicketError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's error.
         source: io::Error,
     },
     /// Saving a ticket would replace another file.

@@ -1,5 +1,5 @@
-//! A copy within this machine: from a source to a target in one process, without a connection. The kernel copies the bytes
-//! where it can.
+//! A copy within the local host: from a source to a target in one process, without a connection. The kernel copies the
+//! bytes where it can.
 //!
 //! ```text
 //! scan thread ─ batches ─ this thread: manifest, wanted ranges, copy ─ settle thread: sync, final names
@@ -41,23 +41,23 @@ use crate::ticket::Role;
 /// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Bytes that are copied between two looks at what the user wants, which are to take at most [`STEP_TIME`].
+/// Bytes that are copied between two checks of the user's decisions, which take at most [`STEP_TIME`].
 const SMALLEST_STEP: u64 = 1 << 20;
 const LARGEST_STEP: u64 = 32 << 20;
 const STEP_TIME: Duration = Duration::from_millis(100);
 
-/// Bytes of the blocks that are put on record: a second's with a limit, as far as these bounds permit.
+/// Bytes of the recorded blocks: those of a second under a rate limit, within these bounds.
 const SMALLEST_BLOCK: u64 = 64 << 10;
 const LARGEST_BLOCK: u64 = 4 << 20;
 
 /// Time from which an interruption in the middle of an object costs more than its digests.
 const WORTH_RECORDING: Duration = Duration::from_secs(2);
 
-/// Starts to copy within this machine what the task of `config` sends. What that says of a connection means nothing here,
-/// but its limits.
+/// Starts to copy within the local host what the task of `config` sends. Its connection options are ignored, except for
+/// its limits.
 ///
 /// # Errors
-/// A list that cannot be written, a target that cannot be used.
+/// A list that cannot be written, an unusable target.
 pub(crate) fn start_within(config: TransferConfig, spec: ReceiveRequest) -> Result<Transfer, Error> {
     config.check()?;
     let target_is_directory = spec.target.is_dir();
@@ -72,7 +72,7 @@ pub(crate) fn start_within(config: TransferConfig, spec: ReceiveRequest) -> Resu
     })
 }
 
-/// Replaces an error that only says that the copy was stopped by the user's reason.
+/// Replaces an error that only states that the copy was stopped by the user's reason.
 fn stopped(error: Error, switch: &TransferControl) -> Error {
     match (error, switch.stopped()) {
         (Error::Files(FilesError::Over), Some(why)) => why.into(),
@@ -118,7 +118,7 @@ fn run(
     copy.run()
 }
 
-/// A copy that is under way.
+/// A running copy.
 struct LocalCopy {
     events: Events,
     inputs: Receiver<Input>,
@@ -135,11 +135,11 @@ struct LocalCopy {
     meter: Meter,
     started: Instant,
     next_tick: Instant,
-    /// Whether the user was told of a long check.
+    /// Whether the user was informed of a long verification.
     is_check_told: bool,
     /// Bytes to copy at a time.
     step: u64,
-    /// The block that is being put on record.
+    /// The block that is being recorded.
     block: Vec<u8>,
     done: Totals,
 }
@@ -197,7 +197,7 @@ impl LocalCopy {
         }
     }
 
-    /// Announces a batch to the target, and copies what that wants of it.
+    /// Announces a batch to the target, and copies the wanted ranges.
     fn copy_batch(&mut self, mut batch: Batch, again: bool) -> Result<(), Error> {
         let most = if again { 0 } else { MAX_OPEN_BATCHES as u64 - 1 };
         self.settle(most)?;
@@ -212,7 +212,7 @@ impl LocalCopy {
         let batch = Arc::new(batch);
         self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         let wanted = self.announce(&batch, again)?;
-        // By the names that they have here, which is decided now.
+        // By their names at the target, which are decided now.
         self.note_entries(&batch)?;
         self.tell_notices()?;
         (self.counts.bytes_known, self.counts.files_known) = (self.scan.bytes(), self.scan.files());
@@ -227,7 +227,7 @@ impl LocalCopy {
         self.tell_notices()
     }
 
-    /// Notes the entries of a batch in the list of checksums and in what is told at the end.
+    /// Notes the entries of a batch in the list of checksums and for the final report.
     fn note_entries(&mut self, batch: &Batch) -> Result<(), Error> {
         for entry in &batch.entries {
             match &entry.kind {
@@ -245,7 +245,7 @@ impl LocalCopy {
         Ok(())
     }
 
-    /// Hands the manifest of a batch over; returns what is wanted of it.
+    /// Passes the manifest of a batch to the target; returns the wanted ranges.
     fn announce(&mut self, batch: &Batch, again: bool) -> Result<Wanted, Error> {
         let mut wanted = None;
         for part in manifest_parts(batch.number, batch.length, &batch.entries) {
@@ -256,36 +256,36 @@ impl LocalCopy {
             self.tell_check();
             let state = self.files().add_manifest_part(&part)?;
             self.announcements.say(&Message::Manifest(part))?;
-            // What was said is only hashed.
+            // Messages are only hashed.
             self.announcements.take();
             match state {
                 ManifestState::More => {}
                 ManifestState::Complete(all) | ManifestState::Whole(all) => wanted = Some(all),
-                ManifestState::Compare(_) => return Err(Error::Internal("chunks are compared within a machine")),
+                ManifestState::Compare(_) => return Err(Error::Internal("chunks are compared within a host")),
             }
         }
         wanted.ok_or(Error::Internal("a manifest without an end"))
     }
 
-    /// Tells the user, once, that a check of what an earlier run has left will take a while.
+    /// Informs the user, once, of a long verification of partial data.
     fn tell_check(&mut self) {
-        /// Bytes whose check takes long enough to tell.
+        /// Bytes whose verification takes long enough to report.
         const LONG: u64 = 1_000_000_000;
         let bytes = self.files().bytes_to_check();
         if bytes > LONG && !std::mem::replace(&mut self.is_check_told, true) {
-            let note = format!("checking {} that an earlier run has left", DisplayBytes(bytes));
+            let note = format!("verifying {} of partial data from an earlier run", DisplayBytes(bytes));
             self.events.tell(TransferEvent::UserNote(note));
         }
     }
 
-    /// Copies an object. Once that takes long, or if there is a limit, what follows is read and put on record by its digests:
-    /// a run after an interruption goes on in the middle of a file.
+    /// Copies an object. Once that takes long, or with a rate limit, its blocks are read and recorded by their digests:
+    /// a run after an interruption resumes in the middle of a file.
     fn copy_object(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, again: bool) -> Result<(), Error> {
         let begun = runtime::now();
         let (mut offset, mut block) = (0, 0);
         while offset < object.length() {
             let is_long = self.pace.is_limited() || runtime::since(begun) >= WORTH_RECORDING;
-            // A file that grows is compared as a whole where it is read a second time.
+            // A growing file is compared as a whole where it is read a second time.
             let end = if is_long && !again {
                 block += 1;
                 self.copy_recorded(batch, object, (offset, block - 1))?
@@ -310,7 +310,7 @@ impl LocalCopy {
         if self.files().copied(batch.number, offset..end)? {
             self.settler.request();
         }
-        // The user is heeded between two steps.
+        // The user's decisions are handled between two steps.
         self.step = match runtime::since(begun) {
             time if time < STEP_TIME / 2 => (self.step * 2).min(LARGEST_STEP),
             time if time > STEP_TIME => (self.step / 2).max(SMALLEST_STEP),
@@ -319,7 +319,7 @@ impl LocalCopy {
         Ok(end)
     }
 
-    /// Reads the next block of an object, writes it, and puts it on record; returns where it ends.
+    /// Reads the next block of an object, writes it, and records it; returns where it ends.
     fn copy_recorded(
         &mut self,
         batch: &Arc<Batch>,
@@ -341,7 +341,7 @@ impl LocalCopy {
         Ok(end)
     }
 
-    /// Drops the files that could not be read as they were.
+    /// Drops the files that could not be read unchanged.
     fn take_voided(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject) -> Result<(), Error> {
         for voided in object.take_voided() {
             let InvalidatedFile { entry, reason } = voided;
@@ -358,7 +358,7 @@ impl LocalCopy {
         Ok(())
     }
 
-    /// Copies files that have changed meanwhile once more, as they are now.
+    /// Copies files that have changed meanwhile once more, in their current state.
     fn repeat(&mut self) -> Result<(), Error> {
         let scan = &self.scan;
         let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(()) };
@@ -385,7 +385,7 @@ impl LocalCopy {
         self.announcements.say(&Message::Skipped(skipped.clone()))
     }
 
-    /// Waits until at most so many batches are not yet in place, and if none may be, until the disk has everything.
+    /// Waits until at most `most` batches are unpublished, and if none may be, until everything is synced.
     fn settle(&mut self, most: u64) -> Result<(), Error> {
         while self.files().unverified() > most || (most == 0 && !self.settler.is_idle()) {
             self.attend(TICK)?;
@@ -394,7 +394,7 @@ impl LocalCopy {
         Ok(())
     }
 
-    /// Tells the user what happens to single names, and removes what is stored, if that was asked for.
+    /// Reports changes of names to the user, and removes stored sources, if requested.
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.files().take_notices() {
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
@@ -410,7 +410,7 @@ impl LocalCopy {
         Ok(())
     }
 
-    /// Removes the sources that waited for the end.
+    /// Removes the sources whose removal waited for the end.
     fn remove_sources(&mut self) -> Result<(), Error> {
         let Some(removing) = &mut self.removing else { return Ok(()) };
         let (notices, _) = removing.finish()?;
@@ -422,7 +422,7 @@ impl LocalCopy {
         notices.into_iter().for_each(|notice| self.done.notice(notice, &self.events));
     }
 
-    /// Waits as long as the limit demands for so many bytes, and heeds the user meanwhile.
+    /// Waits as long as the rate limit requires for `bytes`, and handles the user's decisions meanwhile.
     fn wait(&mut self, bytes: u64) -> Result<(), Error> {
         let until = self.pace.next(runtime::now(), bytes);
         loop {
@@ -434,7 +434,7 @@ impl LocalCopy {
         }
     }
 
-    /// Handles what has come in, and waits for the next input for at most `time` if there is none.
+    /// Handles all inputs, and waits for the next one for at most `time` if there is none.
     fn attend(&mut self, time: Duration) -> Result<(), Error> {
         let mut wait = time;
         loop {
@@ -455,7 +455,7 @@ impl LocalCopy {
                 Input::Step(SideInput::Verified(files)) => self.events.tell(TransferEvent::Files(files)),
                 Input::Step(SideInput::Settled(requests)) => self.settler.on_settled(requests),
                 Input::Step(SideInput::Limit(limit)) => self.pace.limit(limit),
-                // Of a batch that is ready the caller looks for itself. Nobody is asked, and there is no peer.
+                // The caller checks for ready batches itself. There is no offer, and no peer.
                 Input::Step(
                     SideInput::Ready
                     | SideInput::Tick
@@ -498,7 +498,7 @@ impl LocalCopy {
             self.events.tell(TransferEvent::UserNote(left.to_string()));
         }
         let mut failures = done.failures;
-        // The target may have counted more than it has told.
+        // The target may have counted more than it has reported.
         failures.count = failures.count.max(outcome.failed_count);
         let names = NameCounts {
             files: outcome.files,
@@ -527,7 +527,7 @@ impl LocalCopy {
         }
     }
 
-    /// Keeps what was copied for a later run.
+    /// Keeps the copied data for a later run.
     fn abandon(&mut self, error: Error) -> Error {
         let error = match error {
             // The files only know that they were stopped.
@@ -535,9 +535,9 @@ impl LocalCopy {
             error => error,
         };
         let is_stopped = matches!(error, Error::Cancelled | Error::Terminated);
-        // What is told may say why it failed.
+        // A notice may contain the cause.
         let _ = self.tell_notices();
-        // What cannot be made durable now is copied again.
+        // Data that cannot be synced now is copied again.
         let _ = self.files().flush();
         match self.files().abandon(false) {
             Ok(Some(staging)) if !is_stopped => error.within(Context::Kept { staging, by_ticket: false }),
@@ -549,7 +549,7 @@ impl LocalCopy {
         }
     }
 
-    /// Returns the error that has ended the copy, if it has come in.
+    /// Returns the error that has ended the copy, if it is among the inputs.
     fn end(&self) -> Option<Error> {
         self.inputs.try_iter().find_map(|input| if let Input::End(error) = input { Some(error) } else { None })
     }

@@ -1,22 +1,22 @@
-//! Whether a bound on memory has slowed a transfer.
+//! Whether a memory bound has slowed a transfer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::messages::HostPressure;
 
-/// One of the two sides, as this one sees it.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
-    /// This side's.
+    /// The local host.
     Here,
-    /// The other side's.
+    /// The remote host.
     There,
 }
 
-/// A bound on memory has slowed a transfer if it was reached at one in so many ticks.
+/// A memory bound has slowed a transfer if it was reached at one in this many ticks.
 const NOTICEABLE: u32 = 10;
 
-/// Counts how often the bounds on memory were reached.
+/// Counts how often the memory bounds were reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemoryTicks {
     all: u32,
@@ -25,21 +25,21 @@ pub(super) struct MemoryTicks {
 }
 
 impl MemoryTicks {
-    /// Counts a tick, and at which side the bound was reached then.
+    /// Counts a tick, and the hosts whose bound was reached then.
     pub(super) fn count(&mut self, ours: &HostPressure, theirs: &HostPressure) {
         self.all += 1;
         self.here += u32::from(ours.memory);
         self.there += u32::from(theirs.memory);
     }
 
-    /// Adds those of another attempt.
+    /// Adds the counts of another attempt.
     pub(super) fn add(&mut self, other: &Self) {
         self.all += other.all;
         self.here += other.here;
         self.there += other.there;
     }
 
-    /// Returns the side whose bound has slowed the transfer.
+    /// Returns the host whose bound has slowed the transfer.
     pub(super) fn bound(&self) -> Option<Side> {
         let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
         let here = is_noticeable(self.here).then_some(Side::Here);

@@ -1,4 +1,4 @@
-//! The receiving side of a transfer: what is offered, accepted and verified.
+//! The receiver of a transfer: offered, accepted and verified data.
 
 mod batches;
 mod consent;
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::files::{Entry, EntryKind, FilesError, ManifestState, Notice, Wanted};
 use crate::messages::{ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, stored, wants};
 
-/// Bytes kept from an earlier run whose check takes long enough to tell the user.
+/// Bytes of partial data whose verification takes long enough to report.
 const LONG_CHECK: u64 = 1_000_000_000;
 
 /// The receiver of one transfer.
@@ -39,10 +39,10 @@ pub(super) struct Receiving {
     batches: Batches,
     settler: Settler,
     checksums: Option<Checksums>,
-    /// Whether the user was told of a long check.
+    /// Whether the user was informed of a long verification.
     is_check_told: bool,
     counts: SideProgress,
-    /// Names that the sender was to remove and could not.
+    /// Sources that the sender could not remove.
     unremoved: u64,
     done: Totals,
 }
@@ -73,7 +73,7 @@ impl Receiving {
         }
     }
 
-    /// Receives everything, up to the final names and the confirmation to the sender.
+    /// Receives everything, publishes it, and confirms it to the sender.
     pub(super) fn run(mut self) -> (Session, Result<Totals, Error>) {
         let result = self.drive().map_err(|error| {
             let error = self.reason(error);
@@ -107,7 +107,7 @@ impl Receiving {
             let has_arrived = |batches| batches == self.batches.arrived() && self.settler.is_idle();
             if let Some(end) = self.listing.end().filter(|end| has_arrived(end.batches)) {
                 let outcome = self.target.files().finish(&end)?;
-                // Deletions, or what would be deleted, are known only now.
+                // Deletions, performed or simulated, are known only now.
                 self.tell_notices()?;
                 if self.target.files().spec().report_stored {
                     self.tell_stored()?;
@@ -118,13 +118,13 @@ impl Receiving {
         }
     }
 
-    /// Whether a message begins a batch while none may begin before another is verified. The sender, which does not see
-    /// how slow this side's disk is, is held back because its messages are. It cannot wait for ever: the digests of a
-    /// batch precede the manifest of the next but one. Further parts of a manifest, which may cause a notice for each
-    /// name, are not processed either while the sender has not read the previous notices.
+    /// Returns whether a message begins a batch while none may begin before another is verified. The sender, which does
+    /// not see how slow the receiver's disk is, is held back because its messages are. It cannot wait for ever: the
+    /// digests of a batch precede the manifest of the next but one. Further parts of a manifest, which may cause a
+    /// notice for each name, are not processed either while the sender has not read the previous notices.
     fn is_too_early(&self, message: &Message) -> bool {
         let (Message::Manifest(part), true) = (message, self.consent.is_given()) else { return false };
-        // What comes again takes the place of what was voided, which has to be settled.
+        // Resent files replace voided ones, which have to be settled.
         let most = if part.again { 1 } else { MAX_OPEN_BATCHES as u64 };
         let full = self.target.files().unverified() >= most;
         (self.listing.begins(part) && full) || self.session.control.is_full(0)
@@ -177,7 +177,7 @@ impl Receiving {
         }
     }
 
-    /// Processes a message, or holds it until the user has consented.
+    /// Processes a message, or buffers it until the user has consented.
     fn gather(&mut self, message: Message) -> Result<(), Error> {
         let is_decided = || self.target.files().is_decided();
         match self.consent.take(message, is_decided, self.session.control.held()) {
@@ -187,18 +187,18 @@ impl Receiving {
         }
     }
 
-    /// Tells the user, once, that a check of what an earlier run has left will take a while.
+    /// Informs the user, once, of a long verification of partial data.
     fn tell_check(&mut self) {
         let bytes = self.target.files().bytes_to_check();
         if bytes > LONG_CHECK && !std::mem::replace(&mut self.is_check_told, true) {
-            let note = format!("checking {} that an earlier run has left", DisplayBytes(bytes));
+            let note = format!("verifying {} of partial data from an earlier run", DisplayBytes(bytes));
             self.session.events.tell(TransferEvent::UserNote(note));
         }
     }
 
-    /// Shows the user what is offered, and asks for consent.
+    /// Shows the offer to the user, and asks for consent.
     fn offer(&mut self) -> Result<(), Error> {
-        // What is not permitted, or exists already, makes the question pointless.
+        // Names that are not allowed, or exist already, make the question pointless.
         self.target.files().check_offer(&mut self.consent.parts())?;
         let permitted = &self.target.files().spec().permitted;
         let limits = (permitted.max_bytes, permitted.max_entries);
@@ -210,7 +210,7 @@ impl Receiving {
         if self.asks { Ok(()) } else { self.begin() }
     }
 
-    /// Proceeds after the user's consent, if that was asked for: processes the messages that were held.
+    /// Proceeds after the user's consent, if it was requested: processes the buffered messages.
     fn begin(&mut self) -> Result<(), Error> {
         let Some(held) = self.consent.give() else { return Ok(()) };
         self.target.decide(None)?;
@@ -268,7 +268,7 @@ impl Receiving {
             | Message::Complete(_)
             | Message::Strain(_) => {
                 return Err(Error::ProtocolViolation(
-                    "it sends a receiver's message, or begins or ends twice".to_owned(),
+                    "sender sent a receiver's message, or began or ended twice".to_owned(),
                 ));
             }
         }
@@ -294,7 +294,7 @@ impl Receiving {
         }
     }
 
-    /// Tells the sender what is wanted of a batch, and waits for its object.
+    /// Requests the wanted ranges of a batch from the sender, and waits for its object.
     fn want(&mut self, batch: u32, wanted: &Wanted, object: &Wanted) -> Result<(), Error> {
         let tag = u64::from(batch);
         let full = self.batches.full_length(tag)?;
@@ -325,7 +325,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Reports to the sender, and to this side's user, what happens to single names.
+    /// Reports changes of names to the sender and to the local user.
     fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             if let Some(kind) = self.session.peer.kind_for(notice.kind) {
@@ -357,7 +357,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Tells the sender what it may remove.
+    /// Reports to the sender which sources it may remove.
     fn tell_stored(&mut self) -> Result<(), Error> {
         for (batch, entries) in self.target.files().take_stored() {
             stored(batch, &entries).try_for_each(|stored| self.say(&Message::Stored(stored)))?;
@@ -370,16 +370,16 @@ impl Receiving {
         let stats = self.session.stats().map(|stats| stats.connection);
         let (done, underway) = stats.map_or((0, 0), |stats| (stats.objects.written, stats.objects.arriving));
         (self.counts.bytes_done, self.counts.bytes_underway) = (done, underway);
-        // Hard links are in place too, and are no files to come.
+        // Hard links are published too, and are no files to wait for.
         self.counts.files_done = self.target.files().in_place().min(self.counts.files_known);
         self.counts.current = self.target.files().current();
         self.session.report(self.counts.clone());
     }
 
-    /// Tells the user what the sender has removed, or could not remove.
+    /// Reports to the user which sources the sender has removed, or could not remove.
     fn removed(&mut self, notice: Notice) -> Result<(), Error> {
         if !self.target.files().spec().report_stored || !notice.kind.is_of_sender() {
-            return Err(Error::ProtocolViolation("it sends a receiver's notice".to_owned()));
+            return Err(Error::ProtocolViolation("sender sent a receiver's notice".to_owned()));
         }
         self.unremoved += u64::from(notice.kind.is_failure());
         self.done.notice(notice, &self.session.events);

@@ -1,5 +1,5 @@
-//! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
-//! made of the ranges that the receiver wants.
+//! The sender of a transfer: batches from the scan become manifests on the control stream and one object each, of the
+//! ranges that the receiver wants.
 
 mod batch;
 mod batches;
@@ -27,29 +27,29 @@ use crate::error::Error;
 use crate::files::{Batch, EntryKind, FailReason, InvalidatedFile, Notice, SkipReason, Skipped, Wanted};
 use crate::messages::{Complete, Digest, ListChunks, Message, Stored, UnverifiedFiles, Void};
 
-/// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
+/// Bytes of a transfer up to which the sender does not wait for the wanted ranges: they fit in its first flight.
 const NOT_WORTH_WAITING: u64 = 8 << 10;
 
 /// The sender of one transfer.
 pub(super) struct Sending {
     session: Session,
     scan: Scan,
-    /// Whether to report only what would be sent.
+    /// Whether files are only reported, and not sent.
     dry_run: bool,
     batches: Batches,
     announcements: Announcements,
     lister: Lister,
     changed: ResendList,
     checksums: Option<Checksums>,
-    /// What is removed of the sources, if that is wanted.
+    /// The removal of the sources, if requested.
     removing: Option<Removing>,
-    /// The receiver's report of files it left as they were, if it has arrived.
+    /// The receiver's report of files that it kept unchanged, if it has arrived.
     untouched: Option<UnverifiedFiles>,
     done: Totals,
 }
 
 impl Sending {
-    /// Creates a sender of what `scan` finds.
+    /// Creates a sender of the files of `scan`.
     pub(super) fn new(session: Session, mailbox: Mailbox, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
         let removing = scan.removes.then(|| Removing::new(Arc::clone(scan.source()), scan.hard_links));
         Self {
@@ -84,7 +84,7 @@ impl Sending {
             }
             // No batch can begin before the scan has found its files.
             let is_scanning = !self.scan.is_over() && self.batches.is_empty();
-            // A peer that takes no more of the lists is waited for.
+            // A peer that does not read the lists is waited for.
             let is_listing = self.lister.is_busy() && !self.session.control.is_full(0);
             self.session.headway.set_busy(is_scanning || is_listing);
         }
@@ -96,7 +96,7 @@ impl Sending {
             SideInput::Network(Event::Digest(digest)) => self.digest(digest)?,
             SideInput::Network(Event::ObjectSent { tag }) => self.batches.of_event(tag)?.on_sent()?,
             SideInput::Network(Event::ObjectAnnounced(_)) => {
-                return Err(Error::ProtocolViolation("it sends files to a sender".to_owned()));
+                return Err(Error::ProtocolViolation("receiver sent files".to_owned()));
             }
             SideInput::Tick => {
                 let counts = self.counts();
@@ -134,9 +134,9 @@ impl Sending {
                 if self.announcements.have_ended() && is_removed {
                     return Ok(Some(complete));
                 }
-                return Err(Error::ProtocolViolation("it reports an incomplete transfer as complete".to_owned()));
+                return Err(Error::ProtocolViolation("incomplete transfer confirmed as complete".to_owned()));
             }
-            _ => return Err(Error::ProtocolViolation("it sends messages that only senders send".to_owned())),
+            _ => return Err(Error::ProtocolViolation("receiver sent a sender's message".to_owned())),
         }
         Ok(None)
     }
@@ -154,7 +154,7 @@ impl Sending {
         let done = &mut self.done;
         (done.names.files, done.bytes.total) = (complete.files, complete.bytes);
         (done.bytes.present, done.bytes.unverified) = (complete.present, complete.unchecked);
-        // An older receiver does not report it: it is then assumed to have compared none that it did not want.
+        // An older receiver does not report it: it is then assumed to have compared no file that it did not want.
         if let Some(UnverifiedFiles { unchanged, kept }) = self.untouched {
             (done.names.unchanged, done.names.kept) = (unchanged, kept);
         }
@@ -179,7 +179,7 @@ impl Sending {
         self.tell_removed(notices)
     }
 
-    /// Removes the rest, and tells the receiver.
+    /// Removes the remaining sources, and reports them to the receiver.
     fn all_stored(&mut self) -> Result<(), Error> {
         let has_ended = self.announcements.have_ended();
         let Some(removing) = self.removing.as_mut().filter(|_| has_ended) else { return Err(unasked()) };
@@ -188,7 +188,7 @@ impl Sending {
         self.announcements.say_aside(&Message::Removed(count))
     }
 
-    /// Tells both users what became of sources.
+    /// Reports the removed sources to both users.
     fn tell_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
         for notice in notices {
             self.announcements.say_aside(&Message::Notice(notice.clone()))?;
@@ -233,7 +233,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Announces the files that have changed once more, as they are now. Returns false if there are none.
+    /// Announces the changed files once more, in their current state. Returns false if there are none.
     fn repeat(&mut self) -> Result<bool, Error> {
         let scan = &self.scan;
         let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(false) };
@@ -263,13 +263,13 @@ impl Sending {
         if self.session.peer.may_hold_some() {
             self.done.names.unchanged += unwanted;
         }
-        // The receiver's notices list what would be sent.
+        // The receiver's notices list the files of a dry run.
         if !self.dry_run {
             self.session.events.tell(TransferEvent::Files(files));
         }
     }
 
-    /// Writes the next chunks that the receiver has asked for; returns false if there are none, or no more may be written.
+    /// Writes the next requested chunks; returns false if there are none, or no more may be written.
     fn next_chunks(&mut self) -> Result<bool, Error> {
         if self.session.control.is_full(self.announcements.len()) {
             return Ok(false);
@@ -331,11 +331,11 @@ impl Sending {
         Ok(())
     }
 
-    /// Returns who decides what is sent of a batch.
+    /// Returns who decides which bytes of a batch are sent.
     fn choice(&self, batch: &Batch, again: bool) -> Choice {
         let is_short = batch.number == 0 && batch.is_last && batch.length <= NOT_WORTH_WAITING;
         let peer = &self.session.peer;
-        // What has changed once may do so again meanwhile.
+        // A changed file may have changed again meanwhile.
         if (again || is_short) && peer.takes_whole() && !self.dry_run {
             Choice::Listed
         } else if peer.may_hold_some() {
@@ -396,5 +396,5 @@ impl Sending {
 }
 
 fn unasked() -> Error {
-    Error::ProtocolViolation("it says what it has stored, which nobody has asked".to_owned())
+    Error::ProtocolViolation("stored entries reported without a request".to_owned())
 }

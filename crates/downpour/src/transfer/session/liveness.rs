@@ -1,22 +1,23 @@
-//! Whether the peer is alive: when it was last heard, and the proof that is asked of it when another peer wants its place.
+//! Whether the peer is alive: when it last sent, and the proof that is required of it when another peer requests its
+//! place.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::transfer::input::OnAlive;
 
-/// How long a peer whose place another one wants may be silent while it owes a response: long enough for several
+/// How long a peer may be silent while it owes a response, if another one requests its place: long enough for several
 /// probes.
 const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
 
-/// Another peer that wants the place of this one.
+/// Another peer that requests the place of this one.
 struct Takeover {
-    /// When this peer was asked for a sign of life, and the bytes received by then.
+    /// When this peer was probed, and the bytes received by then.
     asked: Option<(Instant, u64)>,
     lives: OnAlive,
 }
 
-/// When the peer was last heard, and who wants its place.
+/// When the peer last sent, and the request for its place.
 #[derive(Default)]
 pub(in crate::transfer) struct Liveness {
     heard: Option<Instant>,
@@ -38,8 +39,8 @@ impl Liveness {
         }
     }
 
-    /// Handles another peer that wants the place of this one: `lives` is called when this one has been heard again.
-    /// Further rivals give this peer no more time, and are answered with the first.
+    /// Handles another peer that requests the place of this one: `on_alive` is called when this one has sent again.
+    /// Further requests give this peer no more time, and are answered with the first.
     pub(super) fn on_rival(&mut self, lives: OnAlive) {
         self.rival.get_or_insert(Takeover { asked: None, lives });
     }
@@ -49,16 +50,15 @@ impl Liveness {
         self.heard
     }
 
-    /// Whether another peer wants the place of this one.
+    /// Returns whether another peer requests the place of this one.
     pub(super) const fn is_contested(&self) -> bool {
         self.rival.is_some()
     }
 
-    /// Checks whether this peer is still alive when another one wants its place. Returns whether to ask it for a sign of
-    /// life.
+    /// Checks whether this peer is still alive when another one requests its place. Returns whether to probe it.
     ///
     /// # Errors
-    /// [`Error::ConnectionLost`] if it was asked and has not been heard since.
+    /// [`Error::ConnectionLost`] if it was probed and has not sent anything since.
     pub(super) fn check(&mut self, now: Instant, in_flight: u64) -> Result<bool, Error> {
         let Some(rival) = &mut self.rival else { return Ok(false) };
         match rival.asked {
@@ -88,7 +88,7 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut liveness = Liveness::default();
-        assert!(!liveness.check(at(0), 1).unwrap(), "nobody wants its place");
+        assert!(!liveness.check(at(0), 1).unwrap(), "no other peer requests its place");
         let (lives, heard) = channel();
         liveness.on_rival(Box::new(move || lives.send(()).unwrap()));
         liveness.on_bytes(at(0), 100);
