@@ -1,4 +1,4 @@
-//! What one side of a transfer counts.
+//! The counters of one side of a transfer.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Counts what happens to a name at the receiver, or to its source, and tells this side's user.
+    /// Counts a change of a name at the receiver, or of its source, and reports it to the local user.
     pub(super) fn notice(&mut self, notice: Notice, events: &Events) {
         if notice.kind.is_failure() {
             self.failures.add(&notice.path, FailReason::Refused(notice.kind));

@@ -1,5 +1,4 @@
-//! Tunnels between two machines of which neither logs in to the other: one listens and makes a ticket, and whoever has that
-//! connects.
+//! Tunnels between two hosts without a login: one listens and creates a ticket, and its holder connects.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,14 +20,14 @@ use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket, TicketError, fresh_key};
 use crate::transfer::{StopReason, reachable};
 
-/// Guests at once.
+/// Maximum number of connected peers.
 const MOST_GUESTS: usize = 64;
 
-/// Opens a tunnel to the maker of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until nobody has
-/// used it for [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
+/// Opens a tunnel to the creator of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until it
+/// was idle for [`Forwarding::persist`], or until its connection ends. Connecting takes at most `patience`.
 ///
 /// # Errors
-/// [`Error::Listen`] if a place of this machine is taken, [`Error::Unreachable`], those of the ticket and of the connection,
+/// [`Error::Listen`] if a local address is in use, [`Error::Unreachable`], those of the ticket and of the connection,
 /// and why it was stopped.
 pub async fn connect(
     ticket: Ticket,
@@ -42,7 +41,7 @@ pub async fn connect(
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
     ticket.check_expiry(runtime::system_time())?;
-    // Nobody has asked the other side to listen.
+    // The peer has no request to listen.
     let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
     let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
     let asked = ConnectOptions {
@@ -66,20 +65,20 @@ pub async fn connect(
     near.serve(&connection, std::future::pending(), stop, ended).await
 }
 
-/// An event of the side that has made a ticket.
+/// An event of the creator of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerEvent {
-    /// Somebody with the ticket has connected: the first, the second and so on.
+    /// A holder of the ticket has connected: the first, the second and so on.
     Joined(u64),
-    /// Something happens to the connection of a program, of this number, through the tunnel of this one.
+    /// An event of a program's connection, with this number, through the tunnel of this peer.
     Connection(u64, u64, ConnectionEvent),
-    /// The tunnel of this one has ended, in the words of its end.
+    /// The tunnel of this peer has ended, for this reason.
     Left(u64, String),
-    /// The ticket is good no longer; those who are connected stay.
+    /// The ticket has expired; open tunnels stay open.
     Expired,
 }
 
-/// A side that listens for tunnels.
+/// A listener for tunnels.
 #[derive(Debug)]
 pub struct TicketListener {
     endpoint: Endpoint,
@@ -90,7 +89,8 @@ pub struct TicketListener {
 }
 
 impl TicketListener {
-    /// Listens for whoever gets the ticket, which is good for so long. They may connect to the permitted places.
+    /// Listens for the holders of the ticket, which is valid for `valid_for`. They may connect to the permitted
+    /// addresses.
     ///
     /// # Errors
     /// [`Error::Net`] if the address cannot be bound; [`Error::OutOfResources`], [`Error::Ticket`].
@@ -116,7 +116,7 @@ impl TicketListener {
         &self.ticket
     }
 
-    /// Serves all who come until `stop`, or until the ticket has expired and the last of them has left.
+    /// Serves all peers until `stop`, or until the ticket has expired and the last of them has closed.
     ///
     /// # Errors
     /// Why it was stopped; [`Error::TicketExpired`].
@@ -138,7 +138,7 @@ impl TicketListener {
             tokio::select! {
                 connection = accept(&mut incoming) => match connection {
                     Some(connection) if guests.len() >= MOST_GUESTS => {
-                        Closing::in_words(ErrorKind::Busy, "there are as many tunnels as there can be").close(&connection);
+                        Closing::in_words(ErrorKind::Busy, "tunnel limit reached").close(&connection);
                     }
                     Some(connection) => {
                         joined += 1;
@@ -151,7 +151,7 @@ impl TicketListener {
                         guests.insert(task.id(), (number, connection));
                     }
                     None => {
-                        // Who shows the key from now on is turned away.
+                        // Peers with the key are rejected from now on.
                         incoming = None;
                         told(PeerEvent::Expired);
                     }
@@ -194,7 +194,7 @@ fn notes(number: u64, told: Arc<impl Fn(PeerEvent) + Send + Sync + 'static>) -> 
     }))
 }
 
-/// Returns how a tunnel has ended.
+/// Returns the reason for the end of a tunnel.
 fn words(error: NetError) -> String {
     match error {
         NetError::ClosedByPeer { reason, .. } => reason,

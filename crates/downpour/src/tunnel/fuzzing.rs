@@ -1,4 +1,4 @@
-//! Fuzz target of what a tunnel reads: the user's forwards, and what programs and the other side say.
+//! Fuzz target of the inputs of a tunnel: the user's forwards, and the bytes of programs and of the peer.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use super::messages::{ConnectReply, ConnectRequest, Refusal};
 use super::{http, socks};
 use crate::block_on::block_on;
 
-/// Reads all but the first byte of `data`, which says how much comes at once, as each of what a tunnel reads.
+/// Reads all but the first byte of `data`, which is the size of the pieces, as each of the inputs of a tunnel.
 ///
 /// # Panics
-/// If something is understood otherwise than it was written, or than by a second reading of SOCKS.
+/// If an input is read differently from its written form, or from a second reading of SOCKS.
 pub fn fuzz_tunnel(data: &[u8]) {
     let Some((&piece, said)) = data.split_first() else { return };
     let piece = usize::from(piece).max(1);
@@ -27,7 +27,7 @@ pub fn fuzz_tunnel(data: &[u8]) {
     check_request(said);
 }
 
-/// What is read is written as something that is read as the same.
+/// Checks that an accepted text is read as the same after it is written.
 fn check_forwards(text: &str) {
     let forwards: [fn(&str) -> _; 3] =
         [|text| Forward::read(text, false), |text| Forward::read(text, true), Forward::read_proxy];
@@ -40,7 +40,7 @@ fn check_forwards(text: &str) {
     }
 }
 
-/// A program that says something in pieces, and keeps what it is answered.
+/// A program that sends its bytes in pieces, and keeps the replies.
 struct Program<'a> {
     said: &'a [u8],
     piece: usize,
@@ -78,17 +78,17 @@ impl AsyncWrite for Program<'_> {
     }
 }
 
-/// What a conversation by SOCKS comes to.
+/// The result of a SOCKS conversation.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Socks {
-    /// Where the program wants to.
+    /// The requested address.
     place: Option<(String, u16)>,
     answered: Vec<u8>,
-    /// Bytes that were not read, which are for the other program.
+    /// Unread bytes, which are for the other program.
     left: usize,
 }
 
-/// What is understood is what [`second_reading`] understands, and can be wished for.
+/// Checks that an accepted conversation is accepted by [`second_reading`], and can be requested.
 fn check_socks(said: &[u8], piece: usize) {
     let mut program = Program::new(said, piece);
     let asked = block_on(socks::asked(&mut program)).ok();
@@ -108,10 +108,10 @@ fn check_socks(said: &[u8], piece: usize) {
     assert!(read <= 9 + 2 * 256, "{read}");
 }
 
-/// Reads a conversation that is known as a whole: another formulation of [`socks`].
+/// Reads a complete conversation: another formulation of [`socks`].
 fn second_reading(said: &[u8]) -> Socks {
     let mut answered = Vec::new();
-    // What ends too early, or is no SOCKS, is not answered any more.
+    // A truncated or invalid conversation is not answered any more.
     let (place, left) = match said {
         [4, rest @ ..] => second_reading_of_four(rest, &mut answered),
         [5, rest @ ..] => second_reading_of_five(rest, &mut answered),
@@ -125,7 +125,7 @@ type Reading = (Option<(String, u16)>, usize);
 fn second_reading_of_four(said: &[u8], answered: &mut Vec<u8>) -> Reading {
     let [command, high, low, a, b, c, d, rest @ ..] = said else { return (None, 0) };
     let is_named = matches!((a, b, c, d), (0, 0, 0, 1..));
-    // The user, and perhaps the name; too long a one is read to its 256th byte.
+    // The user, and perhaps the name; one that is too long is read to its 256th byte.
     let (mut texts, mut rest, mut is_long) = (Vec::new(), rest, false);
     for _ in 0..1 + usize::from(is_named) {
         let longest = &rest[..rest.len().min(256)];
@@ -191,7 +191,7 @@ fn second_reading_of_five(said: &[u8], answered: &mut Vec<u8>) -> Reading {
     (place, rest.len())
 }
 
-/// What is read as a wish are its bytes.
+/// Checks that an accepted request is encoded as its bytes.
 fn check_wish(said: &[u8], piece: usize) {
     let mut other = Program::new(said, piece);
     let Ok(wish) = block_on(ConnectRequest::read(&mut other)) else { return };
@@ -199,7 +199,7 @@ fn check_wish(said: &[u8], piece: usize) {
     assert_eq!([&written, other.said].concat(), said);
 }
 
-/// What is read as an answer is the same when it is written and read again, but for words that were no text.
+/// Checks that an accepted reply is the same when it is written and read again, except for invalid text.
 fn check_answer(said: &[u8], piece: usize) {
     let mut other = Program::new(said, piece);
     let Ok(answer) = block_on(ConnectReply::read(&mut other)) else { return };
@@ -218,7 +218,7 @@ fn check_answer(said: &[u8], piece: usize) {
     assert!(read <= 3 + 1_024, "{read}");
 }
 
-/// A request has a response, whose content is as long as it says.
+/// Checks that a request has a response with a correct content length.
 fn check_request(said: &[u8]) {
     let response = http::judge(said, &http::Hosts::Any).response("metrics\n");
     let (head, content) = response.split_once("\r\n\r\n").expect("an empty line");

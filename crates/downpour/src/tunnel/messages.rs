@@ -1,7 +1,7 @@
-//! What stands at the beginning of a tunnel's streams.
+//! The messages at the beginning of a tunnel's streams.
 //!
-//! Whoever wants a connection opens a stream in both directions that begins with a [`ConnectRequest`]; the bytes of its program follow
-//! at once. What comes back begins with an [`ConnectReply`].
+//! The requesting side opens a stream in both directions that begins with a [`ConnectRequest`]; the bytes of its
+//! program follow at once. The other direction begins with a [`ConnectReply`].
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,20 +11,20 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::grammar::ForwardAddress;
 
-/// The longest name of a host or path of a socket, and the longest text of a refusal, in bytes.
+/// Maximum length of the name of a host or path of a socket, and of the text of a refusal, in bytes.
 const LONGEST: usize = 1_024;
 
-/// The beginnings of wishes.
+/// The first bytes of requests.
 const TCP: u8 = 1;
 const UNIX: u8 = 2;
 const LISTENER: u8 = 3;
 
-/// Where a connection is to go.
+/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConnectRequest {
-    /// To this place, as seen from there.
+    /// This address, as seen from the peer.
     Place(ForwardAddress),
-    /// To where the connections of this one of the listeners go that were asked for.
+    /// The target of this one of the requested listeners.
     Listener(u16),
 }
 
@@ -44,7 +44,7 @@ impl ConnectRequest {
         Ok([&[kind][..], &number.to_be_bytes(), &length.to_be_bytes(), name].concat())
     }
 
-    /// Reads a wish.
+    /// Reads a request.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] for anything else; that of reading.
@@ -77,7 +77,7 @@ pub(super) enum Refusal {
     Unknown = 3,
     /// There was no answer in time.
     TimedOut = 4,
-    /// It is not permitted, or was not asked for.
+    /// It is not allowed, or was not requested.
     Forbidden = 5,
     /// The name is too long.
     Unnamable = 6,
@@ -86,7 +86,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal that an error of connecting stands for.
+    /// Returns the refusal for an error of connecting.
     pub(super) fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
@@ -113,7 +113,7 @@ impl Refusal {
     }
 }
 
-/// The answer to a wish: connected, or why not, in the words of the other side.
+/// The reply to a request: connected, or refused with the peer's reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConnectReply {
     /// The bytes of the other program follow.
@@ -134,7 +134,7 @@ impl ConnectReply {
         }
     }
 
-    /// Reads an answer.
+    /// Reads a reply.
     ///
     /// # Errors
     /// That of reading.

@@ -1,4 +1,4 @@
-//! The end of a tunnel at which its user is, however the other one is reached.
+//! The local side of a tunnel, which is independent of the carrier.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use super::session::{Permitted, Session, SocksReplyTime};
 use crate::error::{Closing, Error};
 use crate::transfer::StopReason;
 
-/// What is forwarded, and for how long.
+/// The forwards of a tunnel, and its lifetime.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
-    /// Connections taken here, which go on from there.
+    /// Forwards that listen locally.
     pub local: Vec<Forward>,
-    /// Connections taken there, which go on from here.
+    /// Forwards that listen on the remote host.
     pub remote: Vec<Forward>,
-    /// The programs of a SOCKS proxy here are told at once that they are connected, so that their first bytes need not
-    /// wait for the other side. What it refuses is reset.
+    /// Reports connections of a local SOCKS proxy as open at once, so that their first bytes need not wait for the
+    /// peer. Refused ones are reset.
     pub is_eager: bool,
-    /// Where Prometheus finds its figures, by HTTP.
+    /// The address of the metrics for Prometheus, by HTTP.
     pub metrics: Option<ForwardAddress>,
-    /// Ends the tunnel once no connection has been open for so long.
+    /// Ends the tunnel after this time without an open connection.
     pub persist: Option<Duration>,
 }
 
-/// An end that listens, and has no connection to the other one yet.
+/// A local side that listens, and has no connection to the peer yet.
 pub(crate) struct LocalEnd {
     forwarding: Forwarding,
     listeners: Vec<Listener>,
@@ -40,7 +40,7 @@ pub(crate) struct LocalEnd {
 }
 
 impl LocalEnd {
-    /// Listens on all places of this machine, and will tell what happens.
+    /// Listens on all local addresses; `on_event` gets the events.
     ///
     /// # Errors
     /// [`Error::Listen`].
@@ -57,7 +57,7 @@ impl LocalEnd {
         Ok(Self { forwarding, listeners, metrics, told: Arc::new(told) })
     }
 
-    /// Returns what takes its notes.
+    /// Returns a receiver of its notes.
     pub(crate) fn notes(&self) -> Notes {
         let told = Arc::clone(&self.told);
         Notes(Arc::new(move |note| {
@@ -68,11 +68,11 @@ impl LocalEnd {
         }))
     }
 
-    /// Carries connections until `stop`, until it is `asked` to end, until nobody has used it for
-    /// [`Forwarding::persist`], or until the connection ends; `ended` says what that means.
+    /// Carries connections until `stop`, until it is `asked` to end, until it was idle for [`Forwarding::persist`], or
+    /// until the connection ends; `ended` translates its error.
     ///
     /// # Errors
-    /// Why it was stopped, or how the connection ended.
+    /// Why it was stopped, or the end of the connection.
     pub(crate) async fn serve(
         self,
         connection: &Connection,
@@ -108,14 +108,14 @@ impl LocalEnd {
         };
         let (reason, result) = tokio::select! {
             error = session.run() => return Err(ended(error)),
-            () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
+            () = unused => ("tunnel idle".to_owned(), Ok(())),
             () = asked => (Closing::of(&Error::Terminated, false).reason, Err(Error::Terminated)),
             why = stop => {
                 let error = Error::from(why);
                 (Closing::of(&error, false).reason, Err(error))
             }
         };
-        // Whoever comes now is not taken any more.
+        // Later connections are not accepted any more.
         drop(tasks);
         Closing { reason, ..Closing::done() }.close(connection);
         drop(connection.closed().await);

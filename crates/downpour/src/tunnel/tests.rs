@@ -1,4 +1,4 @@
-//! Both ends of a tunnel in one process, over UDP on loopback, between real sockets.
+//! Both sides of a tunnel in one process, over UDP on loopback, between real sockets.
 
 mod hostile;
 mod metrics;
@@ -25,7 +25,7 @@ struct Ends {
     here: Arc<Session>,
     there: Arc<Session>,
     connections: [Connection; 2],
-    /// Taken to kill that end.
+    /// Taken to kill that side.
     endpoints: [Option<Endpoint>; 2],
     tasks: JoinSet<()>,
 }
@@ -51,7 +51,7 @@ impl Ends {
         Self { here, there, connections: [near, far], endpoints: [Some(a), Some(b)], tasks }
     }
 
-    /// Listens at the near end; returns the port.
+    /// Listens at the local side; returns the port.
     fn listen(&mut self, to: ForwardTarget) -> u16 {
         self.listen_as(to, SocksReplyTime::Answered)
     }
@@ -63,7 +63,7 @@ impl Ends {
         port
     }
 
-    /// Leaves the near end alone with its connection, whose other end becomes the test's.
+    /// Runs only the local side; the peer's connection becomes the test's.
     async fn only_here(&mut self) -> Connection {
         self.tasks.shutdown().await;
         let here = Arc::clone(&self.here);
@@ -97,7 +97,7 @@ async fn serve<F: Future<Output = ()> + Send + 'static>(with: impl Fn(TcpStream)
     port
 }
 
-/// Sends everything back only once it has all come.
+/// Sends everything back only once it has all arrived.
 async fn echo(mut socket: TcpStream) {
     let mut bytes = Vec::new();
     if socket.read_to_end(&mut bytes).await.is_ok() {
@@ -118,7 +118,7 @@ async fn exchange(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// The result of reading to the end of what breaks off.
+/// Returns the result of reading until the reset.
 async fn broken(socket: &mut TcpStream) -> io::ErrorKind {
     let mut read = Vec::new();
     socket.read_to_end(&mut read).await.expect_err("no end").kind()
@@ -133,7 +133,7 @@ async fn bytes_go_both_ways_and_either_may_end_first() {
         let bytes = pattern(length);
         assert!(exchange(&mut dial(port).await, &bytes).await.unwrap() == bytes, "{length}");
     }
-    // A server that speaks first, and ends, while its client goes on.
+    // A server that sends first, and finishes, while its client continues.
     let server = serve(async |mut socket: TcpStream| {
         socket.write_all(b"hello").await.unwrap();
         socket.shutdown().await.unwrap();
@@ -152,7 +152,7 @@ async fn bytes_go_both_ways_and_either_may_end_first() {
 #[tokio::test]
 async fn what_breaks_off_is_no_end() {
     let mut ends = Ends::new(vec![]).await;
-    // Nobody listens on a port that has just been given back.
+    // A port that was just released has no listener.
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", closed)));
     assert_eq!(broken(&mut dial(port).await).await, io::ErrorKind::ConnectionReset);
@@ -193,7 +193,7 @@ async fn an_end_that_is_killed_resets_what_it_carried() {
     }
 }
 
-/// Asks a SOCKS server for a place; returns its answer and the socket.
+/// Requests an address from a SOCKS server; returns its reply and the socket.
 async fn by_socks(port: u16, name: &str, to: u16) -> (u8, TcpStream) {
     command_by_socks(port, 1, name, to).await
 }
@@ -226,7 +226,7 @@ async fn a_proxy_leads_wherever_it_is_asked_to() {
         assert_eq!((answer, exchange(&mut client, b"").await.unwrap()), (5, vec![]), "refused");
         let (answer, _) = by_socks(proxy, "no-such-name.invalid", 80).await;
         assert_eq!(answer, 4, "unknown");
-        // What is not understood is answered too, and nothing follows.
+        // Unsupported requests are answered too, and nothing follows.
         let (answer, mut client) = command_by_socks(proxy, 2, "localhost", server).await;
         assert_eq!((answer, exchange(&mut client, b"").await.unwrap()), (7, vec![]), "BIND");
     }
@@ -265,7 +265,7 @@ async fn what_an_eager_proxy_cannot_reach_is_reset() {
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
     let (told, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
     assert_eq!((told, broken(&mut client).await), (0, io::ErrorKind::ConnectionReset));
-    // What is no request is answered as by any proxy.
+    // An invalid request is answered as by any proxy.
     let (told, _) = command_by_socks(proxy, 2, "localhost", server).await;
     assert_eq!(told, 7);
 }
@@ -281,7 +281,7 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
             socket.write_all(b"from a unix socket").await.unwrap();
         }
     });
-    // One that was left behind is replaced, and one in use is not.
+    // A stale one is replaced, and one in use is not.
     drop(std::os::unix::net::UnixListener::bind(&own).unwrap());
     let listener = Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap();
     assert_eq!(Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
@@ -294,10 +294,10 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
     UnixStream::connect(&own).await.unwrap().read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "from a unix socket");
     ends.tasks.shutdown().await;
-    assert!(!own.exists(), "it is removed at the end");
+    assert!(!own.exists(), "it is removed");
 }
 
-/// Wishes for something at the other end; returns the answer.
+/// Sends a request to the peer; returns the reply.
 async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
     let mut stream = from.open(99).await.unwrap();
     stream.write_all(&asked.encode().unwrap()).await.unwrap();
@@ -307,7 +307,7 @@ async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
 #[tokio::test]
 async fn nobody_gets_what_was_not_asked_for() {
     let mut ends = Ends::new(vec![ForwardTarget::Place(tcp("127.0.0.1", 9))]).await;
-    // The answers come to the test and not to the sessions.
+    // The replies go to the test and not to the sessions.
     ends.tasks.shutdown().await;
     let [near, far] = ends.connections.clone();
     let forbidden = |answer| matches!(answer, ConnectReply::Refused(Refusal::Forbidden, _));
@@ -329,7 +329,7 @@ async fn a_thousand_connections_at_once_and_many_in_a_row() {
     let server = serve(echo).await;
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     let mut clients = JoinSet::new();
-    // Idle ones keep nobody from being served.
+    // Idle ones prevent no others.
     let mut idle = Vec::new();
     for _ in 0..900 {
         idle.push(dial(port).await);

@@ -43,8 +43,8 @@ fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
         for _ in 0..2 {
             fail_at(&ticket).await;
             let note = wait_for(&mut sender, note).await;
-            assert!(note.starts_with("a transfer failed: the receiver said: already there"), "{note}");
-            assert!(note.ends_with("; the ticket is still good"), "{note}");
+            assert!(note.starts_with("transfer failed: error from the receiver: already there"), "{note}");
+            assert!(note.ends_with("; ticket still valid"), "{note}");
         }
         let to = directory();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&ticket, &to).finish());
@@ -79,7 +79,7 @@ fn when_the_time_is_over_the_last_failure_is_told() {
         fail_at(&ticket(&sender)).await;
         let error = wait_for(&mut sender, done).await.unwrap_err();
         assert!(matches!(error, Error::Within { context: Context::NoneComplete { .. }, .. }), "{error}");
-        assert!(error.to_string().contains("no transfer was complete; the last one: the receiver said"), "{error}");
+        assert!(error.to_string().contains("without a complete transfer; last error: error from the receiver"), "{error}");
         assert_eq!(error.kind(), downpour::ErrorKind::Other, "that of the last failure");
     });
 }
@@ -130,7 +130,7 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
     });
 }
 
-/// A peer starts the handshake with the right key, but the answers to it are lost.
+/// A peer starts the handshake with the right key, but the replies to it are lost.
 #[test]
 fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
     run(async {

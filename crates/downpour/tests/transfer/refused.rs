@@ -1,4 +1,4 @@
-//! Transfers that are refused before they begin, and the errors on both sides.
+//! Transfers that are refused before they begin, and the errors of both peers.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -11,7 +11,7 @@ use crate::support::{
     directory, done, listen, listen_on, listening, noise, note, run, said_kind, ticket, tree, wait_for,
 };
 
-/// Short enough for a test, long enough for a busy machine.
+/// Short enough for a test, long enough for a busy host.
 const SOON: Duration = Duration::from_millis(500);
 
 #[test]
@@ -30,7 +30,7 @@ fn an_expired_ticket_is_told_at_once() {
     let error = receive(to.path().to_owned(), Rendezvous::Connect(ticket), TransferOptions::default()).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (downpour::ErrorKind::Authentication, "this ticket expired 5 minutes ago")
+        (downpour::ErrorKind::Authentication, "ticket expired 5 minutes ago")
     );
 }
 
@@ -88,7 +88,7 @@ fn two_senders_tell_each_other() {
         let mut listener = send(paths.clone(), listen(), TransferOptions::default()).unwrap();
         let error =
             send(paths.clone(), Rendezvous::Connect(ticket(&listener)), TransferOptions::default()).unwrap_err();
-        assert!(matches!(error, Error::WrongRole { both: Role::Sender }), "the ticket says it: {error}");
+        assert!(matches!(error, Error::WrongRole { both: Role::Sender }), "known from the ticket: {error}");
         let mut forged = ticket(&listener);
         forged.listener = Role::Receiver;
         let mut second = send(paths, Rendezvous::Connect(forged), TransferOptions::default()).unwrap();
@@ -96,11 +96,11 @@ fn two_senders_tell_each_other() {
         let told = matches!(error, Error::WrongRole { .. }) || said_kind(&error) == Some(ErrorKind::WrongRole);
         assert!(told && error.kind() == ErrorKind::WrongRole, "{error}");
         let note = wait_for(&mut listener, note).await;
-        assert!(note.starts_with("a peer came in vain"), "{note}");
+        assert!(note.starts_with("connection attempt failed"), "{note}");
         let peer = Rendezvous::Connect(ticket(&listener));
         let receiver = receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(listener.finish(), receiver.finish());
-        assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1), "the ticket is still good");
+        assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1), "the ticket is still valid");
     });
 }
 
@@ -118,7 +118,7 @@ fn what_is_there_already_is_not_overwritten() {
             let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
             assert!(received.to_string().starts_with("already there, and not overwritten: "), "{received}");
-            assert!(sent.to_string().starts_with("the receiver said: already there"), "{sent}");
+            assert!(sent.to_string().starts_with("error from the receiver: already there"), "{sent}");
             assert_eq!((sent.kind(), received.kind()), (ErrorKind::Other, ErrorKind::Exists));
             assert_eq!(tree(to.path()), before);
         }

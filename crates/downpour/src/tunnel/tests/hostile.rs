@@ -1,29 +1,29 @@
-//! A far end that says what it likes.
+//! A remote side that sends invalid messages.
 
 use net::{RecvStream, SendStream, Stream};
 
 use super::*;
 use crate::tunnel::counts::Origin;
 
-/// Opens a stream with this beginning, which does not end yet.
+/// Opens a stream with this beginning, which is not finished yet.
 async fn say(far: &Connection, beginning: &[u8]) -> Stream {
     let mut stream = far.open(0).await.unwrap();
     stream.write_all(beginning).await.unwrap();
     stream
 }
 
-/// Waits until the near end takes no more of a stream.
+/// Waits until the local side reads no more of a stream.
 async fn stopped(mut send: SendStream) {
     while send.write_all(&[0; 1_000]).await.is_ok() {}
 }
 
-/// The near end's answer.
+/// Reads the local side's reply.
 async fn answered(stream: Stream) -> (ConnectReply, RecvStream, SendStream) {
     let (mut recv, send) = stream.into_split();
     (ConnectReply::read(&mut recv).await.unwrap(), recv, send)
 }
 
-/// A connection of a program here, and the wish for it as it arrives over there.
+/// Returns a connection of a local program, and the request for it as the peer receives it.
 async fn wanted(port: u16, far: &Connection) -> (TcpStream, Stream) {
     let client = dial(port).await;
     let mut wished = far.accept().await.unwrap();
@@ -52,7 +52,7 @@ async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() 
         );
         stopped(send).await;
     }
-    // Streams that end, or break off, in the middle of a wish.
+    // Streams that are finished or reset in the middle of a request.
     let mut ended = say(&far, &[1, 0]).await;
     ended.finish();
     assert!(matches!(answered(ended).await.0, ConnectReply::Refused(Refusal::Failed, _)));
@@ -94,7 +94,7 @@ async fn wishes_beyond_the_bound_are_refused_at_once_and_leave_room_for_ones_own
     let mut ends = Ends::new(vec![ForwardTarget::Socks]).await;
     let far = ends.only_here().await;
     let port = ends.listen(ForwardTarget::Place(tcp("far.example", 80)));
-    // They are not complete: each waits for the rest.
+    // They are incomplete: each waits for the rest.
     let mut begun = Vec::new();
     for _ in 0..480 {
         begun.push(say(&far, &[3]).await);
@@ -102,7 +102,7 @@ async fn wishes_beyond_the_bound_are_refused_at_once_and_leave_room_for_ones_own
     for _ in 0..20 {
         let (answer, ..) = answered(say(&far, &[3]).await).await;
         assert!(
-            matches!(&answer, ConnectReply::Refused(Refusal::Failed, why) if why.contains("as there can be")),
+            matches!(&answer, ConnectReply::Refused(Refusal::Failed, why) if why.contains("limit reached")),
             "{answer:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! The metrics of a tunnel, as Prometheus gets them.
+//! The metrics of a tunnel, as served to Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::tunnel::http::{Hosts, serve_metrics};
 
 impl Ends {
-    /// Serves the metrics of the near end; returns the port.
+    /// Serves the metrics of the local side; returns the port.
     fn serve_metrics(&mut self) -> u16 {
         let place = tcp("localhost", 0);
         let listener = Listener::bind(&place).unwrap();
@@ -73,7 +73,8 @@ fn samples(page: &str) -> BTreeMap<String, f64> {
     samples
 }
 
-/// The samples of connections that programs here have opened: total, opening, open, opened, completed, cut, refused.
+/// Returns the samples of connections that local programs have opened: total, opening, open, opened, completed, cut,
+/// refused.
 fn of_here(samples: &BTreeMap<String, f64>) -> [f64; 7] {
     let outcome = |outcome: &str| format!("_ended_total{{from=\"here\",outcome=\"{outcome}\"}}");
     let plain = ["total", "opening", "open", "opened_total"].map(|name| format!("_{name}{{from=\"here\"}}"));
@@ -138,7 +139,7 @@ async fn a_few_clients_are_served_at_once_and_others_wait() {
     }
     let mut waits = dial(metrics).await;
     waits.write_all(b"HEAD /metrics HTTP/1.0\r\n\r\n").await.unwrap();
-    // Meanwhile the tunnel carries what it should.
+    // Meanwhile the tunnel carries data.
     let server = serve(echo).await;
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     exchange(&mut dial(port).await, b"hello").await.unwrap();
