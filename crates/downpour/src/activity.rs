@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_found_with_what_it_does_while_it_is_announced() {
+    fn announced_process_found_with_state() {
         let (_base, own) = directory();
         let find = || running_in(std::slice::from_ref(&own), PATIENCE);
         assert!(find().is_empty());
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_has_left_is_removed_and_what_is_no_socket_of_this_machine_stays() {
+    fn search_removes_only_sockets_of_killed_processes() {
         let (_base, own) = directory();
         let left = own.join(format!("{}99999999", prefix()));
         drop(UnixListener::bind(&left).expect("a socket"));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_sources_a_few_are_named() {
+    fn activity_names_at_most_four_sources() {
         let names = |count: u32| Activity::begun("cp", (0..count).map(|name| name.to_string()).collect(), None).from;
         assert_eq!(names(0), [] as [&str; 0]);
         assert_eq!(names(5), ["0", "1", "2", "3", "4"]);
@@ -382,7 +382,7 @@ mod tests {
     /// Some are stopped, one has a full queue, one sends nonsense, and one never ends its answer. Of those that answer,
     /// none is missed, whatever the order in the directory.
     #[test]
-    fn a_process_that_does_not_answer_takes_nothing_from_the_others() {
+    fn unresponsive_process_delays_no_others() {
         let (_base, own) = directory();
         let place = |pid: u32| own.join(format!("{}{pid}", prefix()));
         let listener = |pid: u32| UnixListener::bind(place(pid)).expect("a socket");

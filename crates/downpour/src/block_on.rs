@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_future_that_another_thread_completes_is_waited_for() {
+    fn block_on_waits_for_other_thread() {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let other = thread::spawn(move || sender.send(7).unwrap());
         assert_eq!(block_on(receiver).unwrap(), 7);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_user_is_refused() {
+    fn tilde_unknown_user_refused() {
         for path in ["~no-such-user", "~no-such-user/x", "~+", "~-", "~-x/y", "~0", "~root:x/y", "~$report.docx", "~*"]
         {
             let path = Path::new(path);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_getent_has_the_home_of_the_name() {
+    fn getent_line_gives_home_of_name() {
         let line = b"who:*:7:7:W:/home/who:/bin/sh\n";
         assert_eq!(home_in(line, "who"), Some("/home/who".into()));
         assert_eq!(home_in(line, "WHO@example.org"), Some("/home/who".into()), "a directory may have its own spelling");

@@ -289,7 +289,7 @@ mod tests {
 
     /// A receiver that reports false arrivals raises no rate but that of transfers to itself.
     #[test]
-    fn a_path_is_remembered_for_a_day_to_one_address() {
+    fn path_cache_keeps_address_for_a_day() {
         let (_home, cache) = cache();
         assert_eq!(known(&cache, "198.51.100.7", NOW), None);
         assert!(!cache.base.exists(), "nothing was learned");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn one_memory_serves_one_connection() {
+    fn path_cache_entry_serves_one_connection() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
         let first = cache.lease_between(ends("198.51.100.7"), NOW);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_leaves_no_lock_with_a_process_that_shares_the_file() {
+    fn path_cache_change_unlocks_shared_file() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
         let file = cache.open(CachedPath::FILE, false).expect("the file");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_private_bounded_and_rewritten_if_it_is_broken() {
+    fn path_cache_file_private_bounded_repaired() {
         let (_home, cache) = cache();
         let file = cache.base.join("downpour/paths.json");
         (0..300).for_each(|nth| learn(&cache, &format!("198.18.{}.1", nth % 256), 1 + nth, NOW + nth));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_written_is_neither_read_nor_changed() {
+    fn path_cache_foreign_file_ignored() {
         let (home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
         let directory = cache.base.join("downpour");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_udp_is_remembered_for_a_day_by_its_host_until_it_is_open() {
+    fn path_cache_keeps_blocked_udp_for_a_day() {
         let (_home, cache) = cache();
         let (one, other) = (ends("198.51.100.7"), ends("198.51.100.8"));
         cache.set_closed(one, false, NOW);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_on_this_machine_are_not_remembered() {
+    fn path_cache_skips_local_peers() {
         let (_home, cache) = cache();
         for peer in ["127.0.0.1:9", "[::1]:9"] {
             assert!(cache.lease(peer.parse().expect("an address")).is_none(), "{peer}");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machines_end_is_its_network_and_the_others_its_address() {
+    fn path_cache_key_is_local_network_and_remote_address() {
         assert_eq!(between("192.0.2.1", "198.51.100.7"), between("192.0.2.99", "::ffff:198.51.100.7"));
         assert_ne!(between("192.0.2.1", "198.51.100.7"), between("192.0.3.1", "198.51.100.7"));
         let far = "2001:db8:1:2::3";

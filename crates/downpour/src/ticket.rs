@@ -99,7 +99,7 @@ pub enum TicketError {
     #[error("ticket damaged")]
     Damaged,
     /// It contains an address that no listener can have.
-    #[error("ticket has invalid address {0}: do not use it")]
+    #[error("ticket has invalid address {0}")]
     Address(SocketAddr),
     /// The role of its listener does not match.
     #[error("wrong ticket: its creator {}", part(*.0))]
@@ -409,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_file_is_its_users_or_roots_and_nobody_else_writes_it() {
+    fn ticket_file_owner_and_mode_checked() {
         let check =
             |owner, mode| check_owner(Path::new("ticket"), (owner, mode), 1_000).map_err(|error| error.to_string());
         for (owner, mode) in [(1_000, 0o600), (1_000, 0o644), (0, 0o644), (1_000, 0o400)] {

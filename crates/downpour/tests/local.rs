@@ -57,7 +57,7 @@ fn a_limit_holds_for_an_hour() {
 }
 
 #[test]
-fn a_copy_that_gets_no_thread_says_so_and_leaves_no_part_of_a_file() {
+fn local_copy_no_thread_reported_no_partial_file() {
     const FILES: usize = 5;
     const SIZE: usize = 3_000_000;
     // This one, the session, the walk, the one that settles, and the one that waits for the disk.

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_cut_and_stay_what_they_are() {
+    fn close_reason_long_values_cut() {
         let path = format!("/{}", "ä/".repeat(3000));
         let error = full(&path).within(Context::Kept { staging: path.clone().into(), by_ticket: false });
         let heard = across(&error, true);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn any_reason_is_a_failure_of_the_peer_alone() {
+    fn close_reason_any_text_is_peer_failure() {
         for (code, reason, said) in [
             (0x105, "", "no reason given"),
             (0x999, "{\"Files\":{\"No\":1}}", LATER),

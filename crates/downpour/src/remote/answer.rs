@@ -86,7 +86,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn only_kinds_of_a_failed_start_are_taken_over() {
+    fn answer_forged_kind_is_other() {
         let kind = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().kind();
         for (number, taken) in [(2, ErrorKind::Usage), (7, ErrorKind::Storage), (75, ErrorKind::Terminated)] {
             assert_eq!(kind(&format!("{number}")), taken);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_have_words_behind_its_ticket() {
+    fn answer_words_after_ticket_parsed() {
         let ticket = Ticket {
             key: [7; 32],
             expires: std::time::SystemTime::UNIX_EPOCH,

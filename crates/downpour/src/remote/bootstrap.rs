@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_whole_gets_no_name() {
+    fn bootstrap_wrong_digest_not_installed() {
         let directory = tempdir().unwrap();
         let (result, _) = copied(directory.path(), "sparc", "something");
         let error = result.expect_err("another digest").to_string();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_another_kind_needs_another_program() {
+    fn bootstrap_other_system_refused() {
         let directory = tempdir().unwrap();
         let (result, told) = copied(directory.path(), "sparc", "own");
         let error = result.expect_err("another host").to_string();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_take_for_something_else_is_a_path() {
+    fn bootstrap_path_quoted_for_shell() {
         for (path, word) in [
             ("~/bin/x", r#""$HOME"/'bin/x'"#),
             ("/opt/a b", "'/opt/a b'"),

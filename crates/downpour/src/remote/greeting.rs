@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_found_wherever_it_stands() {
+    fn greeting_marker_found_anywhere() {
         let long = "x".repeat(20_000);
         for greeting in
             ["", "\n", "Hello\n", "Hello", "MARK", "MARKER\n", "MARKMARKED\r", "\u{fffd}", &long, "\0\u{1b}[31m"]
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_can_be_shown() {
+    fn greeting_last_lines_shown() {
         assert_eq!(read(b"\n \r\nMARKER x").1, None);
         assert_eq!(
             read(b"This account is currently not available.\n").1.unwrap(),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_noise_nor_a_line_goes_on_for_ever() {
+    fn greeting_noise_and_line_bounded() {
         let mut greeting = Greeting::default();
         for output in [b"MARKER ".to_vec(), Vec::new()] {
             let error = greeting.read_to(&mut (&*output).chain(io::repeat(b'x')), &MARKERS).unwrap_err();

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_a_part_is_not_the_whole() {
+    fn relay_frames_round_trip_truncation_detected() {
         let bytes = written(|frames| {
             frames.data(&[7; MAX_DATA]).unwrap();
             frames.data(&[]).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_its_kind_and_success_is_none() {
+    fn relay_failure_keeps_kind() {
         let event = |report: RelayEvent| match report.into_event("a") {
             Some(TransferEvent::Done(Err(error))) => error,
             other => panic!("{other:?}"),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ssh_that_takes_no_request_can_be_stopped() {
+    fn ssh_not_reading_request_can_be_stopped() {
         let directory = tempfile::tempdir().unwrap();
         let pid = directory.path().join("pid");
         let script = format!("echo $$ >{}; exec sleep 1000", pid.display());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ssh_that_does_not_go_on_can_be_stopped_and_has_an_end() {
+    fn ssh_that_hangs_can_be_stopped_and_times_out() {
         let ticket = crate::ticket::Ticket {
             key: [7; 32],
             expires: std::time::SystemTime::now() + SOON,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_refuses_is_quoted() {
+    fn login_output_quoted_in_error() {
         let words = "No shell for this account.";
         let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), LoginTimeouts::ASKED);
         assert_eq!(error, format!("ssh exited with code 1 before downpour started on host; login output: {words}"));
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn an_ssh_whose_input_must_end_before_it_ends_is_no_ssh_that_hangs() {
+    fn ssh_waiting_for_end_of_input_exits() {
         let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", LoginTimeouts::ASKED);
         assert_eq!(error, "ssh exited with code 3 before downpour started on host");
     }
 
     #[test]
-    fn a_login_that_hangs_is_told_and_ends() {
+    fn login_that_hangs_is_noted_and_times_out() {
         let patience = LoginTimeouts {
             hint: Duration::from_millis(300),
             silence: Duration::from_millis(700),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_that_prints_for_ever_ends_with_or_without_lines() {
+    fn login_endless_output_ends() {
         for script in ["exec yes", "exec cat /dev/zero"] {
             let (error, told) = fails(script, LoginTimeouts::ASKED);
             assert_eq!(error, "host: endless login output without a reply of downpour");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_no_fault_of_the_other_side() {
+    fn ssh_program_missing_is_local_error() {
         for program in ["/nonexist", "no-such-program-anywhere", "/etc/passwd", "/"] {
             let options = SshOptions { command: vec![program.into()], ..SshOptions::default() };
             let error = launch(&options, "true".into()).err().unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn own_addresses_come_after_those_of_the_name() {
+    fn ticket_resolved_addresses_first() {
         let mut ticket = Ticket {
             key: [0; 32],
             expires: std::time::SystemTime::UNIX_EPOCH,

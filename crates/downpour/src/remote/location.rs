@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn as_scp_reads_it() {
+    fn location_parsed_as_by_scp() {
         assert_eq!(parse("host:"), remote("host", ""));
         assert_eq!(parse("me@host:dir/a:b"), remote("me@host", "dir/a:b"));
         assert_eq!(parse("[2001:db8::1]:/x"), remote("2001:db8::1", "/x"));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ways_to_name_a_place_are_refused() {
+    fn location_unsupported_urls_refused() {
         for url in ["s3://bucket/key", "sftp://far/x", "http://far/x", "https://far/", "file:///x", "git+ssh://far/x"] {
             assert_eq!(parse(url), Err(LocationError::Url(url.to_owned())), "{url}");
         }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant() {
+    fn location_invalid_refused() {
         assert_eq!(parse(""), Err(LocationError::Empty));
         assert!(matches!(parse(":x"), Err(LocationError::NoHost(_))));
         assert!(matches!(parse("me@:x"), Err(LocationError::NoHost(_))));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_received_and_a_part_is_not_the_whole() {
+    fn pipe_frames_round_trip_truncation_detected() {
         let input: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
         let mut frames = Vec::new();
         send(&input[..], &mut frames).unwrap();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_cannot_be_read_is_not_whole() {
+    fn pipe_frames_unreadable_input_incomplete() {
         struct Fails;
         impl Read for Fails {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_is_unknown_here_is_named_in_one_line() {
+    fn request_unknown_controller_named_in_one_line() {
         let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, &PathOptions::default(), &engine(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_login_cannot_raise_the_bound_on_memory() {
+    fn restricted_key_cannot_raise_max_memory() {
         let asked = |bound| {
             let task = RemoteTask::Pipe { command: "true".into() };
             let mut request = Request::new(task, &PathOptions::default(), &engine(bound));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_memory_reaches_the_other_side_and_none_is_left_out() {
+    fn request_max_memory_sent_only_if_set() {
         for bound in [None, Some(64_000_000)] {
             let task = RemoteTask::Pipe { command: "true".into() };
             let request = Request::new(task, &PathOptions::default(), &engine(bound));

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_inside_are_found_by_every_way_to_write_them() {
+    fn restricted_sources_found_by_any_spelling() {
         let (here, only) = limited();
         let absolute = here.path().canonicalize().unwrap().join("limit");
         let absolute = |name: &str| absolute.join(name).display().to_string();
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_what_was_asked_for() {
+    fn restricted_error_names_requested_path() {
         let (_here, only) = limited();
         let sources = only.sources(Path::new("~/directory"), LinkHandling::Followed).unwrap();
         let roots = sources.iter().map(|source| source.root.clone()).collect();
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_replaced_changes_nothing() {
+    fn restricted_directory_replaced_keeps_handle() {
         let (here, only) = limited();
         fs::rename(here.path().join("limit"), here.path().join("moved")).unwrap();
         symlink("secret", here.path().join("limit")).unwrap();
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_a_link_is_written_through_only_inside() {
+    fn restricted_target_link_followed_only_inside() {
         let (here, only) = limited();
         let within = Some(only.path().unwrap());
         let into = |name: &str| here.path().join("limit").join(name);
@@ -575,7 +575,7 @@ mod tests {
 
     /// The target, or a parent of it, is replaced between any two steps of a transfer.
     #[test]
-    fn a_target_that_becomes_a_link_is_not_written_through() {
+    fn restricted_target_swapped_not_followed() {
         let entry = |path: &str, kind| crate::files::Entry {
             path: path.into(),
             kind,
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_root_gives_nobody_rights() {
+    fn restricted_root_sets_no_attributes() {
         let (_here, only) = limited();
         let options = [
             Preserve { owner: true, ..Preserve::default() },

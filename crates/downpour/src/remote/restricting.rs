@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_restriction_names_came_later() {
+    fn restriction_later_covers_new_fields() {
         let later: [fn(&mut ReceiveRequest); 6] = [
             |spec| spec.modify_window = 1,
             |spec| spec.eligible.max_size = Some(1),

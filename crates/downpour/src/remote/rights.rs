@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_is_permitted_only_with_a_right_to_all_that_it_does() {
+    fn task_permitted_only_with_all_rights() {
         let tasks = tasks();
         assert!(tasks.len() > 500, "{} tasks", tasks.len());
         for (task, access, is_root) in tasks.iter().flat_map(|task| {

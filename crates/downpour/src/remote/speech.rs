@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_passed_on_whole_whatever_the_pieces() {
+    fn stderr_lines_relayed_whole_from_any_pieces() {
         let wanted = [b"one".to_vec(), b"t\xff\x1bwo".to_vec(), b" three".to_vec()].map(Ok);
         assert_eq!(told(&[Some(b"one\r\nt\xff\x1bwo\n\n\r\n three")]), wanted);
         let pieces: Vec<Option<&[u8]>> = b"one\r\nt\xff\x1bwo\n\n\r\n three".chunks(1).map(Some).collect();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_counted_instead() {
+    fn stderr_flood_counted() {
         let flood = b"x\n".repeat(1_000_000);
         let told = told(&[Some(&flood), None, Some(b"later\n")]);
         assert_eq!(told.len(), BURST / (LINE + 1) + 2);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_with_the_pipe_is_not_waited_for() {
+    fn stderr_of_background_process_not_awaited() {
         // As a connection that is kept for the next login.
         let (mut child, speech, lines) = heard("sleep 1000 & echo $! >&2; echo last >&2");
         child.wait().unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_an_end_of_its_line_is_passed_on() {
+    fn stderr_prompt_without_newline_relayed() {
         let (mut child, speech, lines) = heard("printf 'code: ' >&2; exec sleep 1000");
         assert_eq!(lines.recv_timeout(Duration::from_secs(30)).unwrap(), "far: code:");
         child.kill().unwrap();

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_gets_more_time_where_the_login_took_long() {
+    fn udp_timeout_grows_with_login_time() {
         let patience = [0, 8, 25, 600].map(|login| udp_patience(Duration::from_secs(login)).as_secs_f64());
         assert_eq!(patience, [4.0, 4.0, 12.5, 15.0]);
     }

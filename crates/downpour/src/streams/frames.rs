@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_whole_or_not_at_all() {
+    fn stream_frames_complete_or_error() {
         for length in [0, 1, CHUNK - 1, CHUNK, 3 * CHUNK + 7] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             let wire = sent(&bytes);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_component_of_a_path() {
+    fn stream_name_is_one_component() {
         for name in [&b"a"[..], b"backup.tar", b"\xff", &[b'x'; MAX_NAME]] {
             let mut out = Vec::new();
             write_name(name, &mut out).unwrap();

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_its_name_once_it_is_whole() {
+    fn stream_target_published_when_complete() {
         let directory = tempfile::tempdir().unwrap();
         let target = |replaces| StreamTarget::Directory { path: directory.path().to_owned(), replaces };
         let mut opened = target(false).open(b"x").unwrap();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_found_however_it_was_pasted() {
+    fn pasted_ticket_found_in_any_form() {
         let ticket = ticket(&["192.0.2.1:4000", "[2001:db8::1]:4000"]);
         let text = ticket.to_text().unwrap();
         let (first, rest) = text.split_at(40);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_goes_on_until_it_is_whole() {
+    fn pasted_ticket_continues_until_complete() {
         for addresses in
             [&[][..], &["192.0.2.1:4000"], &["192.0.2.1:4000", "[2001:db8::1]:4000"], &["[2001:db8::1]:1"; 16]]
         {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_about_tickets_is_no_ticket_to_be_replaced() {
+    fn ticket_save_keeps_note_about_tickets() {
         let text = ticket(&[]).to_text().unwrap();
         assert!(begins_as_ticket(&text) && begins_as_ticket(" downpour2x") && begins_as_ticket("DOWN\npour1"));
         for other in [format!("ticket: {text}"), format!("`{text}`"), "downpour".to_owned(), String::new()] {

@@ -98,7 +98,7 @@ mod tests {
     use crate::messages::MessageReader;
 
     #[test]
-    fn the_root_is_of_what_determines_the_target() {
+    fn root_covers_messages_that_determine_target() {
         let mut announcements = Announcements::new();
         let mut top = (None, Vec::new());
         let id = SourceId([7; 16]);

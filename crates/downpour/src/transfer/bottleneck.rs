@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_means_what_constrains_the_engine() {
+    fn bottleneck_full_window_is_engine_constraint() {
         let of = |stats: &Stats| Bottleneck::of(&stats.connection, false, &Strains::default());
         let mut full = stats(SendLimit::Window, RateConstraint::Policer);
         assert_eq!(of(&full), Some(Bottleneck::Policer));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_memory_is_named_on_the_side_that_has_it() {
+    fn bottleneck_memory_bound_names_side() {
         let of =
             |limited_by, strains| Bottleneck::of(&stats(limited_by, RateConstraint::Path).connection, false, &strains);
         let (ours, theirs) =
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_overflows_is_named_for_two_seconds() {
+    fn bottleneck_socket_drops_shown_two_seconds() {
         let began = Instant::now();
         let mut watch = LoadMonitor::new(began);
         let paced = stats(SendLimit::Pacing, RateConstraint::Path);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_far_above_the_path_is_named_once_and_so_is_its_end() {
+    fn rate_above_capacity_noted_once() {
         let told = Some(Rate::from_bits_per_second(1_000_000_000));
         let mut overload = Overload::default();
         let mut note = |constraint| overload.note(told, &stats(SendLimit::Pacing, constraint).connection);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_time_is_the_bottleneck_unless_the_receiver_is() {
+    fn bottleneck_saturated_thread_is_processor() {
         let began = Instant::now();
         let mut watch = LoadMonitor::new(began);
         let mut after = |millis, stats: &Stats| {

@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_b3sums_and_what_failed_is_left_out() {
+    fn checksums_b3sum_format_without_failed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         let mut list = Checksums::new(List::new(path.clone()));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_at_the_target() {
+    fn checksums_use_target_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         let mut list = Checksums::new(List::new(path.clone()));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_is_replaced_and_keeps_its_link_and_mode() {
+    fn checksums_replace_only_regular_file() {
         let dir = tempfile::tempdir().unwrap();
         let (old, link) = (dir.path().join("old"), dir.path().join("link"));
         let line = format!("{}  old\n", "0".repeat(64));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_by_its_own_name_and_before_anything_crosses() {
+    fn checksums_unwritable_refused_before_transfer() {
         let dir = tempfile::tempdir().unwrap();
         for path in [dir.path().join("no/list"), dir.path().to_owned()] {
             let list = List::new(path.clone());

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_short_says_nothing_about_the_path() {
+    fn path_share_short_transfer_is_none() {
         assert_eq!(path_share(Duration::from_millis(99), Duration::from_millis(50)), None);
         assert_eq!(path_share(Duration::from_secs(1), Duration::from_secs(2)), Some(0.5));
     }

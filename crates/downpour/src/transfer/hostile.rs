@@ -262,7 +262,7 @@ fn cause(error: Error) -> Error {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused() {
+fn hostile_name_outside_refused() {
     for path in ["../../etc/passwd", "/etc/passwd", "a/../../b", "a//b", ".", "..", "file/"] {
         let (error, (code, reason)) = attack(|puppet| puppet.send_file(path, 10, 10));
         let error = cause(error);
@@ -273,7 +273,7 @@ fn names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn a_file_beneath_a_link_or_beneath_nothing_is_refused() {
+fn hostile_file_beneath_link_refused() {
     for (top, path) in [("link", "link/passwd"), ("other", "nowhere/passwd"), ("photo", ".ssh/authorized_keys")] {
         let (error, (code, reason)) = attack(|puppet| {
             let mut part = part(&[(top, 0), (path, 10)]);
@@ -288,7 +288,7 @@ fn a_file_beneath_a_link_or_beneath_nothing_is_refused() {
 
 /// The receiver's user was shown everything, and agreed to that.
 #[test]
-fn nothing_follows_a_complete_list() {
+fn hostile_entries_after_list_refused() {
     let complete = |puppet: &mut Puppet| {
         puppet.say(&Message::Scanned);
         puppet.say(&Message::Manifest(part(&[("photo", 1)])));
@@ -326,7 +326,7 @@ fn nothing_follows_a_complete_list() {
 }
 
 #[test]
-fn an_end_before_everything_announced_is_refused_at_once() {
+fn hostile_early_end_refused() {
     let (error, (code, _)) = attack(|puppet| {
         puppet.say(&Message::Manifest(part(&[("file", 10)])));
         let root = puppet.said.root();
@@ -337,7 +337,7 @@ fn an_end_before_everything_announced_is_refused_at_once() {
 }
 
 #[test]
-fn an_object_of_another_length_than_its_manifest_is_refused() {
+fn hostile_object_length_mismatch_refused() {
     for claimed in [0, 9, 11, 1 << 50] {
         let (error, (code, _)) = attack(|puppet| puppet.send_file("file", 10, claimed));
         let error = cause(error);
@@ -347,7 +347,7 @@ fn an_object_of_another_length_than_its_manifest_is_refused() {
 }
 
 #[test]
-fn a_petabyte_costs_nothing_before_it_comes() {
+fn announced_petabyte_reserves_nothing() {
     let (_to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.send_file("file", 1 << 50, 1 << 50);
@@ -363,7 +363,7 @@ fn a_petabyte_costs_nothing_before_it_comes() {
 }
 
 #[test]
-fn bytes_that_do_not_match_their_digest_are_no_file() {
+fn hostile_digest_mismatch_no_file() {
     let (error, (code, reason)) = attack(|puppet| {
         puppet.send_file("file", 1000, 1000);
         puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest: [1; 32] }));
@@ -374,7 +374,7 @@ fn bytes_that_do_not_match_their_digest_are_no_file() {
 }
 
 #[test]
-fn a_root_that_does_not_match_is_no_transfer() {
+fn hostile_root_mismatch_fails() {
     for flip in [0, 1] {
         let (to, receiver) = receiver();
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -400,7 +400,7 @@ fn a_root_that_does_not_match_is_no_transfer() {
 
 /// Not hostile: a sender cannot know how many batches the receiver's disk keeps open.
 #[test]
-fn a_batch_too_many_waits_until_another_is_verified() {
+fn extra_batch_waits_for_verification() {
     const BATCHES: u32 = MAX_OPEN_BATCHES as u32 + 1;
     let (to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -434,7 +434,7 @@ fn a_batch_too_many_waits_until_another_is_verified() {
 
 /// Notices about names are buffered only up to a bound for a sender that does not read them.
 #[test]
-fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
+fn refused_names_bounded_by_unread_notices() {
     const NAMES: usize = 36_000;
     let (_to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -470,7 +470,7 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
 
 /// Not hostile: names skipped before must not hide it.
 #[test]
-fn every_failure_counts_however_much_is_left_out_and_fails() {
+fn failures_counted_beyond_listed() {
     const MANY: u64 = 1100;
     for (reason, vanished) in [(SkipReason::Unreadable, 0), (SkipReason::Vanished, MANY)] {
         let (_to, receiver) = receiver();
@@ -511,7 +511,7 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
 /// Not a hostile case: an older release does not report which files it kept unchanged, so the sender must assume that
 /// it compared nothing.
 #[test]
-fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
+fn unreported_files_unchanged_not_verified() {
     for (told, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
         let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
         let summary = summary_for_one_that_wants_nothing(application(Role::Receiver, true, false), &told);
@@ -524,7 +524,7 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
 
 /// Not a hostile case either: the sender's user learns of all datagrams that the receiver's kernel has dropped.
 #[test]
-fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
+fn sender_learns_receiver_socket_drops() {
     let recent = application(Role::Receiver, true, false);
     let older = [&recent[..2], &[1]].concat();
     let told = [5, 77].map(|overflowed| Message::Strain(HostPressure { memory: false, overflowed }));
@@ -534,7 +534,7 @@ fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() 
 
 /// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
 #[test]
-fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
+fn unsafe_link_notice_known_to_older_sender() {
     let recent = application(Role::Sender, false, false);
     let older = [&recent[..2], &[0]].concat();
     for (application, wanted) in [(recent, NoticeKind::UnsafeLink), (older, NoticeKind::Other)] {
@@ -557,7 +557,7 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
 
 /// Not a hostile case: all entries of the first batch may be unreadable.
 #[test]
-fn batches_without_an_entry_do_not_decide_where_the_others_go() {
+fn empty_batch_does_not_decide_target() {
     let to = tempdir().unwrap();
     let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
     let requested = RequestedItems { directory_if, ..RequestedItems::default() };
@@ -591,7 +591,7 @@ fn messages_beyond_the_limits_end_the_transfer() {
 }
 
 #[test]
-fn a_receiver_that_lies_or_sends_is_refused() {
+fn hostile_receiver_messages_refused() {
     let lies = [
         Message::Complete(Complete { files: 1, bytes: 1, present: 0, failed: 0, unchecked: 0 }),
         Message::Manifest(part(&[("file", 1)])),
@@ -610,7 +610,7 @@ fn a_receiver_that_lies_or_sends_is_refused() {
 }
 
 #[test]
-fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
+fn hostile_chunk_requests_refused() {
     let list = |batch, entries: &[u32]| Message::ListChunks(ListChunks { batch, entries: entries.to_vec() });
     let wants = |last| Message::Wants(WantedPart { batch: 0, last, ranges: vec![0..1, 2..3] });
     let cases: [(&str, &[Message]); 6] = [
@@ -637,7 +637,7 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
 }
 
 #[test]
-fn chunks_that_nobody_asked_for_and_files_that_were_not_voided_are_refused() {
+fn hostile_chunks_and_resends_refused() {
     let chunks = Chunks { batch: 0, entry: 0, state: ListState::Complete, chunks: Vec::new() };
     let again = ManifestPart { batch: 1, again: true, ..part(&[("file", 1)]) };
     for lie in [Message::Chunks(chunks), Message::Manifest(again)] {
@@ -673,7 +673,7 @@ fn park(ticket: &Ticket) -> Puppet {
 }
 
 #[test]
-fn a_parked_peer_loses_its_place_to_the_next_one() {
+fn parked_peer_replaced_by_next() {
     let contested = Duration::from_millis(300);
     let (_from, sender) = patient_sender(ProgressTimeouts { contested, ..ProgressTimeouts::default() });
     let ticket = sender.ticket().unwrap().clone();
@@ -699,7 +699,7 @@ fn a_parked_peer_loses_its_place_to_the_next_one() {
 }
 
 #[test]
-fn a_parked_peer_does_not_stay_for_ever_where_nobody_else_comes() {
+fn parked_peer_times_out_alone() {
     let alone = Duration::from_millis(300);
     let (_from, mut sender) = patient_sender(ProgressTimeouts { alone, ..ProgressTimeouts::default() });
     let parked = park(&sender.ticket().unwrap().clone());

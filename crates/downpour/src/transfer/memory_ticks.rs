@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_that_is_reached_in_a_tenth_of_the_time_has_slowed_the_transfer() {
+    fn memory_bound_at_a_tenth_of_ticks_reported() {
         let bound = |here: u32, there: u32| {
             let mut ticks = MemoryTicks::default();
             for tick in 0..100 {

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_may_be_changed_and_lifted_and_a_rate_stays() {
+    fn pace_limit_changes_fixed_rate_stays() {
         let rate = |bits| Some(Rate::from_bits_per_second(bits));
         let mut limited = Pace::new(rate(1_000_000), None);
         assert_eq!(limited.step(1, u64::MAX), 125_000);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_messages_of_which_there_is_an_end_are_progress() {
+    fn stall_check_bounded_messages_are_progress() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut headway = PeerProgress::new(start, Some(PATIENCE));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_not_to_blame_for_what_this_side_does() {
+    fn stall_check_ignores_local_delays() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut headway = PeerProgress::new(start, Some(PATIENCE));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_has_stalled_has_lost_its_place_for_good() {
+    fn stall_check_stalled_stays_stalled() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut headway = PeerProgress::new(start, Some(PATIENCE));

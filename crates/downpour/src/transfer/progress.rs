@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_foreseen_from_what_has_arrived() {
+    fn progress_remaining_time_from_arrived_bytes() {
         let mut progress = Progress {
             bytes_done: 1_000,
             bytes_present: 0,

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_cannot_name_what_it_was_not_sent() {
+    fn removal_of_unsent_entries_refused() {
         for (batch, entries) in [(0, &[3][..]), (0, &[u32::MAX]), (0, &[1]), (1, &[0]), (0, &[2, 0]), (0, &[0, 0])] {
             let here = tempfile::tempdir().unwrap();
             let mut removing = expecting(here.path());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_told_once_and_the_end_after_all() {
+    fn removal_batch_reported_once_end_last() {
         let here = tempfile::tempdir().unwrap();
         let mut removing = expecting(here.path());
         assert!(matches!(removing.finish(), Err(Error::ProtocolViolation(_))));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_as_it_was_stays_whatever_the_receiver_says() {
+    fn removal_keeps_changed_sources() {
         let here = tempfile::tempdir().unwrap();
         let mut removing = expecting(here.path());
         removing.spoil(0, 0);

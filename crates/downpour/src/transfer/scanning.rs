@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_ends_with_what_wanted_it_though_it_reads_a_long_file() {
+    fn scan_dropped_stops_hashing_long_file() {
         let directory = tempfile::tempdir().unwrap();
         // A sparse file: hashing its zeros takes minutes.
         File::create(directory.path().join("file")).unwrap().set_len(1 << 40).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_that_dies_is_not_one_that_is_complete() {
+    fn scan_panicked_is_not_complete() {
         let directory = tempfile::tempdir().unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = SourceOptions::default();

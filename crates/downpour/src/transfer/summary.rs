@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_has_not_crossed() {
+    fn summary_present_bytes_not_transferred() {
         let resumed = Summary { bytes: bytes(10_000_000, 4_500_000), ..summary() };
         let resumed = Summary { elapsed: Duration::from_secs(2), ..resumed };
         assert_eq!((resumed.transferred(), resumed.goodput()), (5_500_000, 22e6));
@@ -368,7 +368,7 @@ mod tests {
 
     /// Releases with groups and those without write the same.
     #[test]
-    fn groups_do_not_show_in_what_crosses() {
+    fn summary_json_has_flat_groups() {
         let summary = Summary {
             bytes: ByteCounts { altered: Some(5), ..bytes(4_200_000_000, 1) },
             failures: Failures {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_compared_is_not_called_verified() {
+    fn summary_uncompared_not_verified() {
         let whole = summary();
         assert!(whole.is_verified());
         let unchanged = |unchanged| NameCounts { unchanged, ..whole.names };

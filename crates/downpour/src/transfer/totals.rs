@@ -56,7 +56,7 @@ mod tests {
     use crate::transfer::Transfer;
 
     #[test]
-    fn what_happens_to_names_is_counted_and_told_but_failures() {
+    fn totals_count_and_report_notices() {
         let (events, mut transfer) = Transfer::new();
         let mut totals = Totals::default();
         for kind in [NoticeKind::Exists, NoticeKind::UnsafeLink, NoticeKind::Delete, NoticeKind::SourceRemoved] {

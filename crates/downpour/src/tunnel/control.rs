@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tunnel_is_found_by_its_host_while_it_is_held_and_ends_when_it_is_asked() {
+    async fn control_socket_found_by_host_ends_tunnel() {
         let base = tempdir().expect("a directory");
         let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
         assert!(pids(&directory, "far").is_empty());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_write_is_refused() {
+    fn control_directory_writable_by_others_refused() {
         let base = tempdir().expect("a directory");
         let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
         let mode = fs::metadata(&directory.0).expect("a directory").permissions().mode();

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_permitted_is_compared_as_it_is_written() {
+    fn permit_compares_names_as_written() {
         let read = |text: &str| Permit::read(text).expect("a place");
         let path = |path: &str| ForwardAddress::Unix(path.into());
         for (permit, place, is_covered) in [
@@ -347,7 +347,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_written_is_read_or_refused(text in r"[\[\]:/*0-9a-z.]{0,24}", proxy in any::<bool>()) {
+        fn forward_any_text_read_or_refused(text in r"[\[\]:/*0-9a-z.]{0,24}", proxy in any::<bool>()) {
             drop(Forward::read_proxy(&text));
             if let Ok(Forward { to: ForwardTarget::Place(ForwardAddress::Tcp { host, port }), .. }) = Forward::read(&text, proxy) {
                 prop_assert!(port > 0 && !host.is_empty());

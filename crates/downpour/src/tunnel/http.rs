@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_who_asks_for_this_host_is_answered() {
+    async fn metrics_other_host_misdirected() {
         let is_misdirected = async |request: &str| {
             let response = ask(request.as_bytes()).await;
             let refused = response.starts_with("HTTP/1.1 421 Misdirected Request\r\n");
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_one_that_was_given_exactly_or_a_number_that_is_listened_on() {
+    fn metrics_host_is_given_name_or_listening_address() {
         let web = hosts("web", &["192.0.2.7:9100", "[2001:db8::7]:9100"]);
         for value in ["web:9100", "WEB:9100", "localhost:9100", "192.0.2.7:9100", "[2001:db8::7]:9100"] {
             assert!(web.have(value), "{value}");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_does_not_end_is_given_up() {
+    async fn metrics_endless_request_times_out() {
         let (mut client, mut server) = duplex(1 << 10);
         client.write_all(b"GET /metrics HTTP/1.1\r\n").await.unwrap();
         let read = async {
@@ -400,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_head_ends_at_its_first_empty_line_however_it_arrives(text in "[a\\r\\n]{0,12}", pieces in 1_usize..5) {
+        fn metrics_head_ends_at_first_empty_line(text in "[a\\r\\n]{0,12}", pieces in 1_usize..5) {
             let (mut head, mut found) = (Vec::new(), None);
             for piece in text.as_bytes().chunks(pieces) {
                 let seen = head.len();

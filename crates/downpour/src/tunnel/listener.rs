@@ -206,7 +206,7 @@ mod tests {
     /// Files that other threads create meanwhile get their requested modes: only the mode of the socket is set
     /// (`clippy.toml` forbids to change the umask).
     #[tokio::test]
-    async fn a_unix_socket_is_its_users_alone_and_its_name_goes_with_it() {
+    async fn unix_socket_private_and_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let listener = Listener::bind(&ForwardAddress::Unix(path.clone())).unwrap();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_read_as_they_were_written() {
+    fn connect_requests_round_trip() {
         for (asked, bytes) in [
             (
                 ConnectRequest::Place(ForwardAddress::Tcp { host: "web".into(), port: 0x1234 }),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_as_they_were_written() {
+    fn connect_replies_round_trip() {
         for (given, bytes) in [
             (ConnectReply::Connected, &[0][..]),
             (ConnectReply::Refused(Refusal::Unknown, "no".into()), &[3, 0, 2, b'n', b'o']),
@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_wish_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn connect_request_any_bytes_or_error(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Ok(wish) = wish(&bytes) {
                 let written = wish.encode().expect("short enough");
                 prop_assert_eq!(&bytes[..written.len()], &written[..]);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_asks_for_anything_else_is_told_so() {
+    async fn socks_unsupported_requests_answered() {
         let refused = |code| [&[5, 0, 5, code, 0, 1][..], &[0; 6]].concat();
         for (bytes, answered) in [
             (vec![5, 1, 2], vec![5, 0xff]),

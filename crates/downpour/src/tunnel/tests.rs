@@ -150,7 +150,7 @@ async fn bytes_go_both_ways_and_either_may_end_first() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_no_end() {
+async fn tunnel_refused_or_reset_is_no_clean_end() {
     let mut ends = Ends::new(vec![]).await;
     // A port that was just released has no listener.
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
@@ -171,7 +171,7 @@ async fn what_breaks_off_is_no_end() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_killed_resets_what_it_carried() {
+async fn tunnel_killed_side_resets_connections() {
     for end in [0, 1] {
         let mut ends = Ends::new(vec![]).await;
         let (sender, mut results) = tokio::sync::mpsc::unbounded_channel();
@@ -210,7 +210,7 @@ async fn command_by_socks(port: u16, command: u8, name: &str, to: u16) -> (u8, T
 }
 
 #[tokio::test]
-async fn a_proxy_leads_wherever_it_is_asked_to() {
+async fn socks_proxy_connects_requested_address() {
     let proxy_there = vec![ForwardTarget::Socks];
     let mut ends = Ends::new(proxy_there).await;
     let server = serve(echo).await;
@@ -233,7 +233,7 @@ async fn a_proxy_leads_wherever_it_is_asked_to() {
 }
 
 #[tokio::test]
-async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
+async fn eager_proxy_sends_bytes_with_request() {
     let mut ends = Ends::new(vec![]).await;
     let far = ends.only_here().await;
     let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
@@ -256,7 +256,7 @@ async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
 }
 
 #[tokio::test]
-async fn what_an_eager_proxy_cannot_reach_is_reset() {
+async fn eager_proxy_refusal_resets() {
     let mut ends = Ends::new(vec![]).await;
     let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
     let server = serve(echo).await;
@@ -305,7 +305,7 @@ async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
 }
 
 #[tokio::test]
-async fn nobody_gets_what_was_not_asked_for() {
+async fn tunnel_unrequested_forbidden() {
     let mut ends = Ends::new(vec![ForwardTarget::Place(tcp("127.0.0.1", 9))]).await;
     // The replies go to the test and not to the sessions.
     ends.tasks.shutdown().await;

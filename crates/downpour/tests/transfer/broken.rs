@@ -53,7 +53,7 @@ fn child_that_sends() {
 }
 
 #[test]
-fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
+fn killed_sender_detected_partial_data_kept() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let (mut process, mut output) = child(&[], "broken::child_that_sends", from.path().join("file").to_str().unwrap());
@@ -83,7 +83,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
 }
 
 #[test]
-fn a_receiver_that_vanishes_is_missed() {
+fn killed_receiver_detected() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let mut options = TransferOptions::default();
@@ -129,7 +129,7 @@ fn receiver_killed_found_before_timeout() {
 }
 
 #[test]
-fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
+fn killed_receiver_replaced_by_next() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
@@ -158,7 +158,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
 
 /// The receiver was killed while its user was asked: nothing was in flight to it, and it owed no answer.
 #[test]
-fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out() {
+fn killed_idle_receiver_replaced_by_next() {
     let (from, lost, to) = (directory(), directory(), directory());
     fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
     // Silence alone does not end a connection in this test.
@@ -167,7 +167,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
     let real = ticket(&sender);
     let argument = format!("{} {}", real.to_text().unwrap(), lost.path().display());
-    let (mut process, mut output) = child(&[], "broken::child_that_says_what_it_wants", &argument);
+    let (mut process, mut output) = child(&[], "broken::child_that_lists_wanted_ranges", &argument);
     line(&mut output, "offered").unwrap();
     process.kill().unwrap();
     process.wait().unwrap();
@@ -199,7 +199,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
 /// A receiver lists its wanted ranges before any bytes arrive, and then its user does not answer.
 #[test]
 #[ignore = "the child of another test"]
-fn child_that_says_what_it_wants() {
+fn child_that_lists_wanted_ranges() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let settings = ReceiveRequest { dry_run: true, ..ReceiveRequest::into_directory(into) };
@@ -224,7 +224,7 @@ fn child_that_is_asked() {
 }
 
 #[test]
-fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
+fn stopped_receiver_keeps_data_informs_sender() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
@@ -257,7 +257,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
 }
 
 #[test]
-fn a_receiver_that_waits_for_another_ones_directory_hears_that_it_is_to_stop() {
+fn receiver_waiting_for_staging_can_be_stopped() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
@@ -289,7 +289,7 @@ fn a_receiver_that_waits_for_another_ones_directory_hears_that_it_is_to_stop() {
 }
 
 #[test]
-fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
+fn shrinking_file_voided_others_complete() {
     let (from, to) = (directory(), directory());
     let root = from.path().join("dir");
     fs::create_dir(&root).unwrap();
@@ -353,7 +353,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
 }
 
 #[test]
-fn a_full_disk_is_told_to_both_sides() {
+fn full_disk_reported_to_both_peers() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
     // At this rate the first blocks are small, and complete before the disk is full.

@@ -36,7 +36,7 @@ async fn fail_at(ticket: &Ticket) {
 }
 
 #[test]
-fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
+fn ticket_survives_failures_ends_with_success() {
     run(async {
         let (from, mut sender) = sender(100_000, listen(), TransferOptions::default());
         let ticket = ticket(&sender);
@@ -55,7 +55,7 @@ fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
 }
 
 #[test]
-fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
+fn ticket_keep_survives_transfers() {
     run(async {
         let (from, mut sender) = sender(100_000, listen_on(), TransferOptions::default());
         let ticket = ticket(&sender);
@@ -72,7 +72,7 @@ fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
 }
 
 #[test]
-fn when_the_time_is_over_the_last_failure_is_told() {
+fn expired_ticket_reports_last_failure() {
     run(async {
         let options = ListenOptions { valid_for: Duration::from_millis(1500), ..listening() };
         let (_from, mut sender) = sender(1000, Rendezvous::Listen(options), TransferOptions::default());
@@ -85,7 +85,7 @@ fn when_the_time_is_over_the_last_failure_is_told() {
 }
 
 #[test]
-fn a_listener_that_waits_again_is_cancelled() {
+fn waiting_listener_can_be_cancelled() {
     run(async {
         let (_from, mut sender) = sender(1000, listen(), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
@@ -96,7 +96,7 @@ fn a_listener_that_waits_again_is_cancelled() {
 }
 
 #[test]
-fn a_user_who_declines_at_the_listening_side_ends_it() {
+fn declined_offer_ends_listener() {
     run(async {
         let to = directory();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
@@ -114,7 +114,7 @@ fn a_user_who_declines_at_the_listening_side_ends_it() {
 }
 
 #[test]
-fn a_second_peer_is_told_that_the_ticket_is_in_use() {
+fn second_peer_gets_busy() {
     run(async {
         // 20 Mbit/s: slow enough for a second receiver to connect meanwhile.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
@@ -132,7 +132,7 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
 
 /// A peer starts the handshake with the right key, but the replies to it are lost.
 #[test]
-fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
+fn half_handshake_blocks_no_peer() {
     run(async {
         let (from, mut sender) = sender(100_000, listen(), TransferOptions::default());
         let real = ticket(&sender);

@@ -15,14 +15,14 @@ use crate::support::{
 const SOON: Duration = Duration::from_millis(500);
 
 #[test]
-fn a_source_that_is_absent_is_told_at_once() {
+fn absent_source_refused_at_once() {
     let error = send(vec![PathBuf::from("/nowhere/at/all")], listen(), TransferOptions::default()).unwrap_err();
     assert_eq!(error.kind(), downpour::ErrorKind::NotFound, "{error}");
     assert_eq!(error.to_string(), "/nowhere/at/all does not exist");
 }
 
 #[test]
-fn an_expired_ticket_is_told_at_once() {
+fn expired_ticket_refused_at_once() {
     let (from, to) = (directory(), directory());
     let sender = send(vec![from.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
@@ -35,7 +35,7 @@ fn an_expired_ticket_is_told_at_once() {
 }
 
 #[test]
-fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
+fn wrong_key_ignored_listener_continues() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
@@ -56,7 +56,7 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
 }
 
 #[test]
-fn nobody_at_the_address_is_unreachable() {
+fn silent_address_is_unreachable() {
     let to = directory();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sender = send(vec![to.path().to_owned()], listen(), TransferOptions::default()).unwrap();
@@ -70,7 +70,7 @@ fn nobody_at_the_address_is_unreachable() {
 }
 
 #[test]
-fn nobody_comes_while_the_ticket_is_good() {
+fn ticket_no_peer_expires() {
     let from = directory();
     let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
     let sender = send(vec![from.path().to_owned()], Rendezvous::Listen(options), TransferOptions::default()).unwrap();
@@ -80,7 +80,7 @@ fn nobody_comes_while_the_ticket_is_good() {
 }
 
 #[test]
-fn two_senders_tell_each_other() {
+fn two_senders_get_wrong_role() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
@@ -105,7 +105,7 @@ fn two_senders_tell_each_other() {
 }
 
 #[test]
-fn what_is_there_already_is_not_overwritten() {
+fn existing_file_not_replaced_by_default() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     fs::write(to.path().join("file"), b"mine").unwrap();

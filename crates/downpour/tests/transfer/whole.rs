@@ -103,7 +103,7 @@ fn one_sender_serves_two_receivers_at_once() {
 }
 
 #[test]
-fn a_receiver_that_asks_writes_nothing_before_the_answer() {
+fn confirm_writes_nothing_before_answer() {
     let (from, to) = (directory(), directory());
     fs::create_dir(from.path().join("dir")).unwrap();
     fs::write(from.path().join("dir/file"), noise(3_000_000, 4)).unwrap();
@@ -139,7 +139,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
 }
 
 #[test]
-fn progress_and_files_are_told_and_the_trace_is_written() {
+fn progress_and_files_reported_trace_written() {
     let (from, to) = (directory(), directory());
     let path = from.path().join("file");
     fs::write(&path, noise(4_000_000, 5)).unwrap();
@@ -179,7 +179,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
 }
 
 #[test]
-fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
+fn changed_files_resent_once() {
     const LONG: usize = 64_000_000;
     for existing in [Existing::Refuse, Existing::Replace] {
         let (from, to) = (directory(), directory());
@@ -245,7 +245,7 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
 }
 
 #[test]
-fn nothing_large_crosses_before_the_user_has_agreed() {
+fn confirm_sends_little_before_consent() {
     let (from, to) = (directory(), directory());
     let path = from.path().join("file");
     fs::write(&path, noise(30_000_000, 1)).unwrap();

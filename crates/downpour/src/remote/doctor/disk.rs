@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_has_figures_and_nothing_stays_on_it() {
+    fn doctor_disk_measured_and_cleaned() {
         let dir = tempfile::tempdir().unwrap();
         let disk = measure(&dir.path().join("not/there"), &|| false);
         assert_eq!((disk.directory.as_str(), &disk.trouble), (dir.path().to_str().unwrap(), &None), "{disk:?}");
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_written_to_is_trouble_and_no_error() {
+    fn doctor_disk_unwritable_is_trouble() {
         let disk = measure(Path::new("/proc"), &|| false);
         assert!(disk.trouble.is_some() && disk.write.is_none(), "{disk:?}");
         assert_eq!(disk.directory, "/proc");
     }
 
     #[test]
-    fn who_is_stopped_ends_at_once() {
+    fn doctor_disk_stop_ends_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let started = Instant::now();
         let disk = measure(dir.path(), &|| true);

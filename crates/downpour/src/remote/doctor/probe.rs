@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handshake_says_the_direction() {
+    fn probe_handshake_has_direction() {
         assert_eq!(Direction::Up.to_application(), b"\x01Pu");
         for direction in [Direction::Up, Direction::Down] {
             assert_eq!(Direction::of(&direction.to_application()), Some(direction));

@@ -94,7 +94,7 @@ fn judged(mut checkup: Checkup, doctor: &DoctorOptions) -> Checkup {
 }
 
 #[test]
-fn each_figure_says_what_it_is() {
+fn doctor_figures_have_labels() {
     let mut found = checkup();
     found.down = Some(Traffic {
         control: "fixed-rate".into(),
@@ -116,7 +116,7 @@ fn each_figure_says_what_it_is() {
 }
 
 #[test]
-fn counters_of_the_other_side_are_bounded_and_those_of_an_earlier_release_understood() {
+fn probe_remote_counters_bounded_old_ones_read() {
     let counts = |text: &str| serde_json::from_str::<ProbeCounters>(text).unwrap();
     let of = |sender: &ProbeCounters, receiver: &ProbeCounters| {
         Traffic::of(&CongestionConfig::default(), sender, receiver, 28)
@@ -144,7 +144,7 @@ fn closed(arrived: bool) -> Udp {
 }
 
 #[test]
-fn what_limits_a_transfer() {
+fn doctor_forecast_names_bottleneck() {
     use ForecastLimit::{Cpu, Disk as OfDisk, Network, Ssh, ToldRate};
     type Change = fn(&mut Checkup);
     let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
@@ -183,7 +183,7 @@ fn what_limits_a_transfer() {
 }
 
 #[test]
-fn how_long_it_will_take() {
+fn doctor_forecast_predicts_time() {
     let near = |found: Option<f64>, expected: f64| found.is_some_and(|found| (found / expected - 1.0).abs() < 0.02);
     let mut found = checkup();
     found.here.disk.write = Some(50_000_000);
@@ -203,7 +203,7 @@ fn how_long_it_will_take() {
 }
 
 #[test]
-fn a_checkup_is_short_whatever_is_wrong() {
+fn doctor_text_has_bounded_lines() {
     let (mut worst, mut doctor) = (checkup(), DoctorOptions::new("far"));
     doctor.size = None;
     worst.udp = closed(true);
@@ -225,7 +225,7 @@ fn a_checkup_is_short_whatever_is_wrong() {
 }
 
 #[test]
-fn what_the_other_machine_says_is_cleaned() {
+fn doctor_remote_texts_escaped() {
     let mut hostile = machine();
     hostile.version = "1\u{1b}[2J".repeat(1000);
     hostile.disk.trouble = Some("a\nb".into());
@@ -323,7 +323,7 @@ fn assert_sane(traffic: Option<&Traffic>) {
 }
 
 #[test]
-fn an_open_path_is_measured_both_ways() {
+fn doctor_open_path_measured_both_directions() {
     let Scene { attending, mut events, result, .. } = examined(Firewall::Open);
     let checkup = result.unwrap();
     attending.join().unwrap().unwrap();
@@ -350,7 +350,7 @@ fn an_open_path_is_measured_both_ways() {
 }
 
 #[test]
-fn a_closed_path_is_told_and_the_pipes_are_measured() {
+fn doctor_udp_blocked_measures_pipes() {
     for firewall in [Firewall::Closed, Firewall::OneWay] {
         let Scene { attending, result, port, .. } = examined(firewall);
         let checkup = result.unwrap();
@@ -365,7 +365,7 @@ fn a_closed_path_is_told_and_the_pipes_are_measured() {
 }
 
 #[test]
-fn who_stops_it_is_obeyed_at_once() {
+fn doctor_stop_ends_at_once() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let doctor = DoctorOptions {
         path: PathOptions { family: net::Family::V4, ..PathOptions::default() },

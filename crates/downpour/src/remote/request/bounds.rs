@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_could_become_is_counted_outside_of_its_strings() {
+    fn request_bounds_ignore_string_contents() {
         for (text, values, objects, longest) in [
             (r#""""#, 0, 0, 0),
             (r#"["",""]"#, 2, 0, 0),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_login_is_refused_what_others_may_ask() {
+    fn request_bounds_lower_for_restricted_key() {
         let names = |count: usize| format!("[{}]", vec![r#""""#; count].join(","));
         for (text, is_limited) in [
             (names(100_000), true),

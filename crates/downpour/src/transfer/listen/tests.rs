@@ -56,7 +56,7 @@ fn ended(listener: &mut Listener) -> bool {
 }
 
 #[test]
-fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_served() {
+fn listener_peer_with_old_store_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (mut listener, _transfer) = listener(directory.path());
     let (first, second) = (beginning(&listener), beginning(&listener));
@@ -73,7 +73,7 @@ fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_se
 }
 
 #[test]
-fn a_directory_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
+fn listener_reexamines_unusable_directory() {
     let directory = tempfile::tempdir().unwrap();
     let into = directory.path().join("into");
     let (mut listener, _transfer) = listener(&into);
@@ -93,7 +93,7 @@ fn a_directory_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
 }
 
 #[test]
-fn what_this_sides_disk_refuses_is_the_end_of_a_ticket() {
+fn listener_local_disk_error_is_final() {
     let path = || "f".into();
     for (error, ends) in [
         (FilesError::DiskFull { path: path() }, true),

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_arrives_once_and_few_are_open() {
+    fn receiver_batch_once_and_bounded() {
         let mut batches = Batches::default();
         for tag in 0..MAX_BATCHES as u64 {
             batches.on_part(tag, 7).unwrap();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_is_asked_once_and_hears_of_what_is_held() {
+    fn consent_offer_shows_buffered_names_once() {
         let mut consent = Consent::new();
         assert!(consent.give().is_none() && !consent.is_given());
         assert!(matches!(consent.take(part(false, &["a", "a/b"]), || true, 10), Held::Yes));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_list_is_asked_about_all_the_same() {
+    fn consent_endless_list_offered() {
         let mut consent = Consent::new();
         assert!(matches!(consent.take(part(false, &["a"]), || true, ENOUGH_TO_ASK), Held::Enough));
         let mut undecided = Consent::new();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_complete_with_the_batch_after_scanned_or_with_the_end() {
+    fn listing_complete_after_scanned_or_end() {
         let manifest = |last| Message::Manifest(part(0, last, false));
         let end =
             Message::End(TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() });
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_complete_list_but_what_comes_again() {
+    fn listing_complete_allows_only_resends() {
         let mut listing = Listing::default();
         let mut announce = |message: Message| listing.on_message(&message, |part| part.again);
         announce(Message::Scanned).unwrap();

@@ -267,7 +267,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_listed_once_and_in_order() {
+    fn batch_wanted_ranges_once_in_order() {
         let (_here, _, batch) = scanned();
         for (choice, left) in [(Choice::Receiver, 5), (Choice::Listed, 0)] {
             let mut sent = SentBatch::new(Arc::clone(&batch), choice, false);
@@ -286,7 +286,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_batch_is_done_when_it_has_arrived_with_its_digests_and_is_answered() {
+    fn batch_done_after_arrival_digests_and_wants() {
         let (_here, scanner, batch) = scanned();
         let mut sent = SentBatch::new(Arc::clone(&batch), Choice::Listed, false);
         assert!(sent.on_digest(1).is_err() && sent.on_sent().is_err() && !sent.may_be_stored(false));
@@ -302,7 +302,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn chunks_are_listed_once_of_files_and_before_anything_is_wanted() {
+    fn batch_chunks_once_of_files_before_wants() {
         let (_here, _, batch) = scanned();
         let asked = |entries: &[u32]| ListChunks { batch: 0, entries: entries.to_vec() };
         let new = |choice| SentBatch::new(Arc::clone(&batch), choice, false);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_names_unknown_batches_or_wants_too_early_is_refused() {
+    fn batches_unknown_or_early_wants_refused() {
         let (_here, _, batch) = scanned();
         let mut batches = begun(&batch, 1, false);
         let asked = |batch| ListChunks { batch, entries: vec![0] };
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_half_of_what_a_receiver_takes() {
+    fn batches_begun_at_most_half_of_receiver_limit() {
         let (_here, _, batch) = scanned();
         let most = u32::try_from(MAX_BEGUN).unwrap();
         assert!(begun(&batch, most - 1, false).has_room() && !begun(&batch, most, false).has_room());

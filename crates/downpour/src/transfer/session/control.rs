@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_the_moment_overtakes_what_waits() {
+    fn control_pressure_overtakes_queue() {
         let mut control = ControlStream::default();
         let strain = HostPressure { memory: true, overflowed: 7 };
         let mut said = Vec::new();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_is_what_has_not_arrived() {
+    fn control_backlog_is_unacknowledged_bytes() {
         let mut control = ControlStream::default();
         control.on_written(MAX_BACKLOG - 1);
         assert!(!control.is_full(0) && control.is_full(1));

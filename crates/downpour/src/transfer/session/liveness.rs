@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_contested_peer_is_asked_once_and_has_two_seconds_while_it_owes_a_response() {
+    fn contested_peer_probed_once_two_seconds() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut liveness = Liveness::default();

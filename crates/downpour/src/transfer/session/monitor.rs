@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_present_is_done_and_has_no_goodput() {
+    fn progress_present_bytes_without_goodput() {
         let start = Instant::now();
         let mut monitor = Monitor::new(start);
         monitor.on_counts(SideProgress {

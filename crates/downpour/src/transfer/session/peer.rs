@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_capable_of_what_it_says() {
+    fn peer_capabilities_from_handshake() {
         let none = Peer::default();
         assert!(none.address().is_none() && !none.hears_strain() && !none.may_hold_some());
         let receiver = Peer::new(PIPE_PEER, &application(Role::Receiver, true, false), Role::Sender).unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_sender_hears_of_what_it_understands() {
+    fn older_sender_gets_known_notices() {
         let kind_for = |flags| Peer { address: None, flags }.kind_for(NoticeKind::NameTooLong);
         assert_eq!(kind_for(HEARS_UNTOUCHED | KNOWS_REASONS), Some(NoticeKind::NameTooLong));
         assert_eq!(kind_for(HEARS_UNTOUCHED), Some(NoticeKind::BadName));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_would_do_the_same_or_speaks_something_else_is_refused() {
+    fn peer_same_role_or_version_refused() {
         let of = |application: &[u8]| Peer::new(PIPE_PEER, application, Role::Sender);
         let same = application(Role::Sender, false, false);
         assert!(matches!(of(&same), Err(Error::WrongRole { both: Role::Sender })));

@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_trace_that_cannot_be_written_is_lost_and_ends_nothing() {
+    fn trace_unwritable_lost_transfer_continues() {
         let mut recording = Recording::open(Some(Trace::new(Path::new("/dev/full"))), Instant::now()).unwrap();
         assert_eq!(recording.lost(), None);
         recording.write(b"\x1e{}\n");

@@ -56,7 +56,7 @@ mod tests {
     use crate::transfer::memory_ticks::Side;
 
     #[test]
-    fn only_what_has_changed_is_news() {
+    fn pressure_unchanged_is_no_news() {
         let mut strains = Strains::default();
         let mut stats = Stats { socket_drops: Some(0), ..Stats::default() };
         assert!(!strains.on_stats(&stats));

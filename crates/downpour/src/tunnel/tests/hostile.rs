@@ -32,7 +32,7 @@ async fn wanted(port: u16, far: &Connection) -> (TcpStream, Stream) {
 }
 
 #[tokio::test]
-async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() {
+async fn tunnel_unrequested_counted_tunnel_continues() {
     let server = serve(echo).await;
     let mut ends = Ends::new(vec![ForwardTarget::Place(tcp("127.0.0.1", server))]).await;
     let far = ends.only_here().await;
@@ -71,7 +71,7 @@ async fn what_was_not_asked_for_is_refused_and_counted_and_the_tunnel_goes_on() 
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_resets_its_connection_alone() {
+async fn tunnel_invalid_reply_resets_one_connection() {
     let mut ends = Ends::new(vec![]).await;
     let far = ends.only_here().await;
     let port = ends.listen(ForwardTarget::Place(tcp("far.example", 80)));
@@ -90,7 +90,7 @@ async fn an_answer_that_is_none_resets_its_connection_alone() {
 }
 
 #[tokio::test]
-async fn wishes_beyond_the_bound_are_refused_at_once_and_leave_room_for_ones_own() {
+async fn tunnel_requests_beyond_limit_refused() {
     let mut ends = Ends::new(vec![ForwardTarget::Socks]).await;
     let far = ends.only_here().await;
     let port = ends.listen(ForwardTarget::Place(tcp("far.example", 80)));

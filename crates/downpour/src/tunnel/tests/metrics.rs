@@ -84,7 +84,7 @@ fn of_here(samples: &BTreeMap<String, f64>) -> [f64; 7] {
 }
 
 #[tokio::test]
-async fn connections_and_bytes_are_counted_while_they_go_on() {
+async fn metrics_count_connections_and_bytes() {
     let mut ends = Ends::new(vec![]).await;
     let metrics = ends.serve_metrics();
     let before = scrape(metrics).await;
