@@ -118,15 +118,15 @@ impl Announcement {
     ///
     /// # Errors
     /// There is no directory for the socket; errors of the system.
-    pub fn start(told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
+    pub fn start(activity: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
         // Where the path of a directory is too long for a socket, another directory is used.
         let hidden = hidden(&name());
         let is_short = |directory: &PathBuf| SocketAddrUnix::new(directory.join(&hidden)).is_ok();
         let directory = directories(true).find(is_short).ok_or(io::ErrorKind::NotFound)?;
-        Self::start_in(&directory, told)
+        Self::start_in(&directory, activity)
     }
 
-    fn start_in(directory: &Path, told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
+    fn start_in(directory: &Path, activity: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
         let name = name();
         let (path, hidden) = (directory.join(&name), directory.join(hidden(&name)));
         // Left by a killed process with the same number.
@@ -141,7 +141,7 @@ impl Announcement {
         let this = Self { inode: (found.dev(), found.ino()), path };
         let listener = UnixListener::from(socket);
         // The thread ends with the process.
-        runtime::spawn("downpour-status", move || answer(&listener, &told))?;
+        runtime::spawn("downpour-status", move || answer(&listener, &activity))?;
         Ok(this)
     }
 }
@@ -156,7 +156,7 @@ impl Drop for Announcement {
 }
 
 /// Answers every connection of this user, or of root.
-fn answer(listener: &UnixListener, told: &impl Fn() -> Activity) {
+fn answer(listener: &UnixListener, activity: &impl Fn() -> Activity) {
     for socket in listener.incoming() {
         let Ok(mut socket) = socket else {
             // Out of descriptors: others will be closed.
@@ -167,7 +167,7 @@ fn answer(listener: &UnixListener, told: &impl Fn() -> Activity) {
         if !sockopt::socket_peercred(&socket).is_ok_and(|peer| is_known(peer.uid)) {
             continue;
         }
-        let text = serde_json::to_vec(&told()).unwrap_or_default();
+        let text = serde_json::to_vec(&activity()).unwrap_or_default();
         // A searcher that does not read gets nothing.
         let _ = socket.set_write_timeout(Some(TO_READ)).and_then(|()| socket.write_all(&text));
     }
@@ -211,7 +211,7 @@ fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
             }
         }
     }
-    let mut found = hear_all(asked, deadline);
+    let mut found = collect_answers(asked, deadline);
     found.sort_by_key(|running| running.pid);
     found
 }
@@ -241,7 +241,7 @@ fn dial(path: &Path) -> Result<UnixStream, Errno> {
 }
 
 /// A process that was queried, and the bytes of its answer so far.
-struct Asked {
+struct Query {
     pid: u32,
     /// `None` once the answer is complete.
     socket: Option<UnixStream>,
@@ -249,9 +249,9 @@ struct Asked {
     activity: Option<Activity>,
 }
 
-impl Asked {
+impl Query {
     /// Reads the available bytes without waiting.
-    fn hear(&mut self) {
+    fn read_available(&mut self) {
         let mut buffer = [0; 16 << 10];
         while let Some(socket) = &mut self.socket {
             match socket.read(&mut buffer) {
@@ -271,11 +271,11 @@ impl Asked {
 }
 
 /// Waits until `deadline` for the answers in any order: a process that does not answer takes no time from the others.
-fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Running> {
-    let asked = asked.into_iter().map(|(pid, socket)| Asked { pid, socket, text: Vec::new(), activity: None });
-    let mut asked: Vec<Asked> = asked.collect();
+fn collect_answers(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Running> {
+    let asked = asked.into_iter().map(|(pid, socket)| Query { pid, socket, text: Vec::new(), activity: None });
+    let mut asked: Vec<Query> = asked.collect();
     loop {
-        asked.iter_mut().for_each(Asked::hear);
+        asked.iter_mut().for_each(Query::read_available);
         let sockets = asked.iter().filter_map(|asked| asked.socket.as_ref());
         let mut awaited: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         let left = deadline.saturating_duration_since(runtime::now());
@@ -285,7 +285,7 @@ fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Run
         // A signal only causes another round.
         let _ = poll(&mut awaited, Timespec::try_from(left).ok().as_ref());
     }
-    asked.into_iter().map(|Asked { pid, activity, .. }| Running { pid, activity }).collect()
+    asked.into_iter().map(|Query { pid, activity, .. }| Running { pid, activity }).collect()
 }
 
 /// Returns the directories in which this user's processes may be found, the one for a new process first. Two terminals
@@ -339,13 +339,13 @@ mod tests {
         let (_base, own) = directory();
         let find = || running_in(std::slice::from_ref(&own), PATIENCE);
         assert!(find().is_empty());
-        let told = Arc::new(Mutex::new(copying()));
-        let now = Arc::clone(&told);
-        let tell = move || now.lock().expect("no panic").clone();
-        let announced = Announcement::start_in(&own, tell).expect("a socket");
+        let state = Arc::new(Mutex::new(copying()));
+        let now = Arc::clone(&state);
+        let current = move || now.lock().expect("no panic").clone();
+        let announced = Announcement::start_in(&own, current).expect("a socket");
         let [Running { pid, activity: Some(activity) }] = &find()[..] else { panic!("{:?}", find()) };
         assert_eq!((*pid, activity.command.as_str(), activity.state), (std::process::id(), "cp", State::Waiting));
-        told.lock().expect("no panic").state = State::Connected;
+        state.lock().expect("no panic").state = State::Connected;
         assert_eq!(find()[0].activity.as_ref().expect("an answer").state, State::Connected);
         let mode = fs::read_dir(&own).expect("a directory").map(|entry| {
             let found = entry.expect("an entry").metadata().expect("a socket");

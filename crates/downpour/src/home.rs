@@ -55,8 +55,8 @@ pub fn expand(path: &Path) -> Result<PathBuf, HomeError> {
 /// See [`HomeError`].
 pub fn expand_typed(path: &Path) -> Result<PathBuf, HomeError> {
     let first = path.components().next();
-    let stands = || first.is_some_and(|first| Path::new(first.as_os_str()).symlink_metadata().is_ok());
-    if path.as_os_str().as_bytes().starts_with(b"~") && stands() { Ok(path.to_owned()) } else { expand(path) }
+    let exists = || first.is_some_and(|first| Path::new(first.as_os_str()).symlink_metadata().is_ok());
+    if path.as_os_str().as_bytes().starts_with(b"~") && exists() { Ok(path.to_owned()) } else { expand(path) }
 }
 
 /// Returns the home of this user.
@@ -117,8 +117,8 @@ mod tests {
             let path = Path::new(path);
             assert_eq!(expand(path), Err(HomeError::NoUser(path.into())), "{path:?}");
         }
-        let said = HomeError::NoUser("~x/y".into()).to_string();
-        assert_eq!(said, "cannot expand ~x/y: no such user; write ./~x/y for a file of that name");
+        let text = HomeError::NoUser("~x/y".into()).to_string();
+        assert_eq!(text, "cannot expand ~x/y: no such user; write ./~x/y for a file of that name");
     }
 
     #[test]

@@ -175,11 +175,11 @@ impl Lease {
     }
 
     /// Stores the measurements of the transfer; if there are none, the earlier ones.
-    pub(crate) fn give_back(self, learned: Option<SavedPath>) {
-        self.give_back_at(learned, now());
+    pub(crate) fn restore(self, learned: Option<SavedPath>) {
+        self.restore_at(learned, now());
     }
 
-    fn give_back_at(self, learned: Option<SavedPath>, now: u64) {
+    fn restore_at(self, learned: Option<SavedPath>, now: u64) {
         let Self { cache, ends, taken } = self;
         if let Some(entry) = learned.map(|memory| CachedPath { ends, at: now, memory }).or(taken) {
             // If it fails, the next transfer searches for the rate, as the first one did.
@@ -197,12 +197,12 @@ impl Ends {
     /// Returns the ends of a path between these addresses; `None` if they are on one host.
     fn of(local: IpAddr, remote: IpAddr) -> Option<Self> {
         let (local, remote) = (local.to_canonical(), remote.to_canonical());
-        let is_here = local == remote || remote.is_loopback() || remote.is_unspecified();
+        let is_local = local == remote || remote.is_loopback() || remote.is_unspecified();
         let local = match local {
             IpAddr::V4(address) => IpAddr::V4((address.to_bits() & V4_NETWORK).into()),
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(address.to_bits() & V6_NETWORK)),
         };
-        (!is_here).then_some(Self { local, remote })
+        (!is_local).then_some(Self { local, remote })
     }
 }
 
@@ -279,12 +279,12 @@ mod tests {
     fn known(cache: &PathCache, remote: &str, now: u64) -> Option<u64> {
         let lease = cache.lease_between(ends(remote), now);
         let found = lease.memory().map(|memory| memory.rate.bits_per_second() / 1_000_000);
-        lease.give_back_at(None, now);
+        lease.restore_at(None, now);
         found
     }
 
     fn learn(cache: &PathCache, remote: &str, megabits: u64, now: u64) {
-        cache.lease_between(ends(remote), now).give_back_at(Some(memory(megabits)), now);
+        cache.lease_between(ends(remote), now).restore_at(Some(memory(megabits)), now);
     }
 
     /// A receiver that reports false arrivals raises no rate but that of transfers to itself.
@@ -310,7 +310,7 @@ mod tests {
         let first = cache.lease_between(ends("198.51.100.7"), NOW);
         let second = cache.lease_between(ends("198.51.100.7"), NOW);
         assert!(first.memory().is_some() && second.memory().is_none());
-        first.give_back_at(None, NOW);
+        first.restore_at(None, NOW);
         assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90), "a short transfer has learned nothing new");
     }
 

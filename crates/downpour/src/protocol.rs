@@ -30,7 +30,7 @@ pub(crate) mod handshake {
 /// The bytes that the remote program reads from its standard input after the request.
 pub(crate) mod ssh {
     /// UDP is blocked: everything that follows belongs to the connection.
-    pub(crate) const GO_ON: u8 = b'S';
+    pub(crate) const FALL_BACK: u8 = b'S';
 
     /// The network has been examined; the host follows.
     pub(crate) const MEASURE: u8 = b'M';

@@ -72,9 +72,9 @@ impl Context {
     /// Returns the text of an error in this context.
     pub(super) fn around<'a>(&'a self, error: &'a Error) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| match self {
-            Self::Peer { role, .. } => write!(f, "error from the {}: {}", noun(*role), error.seen_from_elsewhere()),
-            Self::Host(Some(host)) => write!(f, "{host}: {}", error.seen_from_elsewhere()),
-            Self::Host(None) => write!(f, "remote host: {}", error.seen_from_elsewhere()),
+            Self::Peer { role, .. } => write!(f, "error from the {}: {}", noun(*role), error.for_remote_user()),
+            Self::Host(Some(host)) => write!(f, "{host}: {}", error.for_remote_user()),
+            Self::Host(None) => write!(f, "remote host: {}", error.for_remote_user()),
             Self::Kept { staging, .. } => write!(f, "{error}; partial data kept in {}", staging.display()),
             Self::NoneComplete { after } => write!(
                 f,
@@ -87,14 +87,14 @@ impl Context {
 
 impl Error {
     /// Returns the text of a local error for a remote host: its user is another one.
-    pub(super) fn seen_from_elsewhere(&self) -> impl fmt::Display + '_ {
+    pub(super) fn for_remote_user(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(move |f| match self {
             Self::Cancelled => f.write_str("interrupted by its user"),
             Self::Terminated => f.write_str("stopped by a signal"),
             Self::Declined => f.write_str("declined by its user"),
             Self::Stalled(time) => write!(f, "no progress for {} s", time.as_secs()),
             Self::Within { context: Context::Kept { staging, .. }, source } => {
-                write!(f, "{}; partial data kept in {}", source.seen_from_elsewhere(), staging.display())
+                write!(f, "{}; partial data kept in {}", source.for_remote_user(), staging.display())
             }
             other => other.fmt(f),
         })

@@ -35,7 +35,7 @@ impl Closing {
     }
 
     /// Returns a failure as text.
-    pub(crate) fn in_words(kind: ErrorKind, words: impl Into<String>) -> Self {
+    pub(crate) fn as_text(kind: ErrorKind, words: impl Into<String>) -> Self {
         Self { code: close_code(kind), reason: words.into() }
     }
 
@@ -46,10 +46,10 @@ impl Closing {
 
     /// Returns the close frame for a local failure; `reads_causes`: the peer may read kinds with values.
     pub(crate) fn of(error: &Error, reads_causes: bool) -> Self {
-        let told = error.for_peer();
-        let mut reason = reads_causes.then(|| to_json(told, MAX_REASON)).flatten().unwrap_or_else(|| told.in_words());
+        let shown = error.for_peer();
+        let mut reason = reads_causes.then(|| to_json(shown, MAX_REASON)).flatten().unwrap_or_else(|| shown.as_text());
         reason.truncate(reason.floor_char_boundary(MAX_REASON));
-        Self { code: close_code(told.own_kind()), reason }
+        Self { code: close_code(shown.own_kind()), reason }
     }
 
     /// Returns the peer's failure as the peer stated it.
@@ -73,7 +73,7 @@ pub(crate) const fn is_done(end: &NetError) -> bool {
 
 /// Returns the answer to a request that failed: an exit code, and a text on one line.
 pub(crate) fn answer_line(error: &Error) -> String {
-    let words = error.for_peer().in_words();
+    let words = error.for_peer().as_text();
     format!("{} {}", answer_number(error.own_kind()), words.replace(['\n', '\r'], " "))
 }
 
@@ -111,8 +111,8 @@ impl Error {
         }
     }
 
-    fn in_words(&self) -> String {
-        self.seen_from_elsewhere().to_string()
+    fn as_text(&self) -> String {
+        self.for_remote_user().to_string()
     }
 
     /// Returns the kind of the failure on the host where it occurred.
@@ -189,7 +189,7 @@ mod tests {
         let offered = |reason| FilesError::NotPermitted { name: b"a\xff".to_vec(), reason }.into();
         let denied = FilesError::system("x", rustix::io::Errno::ACCESS).into();
         let kept = |error: Error| error.within(Context::Kept { staging: "/s".into(), by_ticket: true });
-        for (error, said, kind) in [
+        for (error, words, kind) in [
             (full("/a/b"), "disk full while writing /a/b", ErrorKind::NoSpace),
             (denied, "no permission: x: Permission denied (os error 13)", ErrorKind::Permission),
             (
@@ -210,54 +210,54 @@ mod tests {
             ),
         ] {
             for reads_causes in [true, false] {
-                let heard = across(&error, reads_causes);
-                assert_eq!(heard.to_string(), format!("error from the receiver: {said}"));
-                assert_eq!(heard.kind(), kind, "{heard:?}");
+                let read = across(&error, reads_causes);
+                assert_eq!(read.to_string(), format!("error from the receiver: {words}"));
+                assert_eq!(read.kind(), kind, "{read:?}");
             }
-            let text = format!("remote host: {said}");
+            let expected = format!("remote host: {words}");
             assert_eq!(read_answer(&answer_line(&error)).to_string(), text);
             if let Some(line) = cause_line(&error) {
                 assert_eq!(read_cause(&line).expect("a cause").to_string(), text);
             }
         }
-        let heard = across(&kept(full("/a")), true);
-        assert!(matches!(heard.cause(), Error::Files(FilesError::DiskFull { .. })), "{heard:?}");
-        assert_eq!(heard.contexts().count(), 2);
+        let read = across(&kept(full("/a")), true);
+        assert!(matches!(read.cause(), Error::Files(FilesError::DiskFull { .. })), "{read:?}");
+        assert_eq!(read.contexts().count(), 2);
     }
 
     #[test]
     fn close_reason_long_values_cut() {
         let path = format!("/{}", "ä/".repeat(3000));
         let error = full(&path).within(Context::Kept { staging: path.clone().into(), by_ticket: false });
-        let heard = across(&error, true);
-        let Error::Files(FilesError::DiskFull { path: cut }) = heard.cause() else { panic!("{heard:?}") };
+        let read = across(&error, true);
+        let Error::Files(FilesError::DiskFull { path: cut }) = read.cause() else { panic!("{read:?}") };
         let cut = cut.to_str().expect("text").strip_prefix(CUT).expect("a mark");
         assert!(cut.len() > 20 && path.ends_with(cut), "{cut}");
         let names = (0..1000).map(|n| format!("dir/{n}").into()).collect();
-        let heard = across(&FilesError::TargetExists { names }.into(), true);
-        let Error::Files(FilesError::TargetExists { names }) = heard.cause() else { panic!("{heard:?}") };
-        let told = "invalid ".to_owned() + &"ä".repeat(300);
-        let heard = across(&Error::ProtocolViolation(told.clone()), true);
-        let Error::ProtocolViolation(cut) = heard.cause() else { panic!("{heard:?}") };
+        let read = across(&FilesError::TargetExists { names }.into(), true);
+        let Error::Files(FilesError::TargetExists { names }) = read.cause() else { panic!("{read:?}") };
+        let text = "invalid ".to_owned() + &"ä".repeat(300);
+        let read = across(&Error::ProtocolViolation(text.clone()), true);
+        let Error::ProtocolViolation(cut) = read.cause() else { panic!("{read:?}") };
         let cut = cut.strip_suffix(CUT).expect("a mark");
-        assert!(cut.len() > 100 && told.starts_with(cut), "{cut}");
+        assert!(cut.len() > 100 && text.starts_with(cut), "{cut}");
         assert!(names.len() > 3 && names[0].as_path() == "dir/0", "{names:?}");
         assert_eq!(names.last(), Some(&CUT.into()));
     }
 
     #[test]
     fn close_reason_any_text_is_peer_failure() {
-        for (code, reason, said) in [
+        for (code, reason, words) in [
             (0x105, "", "no reason given"),
             (0x999, "{\"Files\":{\"No\":1}}", LATER),
             (0x108, "{\"Described\":{\"kind\":\"Cancelled\",\"message\":\"x\"}}", "x"),
             (0x108, "{\"Net\":null}", LATER),
             (0x108, "\"Cancelled\"", "interrupted by its user"),
         ] {
-            let heard = Closing { code, reason: reason.to_owned() }
+            let read = Closing { code, reason: reason.to_owned() }
                 .read()
                 .within(Context::Peer { role: Role::Sender, by_ticket: true });
-            assert_eq!((heard.to_string(), heard.kind()), (format!("error from the sender: {said}"), ErrorKind::Other));
+            assert_eq!((read.to_string(), read.kind()), (format!("error from the sender: {words}"), ErrorKind::Other));
         }
         let deep = "{\"Within\":{\"context\":{\"Host\":null},\"source\":".repeat(1000);
         assert!(matches!(Closing { code: 1, reason: deep }.read(), Error::Described { .. }));

@@ -23,8 +23,8 @@ impl Announced {
         };
         let activity = Arc::new(Mutex::new(Activity::begun("remote", from, to)));
         let now = Arc::clone(&activity);
-        let tell = move || now.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let announcement = if is_limited { None } else { Announcement::start(tell).ok() };
+        let current = move || now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let announcement = if is_limited { None } else { Announcement::start(current).ok() };
         Self { activity, _announcement: announcement }
     }
 

@@ -95,13 +95,13 @@ pub enum BootstrapEvent {
 /// [`Error::BootstrapFailed`] and those of ssh; why it was stopped.
 pub async fn bootstrap(
     bootstrap: Bootstrap,
-    told: impl Fn(BootstrapEvent) + Send + 'static,
+    on_event: impl Fn(BootstrapEvent) + Send + 'static,
     stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
     let switch = Arc::<TransferControl>::default();
     let mut copied = {
         let switch = Arc::clone(&switch);
-        spawn_blocking(move || bootstrap.run(&switch, &told))
+        spawn_blocking(move || bootstrap.run(&switch, &on_event))
     };
     tokio::select! {
         copied = &mut copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
@@ -130,7 +130,7 @@ fn digest(program: &mut File) -> io::Result<String> {
 }
 
 impl Bootstrap {
-    fn run(&self, switch: &TransferControl, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
+    fn run(&self, switch: &TransferControl, on_event: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
         let unreadable = |source: io::Error| Error::BootstrapFailed {
             host: self.host.clone(),
             why: format!("{}: {source}", self.program().display()),
@@ -148,11 +148,11 @@ impl Bootstrap {
         let script = format!("to={}; {}", quoted(&to), SCRIPT.join("; "));
         let script = format!("exec sh -c '{}'", script.replace('\'', r"'\''"));
         let (login, stopper) = Login::start((&self.ssh, &self.host, self.family), script)?;
-        switch.leads(Box::new(login.process.terminator()));
+        switch.set_route_process(Box::new(login.process.terminator()));
         let mut stopper = Some(stopper);
         let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
         program = File::open(self.program()).map_err(unreadable)?;
-        let result = self.copy(login, (program, bytes, &digest), told);
+        let result = self.copy(login, (program, bytes, &digest), on_event);
         switch.unwatch(watch);
         result.map_err(|error| switch.stopped().map_or(error, Error::from))
     }
@@ -162,10 +162,10 @@ impl Bootstrap {
         &self,
         mut login: Login,
         (mut program, bytes, digest): (File, u64, &str),
-        told: &dyn Fn(BootstrapEvent),
+        on_event: &dyn Fn(BootstrapEvent),
     ) -> Result<(), Error> {
         let mut stdin = login.take_input()?;
-        let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
+        let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| on_event(BootstrapEvent::Note(line)));
         // If this fails, the remote host or ssh reports the reason. A login that runs `downpour remote` in place of the
         // script waits for a line, and answers this one.
         let begun = writeln!(stdin, "{PROBE}");
@@ -183,14 +183,14 @@ impl Bootstrap {
             return Err(Error::NoFittingProgram { host: self.host.clone(), system, this: this_system() });
         }
         let to = self.to.clone().unwrap_or_else(|| USUAL.to_owned());
-        told(BootstrapEvent::Copying { bytes, to });
+        on_event(BootstrapEvent::Copying { bytes, to });
         drop(begun.and_then(|()| writeln!(stdin, "{digest}")).and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
         let not_copied = |why| Error::BootstrapFailed { host: self.host.clone(), why };
         // The last bytes may still be in flight, and ssh prompts for nothing any more.
         match login.wait_for(&[INSTALLED, FAILED], LoginTimeouts { hint: Duration::MAX, ..patience }, &|| true, note)? {
             Some((INSTALLED, path)) => {
-                told(BootstrapEvent::Installed(path));
+                on_event(BootstrapEvent::Installed(path));
                 Ok(())
             }
             Some((_, why)) => Err(not_copied(or_nothing(why))),
@@ -251,9 +251,9 @@ mod tests {
         let from = (digest != "own").then(|| program.clone());
         let options = SshOptions { command: vec![ssh.into()], ..SshOptions::default() };
         let bootstrap = Bootstrap { host: "far".into(), ssh: options, family: Family::Any, to: None, from };
-        let told = Mutex::new(Vec::new());
-        let result = bootstrap.run(&TransferControl::default(), &|event| told.lock().unwrap().push(event));
-        (result, told.into_inner().unwrap())
+        let events = Mutex::new(Vec::new());
+        let result = bootstrap.run(&TransferControl::default(), &|event| events.lock().unwrap().push(event));
+        (result, events.into_inner().unwrap())
     }
 
     #[test]
@@ -268,10 +268,10 @@ mod tests {
     #[test]
     fn bootstrap_other_system_refused() {
         let directory = tempdir().unwrap();
-        let (result, told) = copied(directory.path(), "sparc", "own");
+        let (result, events) = copied(directory.path(), "sparc", "own");
         let error = result.expect_err("another host").to_string();
         assert!(error.contains("cannot install on far (Linux sparc): this binary is for Linux "), "{error}");
-        assert_eq!((told, directory.path().join("home/.local").exists()), (vec![], false));
+        assert_eq!((events, directory.path().join("home/.local").exists()), (vec![], false));
     }
 
     #[test]

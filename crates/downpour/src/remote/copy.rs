@@ -278,9 +278,9 @@ impl HostCopy {
 
 /// Refuses to copy a directory into itself: it would grow while it is read. With a list of names only these count.
 fn not_into_itself(roots: &[SourceItem], target: &Path, scan: &SourceOptions) -> Result<(), Error> {
-    let here =
+    let resolve =
         |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
-    let existing = target.ancestors().find_map(|path| here(path).ok());
+    let existing = target.ancestors().find_map(|path| resolve(path).ok());
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
         let directory = root.path.canonicalize().map_err(Error::OutOfResources)?;

@@ -10,7 +10,7 @@ const MAX_LINE: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Greeting {
     /// The end of the output before the marker.
-    said: Vec<u8>,
+    received: Vec<u8>,
     count: usize,
 }
 
@@ -31,9 +31,9 @@ impl Greeting {
     ) -> io::Result<Option<(&'static str, String)>> {
         while let Some(byte) = next(output)? {
             self.keep(byte)?;
-            let found = markers.iter().find(|marker| self.said.ends_with(marker.as_bytes()));
+            let found = markers.iter().find(|marker| self.received.ends_with(marker.as_bytes()));
             if let Some(marker) = found {
-                self.said.truncate(self.said.len() - marker.len());
+                self.received.truncate(self.received.len() - marker.len());
                 return Ok(Some((marker, rest_of_line(output)?)));
             }
         }
@@ -45,16 +45,16 @@ impl Greeting {
         if self.count > MAX_NOISE {
             return Err(endless());
         }
-        if self.said.len() == 2 * Self::KEPT {
-            self.said.drain(..Self::KEPT);
+        if self.received.len() == 2 * Self::KEPT {
+            self.received.drain(..Self::KEPT);
         }
-        self.said.push(byte);
+        self.received.push(byte);
         Ok(())
     }
 
     /// Returns the last lines before the marker as one, not escaped; `None` if there are none.
     pub(super) fn words(&self) -> Option<String> {
-        let kept = &self.said[self.said.len().saturating_sub(Self::KEPT)..];
+        let kept = &self.received[self.received.len().saturating_sub(Self::KEPT)..];
         let text = String::from_utf8_lossy(kept);
         let lines: Vec<&str> = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(Self::SHOWN)..];

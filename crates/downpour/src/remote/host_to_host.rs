@@ -47,7 +47,7 @@ pub(super) fn between(copy: HostCopy, from: String, to: String) -> Result<Transf
         return Err(CopyError::OutputElsewhere { kind, from, to }.into());
     }
     copy.check_wildcards(&from)?;
-    Transfer::elsewhere(move |events, switch| HostToHostCopy { copy, from, to, events, switch }.run())
+    Transfer::run_by(move |events, switch| HostToHostCopy { copy, from, to, events, switch }.run())
 }
 
 struct HostToHostCopy {
@@ -68,21 +68,21 @@ struct Attempt<'a> {
     /// The receiving host and the pipe to it, if this host relays the data.
     receiver: Option<(Remote, File)>,
     /// Time of the last event of the transfer.
-    heard: Option<Instant>,
+    last_event: Option<Instant>,
 }
 
 impl HostToHostCopy {
     /// Copies, and retries after a lost connection for as long as the user has configured.
     fn run(self) -> Result<Summary, Error> {
-        let (mut heard, mut pause) = (None, Duration::from_secs(1));
+        let (mut last_event, mut pause) = (None, Duration::from_secs(1));
         loop {
             let (result, now) = self.attempt();
             if now.is_some() {
-                (heard, pause) = (now, Duration::from_secs(1));
+                (last_event, pause) = (now, Duration::from_secs(1));
             }
             match result {
                 Err(_) if let Some(why) = self.switch.stopped() => return Err(why.into()),
-                Err(error) if self.is_worth_another(&error, heard) => {
+                Err(error) if self.is_worth_another(&error, last_event) => {
                     self.note(format!("{error}; trying again in {} s", pause.as_secs()));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
@@ -92,14 +92,14 @@ impl HostToHostCopy {
         }
     }
 
-    fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
+    fn is_worth_another(&self, error: &Error, last_event: Option<Instant>) -> bool {
         let passes = matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Terminated);
-        let (Some(patience), Some(heard)) = (self.copy.options.retry_for, heard) else { return false };
-        passes && runtime::since(heard) < patience
+        let (Some(patience), Some(last_event)) = (self.copy.options.retry_for, last_event) else { return false };
+        passes && runtime::since(last_event) < patience
     }
 
     fn note(&self, line: String) {
-        self.events.tell(TransferEvent::UserNote(line));
+        self.events.emit(TransferEvent::UserNote(line));
     }
 
     /// Returns the result, and the time of the last event of the transfer.
@@ -120,9 +120,9 @@ impl HostToHostCopy {
         });
         let result = result.and_then(|()| attempt.follow());
         over.store(true, Ordering::Relaxed);
-        let heard = attempt.heard;
+        let last_event = attempt.last_event;
         attempt.end();
-        (result, heard)
+        (result, last_event)
     }
 
     /// Returns how the sender may reach the receiver directly, or why it may not. The host is resolved here: with the
@@ -155,13 +155,13 @@ impl HostToHostCopy {
         let mut sender = self.log_in(&self.from, &request).map_err(|error| self.of_older(error))?;
         let (input, output) = sender.take_pipes().map_err(Error::OutOfResources)?;
         let output = Arc::new(Frames::new(output));
-        Ok(Attempt { between: self, sender, input, output, receiver: None, heard: None })
+        Ok(Attempt { between: self, sender, input, output, receiver: None, last_event: None })
     }
 
     fn log_in(&self, host: &str, request: &Request) -> Result<Remote, Error> {
         let copy = &self.copy;
-        let mut told = |line| self.note(line);
-        let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut told);
+        let mut on_note = |line| self.note(line);
+        let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut on_note);
         let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
         checked.map_err(|error| error.on(host))
     }
@@ -204,8 +204,8 @@ impl HostToHostCopy {
 fn stop(why: StopReason, output: Arc<Frames<File>>, over: &AtomicBool) {
     let order = RelayCommand::Stop { terminated: why == StopReason::Terminated };
     // It may block where the network does, and must not delay the end of the attempt.
-    let tell = move || drop(output.order(&order));
-    drop(runtime::spawn("downpour-stop", tell));
+    let send = move || drop(output.order(&order));
+    drop(runtime::spawn("downpour-stop", send));
     let deadline = runtime::now() + TO_STOP;
     while !over.load(Ordering::Relaxed) && runtime::now() < deadline {
         runtime::sleep(STEP);
@@ -236,9 +236,9 @@ impl Attempt<'_> {
                     Some(TransferEvent::Done(Err(error))) => return Err(error),
                     Some(event) => {
                         if matches!(event, TransferEvent::Connected { .. } | TransferEvent::Progress(_)) {
-                            self.heard = Some(runtime::now());
+                            self.last_event = Some(runtime::now());
                         }
-                        self.between.events.tell(event);
+                        self.between.events.emit(event);
                     }
                     None => {}
                 },
@@ -321,7 +321,7 @@ impl Attempt<'_> {
         request.via = CarrierChoice::Ssh;
         let mut receiver = self.between.log_in(to, &request)?;
         let (mut kill_sender, mut kill_receiver) = (self.sender.terminator(), receiver.terminator());
-        self.between.switch.leads(Box::new(move || {
+        self.between.switch.set_route_process(Box::new(move || {
             kill_sender();
             kill_receiver();
         }));

@@ -71,13 +71,13 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     let path = request.path();
     let (mut sending, _, sources) = config(request, only)?;
     let items = sending.task.items().filter(|_| has_wildcards);
-    // Followed links of a restricted key are counted only here.
+    // Followed links of a restricted key are counted only local.
     let links_followed = sources.iter().filter(|source| source.is_followed).count() as u64;
-    let (told, joining) = channel();
-    let (here, there) = UnixStream::pair().map_err(Error::OutOfResources)?;
+    let (key, joining) = channel();
+    let (local, remote) = UnixStream::pair().map_err(Error::OutOfResources)?;
     let (input, output) = pipes_to_ssh()?;
     let output = Arc::new(Frames::new(File::from(output)));
-    let mut forwarder = Forwarder::new(Arc::clone(&output), joining, here);
+    let mut forwarder = Forwarder::new(Arc::clone(&output), joining, local);
     match onward {
         Some(_) if only.is_some() => forwarder.why = Some("its key is restricted to one directory".to_owned()),
         Some(onward) => {
@@ -86,12 +86,12 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
         }
         None => {}
     }
-    let pipe = there.try_clone().map_err(Error::OutOfResources)?;
+    let pipe = remote.try_clone().map_err(Error::OutOfResources)?;
     // Before the transfer begins, which may have to report that it cannot reach the receiver.
     answer(&RemoteAnswer { ticket: ticket(None, Role::Sender)?, links_followed, items, enforced }.to_text()?);
     let announced = Announced::new(&sending.task, only.is_some());
     let transfer = start_via(Box::new(forwarder), sending)?;
-    let joined = Joined { switch: transfer.switch(), told: Some(told), pipe: Some(there) };
+    let joined = Joined { switch: transfer.switch(), key: Some(key), pipe: Some(remote) };
     spawn("downpour-orders", move || joined.obey(File::from(input)))?;
     let data = Arc::clone(&output);
     spawn("downpour-between", move || pump(pipe, &data))?;
@@ -156,7 +156,7 @@ fn pump(mut pipe: UnixStream, output: &Frames<File>) {
 struct Joined {
     switch: Arc<TransferControl>,
     /// Takes the key, once.
-    told: Option<Sender<[u8; 32]>>,
+    key: Option<Sender<[u8; 32]>>,
     /// Leads to the relayed connection.
     pipe: Option<UnixStream>,
 }
@@ -172,13 +172,13 @@ impl Joined {
                 Frame::Order(RelayCommand::Limit(limit)) => self.switch.limit(limit),
                 Frame::Order(RelayCommand::Stop { terminated }) => {
                     self.switch.stop(if terminated { StopReason::Terminated } else { StopReason::Cancelled });
-                    self.told = None;
+                    self.key = None;
                 }
                 Frame::Order(RelayCommand::Through { key }) => {
                     let key = <[u8; 32]>::try_from(key.0).ok();
-                    if let Some((told, key)) = self.told.take().zip(key) {
+                    if let Some((sender, key)) = self.key.take().zip(key) {
                         // It may have ended by now.
-                        let _ = told.send(key);
+                        let _ = sender.send(key);
                     }
                 }
                 Frame::Report(_) => break,
@@ -201,7 +201,7 @@ struct Forwarder {
     output: Output,
     /// The direct path, unless it has failed.
     direct: Option<Box<dyn PeerLocator>>,
-    /// Why there is no direct path, until this is reported.
+    /// Why remote is no direct path, until this is reported.
     why: Option<String>,
     /// Whether the receiver was reached directly.
     has_reached: bool,
@@ -229,9 +229,9 @@ impl Forwarder {
 }
 
 impl PeerLocator for Forwarder {
-    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
+    fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error> {
         let Some(direct) = &mut self.direct else { return self.through() };
-        match direct.locate(switch, told) {
+        match direct.locate(switch, on_note) {
             // An error of the receiver's downpour is an answer.
             Err(error)
                 if !self.has_reached
@@ -257,7 +257,7 @@ impl PeerLocator for Forwarder {
     fn explain(&mut self, error: Error) -> Error {
         match &mut self.direct {
             Some(direct) => direct.explain(error),
-            None => super::locator::from_there(error),
+            None => super::locator::from_remote(error),
         }
     }
 

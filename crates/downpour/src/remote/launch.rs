@@ -32,13 +32,13 @@ pub(super) fn log_in(
     (options, host, family): (&SshOptions, &str, Family),
     request: &Request,
     switch: &TransferControl,
-    told: &mut dyn FnMut(String),
+    on_note: &mut dyn FnMut(String),
 ) -> Result<Remote, Error> {
     let (starting, stopper) = Starting::launch(options, host, family, request)?;
-    switch.leads(Box::new(starting.login.process.terminator()));
+    switch.set_route_process(Box::new(starting.login.process.terminator()));
     let mut stopper = Some(stopper);
     let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
-    let answer = starting.answer_within(LoginTimeouts::of(options), told);
+    let answer = starting.answer_within(LoginTimeouts::of(options), on_note);
     switch.unwatch(watch);
     answer
 }
@@ -87,16 +87,16 @@ impl Starting {
     ///
     /// # Errors
     /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the remote host's answer.
-    fn answer_within(mut self, patience: LoginTimeouts, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
+    fn answer_within(mut self, patience: LoginTimeouts, on_note: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let is_asked = || self.request.is_finished();
-        let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)?;
+        let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, on_note)?;
         let cause = match &found {
             Some((CAUSE, line)) => read_cause(line),
             _ => None,
         };
         if cause.is_none() && matches!(found, Some((CAUSE, _))) {
             // A cause of a later release: the answer behind it has a text.
-            found = self.login.wait_for(&[ANSWER], patience, &is_asked, told)?;
+            found = self.login.wait_for(&[ANSWER], patience, &is_asked, on_note)?;
         }
         let Some((_, line)) = found else {
             drop(self.request);
@@ -173,12 +173,12 @@ mod tests {
     fn fails(script: &str, patience: LoginTimeouts) -> (String, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let (starting, _stop) = launch(&ssh(directory.path(), script), "true".into()).unwrap();
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let begun = Instant::now();
-        let error = starting.answer_within(patience, &mut |line| told.push(line)).err().unwrap();
+        let error = starting.answer_within(patience, &mut |line| notes.push(line)).err().unwrap();
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
         assert_eq!(error.kind(), ErrorKind::Unreachable);
-        (error.to_string(), told)
+        (error.to_string(), notes)
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         // One closes its output and keeps running; the other answers before it has read the request.
         let silent = "exec sleep 1000 >&-".to_owned();
         let early = format!("echo '{ANSWER}{}'; exec sleep 1000", ticket.to_text().unwrap());
-        for (script, what) in [(silent, "host: ssh did not exit"), (early, "host: ssh did not read the request")]
+        for (script, expected) in [(silent, "host: ssh did not exit"), (early, "host: ssh did not read the request")]
         {
             for is_stopped in [false, true] {
                 let directory = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ mod tests {
                     drop(stop);
                 }
                 let error = answer.join().unwrap().to_string();
-                assert_eq!(error, if is_stopped { "host: stopped" } else { what });
+                assert_eq!(error, if is_stopped { "host: stopped" } else { expected });
                 assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
             }
         }
@@ -254,27 +254,27 @@ mod tests {
         let patience = LoginTimeouts {
             hint: Duration::from_millis(300),
             silence: Duration::from_millis(700),
-            speech: Duration::from_millis(700),
+            after_login: Duration::from_millis(700),
             end: SOON,
         };
-        let (error, told) = fails("exec sleep 1000", patience);
+        let (error, notes) = fails("exec sleep 1000", patience);
         assert_eq!(error, "host: no login in 0 s");
-        assert!(matches!(&told[..], [line] if line.starts_with("\nno response from host for 0 s: ")), "{told:?}");
+        assert!(matches!(&notes[..], [line] if line.starts_with("\nno response from host for 0 s: ")), "{notes:?}");
         let longer = LoginTimeouts { silence: SOON * 6, ..patience };
-        let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
+        let (error, notes) = fails("printf Welcome; exec sleep 1000", longer);
         assert_eq!(
             error,
             "host: login did not start downpour within 0 s, only printed text; login output: Welcome"
         );
-        assert_eq!(told.len(), 1);
+        assert_eq!(notes.len(), 1);
     }
 
     #[test]
     fn login_endless_output_ends() {
         for script in ["exec yes", "exec cat /dev/zero"] {
-            let (error, told) = fails(script, LoginTimeouts::ASKED);
+            let (error, notes) = fails(script, LoginTimeouts::ASKED);
             assert_eq!(error, "host: endless login output without a reply of downpour");
-            assert!(told.is_empty(), "{told:?}");
+            assert!(notes.is_empty(), "{notes:?}");
         }
     }
 

@@ -42,14 +42,14 @@ impl SshLocator {
         let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to continue over"))?;
         let key = remote.ticket.key;
         let (read, write) =
-            remote.go_on_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} exited: {error}", self.host)))?;
+            remote.continue_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} exited: {error}", self.host)))?;
         Ok(Route::Pipe { read, write, key })
     }
 }
 
 impl PeerLocator for SshLocator {
-    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
-        let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, told)?;
+    fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error> {
+        let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, on_note)?;
         // Otherwise the remote program exits with ssh, and has changed nothing.
         Restriction::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
         let remote = self.remote.insert(remote);
@@ -79,12 +79,12 @@ impl PeerLocator for SshLocator {
         if !self.was_closed {
             self.remembers(|paths, host| paths.remember_udp(host, true));
         }
-        let told = TransferEvent::UdpClosed { host: self.host.clone(), port, was_closed: self.was_closed };
-        Some((self.over_ssh(), told))
+        let event = TransferEvent::UdpClosed { host: self.host.clone(), port, was_closed: self.was_closed };
+        Some((self.over_ssh(), event))
     }
 
     fn explain(&mut self, error: Error) -> Error {
-        from_there(error)
+        from_remote(error)
     }
 
     fn links_followed(&self) -> u64 {
@@ -107,9 +107,9 @@ impl PeerLocator for SshLocator {
 }
 
 /// Translates an error with which the remote program, which has no user of its own, closes the connection.
-pub(super) fn from_there(error: Error) -> Error {
+pub(super) fn from_remote(error: Error) -> Error {
     match error {
-        Error::Within { context: context @ Context::Kept { .. }, source } => from_there(*source).within(context),
+        Error::Within { context: context @ Context::Kept { .. }, source } => from_remote(*source).within(context),
         Error::Within { context: Context::Peer { role, .. }, source } => match source.kind() {
             // The remote program is interrupted when its standard input ends, that is, when ssh has exited.
             ErrorKind::Cancelled => Error::ConnectionLost,

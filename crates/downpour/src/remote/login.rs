@@ -25,7 +25,7 @@ pub(super) struct LoginTimeouts {
     /// While nothing arrives. sshd itself allows two minutes for a login, and there may be several jump hosts.
     pub(super) silence: Duration,
     /// After the login, which the first byte shows, once the request is written.
-    pub(super) speech: Duration,
+    pub(super) after_login: Duration,
     /// After ssh has closed its output: for its exit, or for the rest of the request to be written.
     pub(super) end: Duration,
 }
@@ -35,7 +35,7 @@ impl LoginTimeouts {
     pub(super) const ASKED: Self = Self {
         hint: Duration::from_secs(15),
         silence: Duration::from_secs(600),
-        speech: Duration::from_secs(120),
+        after_login: Duration::from_secs(120),
         end: Duration::from_secs(10),
     };
     /// For an ssh that never prompts: nobody is typing.
@@ -68,18 +68,18 @@ impl Login {
     /// [`Error::NoSsh`] if the program does not exist.
     pub(super) fn start(
         (options, host, family): (&SshOptions, &str, Family),
-        command_there: String,
+        remote_command: String,
     ) -> Result<(Self, PipeWriter), Error> {
         options.check()?;
         let (stop, stopper) = io::pipe().map_err(Error::OutOfResources)?;
         let mut command = options.command(family);
-        command.arg("--").arg(host).arg(command_there);
+        command.arg("--").arg(host).arg(remote_command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         options.redirect(&mut command);
         let mut child = command.spawn().map_err(Error::OutOfResources)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let speech = options.listen(child.stderr.take(), host)?;
-        let process = Process::new(child, speech);
+        let stderr = options.listen(child.stderr.take(), host)?;
+        let process = Process::new(child, stderr);
         let login = Self {
             host: host.to_owned(),
             process,
@@ -109,11 +109,11 @@ impl Login {
         markers: &[&'static str],
         patience: LoginTimeouts,
         is_asked: &dyn Fn() -> bool,
-        told: &mut dyn FnMut(String),
+        on_note: &mut dyn FnMut(String),
     ) -> Result<Option<(&'static str, String)>, Error> {
         let host = &self.host;
         let mut hint = || {
-            told(format!(
+            on_note(format!(
                 // ssh may have left a prompt without an end of the line.
                 "\nno response from {host} for {} s: ssh may be waiting for your input, or a shell start-up file on {host} hangs",
                 patience.hint.as_secs()
@@ -127,7 +127,7 @@ impl Login {
             hint: Some(&mut hint),
             since: runtime::now(),
             begun: runtime::now(),
-            has_spoken: false,
+            has_output: false,
         };
         let found = self.greeting.read_to(&mut output, markers);
         found.map_err(|error| match (error.kind(), self.greeting.words()) {
@@ -142,14 +142,14 @@ impl Login {
     /// [`Error::Ssh`].
     pub(super) fn wait_until<T>(
         &self,
-        what: &str,
+        action: &str,
         time: Duration,
-        there: impl Fn() -> io::Result<Option<T>>,
+        ready: impl Fn() -> io::Result<Option<T>>,
     ) -> Result<T, Error> {
         let (begun, step) = (runtime::now(), Timespec::try_from(STEP).ok());
         let failed = |error: &dyn std::fmt::Display| Error::Ssh(format!("{}: {error}", self.host));
         loop {
-            if let Some(found) = there().map_err(|error| failed(&error))? {
+            if let Some(found) = ready().map_err(|error| failed(&error))? {
                 return Ok(found);
             }
             // An interruption by a signal counts as a step.
@@ -157,7 +157,7 @@ impl Login {
                 return Err(failed(&"stopped"));
             }
             if runtime::since(begun) >= time {
-                return Err(failed(&format_args!("ssh did not {what}")));
+                return Err(failed(&format_args!("ssh did not {action}")));
             }
         }
     }
@@ -180,8 +180,8 @@ impl Login {
                 if let Some(why) = self.greeting.words().filter(|words| words.contains(NO_LOGIN)) {
                     return Error::LoginRefused { host: self.host, why };
                 }
-                let says = |line: Option<String>| line.unwrap_or_else(|| "ssh gave no reason".to_owned());
-                let complaint = (!self.asks).then(|| says(last));
+                let reason = |line: Option<String>| line.unwrap_or_else(|| "ssh gave no reason".to_owned());
+                let complaint = (!self.asks).then(|| reason(last));
                 why(status, &self.host, program, complaint, self.greeting.words())
             }
             Err(error) => error,
@@ -206,17 +206,17 @@ fn is_refusal(line: &str) -> bool {
 /// Explains the exit of ssh. `complaint` is its last line on stderr, if the user has not seen it; `words` is the output
 /// of the login.
 fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>, words: Option<String>) -> Error {
-    let says = words.as_ref().map_or_else(String::new, |words| format!("; login output: {words}"));
+    let output = words.as_ref().map_or_else(String::new, |words| format!("; login output: {words}"));
     match status.code() {
         Some(NOT_FOUND) => Error::NotInstalled { host: host.to_owned(), program: program.to_owned() },
         Some(SSH_FAILED) => Error::Ssh(match complaint {
-            None => format!("ssh could not connect or log in to {host}: see its message above{says}"),
+            None => format!("ssh could not connect or log in to {host}: see its message above{output}"),
             Some(line) => line,
         }),
-        Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: not a program for this host{says}")),
+        Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: not a program for this host{output}")),
         Some(0) => Error::NoDownpour { host: host.to_owned(), program: program.to_owned(), says: words },
-        Some(code) => Error::Ssh(format!("ssh exited with code {code} before downpour started on {host}{says}")),
-        None => Error::Ssh(format!("ssh was killed before downpour started on {host}{says}")),
+        Some(code) => Error::Ssh(format!("ssh exited with code {code} before downpour started on {host}{output}")),
+        None => Error::Ssh(format!("ssh was killed before downpour started on {host}{output}")),
     }
 }
 
@@ -231,7 +231,7 @@ struct Output<'a> {
     begun: Instant,
     /// Start of the current time limit.
     since: Instant,
-    has_spoken: bool,
+    has_output: bool,
 }
 
 impl Read for Output<'_> {
@@ -247,8 +247,8 @@ impl Read for Output<'_> {
                 return Err(io::Error::other("stopped"));
             }
             if stdout {
-                if !self.has_spoken {
-                    (self.has_spoken, self.since) = (true, runtime::now());
+                if !self.has_output {
+                    (self.has_output, self.since) = (true, runtime::now());
                 }
                 return self.stdout.read(out);
             }
@@ -264,16 +264,19 @@ impl Output<'_> {
         {
             hint();
         }
-        if self.has_spoken && !(self.is_asked)() {
+        if self.has_output && !(self.is_asked)() {
             self.since = runtime::now();
         }
-        let limit = if self.has_spoken { self.patience.speech } else { self.patience.silence };
+        let limit = if self.has_output { self.patience.after_login } else { self.patience.silence };
         if runtime::since(self.since) < limit {
             return Ok(());
         }
-        let what =
-            if self.has_spoken { "login did not start downpour" } else { "no login" };
-        let printed = if self.has_spoken { ", only printed text" } else { "" };
-        Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} within {} s{printed}", limit.as_secs())))
+        let seconds = limit.as_secs();
+        let text = if self.has_output {
+            format!("login did not start downpour within {seconds} s, only printed text")
+        } else {
+            format!("no login within {seconds} s")
+        };
+        Err(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 }

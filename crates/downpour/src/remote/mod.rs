@@ -119,10 +119,10 @@ impl HostOptions {
         &self,
         task: RemoteTask,
         switch: &Arc<TransferControl>,
-        told: &mut dyn FnMut(String),
+        on_note: &mut dyn FnMut(String),
     ) -> Result<ssh::Remote, Error> {
         let request = Request::new(task, &self.path, &self.engine);
-        let remote = launch::log_in((&self.ssh, &self.host, self.path.family), &request, switch, told);
+        let remote = launch::log_in((&self.ssh, &self.host, self.path.family), &request, switch, on_note);
         remote.map_err(|error| switch.stopped().map_or(error, Error::from))
     }
 }

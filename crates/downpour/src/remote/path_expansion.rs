@@ -41,8 +41,8 @@ pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
 
 /// Returns the matches in one directory. An unreadable one has none, as in a shell.
 fn matches_in(directory: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
-    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let entries = fs::read_dir(here).into_iter().flatten().flatten();
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
     names.retain(|name| wildcards.is_some_and(|wildcards| wildcards.match_name(name.as_bytes())));
     names.sort();
@@ -74,16 +74,16 @@ mod tests {
 
     #[test]
     fn wildcards_match_any_bytes_in_any_component() {
-        let here = tempfile::tempdir().expect("a directory");
+        let base = tempfile::tempdir().expect("a directory");
         let names: [&[u8]; 6] = [b"a/1.txt", b"a/\xff.txt", b"b/2.txt", b"b/.3.txt", b"c", b"\xfe"];
         for name in names {
-            let path = here.path().join(OsStr::from_bytes(name));
+            let path = base.path().join(OsStr::from_bytes(name));
             fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
             fs::write(path, "").expect("a file");
         }
         let found = |pattern: &str| {
-            let found = matches(&here.path().join(pattern));
-            let prefix = here.path().as_os_str().len() + 1;
+            let found = matches(&base.path().join(pattern));
+            let prefix = base.path().as_os_str().len() + 1;
             found.iter().map(|path| path.as_os_str().as_bytes()[prefix..].to_vec()).collect::<Vec<_>>()
         };
         assert_eq!(found("*"), [b"a".to_vec(), b"b".to_vec(), b"c".to_vec(), b"\xfe".to_vec()]);

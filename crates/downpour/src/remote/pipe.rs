@@ -15,7 +15,7 @@ use net::{Bind, Connection, Endpoint, Event, NetError, SendStream};
 use tokio::sync::mpsc;
 use transport::ConnectOptions;
 
-use super::locator::from_there;
+use super::locator::from_remote;
 use super::pipe_frames::{STREAM, Unsent};
 use super::pipe_input::{SignalProbe, Stdin};
 use super::pipe_output::OutputState;
@@ -25,7 +25,7 @@ use super::{CarrierChoice, HostOptions, pipe_frames, pipe_output};
 use crate::block_on::{Blocking, block_on};
 use crate::error::{Closing, Error, PeerContext, is_done};
 use crate::protocol::handshake::PIPE;
-use crate::protocol::ssh::GO_ON;
+use crate::protocol::ssh::FALL_BACK;
 use crate::ticket::Role;
 use crate::transfer::{StopReason, TransferControl};
 
@@ -75,10 +75,10 @@ pub enum PipeEvent {
 /// # Errors
 /// [`Error::OutOfResources`] if a thread cannot be spawned. Errors of ssh and of the connection are reported by
 /// [`PipeEvent::Done`].
-pub fn pipe(pipe: PipeOptions, witness: SignalProbe) -> Result<RunningPipe, Error> {
+pub fn pipe(pipe: PipeOptions, probe: SignalProbe) -> Result<RunningPipe, Error> {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let (switch, taken) = (Arc::<TransferControl>::default(), Arc::<AtomicU64>::default());
-    let (own, stdin) = (Arc::clone(&switch), Stdin::new(witness, Arc::clone(&switch), Arc::clone(&taken)));
+    let (own, stdin) = (Arc::clone(&switch), Stdin::new(probe, Arc::clone(&switch), Arc::clone(&taken)));
     let work = move || {
         // Sending fails if the program has dropped its `RunningPipe`.
         let result = pipe.run(&own, stdin, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
@@ -136,9 +136,9 @@ enum Input {
 }
 
 impl PipeOptions {
-    fn run(&self, switch: &Arc<TransferControl>, stdin: Stdin, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
+    fn run(&self, switch: &Arc<TransferControl>, stdin: Stdin, on_note: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let task = RemoteTask::Pipe { command: self.command.clone() };
-        let mut remote = self.reach.log_in(task, switch, told)?;
+        let mut remote = self.reach.log_in(task, switch, on_note)?;
         let (sender, inputs) = channel();
         let watch = switch.watch(Box::new({
             let sender = sender.clone();
@@ -147,16 +147,16 @@ impl PipeOptions {
         }));
         let (life, output) = (remote.life(), remote.take_output());
         let (output, life) = output.zip(life).ok_or(Error::Internal("ssh without an output"))?;
-        let tell = {
+        let on_change = {
             let sender = sender.clone();
             // A pipe that has ended receives nothing.
             move |shown| drop(sender.send(Input::Output(shown)))
         };
         // The command's output is read while the connection is being opened: there is none before it starts.
-        let printed = pipe_output::print(output, life, tell).map_err(Error::OutOfResources)?;
+        let printed = pipe_output::print(output, life, on_change).map_err(Error::OutOfResources)?;
         let stdin = Cell::new(Some(stdin));
         let mut piped = Piped { pipe: self, remote, inputs, sender, stdin, ssh: None, cut_off: Cell::default() };
-        let status = piped.run(told);
+        let status = piped.run(on_note);
         switch.unwatch(watch);
         let status = status.inspect_err(|_| piped.remote.terminate());
         let code = match status {
@@ -189,15 +189,15 @@ struct Piped<'a> {
 
 impl Piped<'_> {
     /// Sends standard input until the command has ended; returns its exit status.
-    fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
+    fn run(&mut self, on_note: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
         match self.pipe.reach.path.via {
             CarrierChoice::Ssh => self.over_ssh(),
             CarrierChoice::Auto | CarrierChoice::Udp => match self.over_udp() {
                 Err(Error::Unreachable { .. }) if self.pipe.reach.path.via == CarrierChoice::Auto => {
-                    told("UDP is blocked: using ssh, which is slower".to_owned());
+                    on_note("UDP is blocked: using ssh, which is slower".to_owned());
                     self.over_ssh()
                 }
-                other => other.map_err(from_there),
+                other => other.map_err(from_remote),
             },
         }
     }
@@ -206,7 +206,7 @@ impl Piped<'_> {
     fn over_ssh(&mut self) -> Result<ExitStatus, Error> {
         let ended = |error| Error::Ssh(format!("ssh exited: {error}"));
         let ssh = self.ssh.insert(self.remote.take_input().ok_or(Error::Internal("ssh without an input"))?);
-        ssh.write_all(&[GO_ON]).map_err(ended)?;
+        ssh.write_all(&[FALL_BACK]).map_err(ended)?;
         let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::OutOfResources)?;
         let (input, sender) = (self.take_stdin()?, self.sender.clone());
         let feed = move || {
@@ -268,7 +268,7 @@ impl Piped<'_> {
                     return self.status();
                 }
                 Input::Unreadable(error) => return Err(Error::Input(error)),
-                Input::Output(OutputState::End) => return self.last_words(),
+                Input::Output(OutputState::End) => return self.status_after_exit(),
                 _ => {}
             }
         }
@@ -342,7 +342,7 @@ impl Piped<'_> {
 
     /// Determines the result if ssh exits before UDP reported the end. Either that message was lost, and ssh exits with
     /// the command's code, or the remote process was killed, possibly after sending a reason.
-    fn last_words(&self) -> Result<ExitStatus, Error> {
+    fn status_after_exit(&self) -> Result<ExitStatus, Error> {
         let (status, until) = (self.ssh_status()?, runtime::now() + LAST_WORDS);
         if status.code().is_some_and(|code| code != SSH_FAILED) {
             return Ok(status);

@@ -17,7 +17,7 @@ use super::pipe::{code, shell};
 use super::pipe_frames;
 use super::pipe_frames::STREAM;
 use super::pipe_guard::{Guarded, Started, kill, start};
-use super::standard_io::{Unbuffered, answer, goes_on};
+use super::standard_io::{Unbuffered, answer, wait_for_fallback};
 use crate::block_on::{Blocking, block_on};
 use crate::error::{Closing, Error, ErrorKind};
 use crate::options::EngineOptions;
@@ -88,7 +88,7 @@ fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>)
     Box::new(move |event| {
         if let Event::Connected { .. } = event {
             if first.swap(true, Ordering::Relaxed) {
-                Closing::in_words(ErrorKind::Busy, "the pipe is in use").close(&connection);
+                Closing::as_text(ErrorKind::Busy, "the pipe is in use").close(&connection);
             } else {
                 is_heard = true;
                 // Fails if the end has finished.
@@ -102,13 +102,13 @@ fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>)
 
 /// Reads standard input to its end, including the command's input if that uses ssh.
 fn listen_to_ssh(sender: &Sender<Input>) {
-    if goes_on() {
+    if wait_for_fallback() {
         let (input, bytes) = sync_channel(MAX_CHUNKS);
         // Fails if the end has finished.
         let _ = sender.send(Input::OverSsh(bytes));
         // A command that has ended needs no more input; truncated input is treated like the exit of ssh.
         if pipe_frames::receive(Unbuffered, |bytes| input.send(bytes).is_ok()).is_ok() {
-            while goes_on() {}
+            while wait_for_fallback() {}
         }
     }
     let _ = sender.send(Input::End);

@@ -48,7 +48,7 @@ impl SignalProbe {
     ///
     /// # Errors
     /// The system has no thread.
-    fn saw_a_signal(&mut self) -> io::Result<bool> {
+    fn was_signalled(&mut self) -> io::Result<bool> {
         // The kernel may still be delivering the signal to the group when the first process has ended. It holds a lock
         // that a new thread needs.
         runtime::spawn("downpour-pipe-look", || ())?.join().map_err(|_| io::Error::other("a thread has panicked"))?;
@@ -68,7 +68,7 @@ impl Drop for SignalProbe {
 /// This process's standard input. Its end is the end of the data: an end by a signal, or the loss of a terminal, is an
 /// error.
 pub(crate) struct Stdin {
-    witness: SignalProbe,
+    probe: SignalProbe,
     switch: Arc<TransferControl>,
     is_terminal: bool,
     /// Bytes that were read.
@@ -76,8 +76,8 @@ pub(crate) struct Stdin {
 }
 
 impl Stdin {
-    pub(crate) fn new(witness: SignalProbe, switch: Arc<TransferControl>, taken: Arc<AtomicU64>) -> Self {
-        Self { witness, switch, is_terminal: io::stdin().is_terminal(), taken }
+    pub(crate) fn new(probe: SignalProbe, switch: Arc<TransferControl>, taken: Arc<AtomicU64>) -> Self {
+        Self { probe, switch, is_terminal: io::stdin().is_terminal(), taken }
     }
 
     /// Checks that the end is that of the data.
@@ -86,7 +86,7 @@ impl Stdin {
         if self.is_terminal && !io::stdin().is_terminal() {
             return Err(io::Error::other("terminal closed"));
         }
-        if self.witness.saw_a_signal()? {
+        if self.probe.was_signalled()? {
             self.switch.wait(REPORTED);
             return Err(io::Error::other("it ended by a signal to this process group"));
         }

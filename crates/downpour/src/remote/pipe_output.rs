@@ -30,20 +30,20 @@ pub(super) enum OutputState {
 pub(super) fn print(
     ssh: ChildStdout,
     life: OwnedFd,
-    tell: impl Fn(OutputState) + Clone + Send + 'static,
+    on_change: impl Fn(OutputState) + Clone + Send + 'static,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
     let (over, printing) = io::pipe()?;
-    let told = tell.clone();
+    let on_end = on_change.clone();
     runtime::spawn("downpour-pipe-end", move || {
         if has_ended(life, &over) {
-            told(OutputState::End);
+            on_end(OutputState::End);
         }
     })?;
     runtime::spawn("downpour-pipe-output", move || {
         let result = copy(ssh);
         drop(printing);
         if result.is_err() {
-            tell(OutputState::Unwritten);
+            on_change(OutputState::Unwritten);
         }
         result
     })

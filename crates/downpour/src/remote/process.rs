@@ -20,17 +20,17 @@ pub(super) const STEP: Duration = Duration::from_millis(5);
 pub(super) struct Process {
     child: Arc<Mutex<Child>>,
     /// Its stderr, unless that is this process's stderr.
-    speech: Option<Speech>,
+    stderr: Option<Speech>,
 }
 
 impl Process {
-    pub(super) fn new(child: Child, speech: Option<Speech>) -> Self {
-        Self { child: Arc::new(Mutex::new(child)), speech }
+    pub(super) fn new(child: Child, stderr: Option<Speech>) -> Self {
+        Self { child: Arc::new(Mutex::new(child)), stderr }
     }
 
     /// Returns its last line on stderr, once it has exited.
     pub(super) fn last_line(&mut self) -> Option<String> {
-        self.speech.take().and_then(Speech::last)
+        self.stderr.take().and_then(Speech::last)
     }
 
     /// Returns its exit status, if it has exited.

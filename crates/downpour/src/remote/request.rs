@@ -226,11 +226,11 @@ mod tests {
         assert!(Request::read(&mut &frame(&text)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).is_ok());
         let theirs = text.replace(r#""name":"auto""#, r#""name":"auto","congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
-        let said = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
+        let message = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
             .unwrap_err()
             .to_string();
         let wanted = "unknown profile setting in this downpour: congestion=theirs:beta=0.8: no congestion control is called 'theirs'";
-        assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
+        assert!(message.starts_with(wanted) && message.lines().count() == 1, "{message}");
     }
 
     fn engine(max_memory: Option<u64>) -> EngineOptions {

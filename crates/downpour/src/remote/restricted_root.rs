@@ -251,10 +251,10 @@ impl Only {
         self.open_with(path, inside, OpenMode::Directory)
     }
 
-    fn open_with(&self, path: &Path, inside: &[u8], what: OpenMode) -> Result<OwnedFd, Error> {
+    fn open_with(&self, path: &Path, inside: &[u8], mode: OpenMode) -> Result<OwnedFd, Error> {
         let mut attempts = 0..ATTEMPTS;
         loop {
-            match open_beneath(&self.directory, inside, what) {
+            match open_beneath(&self.directory, inside, mode) {
                 Ok(opened) => return Ok(opened),
                 // A component was renamed while the kernel resolved `..`.
                 Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
@@ -280,10 +280,10 @@ enum OpenMode {
 /// Opens `path` beneath a directory. Symbolic links are followed as long as they stay beneath it; absolute links leave
 /// it.
 #[cfg(target_os = "linux")]
-fn open_beneath(directory: &OwnedFd, path: &[u8], what: OpenMode) -> rustix::io::Result<OwnedFd> {
+fn open_beneath(directory: &OwnedFd, path: &[u8], mode: OpenMode) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{OFlags, ResolveFlags, openat2};
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let (flags, resolve) = match what {
+    let (flags, resolve) = match mode {
         OpenMode::Directory => (NAMED_WAY, beneath),
         OpenMode::DirectoryWithoutLinks => (NAMED_WAY, beneath | ResolveFlags::NO_SYMLINKS),
         OpenMode::Anything => (OFlags::PATH | OFlags::CLOEXEC, beneath),
@@ -372,8 +372,8 @@ mod tests {
 
     /// Creates `limit`, a directory with a tree and links in it, next to `secret`.
     fn limited() -> (TempDir, Only) {
-        let here = tempdir().unwrap();
-        let at = |name: &str| here.path().join(name);
+        let base = tempdir().unwrap();
+        let at = |name: &str| base.path().join(name);
         fs::create_dir_all(at("limit/directory/in")).unwrap();
         fs::create_dir(at("secret")).unwrap();
         for file in ["limit/file", "limit/directory/inner", "secret/key", "limit-beside"] {
@@ -391,7 +391,7 @@ mod tests {
         }
         symlink(at("secret"), at("limit/absolute")).unwrap();
         let only = Only::open(&KeyRestriction { directory: at("limit"), access: Access::Full }).unwrap();
-        (here, only)
+        (base, only)
     }
 
     /// Returns the names that are sent for a path.
@@ -404,7 +404,7 @@ mod tests {
     }
 
     /// Returns paths that leave the directory for any task.
-    fn ways_out(here: &Path) -> Vec<String> {
+    fn ways_out(base: &Path) -> Vec<String> {
         let mut ways: Vec<String> = [
             "..",
             "../",
@@ -435,16 +435,16 @@ mod tests {
         .map(str::to_owned)
         .to_vec();
         for outside in ["secret", "secret/key", "limit-beside", "limit/../secret"] {
-            ways.push(here.join(outside).display().to_string());
+            ways.push(base.join(outside).display().to_string());
         }
         ways
     }
 
     #[test]
     fn sources_outside_are_refused() {
-        let (here, only) = limited();
+        let (base, only) = limited();
         for reading in [LinkHandling::AsIs, LinkHandling::Followed, LinkHandling::Compared] {
-            for way in ways_out(here.path()) {
+            for way in ways_out(base.path()) {
                 let refused = only.sources(Path::new(&way), reading).map(drop);
                 assert!(matches!(refused, Err(Error::KeyRestricted(_))), "{way:?} {reading:?}: {refused:?}");
             }
@@ -466,8 +466,8 @@ mod tests {
 
     #[test]
     fn restricted_sources_found_by_any_spelling() {
-        let (here, only) = limited();
-        let absolute = here.path().canonicalize().unwrap().join("limit");
+        let (base, only) = limited();
+        let absolute = base.path().canonicalize().unwrap().join("limit");
         let absolute = |name: &str| absolute.join(name).display().to_string();
         let tree = ["directory", "directory/in", "directory/inner"];
         for (path, reading, names) in [
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn restricted_error_names_requested_path() {
-        let (_here, only) = limited();
+        let (_base, only) = limited();
         let sources = only.sources(Path::new("~/directory"), LinkHandling::Followed).unwrap();
         let roots = sources.iter().map(|source| source.root.clone()).collect();
         let options = SourceOptions { recursive: false, ..SourceOptions::default() };
@@ -523,16 +523,16 @@ mod tests {
 
     #[test]
     fn restricted_source_swapped_not_followed() {
-        let (here, only) = limited();
-        let limit = here.path().join("limit");
+        let (base, only) = limited();
+        let limit = base.path().join("limit");
         let found = |path| only.sources(Path::new(path), LinkHandling::Followed).unwrap().remove(0);
         let (file, inner) = (found("file"), found("directory/inner"));
         // Replace the last component, and a parent directory, by symbolic links.
         fs::remove_file(limit.join("file")).unwrap();
         symlink("../secret/key", limit.join("file")).unwrap();
         fs::rename(limit.join("directory"), limit.join("moved")).unwrap();
-        fs::create_dir(here.path().join("secret/directory")).unwrap();
-        fs::write(here.path().join("secret/inner"), "secret").unwrap();
+        fs::create_dir(base.path().join("secret/directory")).unwrap();
+        fs::write(base.path().join("secret/inner"), "secret").unwrap();
         symlink("../secret", limit.join("directory")).unwrap();
         let scanned = |source: &RestrictedItem| {
             let mut batches = Scanner::new(vec![source.root.clone()], SourceOptions::default()).unwrap();
@@ -546,22 +546,22 @@ mod tests {
 
     #[test]
     fn restricted_directory_replaced_keeps_handle() {
-        let (here, only) = limited();
-        fs::rename(here.path().join("limit"), here.path().join("moved")).unwrap();
-        symlink("secret", here.path().join("limit")).unwrap();
+        let (base, only) = limited();
+        fs::rename(base.path().join("limit"), base.path().join("moved")).unwrap();
+        symlink("secret", base.path().join("limit")).unwrap();
         assert_eq!(sent(&only, "file", LinkHandling::Followed).unwrap(), ["file"]);
         assert!(matches!(
             sent(&only, "key", LinkHandling::Followed),
             Err(Error::Files(FilesError::SourceAbsent { .. }))
         ));
-        assert_eq!(only.path().unwrap(), here.path().canonicalize().unwrap().join("moved"));
+        assert_eq!(only.path().unwrap(), base.path().canonicalize().unwrap().join("moved"));
     }
 
     #[test]
     fn restricted_target_link_followed_only_inside() {
-        let (here, only) = limited();
+        let (base, only) = limited();
         let within = Some(only.path().unwrap());
-        let into = |name: &str| here.path().join("limit").join(name);
+        let into = |name: &str| base.path().join("limit").join(name);
         for (target, outside) in [(into("directory"), false), (into("inside"), false), (into("out"), true)] {
             let spec = ReceiveRequest { within: within.clone(), ..ReceiveRequest::into_directory(&target) };
             let sink = crate::files::FileSink::new(spec).unwrap();
@@ -570,7 +570,7 @@ mod tests {
             let taken = begun.and_then(|()| sink.add_manifest_part(&batch).map(drop));
             assert_eq!(matches!(taken, Err(FilesError::TargetOutside { .. })), outside, "{target:?}: {taken:?}");
         }
-        assert_eq!(fs::read_dir(here.path().join("secret")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(base.path().join("secret")).unwrap().count(), 1);
     }
 
     /// The target, or a parent of it, is replaced between any two steps of a transfer.
@@ -587,13 +587,13 @@ mod tests {
             [("directory", "directory"), ("directory/in", "directory"), ("directory/in", "directory/in")]
         {
             for step in 0..4 {
-                let (here, only) = limited();
-                fs::create_dir_all(here.path().join("secret/in")).unwrap();
-                let limit = here.path().join("limit");
+                let (base, only) = limited();
+                fs::create_dir_all(base.path().join("secret/in")).unwrap();
+                let limit = base.path().join("limit");
                 let becomes_link = |at: usize| {
                     if at == step {
                         fs::rename(limit.join(replaced), limit.join("moved")).unwrap();
-                        symlink(here.path().join("secret"), limit.join(replaced)).unwrap();
+                        symlink(base.path().join("secret"), limit.join(replaced)).unwrap();
                     }
                 };
                 let within = Some(only.path().unwrap());
@@ -614,18 +614,18 @@ mod tests {
                     sink.settle(|_, _| {})?;
                     sink.flush()
                 });
-                let what = format!("{target}, {replaced} replaced at step {step}: {taken:?}");
-                let names = |directory: &str| fs::read_dir(here.path().join(directory)).unwrap().count();
-                assert_eq!((names("secret"), names("secret/in")), (2, 0), "{what}");
+                let step = format!("{target}, {replaced} replaced at step {step}: {taken:?}");
+                let names = |directory: &str| fs::read_dir(base.path().join(directory)).unwrap().count();
+                assert_eq!((names("secret"), names("secret/in")), (2, 0), "{step}");
                 let moved = limit.join("moved").join(target.strip_prefix(replaced).unwrap().trim_start_matches('/'));
-                assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{what}");
+                assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{step}");
             }
         }
     }
 
     #[test]
     fn restricted_root_sets_no_attributes() {
-        let (_here, only) = limited();
+        let (_base, only) = limited();
         let options = [
             Preserve { owner: true, ..Preserve::default() },
             Preserve { xattrs: true, ..Preserve::default() },
@@ -639,7 +639,7 @@ mod tests {
 
     #[test]
     fn tasks_beyond_the_access_are_refused() {
-        let (_here, only) = limited();
+        let (_base, only) = limited();
         let spec =
             |dry_run| RemoteTask::Receive(Box::new(ReceiveRequest { dry_run, ..ReceiveRequest::to_target("x") }));
         let send = |links| RemoteTask::Send {

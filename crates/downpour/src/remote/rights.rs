@@ -24,7 +24,7 @@ pub(super) enum Deed {
     /// Sets owners, attributes or special files.
     Preserve,
     /// Creates hard links to files in other trees, which may be anywhere.
-    LinkElsewhere,
+    HardLink,
     /// Creates parent directories of the target.
     MakePath,
     /// Writes and removes a file to measure the disk.
@@ -45,7 +45,7 @@ impl Deed {
         Self::Write,
         Self::Delete,
         Self::Preserve,
-        Self::LinkElsewhere,
+        Self::HardLink,
         Self::MakePath,
         Self::TryDisk,
         Self::Run,
@@ -134,7 +134,7 @@ impl Deed {
             (Self::Write, !dry_run),
             (Self::Delete, !dry_run && (delete.is_some() || backup.is_some())),
             (Self::Preserve, !preserve.is_nothing()),
-            (Self::LinkElsewhere, !link_dest.is_empty()),
+            (Self::HardLink, !link_dest.is_empty()),
             (Self::MakePath, *make_path),
         ];
         chosen(does)
@@ -162,7 +162,7 @@ impl Access {
             (Deed::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoCommands),
             (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoConnections),
             (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoFollowing),
-            (Deed::LinkElsewhere, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
+            (Deed::HardLink, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
             (Deed::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoPath),
             (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some(Limited::OnlyReceives),
             (Deed::RemoveSources, Self::ReadOnly) => Some(Limited::NoRemoving),
@@ -309,7 +309,7 @@ mod tests {
             };
             assert!(!is_refused || !is_permitted, "{access:?}, root: {is_root}: {task:?}");
             let asks_root = does.contains(&Deed::Preserve) && is_root;
-            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks, Deed::LinkElsewhere, Deed::MakePath]
+            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks, Deed::HardLink, Deed::MakePath]
                 .iter()
                 .any(|deed| does.contains(deed));
             assert_eq!(is_permitted, !is_refused && !asks_root && !never, "{access:?}, root: {is_root}: {task:?}");

@@ -42,15 +42,15 @@ pub enum Said<'a> {
 
 /// Receives the stderr output of the ssh to a host.
 #[derive(Clone)]
-pub struct Hearer(Arc<Hear>);
+pub struct Hearer(Arc<Handle>);
 
 /// A callback with a host and a part of its output.
-type Hear = dyn Fn(&str, Said<'_>) + Send + Sync;
+type Handle = dyn Fn(&str, Said<'_>) + Send + Sync;
 
 impl Hearer {
     /// Calls `handle` with the host, on another thread.
-    pub fn new(hear: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+    pub fn new(handle: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(handle))
     }
 }
 
@@ -124,7 +124,7 @@ impl Drop for Speech {
 /// Reads until the end of the pipe or, once it `is_over`, until it is empty: a connection that is kept for the next
 /// login (`ControlPersist`) may hold the pipe open for long.
 fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, shown: Option<(Hearer, String)>) {
-    let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |said| (hearer.0)(&host, said)));
+    let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |output| (hearer.0)(&host, output)));
     let mut buffer = [0; 4096];
     loop {
         let patience = lines.as_ref().filter(|lines| !lines.begun.is_empty()).map(|_| &PATIENCE);
@@ -155,18 +155,18 @@ fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, 
 
 /// Divides the output into lines, and limits their number.
 struct Lines<F> {
-    tell: F,
+    relay: F,
     /// The beginning of a line.
     begun: Vec<u8>,
     /// Bytes that may be relayed now.
     budget: usize,
     since: Instant,
-    left_out: u64,
+    skipped: u64,
 }
 
 impl<F: FnMut(Said<'_>)> Lines<F> {
-    fn new(now: Instant, tell: F) -> Self {
-        Self { tell, begun: Vec::new(), budget: BURST, since: now, left_out: 0 }
+    fn new(now: Instant, relay: F) -> Self {
+        Self { relay, begun: Vec::new(), budget: BURST, since: now, skipped: 0 }
     }
 
     fn take(&mut self, bytes: &[u8], now: Instant) {
@@ -199,24 +199,24 @@ impl<F: FnMut(Said<'_>)> Lines<F> {
         }
         match self.budget.checked_sub(line.len() + LINE) {
             Some(budget) => {
-                self.tell_left_out();
+                self.relay_skipped();
                 self.budget = budget;
-                (self.tell)(Said::Line(&line));
+                (self.relay)(Said::Line(&line));
             }
-            None => self.left_out += 1,
+            None => self.skipped += 1,
         }
     }
 
-    fn tell_left_out(&mut self) {
-        match std::mem::take(&mut self.left_out) {
+    fn relay_skipped(&mut self) {
+        match std::mem::take(&mut self.skipped) {
             0 => {}
-            count => (self.tell)(Said::LeftOut(count)),
+            count => (self.relay)(Said::LeftOut(count)),
         }
     }
 
     fn end(&mut self, now: Instant) {
         self.end_line(now);
-        self.tell_left_out();
+        self.relay_skipped();
     }
 }
 
@@ -227,11 +227,11 @@ mod tests {
     use super::*;
 
     /// Returns the relayed parts of these pieces; `None` is a pause of a second.
-    fn told(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
-        let (mut told, mut now) = (Vec::new(), Instant::now());
-        let mut lines = Lines::new(now, |said: Said<'_>| match said {
-            Said::Line(line) => told.push(Ok(line.to_vec())),
-            Said::LeftOut(count) => told.push(Err(count)),
+    fn relayed(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
+        let (mut relayed, mut now) = (Vec::new(), Instant::now());
+        let mut lines = Lines::new(now, |output: Said<'_>| match output {
+            Said::Line(line) => relayed.push(Ok(line.to_vec())),
+            Said::LeftOut(count) => relayed.push(Err(count)),
         });
         for piece in pieces {
             match piece {
@@ -240,16 +240,16 @@ mod tests {
             }
         }
         lines.end(now);
-        told
+        relayed
     }
 
     #[test]
     fn stderr_lines_relayed_whole_from_any_pieces() {
         let wanted = [b"one".to_vec(), b"t\xff\x1bwo".to_vec(), b" three".to_vec()].map(Ok);
-        assert_eq!(told(&[Some(b"one\r\nt\xff\x1bwo\n\n\r\n three")]), wanted);
+        assert_eq!(relayed(&[Some(b"one\r\nt\xff\x1bwo\n\n\r\n three")]), wanted);
         let pieces: Vec<Option<&[u8]>> = b"one\r\nt\xff\x1bwo\n\n\r\n three".chunks(1).map(Some).collect();
-        assert_eq!(told(&pieces), wanted);
-        let long = told(&[Some(&vec![b'x'; 2500]), Some(b"\ny")]);
+        assert_eq!(relayed(&pieces), wanted);
+        let long = relayed(&[Some(&vec![b'x'; 2500]), Some(b"\ny")]);
         let lengths: Vec<_> = long.iter().map(|line| line.as_ref().map(Vec::len)).collect();
         assert_eq!(lengths, [Ok(1000), Ok(1000), Ok(500), Ok(1)]);
     }
@@ -257,19 +257,19 @@ mod tests {
     #[test]
     fn stderr_flood_counted() {
         let flood = b"x\n".repeat(1_000_000);
-        let told = told(&[Some(&flood), None, Some(b"later\n")]);
-        assert_eq!(told.len(), BURST / (LINE + 1) + 2);
-        assert!(matches!(told[told.len() - 2], Err(count) if count == 1_000_000 - (BURST / (LINE + 1)) as u64));
-        assert_eq!(told.last(), Some(&Ok(b"later".to_vec())));
+        let relayed = relayed(&[Some(&flood), None, Some(b"later\n")]);
+        assert_eq!(relayed.len(), BURST / (LINE + 1) + 2);
+        assert!(matches!(relayed[relayed.len() - 2], Err(count) if count == 1_000_000 - (BURST / (LINE + 1)) as u64));
+        assert_eq!(relayed.last(), Some(&Ok(b"later".to_vec())));
         // ssh -vvv.
         let talk = b"debug3: receive packet: type 98, of a usual length of sixty bytes\r\n".repeat(600);
-        assert!(self::told(&[Some(&talk)]).iter().all(Result::is_ok));
+        assert!(self::relayed(&[Some(&talk)]).iter().all(Result::is_ok));
     }
 
-    fn heard(script: &str) -> (Child, Speech, Receiver<String>) {
+    fn listened(script: &str) -> (Child, Speech, Receiver<String>) {
         let (sender, lines) = channel();
-        let hearer = Hearer::new(move |host, said| {
-            let Said::Line(line) = said else { return };
+        let hearer = Hearer::new(move |host, output| {
+            let Said::Line(line) = output else { return };
             let _ = sender.send(format!("{host}: {}", String::from_utf8_lossy(line)));
         });
         let options = SshOptions { hearer: Some(hearer), ..SshOptions::default() };
@@ -277,18 +277,18 @@ mod tests {
         command.args(["-c", script]);
         options.redirect(&mut command);
         let mut child = command.spawn().unwrap();
-        let speech = options.listen(child.stderr.take(), "far").unwrap().unwrap();
-        (child, speech, lines)
+        let stderr = options.listen(child.stderr.take(), "far").unwrap().unwrap();
+        (child, stderr, lines)
     }
 
     #[test]
     fn stderr_of_background_process_not_awaited() {
         // As a connection that is kept for the next login.
-        let (mut child, speech, lines) = heard("sleep 1000 & echo $! >&2; echo last >&2");
+        let (mut child, stderr, lines) = listened("sleep 1000 & echo $! >&2; echo last >&2");
         child.wait().unwrap();
         drop(speech);
-        let said: Vec<String> = lines.try_iter().collect();
-        let [pid, last] = &said[..] else { panic!("{said:?}") };
+        let lines: Vec<String> = lines.try_iter().collect();
+        let [pid, last] = &lines[..] else { panic!("{lines:?}") };
         let pid = pid.strip_prefix("far: ").unwrap();
         assert!(std::path::Path::new("/proc").join(pid).exists(), "it keeps running");
         assert_eq!(last, "far: last");
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn stderr_prompt_without_newline_relayed() {
-        let (mut child, speech, lines) = heard("printf 'code: ' >&2; exec sleep 1000");
+        let (mut child, stderr, lines) = listened("printf 'code: ' >&2; exec sleep 1000");
         assert_eq!(lines.recv_timeout(Duration::from_secs(30)).unwrap(), "far: code:");
         child.kill().unwrap();
         child.wait().unwrap();

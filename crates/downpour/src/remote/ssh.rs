@@ -21,7 +21,7 @@ use super::location::host_name;
 use super::process::Process;
 use super::restriction::Restriction;
 use crate::error::Error;
-use crate::protocol::ssh::GO_ON;
+use crate::protocol::ssh::FALL_BACK;
 use crate::ticket::Ticket;
 
 /// Time for ssh to exit when everything is sent.
@@ -244,9 +244,9 @@ impl Remote {
     }
 
     /// Tells the remote host to continue over ssh, and returns the pipes to it: the one to read, the one to write.
-    pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
+    pub(super) fn continue_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (read, mut write) = self.take_pipes()?;
-        write.write_all(&[GO_ON])?;
+        write.write_all(&[FALL_BACK])?;
         Ok((read.into(), write.into()))
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::answer::{ANSWER, CAUSE};
 use crate::error::{Error, answer_line, cause_line};
-use crate::protocol::ssh::GO_ON;
+use crate::protocol::ssh::FALL_BACK;
 
 /// Sent on standard input after the request if UDP is blocked. If standard input ends instead, ssh or the peer has
 /// exited.
@@ -40,7 +40,7 @@ impl io::Read for Unbuffered {
 pub(super) fn listen_to_stdin() -> Result<mpsc::UnboundedReceiver<FallBackToSsh>, Error> {
     let (sender, words) = mpsc::unbounded_channel();
     let listen = move || {
-        if goes_on() {
+        if wait_for_fallback() {
             // Fails if the transfer has ended.
             let _ = sender.send(FallBackToSsh);
         }
@@ -50,11 +50,11 @@ pub(super) fn listen_to_stdin() -> Result<mpsc::UnboundedReceiver<FallBackToSsh>
 }
 
 /// Waits for the command to continue over ssh on standard input; returns false at its end.
-pub(super) fn goes_on() -> bool {
+pub(super) fn wait_for_fallback() -> bool {
     let mut byte = [0];
     loop {
         match Unbuffered.read(&mut byte) {
-            Ok(1) if byte == [GO_ON] => return true,
+            Ok(1) if byte == [FALL_BACK] => return true,
             Ok(1..) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => return false,

@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use transport::ConnectOptions;
 
-use super::locator::from_there;
+use super::locator::from_remote;
 use super::process::TO_END;
 use super::request::RemoteTask;
 use super::ssh::Remote;
@@ -42,10 +42,10 @@ pub struct Tunnel {
 /// [`Error::Listen`] if a local or remote address is in use; those of ssh and of the connection; why it was stopped.
 pub async fn tunnel(
     tunnel: Tunnel,
-    told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    on_event: impl Fn(TunnelEvent) + Send + Sync + 'static,
     stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
-    let near = LocalEnd::listen(tunnel.forwarding.clone(), told)?;
+    let near = LocalEnd::listen(tunnel.forwarding.clone(), on_event)?;
     let mut stop = std::pin::pin!(stop);
     let notes = near.notes();
     let switch = Arc::<TransferControl>::default();
@@ -127,6 +127,6 @@ impl Tunnel {
             return Error::ConnectionLimit;
         }
         let tried = Some((&remote.ticket.addresses[..], remote.udp_patience()));
-        from_there(Error::ended(error, &PeerContext { role: Role::Receiver, tried }))
+        from_remote(Error::ended(error, &PeerContext { role: Role::Receiver, tried }))
     }
 }

@@ -27,14 +27,14 @@ impl Announcements {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        self.say(&Message::Begin(id))?;
+        self.add(&Message::Begin(id))?;
         let (top, id_names) = std::mem::take(top);
-        top.map_or(Ok(()), |top| self.say(&Message::Top(top)))?;
-        self.say_id_names(id_names)
+        top.map_or(Ok(()), |top| self.add(&Message::Top(top)))?;
+        self.add_id_names(id_names)
     }
 
     /// Adds a message that determines the contents of the target, and hashes it into the root.
-    pub(super) fn say(&mut self, message: &Message) -> Result<(), Error> {
+    pub(super) fn add(&mut self, message: &Message) -> Result<(), Error> {
         let start = self.unwritten.len();
         message.encode(&mut self.unwritten)?;
         self.hasher.add(&self.unwritten[start..]);
@@ -42,13 +42,13 @@ impl Announcements {
     }
 
     /// Adds a message that does not determine the contents of the target.
-    pub(super) fn say_aside(&mut self, message: &Message) -> Result<(), Error> {
+    pub(super) fn add_unhashed(&mut self, message: &Message) -> Result<(), Error> {
         Ok(message.encode(&mut self.unwritten)?)
     }
 
     /// Announces names of users and groups.
-    pub(super) fn say_id_names(&mut self, names: Vec<IdName>) -> Result<(), Error> {
-        names.into_iter().try_for_each(|name| self.say(&Message::IdName(name)))
+    pub(super) fn add_id_names(&mut self, names: Vec<IdName>) -> Result<(), Error> {
+        names.into_iter().try_for_each(|name| self.add(&Message::IdName(name)))
     }
 
     /// Counts a batch.
@@ -72,7 +72,7 @@ impl Announcements {
     pub(super) fn end(&mut self) -> Result<TransferEnd, Error> {
         self.has_ended = true;
         self.totals.root = self.hasher.root();
-        self.say_aside(&Message::End(self.totals))?;
+        self.add_unhashed(&Message::End(self.totals))?;
         Ok(self.totals)
     }
 
@@ -106,7 +106,7 @@ mod tests {
             announcements.begin(id, &mut top).unwrap();
         }
         let begin = announcements.take().unwrap();
-        announcements.say_aside(&Message::Scanned).unwrap();
+        announcements.add_unhashed(&Message::Scanned).unwrap();
         announcements.count_skipped();
         assert!(!announcements.have_ended() && announcements.len() > 0);
         announcements.end().unwrap();

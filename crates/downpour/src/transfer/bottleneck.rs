@@ -176,15 +176,15 @@ pub(super) enum Overload {
 
 impl Overload {
     /// Returns a new note to the user about the fixed rate, if there is one.
-    pub(super) fn note(&mut self, told: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
-        let (told, state) = told.zip(stats.congestion.controller)?;
+    pub(super) fn note(&mut self, fixed: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
+        let (fixed, state) = fixed.zip(stats.congestion.controller)?;
         let is_fixed = matches!(state.constraint, RateConstraint::FixedRate | RateConstraint::Overload);
         let rate = |rate: Rate| units::scaled(rate.bits_per_second() as f64, "bit/s");
         match self {
             Self::None if state.constraint == RateConstraint::Overload => {
                 *self = Self::Named;
-                let (told, carried) = (rate(told), rate(state.rate));
-                Some(format!("path carries only {carried} of --rate {told}: the excess is lost, also for other traffic"))
+                let (fixed, carried) = (rate(fixed), rate(state.rate));
+                Some(format!("path carries only {carried} of --rate {fixed}: the excess is lost, also for other traffic"))
             }
             Self::None | Self::Named if !is_fixed => {
                 *self = Self::GivenUp;
@@ -253,9 +253,9 @@ mod tests {
         let began = Instant::now();
         let mut watch = LoadMonitor::new(began);
         let paced = stats(SendLimit::Pacing, RateConstraint::Path);
-        let mut after = |millis, here, there| {
+        let mut after = |millis, local, remote| {
             let strain = |overflowed| HostPressure { memory: false, overflowed };
-            watch.bottleneck(began + Duration::from_millis(millis), &paced, &strain(here), &strain(there))
+            watch.bottleneck(began + Duration::from_millis(millis), &paced, &strain(local), &strain(remote))
         };
         assert_eq!(after(200, 0, 0), Some(Bottleneck::Path));
         assert_eq!(after(400, 0, 9), Some(Bottleneck::Path), "a few");
@@ -270,9 +270,9 @@ mod tests {
 
     #[test]
     fn rate_above_capacity_noted_once() {
-        let told = Some(Rate::from_bits_per_second(1_000_000_000));
+        let fixed = Some(Rate::from_bits_per_second(1_000_000_000));
         let mut overload = Overload::default();
-        let mut note = |constraint| overload.note(told, &stats(SendLimit::Pacing, constraint).connection);
+        let mut note = |constraint| overload.note(fixed, &stats(SendLimit::Pacing, constraint).connection);
         assert_eq!(note(RateConstraint::FixedRate), None);
         let named = note(RateConstraint::Overload).expect("a note");
         assert!(named.starts_with("path carries only 1 bit/s of --rate 1 Gbit/s"), "{named}");

@@ -333,10 +333,10 @@ mod tests {
         let replaced = fs::symlink_metadata(&old).unwrap();
         assert_eq!((replaced.len(), replaced.permissions().mode() & 0o777), (0, 0o640));
 
-        let (nowhere, fifo) = (dir.path().join("nowhere"), dir.path().join("fifo"));
-        std::os::unix::fs::symlink("absent", &nowhere).unwrap();
+        let (dangling, fifo) = (dir.path().join("dangling"), dir.path().join("fifo"));
+        std::os::unix::fs::symlink("absent", &dangling).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        for path in [nowhere, fifo, PathBuf::from("/dev/null")] {
+        for path in [dangling, fifo, PathBuf::from("/dev/null")] {
             let before = fs::symlink_metadata(&path).unwrap();
             let list = List::new(path.clone());
             for error in [list.check(None).unwrap_err(), Checksums::new(list).save().unwrap_err()] {

@@ -209,7 +209,7 @@ impl TransferConfig {
         let session = match Session::new(connection.clone(), events, config, receiver, started) {
             Ok(session) => session,
             Err(error) => {
-                Closing::in_words(error.kind(), "cannot write the trace").close(&connection);
+                Closing::as_text(error.kind(), "cannot write the trace").close(&connection);
                 return SessionEnd::at_once(error, true);
             }
         };

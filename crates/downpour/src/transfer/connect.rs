@@ -28,7 +28,7 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Interval of checks whether the peer's program still runs; `DRAIN_STEPS` times this interval is allowed for its last
 /// messages after it exited.
 const LIFE_STEP: Duration = Duration::from_millis(200);
-const LAST_WORDS: u32 = 10;
+const DRAIN_STEPS: u32 = 10;
 
 /// The route to the peer.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(crate) enum Route {
 pub(crate) trait PeerLocator: Send {
     /// Returns the route to the peer, for the first or another attempt. Passes lines for the user to `on_note` while it
     /// takes long.
-    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
+    fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error>;
 
     /// Returns another route for the same attempt after `error`, and a line for the user.
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)>;
@@ -157,7 +157,7 @@ impl Connecting {
             match ended.result {
                 Err(error) if self.is_worth_another(&error, heard) => {
                     let seconds = pause.as_secs();
-                    self.events.tell(TransferEvent::UserNote(format!("{error}; trying again in {seconds} s")));
+                    self.events.emit(TransferEvent::UserNote(format!("{error}; trying again in {seconds} s")));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
                     prior.add(&ended.attempt);
@@ -169,7 +169,7 @@ impl Connecting {
                 Err(error) => break Err(error),
             }
         };
-        self.events.tell(TransferEvent::Done(result));
+        self.events.emit(TransferEvent::Done(result));
     }
 
     /// Returns whether to reconnect after a lost connection: the peer was reached in this run and received from
@@ -185,7 +185,7 @@ impl Connecting {
     /// Makes one attempt: over the locator's route, or over its fallback if that one is blocked.
     fn attempt(&mut self) -> SessionEnd {
         let events = self.events.clone();
-        let mut route = self.locator.locate(&self.switch, &mut |line| events.tell(TransferEvent::UserNote(line)));
+        let mut route = self.locator.locate(&self.switch, &mut |line| events.emit(TransferEvent::UserNote(line)));
         loop {
             let ended = match route {
                 Ok(route) => self.session(route),
@@ -195,8 +195,8 @@ impl Connecting {
                 return self.explained(stopped(ended, &self.switch));
             }
             let other = ended.result.as_ref().err().and_then(|error| self.locator.fallback(error));
-            let Some((other, told)) = other else { return self.explained(ended) };
-            self.events.tell(told);
+            let Some((other, event)) = other else { return self.explained(ended) };
+            self.events.emit(event);
             route = other;
         }
     }
@@ -270,7 +270,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
                     runtime::sleep(LIFE_STEP);
                 }
             }
-            if closed >= LAST_WORDS {
+            if closed >= DRAIN_STEPS {
                 mailbox.put(Input::End(Error::ConnectionLost));
                 return;
             }

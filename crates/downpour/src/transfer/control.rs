@@ -44,17 +44,17 @@ impl fmt::Debug for TransferControl {
 
 impl TransferControl {
     pub(super) fn accept(&self) {
-        self.tell(|| Input::Step(SideInput::Accept));
+        self.broadcast(|| Input::Step(SideInput::Accept));
     }
 
     pub(super) fn refuse(&self) {
-        self.tell(|| Input::Step(SideInput::Refuse));
+        self.broadcast(|| Input::Step(SideInput::Refuse));
     }
 
     /// Caps the rate of current and future sessions.
     pub(crate) fn limit(&self, limit: Option<Rate>) {
         self.lock().limit = limit;
-        self.tell(|| Input::Step(SideInput::Limit(limit)));
+        self.broadcast(|| Input::Step(SideInput::Limit(limit)));
     }
 
     /// Stops everything. The first reason is kept.
@@ -67,7 +67,7 @@ impl TransferControl {
         state.watchers.values_mut().for_each(|watcher| watcher(why));
         drop(state);
         self.changed.notify_all();
-        self.tell(|| Input::End(why.into()));
+        self.broadcast(|| Input::End(why.into()));
     }
 
     /// Returns the cap on the rate.
@@ -85,7 +85,7 @@ impl TransferControl {
 
     /// Registers the program that provides the route to the peer, replacing the previous one. `terminate` is called
     /// when the transfer is abandoned.
-    pub(crate) fn leads(&self, mut terminate: Terminator) {
+    pub(crate) fn set_route_process(&self, mut terminate: Terminator) {
         let mut state = self.lock();
         if state.abandoned {
             terminate();
@@ -144,7 +144,7 @@ impl TransferControl {
         self.lock().watchers.remove(&number);
     }
 
-    fn tell(&self, input: impl Fn() -> Input) {
+    fn broadcast(&self, input: impl Fn() -> Input) {
         for session in self.lock().sessions.values() {
             session.put(input());
         }

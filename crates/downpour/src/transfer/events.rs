@@ -69,28 +69,28 @@ pub(crate) struct Events(pub(super) mpsc::Sender<TransferEvent>);
 
 impl Events {
     /// Sends an event, waiting for room; does nothing if the program has dropped its [`Transfer`].
-    pub(crate) fn tell(&self, event: TransferEvent) {
+    pub(crate) fn emit(&self, event: TransferEvent) {
         let _ = self.0.blocking_send(event);
     }
 
     /// Reports a name that was skipped on purpose. Links are only counted: see [`Self::report_skipped_links`].
-    pub(super) fn left_out(&self, skipped: &Skipped) {
+    pub(super) fn report_skipped(&self, skipped: &Skipped) {
         if !skipped.reason.is_failure() && skipped.reason != SkipReason::Link {
-            let left_out = Failed { path: skipped.path.clone(), reason: FailReason::Skipped(skipped.reason) };
-            self.tell(TransferEvent::Skipped(left_out));
+            let failed = Failed { path: skipped.path.clone(), reason: FailReason::Skipped(skipped.reason) };
+            self.emit(TransferEvent::Skipped(failed));
         }
     }
 
     /// Reports how many links were skipped as requested.
-    pub(super) fn tell_links(&self, count: u64) {
+    pub(super) fn report_skipped_links(&self, count: u64) {
         if count > 0 {
             let links = if count == 1 { "link" } else { "links" };
-            self.tell(TransferEvent::UserNote(format!("skipped: {count} symbolic {links}")));
+            self.emit(TransferEvent::UserNote(format!("skipped: {count} symbolic {links}")));
         }
     }
 
     /// Sends an event if there is room, otherwise drops it.
-    pub(super) fn try_tell(&self, event: TransferEvent) {
+    pub(super) fn try_emit(&self, event: TransferEvent) {
         let _ = self.0.try_send(event);
     }
 }

@@ -52,8 +52,8 @@ struct Puppet {
     events: Receiver<Event>,
     reader: MessageReader,
     /// Messages that arrived with others, not yet read.
-    come: VecDeque<Message>,
-    said: RootHasher,
+    pending: VecDeque<Message>,
+    hasher: RootHasher,
     /// Bytes sent and not known to have arrived.
     unacknowledged: usize,
     _endpoint: Endpoint,
@@ -61,11 +61,11 @@ struct Puppet {
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
-        Self::connect_saying(ticket, role, application(role, false, false))
+        Self::connect_with(ticket, role, application(role, false, false))
     }
 
     /// Connects with these application bytes in the handshake.
-    fn connect_saying(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
+    fn connect_with(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
         let endpoint =
             Endpoint::bind(&Bind::default(), &net::EndpointOptions::new(Duration::from_secs(30)), ()).unwrap();
         let (sender, events) = channel();
@@ -83,14 +83,14 @@ impl Puppet {
             connection,
             events,
             reader: MessageReader::new(),
-            come: VecDeque::new(),
-            said: RootHasher::new(),
+            pending: VecDeque::new(),
+            hasher: RootHasher::new(),
             unacknowledged: 0,
             _endpoint: endpoint,
         };
         puppet.wait(|event| matches!(event, Event::Connected { .. }).then_some(()));
         if role == Role::Sender {
-            puppet.say(&Message::Begin(SourceId([1; 16])));
+            puppet.send(&Message::Begin(SourceId([1; 16])));
         }
         puppet
     }
@@ -105,9 +105,9 @@ impl Puppet {
     }
 
     /// Waits for a message. Earlier ones are skipped, those that arrive with it remain to be read.
-    fn hear(&mut self, is_wanted: impl Fn(&Message) -> bool) {
+    fn read_until(&mut self, is_wanted: impl Fn(&Message) -> bool) {
         loop {
-            while let Some(message) = self.come.pop_front() {
+            while let Some(message) = self.pending.pop_front() {
                 if is_wanted(&message) {
                     return;
                 }
@@ -115,33 +115,33 @@ impl Puppet {
             let bytes = self.wait(|event| if let Event::Control(bytes) = event { Some(bytes) } else { None });
             let mut rest = &bytes[..];
             while let Some(message) = self.reader.next(&mut rest).unwrap() {
-                self.come.push_back(message);
+                self.pending.push_back(message);
             }
         }
     }
 
-    fn say(&mut self, message: &Message) {
+    fn send(&mut self, message: &Message) {
         let mut bytes = Vec::new();
         message.encode(&mut bytes).unwrap();
-        self.said.add(&bytes);
+        self.hasher.add(&bytes);
         self.unacknowledged += bytes.len();
         self.connection.write_control(bytes);
     }
 
     /// Sends one batch with one file, and its object.
     fn send_file(&mut self, path: &str, size: u64, length: u64) {
-        self.say(&Message::Manifest(part(&[(path, size)])));
+        self.send(&Message::Manifest(part(&[(path, size)])));
         self.connection.send_object(0, length, Arc::new(Sevens));
     }
 
     fn skip(&mut self, path: &str, reason: SkipReason) {
-        self.say(&Message::Skipped(Skipped { path: path.into(), reason }));
+        self.send(&Message::Skipped(Skipped { path: path.into(), reason }));
     }
 
     /// Ends a transfer of the given numbers of batches, entries and skipped names, all without bytes.
     fn end(&mut self, (batches, entries, skipped): (u32, u64, u64)) {
-        let root = self.said.root();
-        self.say(&Message::End(TransferEnd { batches, entries, bytes: 0, skipped, root }));
+        let root = self.hasher.root();
+        self.send(&Message::End(TransferEnd { batches, entries, bytes: 0, skipped, root }));
         self.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
         Closing::done().close(&self.connection);
     }
@@ -205,7 +205,7 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
 }
 
 /// Returns the result of a transfer, and the number of names reported as skipped on purpose.
-fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
+fn result_and_skipped_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left_out = 0;
     runtime.block_on(async {
@@ -221,7 +221,7 @@ fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u6
 
 /// Returns the result of a transfer.
 fn result_of(transfer: Transfer) -> Result<Summary, Error> {
-    result_and_left_out_of(transfer).0
+    result_and_skipped_of(transfer).0
 }
 
 /// Returns the summary of a transfer that succeeds.
@@ -241,7 +241,7 @@ fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
     let (to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     act(&mut puppet);
-    let told = puppet.closed();
+    let reason = puppet.closed();
     let error = end_of(receiver);
     assert!(fs::read_dir(to.path()).unwrap().count() <= 1, "nothing beside the directory: {error}");
     if let Ok(entries) = fs::read_dir(to.path().join("into")) {
@@ -250,7 +250,7 @@ fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
             assert!(name.to_string_lossy().starts_with('.'), "{name:?} has its final name: {error}");
         }
     }
-    (error, told)
+    (error, reason)
 }
 
 /// Returns the error without its context of kept data.
@@ -278,7 +278,7 @@ fn hostile_file_beneath_link_refused() {
         let (error, (code, reason)) = attack(|puppet| {
             let mut part = part(&[(top, 0), (path, 10)]);
             part.entries[0].kind = EntryKind::Symlink { target: b"../outside".to_vec() };
-            puppet.say(&Message::Manifest(part));
+            puppet.send(&Message::Manifest(part));
         });
         let error = cause(error);
         assert!(matches!(&error, Error::Files(FilesError::BadName { reason: NameError::Orphan, .. })), "{error}");
@@ -290,8 +290,8 @@ fn hostile_file_beneath_link_refused() {
 #[test]
 fn hostile_entries_after_list_refused() {
     let complete = |puppet: &mut Puppet| {
-        puppet.say(&Message::Scanned);
-        puppet.say(&Message::Manifest(part(&[("photo", 1)])));
+        puppet.send(&Message::Scanned);
+        puppet.send(&Message::Manifest(part(&[("photo", 1)])));
     };
     let (_to, mut receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -305,7 +305,7 @@ fn hostile_entries_after_list_refused() {
     let more = ManifestPart { batch: 1, ..part(&[(".profile", 1)]) };
     let (error, (code, _)) = attack(|puppet| {
         complete(puppet);
-        puppet.say(&Message::Manifest(more));
+        puppet.send(&Message::Manifest(more));
     });
     let error = cause(error);
     assert!(matches!(&error, Error::ProtocolViolation(what) if what.contains("end of its list")), "{error}");
@@ -313,10 +313,10 @@ fn hostile_entries_after_list_refused() {
     // A list of two parts is complete with the second.
     let (_to, mut receiver) = self::receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
-    puppet.say(&Message::Scanned);
+    puppet.send(&Message::Scanned);
     let half = ManifestPart { last: false, length: 2, ..part(&[("a", 1)]) };
-    puppet.say(&Message::Manifest(half));
-    puppet.say(&Message::Manifest(ManifestPart { length: 2, ..part(&[("b", 1)]) }));
+    puppet.send(&Message::Manifest(half));
+    puppet.send(&Message::Manifest(ManifestPart { length: 2, ..part(&[("b", 1)]) }));
     let offer = loop {
         if let Some(TransferEvent::Offer(offer)) = receiver.next_blocking() {
             break offer;
@@ -328,9 +328,9 @@ fn hostile_entries_after_list_refused() {
 #[test]
 fn hostile_early_end_refused() {
     let (error, (code, _)) = attack(|puppet| {
-        puppet.say(&Message::Manifest(part(&[("file", 10)])));
-        let root = puppet.said.root();
-        puppet.say(&Message::End(TransferEnd { batches: 2, entries: 1, bytes: 10, skipped: 0, root }));
+        puppet.send(&Message::Manifest(part(&[("file", 10)])));
+        let root = puppet.hasher.root();
+        puppet.send(&Message::End(TransferEnd { batches: 2, entries: 1, bytes: 10, skipped: 0, root }));
     });
     assert!(matches!(cause(error), Error::Files(FilesError::Protocol { .. })));
     assert_eq!(code, ErrorKind::Protocol);
@@ -357,7 +357,7 @@ fn announced_petabyte_reserves_nothing() {
         digest.digest,
         *blake3::hash(&vec![BYTE; usize::try_from(digest.range.end - digest.range.start).unwrap()]).as_bytes()
     );
-    Closing::in_words(ErrorKind::Cancelled, "enough").close(&puppet.connection);
+    Closing::as_text(ErrorKind::Cancelled, "enough").close(&puppet.connection);
     let error = end_of(receiver);
     assert!(error.to_string().starts_with("error from the sender: enough"), "{error}");
 }
@@ -366,7 +366,7 @@ fn announced_petabyte_reserves_nothing() {
 fn hostile_digest_mismatch_no_file() {
     let (error, (code, reason)) = attack(|puppet| {
         puppet.send_file("file", 1000, 1000);
-        puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest: [1; 32] }));
+        puppet.send(&Message::Digest(Digest { batch: 0, block: 0, digest: [1; 32] }));
     });
     let error = cause(error);
     assert!(matches!(error, Error::Files(FilesError::Integrity { .. })), "{error}");
@@ -380,10 +380,10 @@ fn hostile_root_mismatch_fails() {
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
         puppet.send_file("file", 1000, 1000);
         let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
-        puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest }));
-        let mut root = puppet.said.root();
+        puppet.send(&Message::Digest(Digest { batch: 0, block: 0, digest }));
+        let mut root = puppet.hasher.root();
         root.0[31] ^= flip;
-        puppet.say(&Message::End(TransferEnd { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
+        puppet.send(&Message::End(TransferEnd { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
         if flip == 0 {
             // Without the change it is a valid transfer, so the test fails for no other reason.
             puppet.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
@@ -407,8 +407,8 @@ fn extra_batch_waits_for_verification() {
     let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
     for batch in 0..BATCHES {
         let manifest = part(&[(&format!("file-{batch}"), 1000)]);
-        puppet.say(&Message::Manifest(ManifestPart { batch, ..manifest }));
-        puppet.say(&Message::Digest(Digest { batch, block: 0, digest }));
+        puppet.send(&Message::Manifest(ManifestPart { batch, ..manifest }));
+        puppet.send(&Message::Digest(Digest { batch, block: 0, digest }));
         // Each arrives by itself, so that no other one announces it.
         let mut left = puppet.unacknowledged;
         puppet.wait(|event| {
@@ -419,9 +419,9 @@ fn extra_batch_waits_for_verification() {
         puppet.unacknowledged = 0;
     }
     (0..BATCHES).for_each(|batch| puppet.connection.send_object(batch.into(), 1000, Arc::new(Sevens)));
-    let root = puppet.said.root();
+    let root = puppet.hasher.root();
     let bytes = u64::from(BATCHES) * 1000;
-    puppet.say(&Message::End(TransferEnd { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
+    puppet.send(&Message::End(TransferEnd { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
     puppet.wait(|event| match event {
         Event::Control(bytes) => bytes.contains(&67).then_some(()),
         Event::Closed(error) => panic!("closed: {error}"),
@@ -443,7 +443,7 @@ fn refused_names_bounded_by_unread_notices() {
     let mut reserved = part(&[(".downpour-abcdefgh", 0)]).entries;
     reserved[0].kind = EntryKind::Directory;
     reserved.extend(part(&entries).entries);
-    manifest_parts(0, 0, &reserved).for_each(|part| puppet.say(&Message::Manifest(part)));
+    manifest_parts(0, 0, &reserved).for_each(|part| puppet.send(&Message::Manifest(part)));
     let mut untaken = 0;
     // Silence follows once each waits for the other; messages that arrived too early were processed before.
     while let Ok(event) = puppet.events.recv_timeout(Duration::from_secs(2)) {
@@ -464,7 +464,7 @@ fn refused_names_bounded_by_unread_notices() {
             _ => {}
         }
     }
-    Closing::in_words(ErrorKind::Cancelled, "enough").close(&puppet.connection);
+    Closing::as_text(ErrorKind::Cancelled, "enough").close(&puppet.connection);
     end_of(receiver);
 }
 
@@ -479,7 +479,7 @@ fn failures_counted_beyond_listed() {
         (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
         // The receiver waits while its program does not take events.
         let (result, left_out) = thread::scope(|scope| {
-            let reader = scope.spawn(|| result_and_left_out_of(receiver));
+            let reader = scope.spawn(|| result_and_skipped_of(receiver));
             puppet.end((0, 0, 2 * MANY));
             reader.join().unwrap()
         });
@@ -494,17 +494,17 @@ fn failures_counted_beyond_listed() {
 
 /// Returns the summary of a sender of one file, whose receiver has this application data, wants none of it, and sends
 /// these messages before it is done.
-fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) -> Summary {
+fn summary_for_one_that_wants_nothing(application: Vec<u8>, reports: &[Message]) -> Summary {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), "x").unwrap();
     let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
-    let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receiver, application);
-    puppet.hear(|message| matches!(message, Message::Manifest(_)));
-    puppet.say(&Message::Accepted);
-    puppet.say(&Message::Wants(WantedPart { batch: 0, last: true, ranges: Vec::new() }));
-    puppet.hear(|message| matches!(message, Message::End(_)));
-    told.iter().for_each(|message| puppet.say(message));
-    puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
+    let mut puppet = Puppet::connect_with(sender.ticket().unwrap(), Role::Receiver, application);
+    puppet.read_until(|message| matches!(message, Message::Manifest(_)));
+    puppet.send(&Message::Accepted);
+    puppet.send(&Message::Wants(WantedPart { batch: 0, last: true, ranges: Vec::new() }));
+    puppet.read_until(|message| matches!(message, Message::End(_)));
+    reports.iter().for_each(|message| puppet.send(message));
+    puppet.send(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
     summary_of(sender)
 }
 
@@ -512,9 +512,9 @@ fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) ->
 /// it compared nothing.
 #[test]
 fn unreported_files_unchanged_not_verified() {
-    for (told, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
-        let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
-        let summary = summary_for_one_that_wants_nothing(application(Role::Receiver, true, false), &told);
+    for (reports, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
+        let reports: Vec<Message> = reports.map(Message::Untouched).into_iter().collect();
+        let summary = summary_for_one_that_wants_nothing(application(Role::Receiver, true, false), &reports);
         assert_eq!(
             (summary.names.files, summary.names.unchanged, summary.is_verified()),
             (1, unchanged, unchanged == 0)
@@ -527,8 +527,8 @@ fn unreported_files_unchanged_not_verified() {
 fn sender_learns_receiver_socket_drops() {
     let recent = application(Role::Receiver, true, false);
     let older = [&recent[..2], &[1]].concat();
-    let told = [5, 77].map(|overflowed| Message::Strain(HostPressure { memory: false, overflowed }));
-    assert_eq!(summary_for_one_that_wants_nothing(recent, &told).connection.overflowed, Some(77));
+    let reports = [5, 77].map(|overflowed| Message::Strain(HostPressure { memory: false, overflowed }));
+    assert_eq!(summary_for_one_that_wants_nothing(recent, &reports).connection.overflowed, Some(77));
     assert_eq!(summary_for_one_that_wants_nothing(older, &[]).connection.overflowed, None);
 }
 
@@ -543,12 +543,12 @@ fn unsafe_link_notice_known_to_older_sender() {
             Task::receive(ReceiveRequest { safe_links: true, ..ReceiveRequest::into_directory(to.path()) }, false);
         let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let receiver = start(listening(), config).unwrap();
-        let mut puppet = Puppet::connect_saying(receiver.ticket().unwrap(), Role::Sender, application);
+        let mut puppet = Puppet::connect_with(receiver.ticket().unwrap(), Role::Sender, application);
         let mut link = part(&[("link", 0)]);
         link.entries[0].kind = EntryKind::Symlink { target: b"/etc/passwd".to_vec() };
-        puppet.say(&Message::Manifest(link));
+        puppet.send(&Message::Manifest(link));
         let heard = |message: &Message| matches!(message, Message::Notice(notice) if notice.kind == wanted);
-        puppet.hear(heard);
+        puppet.read_until(heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
         assert_eq!((summary.failures.count, summary.names.links_skipped), (0, 1), "the report to its own user");
@@ -566,11 +566,11 @@ fn empty_batch_does_not_decide_target() {
     let receiver = start(listening(), config).unwrap();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.skip("closed", SkipReason::Unreadable);
-    puppet.say(&Message::Manifest(part(&[])));
+    puppet.send(&Message::Manifest(part(&[])));
     let mut part = ManifestPart { batch: 1, ..part(&[("item", 0)]) };
     part.entries[0].kind = EntryKind::Directory;
     part.entries[0].mode = 0o755;
-    puppet.say(&Message::Manifest(part));
+    puppet.send(&Message::Manifest(part));
     puppet.end((2, 1, 1));
     assert_eq!(summary_of(receiver).names.directories, 1);
     assert!(to.path().join("name/item").is_dir());
@@ -603,7 +603,7 @@ fn hostile_receiver_messages_refused() {
         fs::File::create(from.path().join("file")).unwrap().set_len(100_000_000).unwrap();
         let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
         let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receiver);
-        puppet.say(&lie);
+        puppet.send(&lie);
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{lie:?}");
         assert!(matches!(end_of(sender), Error::ProtocolViolation(_)), "{lie:?}");
     }
@@ -628,9 +628,9 @@ fn hostile_chunk_requests_refused() {
         fs::File::create(from.path().join("dir/file")).unwrap().set_len(1 << 30).unwrap();
         let sender = send(vec![from.path().join("dir")], listening(), TransferOptions::default()).unwrap();
         let application = application(Role::Receiver, true, false);
-        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receiver, application);
-        puppet.hear(|message| matches!(message, Message::Manifest(_)));
-        lies.iter().for_each(|lie| puppet.say(lie));
+        let mut puppet = Puppet::connect_with(sender.ticket().unwrap(), Role::Receiver, application);
+        puppet.read_until(|message| matches!(message, Message::Manifest(_)));
+        lies.iter().for_each(|lie| puppet.send(lie));
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{name}");
         assert!(matches!(end_of(sender), Error::ProtocolViolation(_)), "{name}");
     }
@@ -643,8 +643,8 @@ fn hostile_chunks_and_resends_refused() {
     for lie in [Message::Chunks(chunks), Message::Manifest(again)] {
         let (_to, receiver) = receiver();
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
-        puppet.say(&Message::Manifest(part(&[("other", 0)])));
-        puppet.say(&lie);
+        puppet.send(&Message::Manifest(part(&[("other", 0)])));
+        puppet.send(&lie);
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{lie:?}");
         let (_, error) = files_and_end_of(receiver);
         let error = cause(error);
@@ -667,8 +667,8 @@ fn patient_sender(patience: ProgressTimeouts) -> (TempDir, Transfer) {
 /// Connects a peer that holds the ticket and then only keeps its connection alive, including by messages.
 fn park(ticket: &Ticket) -> Puppet {
     let mut puppet = Puppet::connect(ticket, Role::Receiver);
-    puppet.say(&Message::Accepted);
-    puppet.say(&Message::Limit(None));
+    puppet.send(&Message::Accepted);
+    puppet.send(&Message::Limit(None));
     puppet
 }
 
@@ -680,19 +680,19 @@ fn parked_peer_replaced_by_next() {
     let parked = park(&ticket);
     let to = tempdir().unwrap();
     // A receiver that connects too early is asked to retry.
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     let received = loop {
         parked.connection.ping();
         let receiver =
             receive(to.path().to_owned(), Rendezvous::Connect(ticket.clone()), TransferOptions::default()).unwrap();
         match result_of(receiver) {
             Ok(summary) => break summary,
-            Err(error) => told.push(error.to_string()),
+            Err(error) => errors.push(error.to_string()),
         }
-        assert!(told.len() < 20, "{told:?}");
+        assert!(errors.len() < 20, "{errors:?}");
     };
     assert_eq!((received.names.files, fs::read(to.path().join("file")).unwrap()), (1, b"content".to_vec()));
-    assert!(told.iter().all(|error| error.contains("another transfer with this ticket is running")), "{told:?}");
+    assert!(errors.iter().all(|error| error.contains("another transfer with this ticket is running")), "{errors:?}");
     let (code, reason) = parked.closed();
     assert_eq!((code, reason.as_str()), (ErrorKind::Timeout, "connection closed: no progress by the peer for 0 s"));
     assert_eq!(summary_of(sender).names.files, 1);

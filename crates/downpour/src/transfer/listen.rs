@@ -21,13 +21,13 @@ use crate::files::FilesError;
 use crate::ticket::{Role, Ticket, fresh_key};
 
 /// How long a second peer waits for the place of the first, which may prove that it is alive or send its last messages.
-const FOR_A_PLACE: Duration = Duration::from_secs(6);
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Inputs of the listener's thread.
 enum ListenerEvent {
     Peer(Beginning),
     /// The current peer has sent something, after another requested its place.
-    FirstLives,
+    FirstAlive,
     Ended(Box<SessionEnd>),
     Stop(StopReason),
     /// No more peers can connect.
@@ -124,13 +124,13 @@ fn accept(store: SessionStorage, connection: Connection, listener: Sender<Listen
 
 /// Rejects a peer because another transfer is running.
 fn refuse(beginning: &Beginning) {
-    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket is running").close(&beginning.connection);
+    Closing::as_text(ErrorKind::Busy, "another transfer with this ticket is running").close(&beginning.connection);
 }
 
 /// Rejects a peer because the target has changed since the handshake described it; its next attempt gets a new
 /// description.
 fn refuse_late(beginning: &Beginning) {
-    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket was first").close(&beginning.connection);
+    Closing::as_text(ErrorKind::Busy, "another transfer with this ticket was first").close(&beginning.connection);
 }
 
 /// Held by the acceptor of peers: reports to the listener when it is dropped without a successor.
@@ -253,12 +253,12 @@ impl Listener {
         if let Some(first) = &self.current {
             let sender = self.sender.clone();
             // The listener waits for the session, so it exists.
-            first.put(Input::Takeover(Box::new(move || drop(sender.send(ListenerEvent::FirstLives)))));
+            first.put(Input::Takeover(Box::new(move || drop(sender.send(ListenerEvent::FirstAlive)))));
         }
         // A second peer must not take over the target of a running receiver; it may connect again.
         let may_wait = self.config.task.role() == Role::Sender && !self.only_one;
         if may_wait && self.waiting.is_none() {
-            self.waiting = Some((beginning, runtime::now() + FOR_A_PLACE));
+            self.waiting = Some((beginning, runtime::now() + TAKEOVER_TIMEOUT));
         } else {
             refuse(&beginning);
         }
@@ -281,7 +281,7 @@ impl Listener {
                 }
                 false
             }
-            ListenerEvent::FirstLives => {
+            ListenerEvent::FirstAlive => {
                 self.waiting.take().into_iter().for_each(|(second, _)| refuse(&second));
                 false
             }
@@ -299,7 +299,7 @@ impl Listener {
             ListenerEvent::Closed(why) => {
                 let over = self.running == 0 && !self.served;
                 if over {
-                    self.events.tell(TransferEvent::Done(Err(why)));
+                    self.events.emit(TransferEvent::Done(Err(why)));
                 }
                 over
             }
@@ -307,7 +307,7 @@ impl Listener {
                 self.stopped = Some(why);
                 self.endpoint.stop_listening();
                 if self.running == 0 {
-                    self.events.tell(TransferEvent::Done(Err(why.into())));
+                    self.events.emit(TransferEvent::Done(Err(why.into())));
                 }
                 self.running == 0
             }
@@ -338,7 +338,7 @@ impl Listener {
                 *lock(&self.store) = store;
                 self.answer();
             }
-            Err(error) => self.events.tell(TransferEvent::UserNote(format!("cannot use the destination: {error}"))),
+            Err(error) => self.events.emit(TransferEvent::UserNote(format!("cannot use the destination: {error}"))),
         }
     }
 
@@ -349,18 +349,18 @@ impl Listener {
             Err(error) if self.stopped.is_none() && !self.only_one && !is_final(&error) => {
                 if was_peer && self.keep {
                     self.served = true;
-                    self.events.tell(TransferEvent::Done(Err(error)));
+                    self.events.emit(TransferEvent::Done(Err(error)));
                 } else {
-                    let what = if was_peer { "transfer failed" } else { "connection attempt failed" };
-                    let message = format!("{what}: {error}; ticket still valid");
-                    self.events.tell(TransferEvent::AttemptFailed { message, kind: error.kind() });
+                    let failure = if was_peer { "transfer failed" } else { "connection attempt failed" };
+                    let message = format!("{failure}: {error}; ticket still valid");
+                    self.events.emit(TransferEvent::AttemptFailed { message, kind: error.kind() });
                     self.last = Some(error);
                 }
                 false
             }
             result => {
                 self.served = true;
-                self.events.tell(TransferEvent::Done(result));
+                self.events.emit(TransferEvent::Done(result));
                 (!self.keep || self.stopped.is_some()) && self.running == 0
             }
         }
@@ -374,7 +374,7 @@ impl Listener {
             None => Error::TicketExpired(self.valid_for),
             Some(last) => last.within(Context::NoneComplete { after: self.valid_for }),
         };
-        self.events.tell(TransferEvent::Done(Err(error)));
+        self.events.emit(TransferEvent::Done(Err(error)));
     }
 
     fn begin(&mut self, beginning: Beginning) {
@@ -390,8 +390,8 @@ impl Listener {
         match runtime::spawn("downpour-session", work) {
             Ok(_) => self.running += 1,
             Err(error) => {
-                Closing::in_words(ErrorKind::Other, "no thread available").close(&connection);
-                self.events.tell(TransferEvent::UserNote(format!("connection attempt failed: {error}")));
+                Closing::as_text(ErrorKind::Other, "no thread available").close(&connection);
+                self.events.emit(TransferEvent::UserNote(format!("connection attempt failed: {error}")));
             }
         }
     }

@@ -62,7 +62,7 @@ pub(crate) fn start_within(config: TransferConfig, spec: ReceiveRequest) -> Resu
     config.check()?;
     let target_is_directory = spec.target.is_dir();
     let target = Arc::new(Target::new(Arc::new(spec), target_is_directory, false)?);
-    Transfer::elsewhere(move |events, switch| {
+    Transfer::run_by(move |events, switch| {
         let (mailbox, inputs) = Mailbox::new();
         let number = switch.add(&mailbox);
         let work = || run(&config, target, &events, (mailbox, inputs));
@@ -110,7 +110,7 @@ fn run(
         meter: Meter::new(started),
         started,
         next_tick: started + TICK,
-        is_check_told: false,
+        has_reported_check: false,
         step: SMALLEST_STEP,
         block: Vec::new(),
         done: Totals::default(),
@@ -136,7 +136,7 @@ struct LocalCopy {
     started: Instant,
     next_tick: Instant,
     /// Whether the user was informed of a long verification.
-    is_check_told: bool,
+    has_reported_check: bool,
     /// Bytes to copy at a time.
     step: u64,
     /// The block that is being recorded.
@@ -163,7 +163,7 @@ impl LocalCopy {
         let end = self.announcements.end()?;
         self.files().check_end(&end)?;
         let outcome = self.files().finish(&end)?;
-        self.tell_notices()?;
+        self.report_notices()?;
         self.remove_sources()?;
         if let Some(checksums) = &mut self.checksums {
             checksums.save()?;
@@ -204,7 +204,7 @@ impl LocalCopy {
         self.counts.total_is_final |= batch.is_last;
         let names = std::mem::take(&mut batch.id_names);
         names.iter().try_for_each(|name| self.files().id_name(name))?;
-        self.announcements.say_id_names(names)?;
+        self.announcements.add_id_names(names)?;
         for skipped in &batch.skipped {
             self.skip(skipped)?;
         }
@@ -214,7 +214,7 @@ impl LocalCopy {
         let wanted = self.announce(&batch, again)?;
         // By their names at the target, which are decided now.
         self.note_entries(&batch)?;
-        self.tell_notices()?;
+        self.report_notices()?;
         (self.counts.bytes_known, self.counts.files_known) = (self.scan.bytes(), self.scan.files());
         self.counts.bytes_present += batch.length - wanted.length(batch.length);
         let ends = if again { self.changed.take_ends() } else { Default::default() };
@@ -224,7 +224,7 @@ impl LocalCopy {
         }
         // Empty files have no bytes to wait for.
         self.settler.request();
-        self.tell_notices()
+        self.report_notices()
     }
 
     /// Notes the entries of a batch in the list of checksums and for the final report.
@@ -253,9 +253,9 @@ impl LocalCopy {
             self.target.decide(part.entries.first())?;
             let rename = self.files().destination().rename.clone();
             self.checksums.iter_mut().for_each(|list| list.rename(rename.as_deref()));
-            self.tell_check();
+            self.report_check();
             let state = self.files().add_manifest_part(&part)?;
-            self.announcements.say(&Message::Manifest(part))?;
+            self.announcements.add(&Message::Manifest(part))?;
             // Messages are only hashed.
             self.announcements.take();
             match state {
@@ -268,13 +268,13 @@ impl LocalCopy {
     }
 
     /// Informs the user, once, of a long verification of partial data.
-    fn tell_check(&mut self) {
+    fn report_check(&mut self) {
         /// Bytes whose verification takes long enough to report.
         const LONG: u64 = 1_000_000_000;
         let bytes = self.files().bytes_to_check();
-        if bytes > LONG && !std::mem::replace(&mut self.is_check_told, true) {
+        if bytes > LONG && !std::mem::replace(&mut self.has_reported_check, true) {
             let note = format!("verifying {} of partial data from an earlier run", DisplayBytes(bytes));
-            self.events.tell(TransferEvent::UserNote(note));
+            self.events.emit(TransferEvent::UserNote(note));
         }
     }
 
@@ -294,7 +294,7 @@ impl LocalCopy {
             };
             self.counts.bytes_done += end - offset;
             self.counts.current = object.current().map(<[u8]>::to_vec);
-            self.tell_notices()?;
+            self.report_notices()?;
             self.wait(end - offset)?;
             offset = end;
         }
@@ -331,11 +331,11 @@ impl LocalCopy {
         object.read(offset, &mut self.block);
         self.take_voided(batch, object)?;
         self.files().write(batch.number, offset, &self.block)?;
-        let told = Digest { batch: batch.number, block, digest: *blake3::hash(&self.block).as_bytes() };
-        self.announcements.say(&Message::Digest(told))?;
+        let digest = Digest { batch: batch.number, block, digest: *blake3::hash(&self.block).as_bytes() };
+        self.announcements.add(&Message::Digest(digest))?;
         self.announcements.take();
-        let is_expected = self.files().expect_digest(&told)?;
-        if self.files().add_local_digest(batch.number, block, offset..end, told.digest)? || is_expected {
+        let is_expected = self.files().expect_digest(&digest)?;
+        if self.files().add_local_digest(batch.number, block, offset..end, digest.digest)? || is_expected {
             self.settler.request();
         }
         Ok(end)
@@ -347,7 +347,7 @@ impl LocalCopy {
             let InvalidatedFile { entry, reason } = voided;
             let void = Void { batch: batch.number, entry, reason };
             self.files().void(&void)?;
-            self.announcements.say(&Message::Void(void))?;
+            self.announcements.add(&Message::Void(void))?;
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
@@ -368,7 +368,7 @@ impl LocalCopy {
         }
         self.scan.grow(again.length);
         let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
-        self.events.tell(TransferEvent::UserNote(super::resend::note(batch.entries.len())));
+        self.events.emit(TransferEvent::UserNote(super::resend::note(batch.entries.len())));
         self.copy_batch(batch, true)
     }
 
@@ -382,20 +382,20 @@ impl LocalCopy {
             self.events.left_out(skipped);
         }
         self.announcements.count_skipped();
-        self.announcements.say(&Message::Skipped(skipped.clone()))
+        self.announcements.add(&Message::Skipped(skipped.clone()))
     }
 
     /// Waits until at most `most` batches are unpublished, and if none may be, until everything is synced.
     fn settle(&mut self, most: u64) -> Result<(), Error> {
         while self.files().unverified() > most || (most == 0 && !self.settler.is_idle()) {
             self.attend(TICK)?;
-            self.tell_notices()?;
+            self.report_notices()?;
         }
         Ok(())
     }
 
     /// Reports changes of names to the user, and removes stored sources, if requested.
-    fn tell_notices(&mut self) -> Result<(), Error> {
+    fn report_notices(&mut self) -> Result<(), Error> {
         for notice in self.files().take_notices() {
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.done.notice(notice, &self.events);
@@ -404,7 +404,7 @@ impl LocalCopy {
             for stored in stored(batch, &entries) {
                 let Some(removing) = &mut self.removing else { continue };
                 let notices = removing.take(&stored)?;
-                self.tell_removed(notices);
+                self.report_removed(notices);
             }
         }
         Ok(())
@@ -414,11 +414,11 @@ impl LocalCopy {
     fn remove_sources(&mut self) -> Result<(), Error> {
         let Some(removing) = &mut self.removing else { return Ok(()) };
         let (notices, _) = removing.finish()?;
-        self.tell_removed(notices);
+        self.report_removed(notices);
         Ok(())
     }
 
-    fn tell_removed(&mut self, notices: Vec<Notice>) {
+    fn report_removed(&mut self, notices: Vec<Notice>) {
         notices.into_iter().for_each(|notice| self.done.notice(notice, &self.events));
     }
 
@@ -452,7 +452,7 @@ impl LocalCopy {
             wait = Duration::ZERO;
             match input {
                 Input::End(error) => return Err(error),
-                Input::Step(SideInput::Verified(files)) => self.events.tell(TransferEvent::Files(files)),
+                Input::Step(SideInput::Verified(files)) => self.events.emit(TransferEvent::Files(files)),
                 Input::Step(SideInput::Settled(requests)) => self.settler.on_settled(requests),
                 Input::Step(SideInput::Limit(limit)) => self.pace.limit(limit),
                 // The caller checks for ready batches itself. There is no offer, and no peer.
@@ -472,7 +472,7 @@ impl LocalCopy {
     fn report(&mut self, now: Instant) {
         self.counts.files_done = self.files().in_place().min(self.counts.files_known);
         let counts = &self.counts;
-        self.events.try_tell(TransferEvent::Progress(Progress {
+        self.events.try_emit(TransferEvent::Progress(Progress {
             bytes_done: counts.bytes_done + counts.bytes_present,
             bytes_present: counts.bytes_present,
             bytes_underway: 0,
@@ -495,7 +495,7 @@ impl LocalCopy {
         let by_time = self.files().spec().compare != Compare::Checksum;
         self.events.tell_links(done.names.links_skipped);
         if let Some(left) = &outcome.staging_left {
-            self.events.tell(TransferEvent::UserNote(left.to_string()));
+            self.events.emit(TransferEvent::UserNote(left.to_string()));
         }
         let mut failures = done.failures;
         // The target may have counted more than it has reported.
@@ -536,14 +536,14 @@ impl LocalCopy {
         };
         let is_stopped = matches!(error, Error::Cancelled | Error::Terminated);
         // A notice may contain the cause.
-        let _ = self.tell_notices();
+        let _ = self.report_notices();
         // Data that cannot be synced now is copied again.
         let _ = self.files().flush();
         match self.files().abandon(false) {
             Ok(Some(staging)) if !is_stopped => error.within(Context::Kept { staging, by_ticket: false }),
             Ok(_) => error,
             Err(left) => {
-                self.events.tell(TransferEvent::UserNote(left.to_string()));
+                self.events.emit(TransferEvent::UserNote(left.to_string()));
                 error
             }
         }

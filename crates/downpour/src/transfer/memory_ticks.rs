@@ -20,30 +20,30 @@ const NOTICEABLE: u32 = 10;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemoryTicks {
     all: u32,
-    here: u32,
-    there: u32,
+    local: u32,
+    remote: u32,
 }
 
 impl MemoryTicks {
     /// Counts a tick, and the hosts whose bound was reached then.
     pub(super) fn count(&mut self, ours: &HostPressure, theirs: &HostPressure) {
         self.all += 1;
-        self.here += u32::from(ours.memory);
-        self.there += u32::from(theirs.memory);
+        self.local += u32::from(ours.memory);
+        self.remote += u32::from(theirs.memory);
     }
 
     /// Adds the counts of another attempt.
     pub(super) fn add(&mut self, other: &Self) {
         self.all += other.all;
-        self.here += other.here;
-        self.there += other.there;
+        self.local += other.local;
+        self.remote += other.remote;
     }
 
     /// Returns the host whose bound has slowed the transfer.
     pub(super) fn bound(&self) -> Option<Side> {
         let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
-        let here = is_noticeable(self.here).then_some(Side::Here);
-        here.or(is_noticeable(self.there).then_some(Side::There))
+        let local = is_noticeable(self.local).then_some(Side::Here);
+        local.or(is_noticeable(self.remote).then_some(Side::There))
     }
 }
 
@@ -53,11 +53,11 @@ mod tests {
 
     #[test]
     fn memory_bound_at_a_tenth_of_ticks_reported() {
-        let bound = |here: u32, there: u32| {
+        let bound = |local: u32, remote: u32| {
             let mut ticks = MemoryTicks::default();
             for tick in 0..100 {
                 let strain = |bound| HostPressure { memory: tick < bound, overflowed: 0 };
-                ticks.count(&strain(here), &strain(there));
+                ticks.count(&strain(local), &strain(remote));
             }
             ticks.bound()
         };

@@ -152,12 +152,12 @@ impl Transfer {
     }
 
     /// Starts a transfer without a session of its own, which `work` runs.
-    pub(crate) fn elsewhere(
+    pub(crate) fn run_by(
         work: impl FnOnce(Events, Arc<TransferControl>) -> Result<Summary, Error> + Send + 'static,
     ) -> Result<Self, Error> {
         let (events, transfer) = Self::new();
         let switch = Arc::clone(&transfer.switch);
-        let work = move || events.tell(TransferEvent::Done(work(events.clone(), switch)));
+        let work = move || events.emit(TransferEvent::Done(work(events.clone(), switch)));
         runtime::spawn("downpour-session", work).map_err(Error::OutOfResources)?;
         Ok(transfer)
     }

@@ -40,7 +40,7 @@ pub(super) struct Receiving {
     settler: Settler,
     checksums: Option<Checksums>,
     /// Whether the user was informed of a long verification.
-    is_check_told: bool,
+    has_reported_check: bool,
     counts: SideProgress,
     /// Sources that the sender could not remove.
     unremoved: u64,
@@ -66,7 +66,7 @@ impl Receiving {
             batches: Batches::default(),
             settler,
             checksums: checksums.map(Checksums::new),
-            is_check_told: false,
+            has_reported_check: false,
             counts: SideProgress::default(),
             unremoved: 0,
             done: Totals::default(),
@@ -99,8 +99,8 @@ impl Receiving {
                 }
                 step => self.take(step)?,
             }
-            self.tell_notices()?;
-            self.tell_stored()?;
+            self.report_notices()?;
+            self.send_stored()?;
             let full = self.session.control.peek().is_some_and(|next| self.is_too_early(next));
             self.session.control.pause(full);
             self.session.headway.set_busy(!self.settler.is_idle());
@@ -108,9 +108,9 @@ impl Receiving {
             if let Some(end) = self.listing.end().filter(|end| has_arrived(end.batches)) {
                 let outcome = self.target.files().finish(&end)?;
                 // Deletions, performed or simulated, are known only now.
-                self.tell_notices()?;
+                self.report_notices()?;
                 if self.target.files().spec().report_stored {
-                    self.tell_stored()?;
+                    self.send_stored()?;
                     self.await_removal()?;
                 }
                 return self.confirm(&outcome);
@@ -138,7 +138,7 @@ impl Receiving {
                     self.target.files().sender_lists();
                 }
                 self.target.begin(source)?;
-                self.tell_check();
+                self.report_check();
                 Ok(())
             }
             SideInput::Message(message) => {
@@ -146,7 +146,7 @@ impl Receiving {
                     && let Some(first) = part.entries.first()
                 {
                     self.target.decide(Some(first))?;
-                    self.tell_check();
+                    self.report_check();
                     let name = self.target.files().destination().rename.as_deref();
                     self.checksums.iter_mut().for_each(|list| list.rename(name));
                 }
@@ -158,7 +158,7 @@ impl Receiving {
             SideInput::Network(Event::Digest(digest)) => self.digest(digest),
             SideInput::Network(Event::ObjectReceived { tag }) => self.batches.on_received(tag),
             SideInput::Verified(files) => {
-                self.session.events.tell(TransferEvent::Files(files));
+                self.session.events.emit(TransferEvent::Files(files));
                 Ok(())
             }
             SideInput::Settled(requests) => {
@@ -171,7 +171,7 @@ impl Receiving {
             }
             SideInput::Limit(limit) => {
                 let bits = limit.and_then(|limit| NonZeroU64::new(limit.bits_per_second()));
-                self.say(&Message::Limit(bits))
+                self.send(&Message::Limit(bits))
             }
             SideInput::Network(_) | SideInput::Ready => Ok(()),
         }
@@ -188,11 +188,11 @@ impl Receiving {
     }
 
     /// Informs the user, once, of a long verification of partial data.
-    fn tell_check(&mut self) {
+    fn report_check(&mut self) {
         let bytes = self.target.files().bytes_to_check();
-        if bytes > LONG_CHECK && !std::mem::replace(&mut self.is_check_told, true) {
+        if bytes > LONG_CHECK && !std::mem::replace(&mut self.has_reported_check, true) {
             let note = format!("verifying {} of partial data from an earlier run", DisplayBytes(bytes));
-            self.session.events.tell(TransferEvent::UserNote(note));
+            self.session.events.emit(TransferEvent::UserNote(note));
         }
     }
 
@@ -205,7 +205,7 @@ impl Receiving {
         let Some(offer) = self.consent.ask(limits, self.target.files().destination().directory.clone()) else {
             return Ok(());
         };
-        self.session.events.tell(TransferEvent::Offer(offer));
+        self.session.events.emit(TransferEvent::Offer(offer));
         self.session.stopwatch.on_asked(runtime::now());
         if self.asks { Ok(()) } else { self.begin() }
     }
@@ -214,11 +214,11 @@ impl Receiving {
     fn begin(&mut self) -> Result<(), Error> {
         let Some(held) = self.consent.give() else { return Ok(()) };
         self.target.decide(None)?;
-        self.tell_check();
+        self.report_check();
         self.session.stopwatch.on_answered(runtime::now());
         self.session.control.put_back(held);
         self.session.control.hold(false);
-        self.say(&Message::Accepted)
+        self.send(&Message::Accepted)
     }
 
     fn message(&mut self, message: Message) -> Result<(), Error> {
@@ -289,7 +289,7 @@ impl Receiving {
             ManifestState::Complete(wanted) => self.want(part.batch, &wanted, &wanted),
             ManifestState::Whole(wanted) => self.want(part.batch, &wanted, &Wanted::all()),
             ManifestState::Compare(entries) => {
-                self.say(&Message::ListChunks(ListChunks { batch: part.batch, entries }))
+                self.send(&Message::ListChunks(ListChunks { batch: part.batch, entries }))
             }
         }
     }
@@ -300,7 +300,7 @@ impl Receiving {
         let full = self.batches.full_length(tag)?;
         if self.target.may_hold_some() {
             for wants in wants(batch, wanted, full) {
-                self.say(&Message::Wants(wants))?;
+                self.send(&Message::Wants(wants))?;
             }
         }
         let length = object.length(full);
@@ -326,10 +326,10 @@ impl Receiving {
     }
 
     /// Reports changes of names to the sender and to the local user.
-    fn tell_notices(&mut self) -> Result<(), Error> {
+    fn report_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             if let Some(kind) = self.session.peer.kind_for(notice.kind) {
-                self.say(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
+                self.send(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
             }
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.done.notice(notice, &self.session.events);
@@ -358,9 +358,9 @@ impl Receiving {
     }
 
     /// Reports to the sender which sources it may remove.
-    fn tell_stored(&mut self) -> Result<(), Error> {
+    fn send_stored(&mut self) -> Result<(), Error> {
         for (batch, entries) in self.target.files().take_stored() {
-            stored(batch, &entries).try_for_each(|stored| self.say(&Message::Stored(stored)))?;
+            stored(batch, &entries).try_for_each(|stored| self.send(&Message::Stored(stored)))?;
         }
         Ok(())
     }
@@ -386,7 +386,7 @@ impl Receiving {
         Ok(())
     }
 
-    fn say(&mut self, message: &Message) -> Result<(), Error> {
+    fn send(&mut self, message: &Message) -> Result<(), Error> {
         let mut bytes = Vec::new();
         message.encode(&mut bytes)?;
         self.session.write(bytes);

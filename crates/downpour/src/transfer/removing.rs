@@ -152,13 +152,13 @@ mod tests {
     use crate::files::{LocalSource, SourceItem, SourceOptions};
 
     /// Creates a directory with a file, a directory and another file, and their removal.
-    fn expecting(here: &Path) -> Removing {
-        fs::create_dir(here.join("b")).unwrap();
+    fn expecting(base: &Path) -> Removing {
+        fs::create_dir(base.join("b")).unwrap();
         for name in ["a", "c"] {
-            fs::write(here.join(name), name).unwrap();
+            fs::write(base.join(name), name).unwrap();
         }
         let options = SourceOptions { remove_sources: true, ..SourceOptions::default() };
-        let source = Arc::new(LocalSource::new(vec![SourceItem::contents(here)], options, false).unwrap());
+        let source = Arc::new(LocalSource::new(vec![SourceItem::contents(base)], options, false).unwrap());
         let batch = source.next_batch().unwrap().unwrap();
         let mut removing = Removing::new(source, false);
         removing.expect(&Arc::new(batch));
@@ -170,41 +170,41 @@ mod tests {
         Stored { batch, last, entries }
     }
 
-    fn count(here: &Path) -> usize {
-        here.read_dir().unwrap().count()
+    fn count(base: &Path) -> usize {
+        base.read_dir().unwrap().count()
     }
 
     #[test]
     fn removal_of_unsent_entries_refused() {
         for (batch, entries) in [(0, &[3][..]), (0, &[u32::MAX]), (0, &[1]), (1, &[0]), (0, &[2, 0]), (0, &[0, 0])] {
-            let here = tempfile::tempdir().unwrap();
-            let mut removing = expecting(here.path());
+            let base = tempfile::tempdir().unwrap();
+            let mut removing = expecting(base.path());
             let error = removing.take(&stored(batch, true, entries)).unwrap_err();
             assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
-            assert!(count(here.path()) >= 2, "{entries:?}");
+            assert!(count(base.path()) >= 2, "{entries:?}");
         }
     }
 
     #[test]
     fn removal_batch_reported_once_end_last() {
-        let here = tempfile::tempdir().unwrap();
-        let mut removing = expecting(here.path());
+        let base = tempfile::tempdir().unwrap();
+        let mut removing = expecting(base.path());
         assert!(matches!(removing.finish(), Err(Error::ProtocolViolation(_))));
         assert_eq!(removing.take(&stored(0, false, &[0])).unwrap().len(), 1);
         assert_eq!(removing.take(&stored(0, true, &[])).unwrap(), []);
         assert!(matches!(removing.take(&stored(0, true, &[2])), Err(Error::ProtocolViolation(_))));
         assert_eq!(removing.finish().unwrap(), (vec![], 1));
         assert!(removing.is_over() && matches!(removing.take(&stored(0, true, &[])), Err(Error::ProtocolViolation(_))));
-        assert_eq!(count(here.path()), 2);
+        assert_eq!(count(base.path()), 2);
     }
 
     #[test]
     fn removal_keeps_changed_sources() {
-        let here = tempfile::tempdir().unwrap();
-        let mut removing = expecting(here.path());
+        let base = tempfile::tempdir().unwrap();
+        let mut removing = expecting(base.path());
         removing.spoil(0, 0);
         let notices = removing.take(&stored(0, true, &[0, 2])).unwrap();
         assert_eq!(notices, [Notice::new(NoticeKind::SourceRemoved, b"c")]);
-        assert!(here.path().join("a").exists());
+        assert!(base.path().join("a").exists());
     }
 }

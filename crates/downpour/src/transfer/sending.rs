@@ -146,7 +146,7 @@ impl Sending {
         self.session.complete();
         // The confirmation may overtake the last acknowledgements.
         for begun in self.batches.take_all() {
-            self.tell_files(&begun);
+            self.report_files(&begun);
         }
         if let Some(checksums) = &mut self.checksums {
             checksums.save()?;
@@ -176,7 +176,7 @@ impl Sending {
         let Some(removing) = &mut self.removing else { return Err(unasked()) };
         self.batches.on_stored(stored.batch)?;
         let notices = removing.take(stored)?;
-        self.tell_removed(notices)
+        self.report_removed(notices)
     }
 
     /// Removes the remaining sources, and reports them to the receiver.
@@ -184,14 +184,14 @@ impl Sending {
         let has_ended = self.announcements.have_ended();
         let Some(removing) = self.removing.as_mut().filter(|_| has_ended) else { return Err(unasked()) };
         let (notices, count) = removing.finish()?;
-        self.tell_removed(notices)?;
-        self.announcements.say_aside(&Message::Removed(count))
+        self.report_removed(notices)?;
+        self.announcements.add_aside(&Message::Removed(count))
     }
 
     /// Reports the removed sources to both users.
-    fn tell_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
+    fn report_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
         for notice in notices {
-            self.announcements.say_aside(&Message::Notice(notice.clone()))?;
+            self.announcements.add_aside(&Message::Notice(notice.clone()))?;
             self.done.notice(notice, &self.session.events);
         }
         Ok(())
@@ -204,7 +204,7 @@ impl Sending {
         let batch = Arc::clone(begun.batch());
         for voided in voided {
             let InvalidatedFile { entry, reason } = voided;
-            self.announcements.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
+            self.announcements.add(&Message::Void(Void { batch: batch.number, entry, reason }))?;
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
@@ -213,7 +213,7 @@ impl Sending {
             }
         }
         let digest = Digest { batch: batch.number, block: block.block, digest: block.digest };
-        self.announcements.say(&Message::Digest(digest))
+        self.announcements.add(&Message::Digest(digest))
     }
 
     /// Opens and closes batches as far as possible.
@@ -243,7 +243,7 @@ impl Sending {
         }
         self.scan.grow(again.length);
         let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
-        self.session.events.tell(TransferEvent::UserNote(resend::note(batch.entries.len())));
+        self.session.events.emit(TransferEvent::UserNote(resend::note(batch.entries.len())));
         self.begin(batch)?;
         while self.next_part()? {}
         self.open_objects();
@@ -253,19 +253,19 @@ impl Sending {
     /// Drops batches that the receiver has and whose digests are written, in order.
     fn forget_sent(&mut self) {
         while let Some(begun) = self.batches.take_done() {
-            self.tell_files(&begun);
+            self.report_files(&begun);
         }
     }
 
     /// Reports the files of a batch of which any part was sent, and counts those of which the receiver wanted nothing.
-    fn tell_files(&mut self, begun: &SentBatch) {
+    fn report_files(&mut self, begun: &SentBatch) {
         let (files, unwanted) = begun.files();
         if self.session.peer.may_hold_some() {
             self.done.names.unchanged += unwanted;
         }
         // The receiver's notices list the files of a dry run.
         if !self.dry_run {
-            self.session.events.tell(TransferEvent::Files(files));
+            self.session.events.emit(TransferEvent::Files(files));
         }
     }
 
@@ -275,7 +275,7 @@ impl Sending {
             return Ok(false);
         }
         let Some(chunks) = self.lister.next() else { return Ok(false) };
-        self.announcements.say(&Message::Chunks(chunks))?;
+        self.announcements.add(&Message::Chunks(chunks))?;
         Ok(true)
     }
 
@@ -288,11 +288,11 @@ impl Sending {
         let Some((part, batch)) = self.batches.next_part()? else { return self.next_batch() };
         if part.last {
             if batch.is_last {
-                self.announcements.say_aside(&Message::Scanned)?;
+                self.announcements.add_aside(&Message::Scanned)?;
             }
             self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         }
-        self.announcements.say(&Message::Manifest(part))?;
+        self.announcements.add(&Message::Manifest(part))?;
         Ok(true)
     }
 
@@ -307,7 +307,7 @@ impl Sending {
     }
 
     fn begin(&mut self, mut batch: Batch) -> Result<(), Error> {
-        self.announcements.say_id_names(std::mem::take(&mut batch.id_names))?;
+        self.announcements.add_id_names(std::mem::take(&mut batch.id_names))?;
         for skipped in &batch.skipped {
             self.skip(skipped)?;
         }
@@ -357,7 +357,7 @@ impl Sending {
             return Ok(());
         }
         self.announcements.count_skipped();
-        self.announcements.say(&Message::Skipped(skipped.clone()))
+        self.announcements.add(&Message::Skipped(skipped.clone()))
     }
 
     /// Opens the objects of batches whose wanted ranges are known, in order.

@@ -138,7 +138,7 @@ impl Session {
                     }
                 }
                 Ok(Input::Step(step)) => return Ok(step),
-                Ok(Input::Takeover(lives)) => self.liveness.on_rival(lives),
+                Ok(Input::Takeover(on_alive)) => self.liveness.on_takeover(on_alive),
                 Ok(Input::End(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("the network thread has ended")),
@@ -164,7 +164,7 @@ impl Session {
                 if let Some(memory) = self.path.recall(remote, &self.config) {
                     self.connection.recall(memory);
                 }
-                self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
+                self.events.emit(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
             }
             Event::Control(bytes) => {
                 self.control.on_bytes(&bytes, |strain| self.strains.on_peer(strain))?;
@@ -242,19 +242,19 @@ impl Session {
     /// Reports progress with the latest statistics.
     pub(super) fn report(&mut self, counts: SideProgress) {
         self.monitor.on_counts(counts);
-        self.tell_progress();
+        self.report_progress();
     }
 
-    fn tell_progress(&mut self) {
+    fn report_progress(&mut self) {
         let Some(stats) = &self.stats else { return };
         let now = runtime::now();
         if let Some(note) = self.monitor.note(self.config.fixed_rate(), &stats.connection) {
-            self.events.tell(TransferEvent::UserNote(note));
+            self.events.emit(TransferEvent::UserNote(note));
         }
         let elapsed = self.stopwatch.elapsed(now);
         let progress = self.monitor.progress(now, stats, &self.strains, self.config.sends(), elapsed);
         self.recording.write_progress(&progress);
-        self.events.try_tell(TransferEvent::Progress(progress));
+        self.events.try_emit(TransferEvent::Progress(progress));
     }
 
     /// Returns the latest statistics of the engine.

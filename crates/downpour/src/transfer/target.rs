@@ -188,7 +188,7 @@ impl Settler {
 }
 
 /// Maximum number of published files in a report.
-const TOLD_AT_ONCE: usize = 256;
+const MAX_REPORTED_FILES: usize = 256;
 
 /// Settles verified files, which waits for the disk, on each request.
 fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
@@ -198,7 +198,7 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
         let mut files = Vec::new();
         let result = target.files().publish_ready(&mut |path, bytes| {
             files.push((path.to_vec(), bytes));
-            if files.len() >= TOLD_AT_ONCE {
+            if files.len() >= MAX_REPORTED_FILES {
                 session.put(Input::Step(SideInput::Verified(std::mem::take(&mut files))));
             }
         });

@@ -41,11 +41,11 @@ impl Totals {
             self.failures.add(&notice.path, FailReason::Refused(notice.kind));
         } else if notice.kind == NoticeKind::UnsafeLink {
             let reason = FailReason::Refused(notice.kind);
-            events.tell(TransferEvent::Skipped(Failed { path: notice.path, reason }));
+            events.emit(TransferEvent::Skipped(Failed { path: notice.path, reason }));
         } else {
             self.names.deleted += u64::from(notice.kind == NoticeKind::Delete);
             self.names.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
-            events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
+            events.emit(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }
     }
 }
@@ -64,14 +64,14 @@ mod tests {
         }
         drop(events);
         assert_eq!((totals.failures.count, totals.names.deleted, totals.names.removed), (1, 1, 1));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some(event) = transfer.next_blocking() {
-            told.push(match event {
+            reported.push(match event {
                 TransferEvent::Skipped(_) => None,
                 TransferEvent::Notice { kind, .. } => Some(kind),
                 other => panic!("{other:?}"),
             });
         }
-        assert_eq!(told, [None, Some(NoticeKind::Delete), Some(NoticeKind::SourceRemoved)]);
+        assert_eq!(reported, [None, Some(NoticeKind::Delete), Some(NoticeKind::SourceRemoved)]);
     }
 }

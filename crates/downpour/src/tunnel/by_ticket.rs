@@ -34,7 +34,7 @@ pub async fn connect(
     forwarding: Forwarding,
     options: EngineOptions,
     patience: Duration,
-    told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    on_event: impl Fn(TunnelEvent) + Send + Sync + 'static,
     stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
     if ticket.listener != Role::Tunnel {
@@ -42,7 +42,7 @@ pub async fn connect(
     }
     ticket.check_expiry(runtime::system_time())?;
     // The peer has no request to listen.
-    let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
+    let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, on_event)?;
     let endpoint = Endpoint::bind(&Bind::default(), &options.endpoint, ())?;
     let asked = ConnectOptions {
         profile: options.profile,
@@ -122,11 +122,11 @@ impl TicketListener {
     /// Why it was stopped; [`Error::TicketExpired`].
     pub async fn serve(
         self,
-        told: impl Fn(PeerEvent) + Send + Sync + 'static,
+        on_event: impl Fn(PeerEvent) + Send + Sync + 'static,
         stop: impl Future<Output = StopReason>,
     ) -> Result<(), Error> {
         let Self { endpoint, incoming, permitted, valid_for, .. } = self;
-        let (told, mut joined) = (Arc::new(told), 0);
+        let (on_event, mut joined) = (Arc::new(on_event), 0);
         let (mut sessions, mut guests) = (JoinSet::new(), HashMap::new());
         let mut incoming = Some(incoming);
         let accept = async |incoming: &mut Option<Incoming>| match incoming {
@@ -138,13 +138,13 @@ impl TicketListener {
             tokio::select! {
                 connection = accept(&mut incoming) => match connection {
                     Some(connection) if guests.len() >= MOST_GUESTS => {
-                        Closing::in_words(ErrorKind::Busy, "tunnel limit reached").close(&connection);
+                        Closing::as_text(ErrorKind::Busy, "tunnel limit reached").close(&connection);
                     }
                     Some(connection) => {
                         joined += 1;
                         let number = joined;
-                        told(PeerEvent::Joined(number));
-                        let notes = notes(number, Arc::clone(&told));
+                        on_event(PeerEvent::Joined(number));
+                        let notes = notes(number, Arc::clone(&on_event));
                         let permitted = Permitted::Some(Arc::clone(&permitted));
                         let session = Session::new(connection.clone(), permitted, false, notes);
                         let task = sessions.spawn(async move { session.run().await });
@@ -153,7 +153,7 @@ impl TicketListener {
                     None => {
                         // Peers with the key are rejected from now on.
                         incoming = None;
-                        told(PeerEvent::Expired);
+                        on_event(PeerEvent::Expired);
                     }
                 },
                 Some(left) = sessions.join_next_with_id() => {
@@ -162,8 +162,8 @@ impl TicketListener {
                         Err(error) => (error.id(), Error::Internal("a tunnel panicked").to_string()),
                     };
                     if let Some((number, connection)) = guests.remove(&task) {
-                        Closing::in_words(ErrorKind::Other, why.clone()).close(&connection);
-                        told(PeerEvent::Left(number, why));
+                        Closing::as_text(ErrorKind::Other, why.clone()).close(&connection);
+                        on_event(PeerEvent::Left(number, why));
                     }
                 },
                 why = &mut stop => break Error::from(why),
@@ -186,10 +186,10 @@ impl TicketListener {
     }
 }
 
-fn notes(number: u64, told: Arc<impl Fn(PeerEvent) + Send + Sync + 'static>) -> Notes {
+fn notes(number: u64, on_event: Arc<impl Fn(PeerEvent) + Send + Sync + 'static>) -> Notes {
     Notes(Arc::new(move |note| {
         if let Note::Connection(connection, event) = note {
-            told(PeerEvent::Connection(number, connection, event));
+            on_event(PeerEvent::Connection(number, connection, event));
         }
     }))
 }

@@ -8,8 +8,8 @@ use super::relay::Traffic;
 /// The side whose program opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    Here,
-    There,
+    Local,
+    Remote,
 }
 
 /// The stage of a connection.
@@ -85,7 +85,7 @@ impl TunnelCounters {
 
     /// Returns the figures of local and remote programs.
     pub(super) fn connections(&self) -> [(Origin, Figures); 2] {
-        let [here, there] = *self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        [(Origin::Here, here), (Origin::There, there)]
+        let [local, remote] = *self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        [(Origin::Local, local), (Origin::Remote, remote)]
     }
 }

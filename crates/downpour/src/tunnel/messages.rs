@@ -164,7 +164,7 @@ mod tests {
     use crate::block_on::block_on;
     use proptest::prelude::*;
 
-    fn wish(mut bytes: &[u8]) -> io::Result<ConnectRequest> {
+    fn request(mut bytes: &[u8]) -> io::Result<ConnectRequest> {
         block_on(ConnectRequest::read(&mut bytes))
     }
 
@@ -179,7 +179,7 @@ mod tests {
             (ConnectRequest::Listener(7), &[3, 0, 7, 0, 0]),
         ] {
             assert_eq!(asked.encode().as_deref(), Ok(bytes));
-            assert_eq!(wish(bytes).ok(), Some(asked));
+            assert_eq!(request(bytes).ok(), Some(asked));
         }
         let long = ConnectRequest::Place(ForwardAddress::Tcp { host: "a".repeat(1_025), port: 1 });
         assert_eq!(long.encode(), Err(Refusal::Unnamable));
@@ -194,7 +194,7 @@ mod tests {
             &[1, 0, 80, 4, 1],
             &[1, 0, 80],
         ] {
-            assert!(wish(bytes).is_err(), "{bytes:?}");
+            assert!(request(bytes).is_err(), "{bytes:?}");
         }
     }
 
@@ -214,8 +214,8 @@ mod tests {
     proptest! {
         #[test]
         fn connect_request_any_bytes_or_error(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            if let Ok(wish) = wish(&bytes) {
-                let written = wish.encode().expect("short enough");
+            if let Ok(request) = request(&bytes) {
+                let written = request.encode().expect("short enough");
                 prop_assert_eq!(&bytes[..written.len()], &written[..]);
             }
         }

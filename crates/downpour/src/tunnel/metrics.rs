@@ -167,8 +167,8 @@ impl Page {
 /// Returns the label of the side whose program opened a connection.
 fn label(from: Origin) -> String {
     let side = match from {
-        Origin::Here => "here",
-        Origin::There => "there",
+        Origin::Local => "here",
+        Origin::Remote => "there",
     };
     format!("from=\"{side}\"")
 }

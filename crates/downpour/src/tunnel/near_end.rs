@@ -36,7 +36,7 @@ pub(crate) struct LocalEnd {
     forwarding: Forwarding,
     listeners: Vec<Listener>,
     metrics: Option<Listener>,
-    told: Arc<dyn Fn(TunnelEvent) + Send + Sync>,
+    on_event: Arc<dyn Fn(TunnelEvent) + Send + Sync>,
 }
 
 impl LocalEnd {
@@ -46,7 +46,7 @@ impl LocalEnd {
     /// [`Error::Listen`].
     pub(crate) fn listen(
         forwarding: Forwarding,
-        told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+        on_event: impl Fn(TunnelEvent) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
         let listen = |place: &ForwardAddress| {
@@ -54,14 +54,14 @@ impl LocalEnd {
         };
         let listeners = forwarding.local.iter().map(|forward| listen(&forward.listen)).collect::<Result<_, _>>()?;
         let metrics = forwarding.metrics.as_ref().map(listen).transpose()?;
-        Ok(Self { forwarding, listeners, metrics, told: Arc::new(told) })
+        Ok(Self { forwarding, listeners, metrics, on_event: Arc::new(on_event) })
     }
 
     /// Returns a receiver of its notes.
     pub(crate) fn notes(&self) -> Notes {
-        let told = Arc::clone(&self.told);
+        let on_event = Arc::clone(&self.on_event);
         Notes(Arc::new(move |note| {
-            told(match note {
+            on_event(match note {
                 Note::Line(line) => TunnelEvent::Note(line),
                 Note::Connection(number, event) => TunnelEvent::Connection(number, event),
             });
@@ -81,25 +81,25 @@ impl LocalEnd {
         ended: impl FnOnce(NetError) -> Error,
     ) -> Result<(), Error> {
         let notes = self.notes();
-        let Self { forwarding, listeners, metrics, told } = self;
+        let Self { forwarding, listeners, metrics, on_event } = self;
         let destinations: Vec<ForwardTarget> = forwarding.remote.iter().map(|forward| forward.to.clone()).collect();
         let permitted = Permitted::Listeners(destinations);
         let session = Session::new(connection.clone(), permitted, !listeners.is_empty(), notes);
         let mut tasks = JoinSet::new();
         for (listener, forward) in listeners.into_iter().zip(forwarding.local) {
-            told(TunnelEvent::Listening(forward.clone(), listener.port()));
+            on_event(TunnelEvent::Listening(forward.clone(), listener.port()));
             let proxied = if forwarding.is_eager { SocksReplyTime::Eagerly } else { SocksReplyTime::Answered };
             tasks.spawn(Arc::clone(&session).listen(listener, forward.to, proxied));
         }
         for forward in forwarding.remote {
-            told(TunnelEvent::ListeningThere(forward));
+            on_event(TunnelEvent::ListeningThere(forward));
         }
         if let Some((listener, place)) = metrics.zip(forwarding.metrics) {
             let hosts = Hosts::of(&place, &listener);
-            told(TunnelEvent::Metrics(place, listener.port()));
+            on_event(TunnelEvent::Metrics(place, listener.port()));
             tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&session)));
         }
-        told(TunnelEvent::Open);
+        on_event(TunnelEvent::Open);
         let unused = async {
             match forwarding.persist {
                 Some(span) => session.idle(span).await,

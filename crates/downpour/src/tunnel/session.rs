@@ -47,7 +47,7 @@ pub(crate) enum Permitted {
 #[derive(Clone, Debug)]
 enum ListenerTarget {
     /// A fixed request.
-    Wish(ConnectRequest),
+    Request(ConnectRequest),
     /// The address of each SOCKS request.
     Socks(SocksReplyTime),
 }
@@ -97,12 +97,12 @@ impl<'a> Open<'a> {
         }
     }
 
-    fn tell(&self, event: ConnectionEvent) {
+    fn emit(&self, event: ConnectionEvent) {
         (self.session.notes.0)(Note::Connection(self.number, event));
     }
 
     /// Counts it in its next stage; returns the previous one.
-    fn go_on(&self, next: ConnectionStage) -> ConnectionStage {
+    fn advance(&self, next: ConnectionStage) -> ConnectionStage {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *stage, next);
         self.session.counts.count(self.from, before, next);
@@ -110,18 +110,18 @@ impl<'a> Open<'a> {
     }
 
     fn wanted(&self, to: &ForwardAddress) {
-        self.go_on(ConnectionStage::Wanted);
-        self.tell(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_there: self.from == Origin::There });
+        self.advance(ConnectionStage::Wanted);
+        self.emit(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_there: self.from == Origin::Remote });
     }
 
     fn opened(&self) {
-        self.go_on(ConnectionStage::Open);
-        self.tell(ConnectionEvent::Open { after: runtime::since(self.begun) });
+        self.advance(ConnectionStage::Open);
+        self.emit(ConnectionEvent::Open { after: runtime::since(self.begun) });
     }
 
     fn refused(&self, why: String) {
-        self.go_on(ConnectionStage::Refused);
-        self.tell(ConnectionEvent::Refused { why });
+        self.advance(ConnectionStage::Refused);
+        self.emit(ConnectionEvent::Refused { why });
     }
 
     /// Reports the end, unless it was refused.
@@ -133,8 +133,8 @@ impl<'a> Open<'a> {
         if !is_pending {
             return;
         }
-        self.go_on(if is_cut { ConnectionStage::Cut } else { ConnectionStage::Completed });
-        self.tell(ConnectionEvent::Closed { sent, received, after: runtime::since(self.begun), is_cut });
+        self.advance(if is_cut { ConnectionStage::Cut } else { ConnectionStage::Completed });
+        self.emit(ConnectionEvent::Closed { sent, received, after: runtime::since(self.begun), is_cut });
     }
 }
 
@@ -188,7 +188,7 @@ impl Session {
             // Requests beyond the room are refused.
             let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
             tokio::spawn(async move {
-                session.grant(stream, room, &Open::new(&session, Origin::There)).await;
+                session.grant(stream, room, &Open::new(&session, Origin::Remote)).await;
             });
         }
     }
@@ -196,7 +196,7 @@ impl Session {
     /// Accepts the connections of a listener until the tunnel ends. `proxied` is the reply time of a proxy.
     pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: ForwardTarget, proxied: SocksReplyTime) {
         let asked = match to {
-            ForwardTarget::Place(place) => ListenerTarget::Wish(ConnectRequest::Place(place)),
+            ForwardTarget::Place(place) => ListenerTarget::Request(ConnectRequest::Place(place)),
             ForwardTarget::Socks => ListenerTarget::Socks(proxied),
         };
         self.take(listener, asked).await;
@@ -204,7 +204,7 @@ impl Session {
 
     /// Accepts the connections of the listener with this number that the peer has requested.
     pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
-        self.take(listener, ListenerTarget::Wish(ConnectRequest::Listener(number))).await;
+        self.take(listener, ListenerTarget::Request(ConnectRequest::Listener(number))).await;
     }
 
     /// Accepts the connections of a listener, as far as there is room.
@@ -215,9 +215,9 @@ impl Session {
             let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
             let (session, asked) = (Arc::clone(&self), asked.clone());
             tokio::spawn(async move {
-                let open = Open::new(&session, Origin::Here);
+                let open = Open::new(&session, Origin::Local);
                 match asked {
-                    ListenerTarget::Wish(wish) => session.connect(socket, &wish, None, &open).await,
+                    ListenerTarget::Request(request) => session.connect(socket, &request, None, &open).await,
                     ListenerTarget::Socks(proxied) => session.proxy(socket, proxied, &open).await,
                 }
                 drop(room);
@@ -240,23 +240,23 @@ impl Session {
     async fn connect(
         &self,
         socket: Socket,
-        wish: &ConnectRequest,
+        request: &ConnectRequest,
         proxy: Option<(socks::Version, SocksReplyTime)>,
         open: &Open<'_>,
     ) {
-        if let ConnectRequest::Place(place) = wish {
+        if let ConnectRequest::Place(place) = request {
             open.wanted(place);
         }
-        let (mut recv, send) = match self.open(wish).await {
+        let (mut recv, send) = match self.open(request).await {
             Ok(opened) => opened.into_split(),
             Err(error) => return self.on_unopened(&error),
         };
         let opened = async |writer: &mut WriteHalf<Socket>| {
-            let is_told = match proxy {
+            let replied = match proxy {
                 Some((version, SocksReplyTime::Eagerly)) => socks::answer(writer, version, None).await,
                 _ => Ok(()),
             };
-            if is_told.is_err() {
+            if replied.is_err() {
                 return ConnectResult::Failed;
             }
             let Ok(answer) = ConnectReply::read(&mut recv).await else { return ConnectResult::Failed };
@@ -270,12 +270,12 @@ impl Session {
                     Some(*refusal)
                 }
             };
-            let told = match proxy {
+            let replied = match proxy {
                 Some((version, SocksReplyTime::Answered)) => socks::answer(writer, version, refusal).await.is_ok(),
                 _ => refusal.is_none(),
             };
             match refusal {
-                _ if !told => ConnectResult::Failed,
+                _ if !replied => ConnectResult::Failed,
                 None => ConnectResult::Connected(recv),
                 Some(_) => ConnectResult::Refused,
             }
@@ -284,8 +284,8 @@ impl Session {
     }
 
     /// Sends a request to the peer. The bytes of the program may follow at once.
-    async fn open(&self, wish: &ConnectRequest) -> io::Result<Stream> {
-        let bytes = wish.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
+    async fn open(&self, request: &ConnectRequest) -> io::Result<Stream> {
+        let bytes = request.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut stream = self.connection.open(0).await?;
         stream.write_all(&bytes).await?;
         Ok(stream)
@@ -296,22 +296,22 @@ impl Session {
     fn on_unopened(&self, error: &io::Error) {
         let of_net = error.get_ref().and_then(|error| error.downcast_ref());
         if let Some(NetError::Flow(FlowError::Exhausted)) = of_net {
-            Closing::in_words(ErrorKind::Exhausted, "no connection numbers left")
+            Closing::as_text(ErrorKind::Exhausted, "no connection numbers left")
                 .close(&self.connection);
         }
     }
 
     /// Grants a request of the peer, or replies why not.
     async fn grant(&self, mut stream: Stream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
-        let wish = match &room {
+        let request = match &room {
             Some(_) => {
                 tokio::time::timeout(PATIENCE, ConnectRequest::read(&mut stream)).await.ok().and_then(Result::ok)
             }
             None => None,
         };
-        let target = match wish {
+        let target = match request {
             _ if room.is_none() => Err((Refusal::Failed, "connection limit reached".to_owned())),
-            Some(wish) => tokio::time::timeout(PATIENCE, self.socket_for(&wish, open))
+            Some(request) => tokio::time::timeout(PATIENCE, self.socket_for(&request, open))
                 .await
                 .unwrap_or_else(|_| Err((Refusal::TimedOut, format!("no answer in {} s", PATIENCE.as_secs())))),
             None => Err((Refusal::Failed, "no request received".to_owned())),
@@ -340,8 +340,8 @@ impl Session {
     }
 
     /// Connects to the requested target.
-    async fn socket_for(&self, wish: &ConnectRequest, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
-        let place = match (wish, &self.permitted) {
+    async fn socket_for(&self, request: &ConnectRequest, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
+        let place = match (request, &self.permitted) {
             (ConnectRequest::Place(place), Permitted::Places) => place,
             (ConnectRequest::Place(place), Permitted::Some(permits))
                 if permits.iter().any(|permit| permit.covers(place)) =>

@@ -22,8 +22,8 @@ const KEY: [u8; 32] = [7; 32];
 
 /// A tunnel. Its tasks end when it is dropped.
 struct Ends {
-    here: Arc<Session>,
-    there: Arc<Session>,
+    local: Arc<Session>,
+    remote: Arc<Session>,
     connections: [Connection; 2],
     /// Taken to kill that side.
     endpoints: [Option<Endpoint>; 2],
@@ -41,14 +41,14 @@ impl Ends {
         near.established().await.unwrap();
         let far = incoming.accept().await.unwrap();
         let notes = || Notes(Arc::new(drop));
-        let here = Session::new(near.clone(), Permitted::Listeners(listeners), true, notes());
-        let there = Session::new(far.clone(), Permitted::Places, false, notes());
+        let local = Session::new(near.clone(), Permitted::Listeners(listeners), true, notes());
+        let remote = Session::new(far.clone(), Permitted::Places, false, notes());
         let mut tasks = JoinSet::new();
-        for session in [&here, &there] {
+        for session in [&local, &remote] {
             let session = Arc::clone(session);
             tasks.spawn(async move { drop(session.run().await) });
         }
-        Self { here, there, connections: [near, far], endpoints: [Some(a), Some(b)], tasks }
+        Self { local, remote, connections: [near, far], endpoints: [Some(a), Some(b)], tasks }
     }
 
     /// Listens at the local side; returns the port.
@@ -59,15 +59,15 @@ impl Ends {
     fn listen_as(&mut self, to: ForwardTarget, proxied: SocksReplyTime) -> u16 {
         let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
         let port = listener.port().unwrap();
-        self.tasks.spawn(Arc::clone(&self.here).listen(listener, to, proxied));
+        self.tasks.spawn(Arc::clone(&self.local).listen(listener, to, proxied));
         port
     }
 
     /// Runs only the local side; the peer's connection becomes the test's.
-    async fn only_here(&mut self) -> Connection {
+    async fn only_local(&mut self) -> Connection {
         self.tasks.shutdown().await;
-        let here = Arc::clone(&self.here);
-        self.tasks.spawn(async move { drop(here.run().await) });
+        let local = Arc::clone(&self.local);
+        self.tasks.spawn(async move { drop(local.run().await) });
         self.connections[1].clone()
     }
 
@@ -211,15 +211,15 @@ async fn command_by_socks(port: u16, command: u8, name: &str, to: u16) -> (u8, T
 
 #[tokio::test]
 async fn socks_proxy_connects_requested_address() {
-    let proxy_there = vec![ForwardTarget::Socks];
-    let mut ends = Ends::new(proxy_there).await;
+    let remote_proxy = vec![ForwardTarget::Socks];
+    let mut ends = Ends::new(remote_proxy).await;
     let server = serve(echo).await;
-    let here = ends.listen(ForwardTarget::Socks);
+    let local = ends.listen(ForwardTarget::Socks);
     let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
-    let there = listener.port().unwrap();
-    ends.tasks.spawn(Arc::clone(&ends.there).listen_for(listener, 0));
+    let remote = listener.port().unwrap();
+    ends.tasks.spawn(Arc::clone(&ends.remote).listen_for(listener, 0));
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
-    for proxy in [here, there] {
+    for proxy in [local, remote] {
         let (answer, mut client) = by_socks(proxy, "localhost", server).await;
         assert_eq!((answer, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
         let (answer, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
@@ -235,21 +235,21 @@ async fn socks_proxy_connects_requested_address() {
 #[tokio::test]
 async fn eager_proxy_sends_bytes_with_request() {
     let mut ends = Ends::new(vec![]).await;
-    let far = ends.only_here().await;
+    let far = ends.only_local().await;
     let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
-    let (told, mut client) = by_socks(proxy, "far.example", 80).await;
+    let (reply, mut client) = by_socks(proxy, "far.example", 80).await;
     client.write_all(b"hello").await.unwrap();
     // Nothing has been answered yet.
-    let mut wished = far.accept().await.unwrap();
+    let mut requested = far.accept().await.unwrap();
     assert_eq!(
-        (told, ConnectRequest::read(&mut wished).await.unwrap()),
+        (reply, ConnectRequest::read(&mut requested).await.unwrap()),
         (0, ConnectRequest::Place(tcp("far.example", 80)))
     );
     let mut first = [0; 5];
-    wished.read_exact(&mut first).await.unwrap();
+    requested.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"hello");
-    wished.write_all(&[&ConnectReply::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
-    wished.finish();
+    requested.write_all(&[&ConnectReply::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
+    requested.finish();
     let mut read = String::new();
     client.read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "goodbye");
@@ -260,14 +260,14 @@ async fn eager_proxy_refusal_resets() {
     let mut ends = Ends::new(vec![]).await;
     let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
     let server = serve(echo).await;
-    let (told, mut client) = by_socks(proxy, "localhost", server).await;
-    assert_eq!((told, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
+    let (reply, mut client) = by_socks(proxy, "localhost", server).await;
+    assert_eq!((reply, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
-    let (told, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
-    assert_eq!((told, broken(&mut client).await), (0, io::ErrorKind::ConnectionReset));
+    let (reply, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
+    assert_eq!((reply, broken(&mut client).await), (0, io::ErrorKind::ConnectionReset));
     // An invalid request is answered as by any proxy.
-    let (told, _) = command_by_socks(proxy, 2, "localhost", server).await;
-    assert_eq!(told, 7);
+    let (reply, _) = command_by_socks(proxy, 2, "localhost", server).await;
+    assert_eq!(reply, 7);
 }
 
 #[tokio::test]
@@ -285,7 +285,7 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
     drop(std::os::unix::net::UnixListener::bind(&own).unwrap());
     let listener = Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap();
     assert_eq!(Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-    ends.tasks.spawn(Arc::clone(&ends.here).listen(
+    ends.tasks.spawn(Arc::clone(&ends.local).listen(
         listener,
         ForwardTarget::Place(ForwardAddress::Unix(far)),
         SocksReplyTime::Answered,
@@ -298,7 +298,7 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
 }
 
 /// Sends a request to the peer; returns the reply.
-async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
+async fn request(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
     let mut stream = from.open(99).await.unwrap();
     stream.write_all(&asked.encode().unwrap()).await.unwrap();
     ConnectReply::read(&mut stream).await.unwrap()
@@ -311,14 +311,14 @@ async fn tunnel_unrequested_forbidden() {
     ends.tasks.shutdown().await;
     let [near, far] = ends.connections.clone();
     let forbidden = |answer| matches!(answer, ConnectReply::Refused(Refusal::Forbidden, _));
-    let serving = Arc::clone(&ends.here);
+    let serving = Arc::clone(&ends.local);
     ends.tasks.spawn(async move { drop(serving.run().await) });
-    assert!(forbidden(wish(&far, &ConnectRequest::Place(tcp("127.0.0.1", 22))).await));
-    assert!(forbidden(wish(&far, &ConnectRequest::Listener(1)).await));
+    assert!(forbidden(request(&far, &ConnectRequest::Place(tcp("127.0.0.1", 22))).await));
+    assert!(forbidden(request(&far, &ConnectRequest::Listener(1)).await));
     ends.tasks.shutdown().await;
-    let serving = Arc::clone(&ends.there);
+    let serving = Arc::clone(&ends.remote);
     ends.tasks.spawn(async move { drop(serving.run().await) });
-    assert!(forbidden(wish(&near, &ConnectRequest::Listener(0)).await));
+    assert!(forbidden(request(&near, &ConnectRequest::Listener(0)).await));
 }
 
 #[tokio::test]

@@ -303,15 +303,15 @@ fn shrinking_file_voided_others_complete() {
         offered(&mut receiver).await;
         fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();
         receiver.accept();
-        let mut told = Vec::new();
-        let hear = |event| {
+        let mut reported = Vec::new();
+        let collect = |event| {
             if let TransferEvent::Files(files) = &event {
-                told.extend(files.iter().map(|(path, _)| path.clone()));
+                reported.extend(files.iter().map(|(path, _)| path.clone()));
             }
             done(event)
         };
-        let (sent, received) = tokio::join!(wait_for(&mut sender, hear), wait_for(&mut receiver, done));
-        assert_eq!(told, [b"dir/a".to_vec(), b"dir/c".to_vec()], "the sender reports no failed file");
+        let (sent, received) = tokio::join!(wait_for(&mut sender, collect), wait_for(&mut receiver, done));
+        assert_eq!(reported, [b"dir/a".to_vec(), b"dir/c".to_vec()], "the sender reports no failed file");
         let (sent, received) = (sent.unwrap(), received.unwrap());
         let reason = FailReason::Voided(VoidReason::Shrank);
         let failed = vec![Failed { path: b"dir/b".to_vec(), reason }];

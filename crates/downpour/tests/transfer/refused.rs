@@ -93,8 +93,8 @@ fn two_senders_get_wrong_role() {
         forged.listener = Role::Receiver;
         let mut second = send(paths, Rendezvous::Connect(forged), TransferOptions::default()).unwrap();
         let error = wait_for(&mut second, done).await.unwrap_err();
-        let told = matches!(error, Error::WrongRole { .. }) || said_kind(&error) == Some(ErrorKind::WrongRole);
-        assert!(told && error.kind() == ErrorKind::WrongRole, "{error}");
+        let is_reported = matches!(error, Error::WrongRole { .. }) || said_kind(&error) == Some(ErrorKind::WrongRole);
+        assert!(is_reported && error.kind() == ErrorKind::WrongRole, "{error}");
         let note = wait_for(&mut listener, note).await;
         assert!(note.starts_with("connection attempt failed"), "{note}");
         let peer = Rendezvous::Connect(ticket(&listener));

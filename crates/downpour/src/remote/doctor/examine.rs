@@ -19,7 +19,7 @@ use super::remote::Arrivals;
 use super::{DEAD_AFTER, DoctorOptions, Reporter, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
-use crate::protocol::ssh::{GO_ON, MEASURE};
+use crate::protocol::ssh::{FALL_BACK, MEASURE};
 use crate::remote::launch::log_in;
 use crate::remote::request::{RemoteTask, Request};
 use crate::remote::{CarrierChoice, PathOptions};
@@ -89,24 +89,24 @@ pub(super) fn examine(
             arrived: arrivals > 0,
             hint: hint.map(|hint| machine::cleaned(&hint)),
         };
-        found.tell_udp(udp, reporter);
+        found.report_udp(udp, reporter);
     }
     let directory = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
     let stops = || reporter.stopped().is_err();
-    let (there, here) = thread::scope(|scope| {
+    let (remote, local) = thread::scope(|scope| {
         let measure = || Machine::measure(&directory, endpoint.facts(), load, &stops);
-        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
-        Ok::<_, Error>((read_line::<Machine>(read, reporter), here.join()))
+        let local = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
+        Ok::<_, Error>((read_line::<Machine>(read, reporter), local.join()))
     })?;
-    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of the local host panicked"))?);
-    let there = there.cleaned();
-    reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
+    let ((remote, read), local) = (remote?, local.map_err(|_| Error::Internal("the measurement of the local host panicked"))?);
+    let remote = remote.cleaned();
+    reporter.found(Finding::Machine { side: Side::Remote, machine: Box::new(remote.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
-        write.write_all(&[GO_ON]).map_err(|_| Error::ConnectionLost)?;
+        write.write_all(&[FALL_BACK]).map_err(|_| Error::ConnectionLost)?;
         let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.engine.endpoint, ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
-        // Over pipes there is no silence: this is an answer, or another failure.
+        // Over pipes remote is no silence: this is an answer, or another failure.
         if found.probe(&target, reporter)?.is_some() {
             found.troubles.push(Error::ConnectionLost.to_string());
         }
@@ -114,8 +114,8 @@ pub(super) fn examine(
         drop((read, write));
     }
     reporter.stopped()?;
-    reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(here.clone()) });
-    Ok(found.checkup(doctor, over_ssh, here, there))
+    reporter.found(Finding::Machine { side: Side::Local, machine: Box::new(local.clone()) });
+    Ok(found.checkup(doctor, over_ssh, local, remote))
 }
 
 /// Findings about the path.
@@ -129,7 +129,7 @@ struct Network {
 }
 
 impl Network {
-    /// Probes both directions. If there is no answer, returns the kernel's error, if any.
+    /// Probes both directions. If remote is no answer, returns the kernel's error, if any.
     fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
         for direction in [Direction::Up, Direction::Down] {
             let trouble = match ProbeHandle::new(target, direction) {
@@ -185,17 +185,17 @@ impl Network {
                 largest_tried: opened.largest_tried(),
                 min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             };
-            self.tell_udp(udp, reporter);
+            self.report_udp(udp, reporter);
         }
     }
 
-    fn tell_udp(&mut self, udp: Udp, reporter: &Reporter) {
+    fn report_udp(&mut self, udp: Udp, reporter: &Reporter) {
         reporter.found(Finding::Udp(udp.clone()));
         self.udp = Some(udp);
     }
 
-    fn checkup(self, doctor: &DoctorOptions, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
-        let told = doctor.engine.profile.fixed_rate().is_some() || doctor.engine.profile.limit.is_some();
+    fn checkup(self, doctor: &DoctorOptions, over_ssh: bool, local: Machine, remote: Machine) -> Checkup {
+        let is_capped = doctor.engine.profile.fixed_rate().is_some() || doctor.engine.profile.limit.is_some();
         let mut checkup = Checkup {
             host: doctor.host.clone(),
             udp: self.udp.unwrap_or(Udp::Unclear),
@@ -203,12 +203,12 @@ impl Network {
             min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             up: self.up,
             down: self.down,
-            here,
-            there,
+            local,
+            remote,
             troubles: self.troubles,
             verdict: DoctorVerdict::default(),
         };
-        checkup.verdict = verdict::judge(&checkup, told, doctor.size);
+        checkup.verdict = verdict::judge(&checkup, is_capped, doctor.size);
         checkup
     }
 }

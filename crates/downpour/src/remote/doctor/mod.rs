@@ -101,7 +101,7 @@ pub fn doctor(doctor: DoctorOptions) -> Result<RunningDoctor, Error> {
     let reporter = Reporter { events: sender, switch: Arc::clone(&switch) };
     let work = move || {
         let result = examine::through_ssh(&doctor, &reporter);
-        reporter.tell(DoctorEvent::Done(result.map(Box::new)));
+        reporter.emit(DoctorEvent::Done(result.map(Box::new)));
     };
     runtime::spawn("downpour-doctor", work).map_err(Error::OutOfResources)?;
     Ok(RunningDoctor { events, switch })
@@ -154,12 +154,12 @@ struct Reporter {
 
 impl Reporter {
     /// Sends an event; does nothing if the program has dropped its [`RunningDoctor`].
-    fn tell(&self, event: DoctorEvent) {
+    fn emit(&self, event: DoctorEvent) {
         let _ = self.events.blocking_send(event);
     }
 
     fn found(&self, finding: Finding) {
-        self.tell(DoctorEvent::Finding(finding));
+        self.emit(DoctorEvent::Finding(finding));
     }
 
     /// Checks whether the user has stopped the examination.

@@ -205,7 +205,7 @@ struct ProbeConnection {
     meter: Meter,
     next_look: Instant,
     /// Bytes received on the control stream.
-    said: Vec<u8>,
+    received: Vec<u8>,
 }
 
 fn handler() -> (EventHandler, Receiver<Event>) {
@@ -216,7 +216,7 @@ fn handler() -> (EventHandler, Receiver<Event>) {
 
 impl ProbeConnection {
     fn new(connection: Connection, events: Receiver<Event>, thread: ThreadClock) -> Self {
-        Self { connection, events, meter: Meter::new(thread), next_look: runtime::now(), said: Vec::new() }
+        Self { connection, events, meter: Meter::new(thread), next_look: runtime::now(), received: Vec::new() }
     }
 
     fn connected(&mut self, target: &Target<'_>) -> Result<SocketAddr, Failure> {
@@ -231,7 +231,7 @@ impl ProbeConnection {
                 Ok(Event::Closed(NetError::Connect(error))) => {
                     return Err(Failure::Silence(Some(error.to_string())));
                 }
-                Ok(event) => heard(event)?,
+                Ok(event) => check_event(event)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::ConnectionLost.into()),
             }
@@ -250,12 +250,12 @@ impl ProbeConnection {
             Ok(Event::ObjectAnnounced(object)) => object.accept(Arc::new(NullSink)),
             Ok(Event::Control(bytes)) => {
                 self.connection.release_control(bytes.len());
-                self.said.extend(bytes);
-                if self.said.len() > MAX_ANSWER {
+                self.received.extend(bytes);
+                if self.received.len() > MAX_ANSWER {
                     return Err(Error::ProtocolViolation("answer too long".to_owned()));
                 }
             }
-            Ok(event) => heard(event)?,
+            Ok(event) => check_event(event)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(Error::ConnectionLost),
         }
@@ -267,7 +267,7 @@ impl ProbeConnection {
         self.connection.write_control(vec![ENOUGH]);
         let deadline = runtime::now() + ANSWER_TIME;
         while runtime::now() < deadline {
-            if let Some(text) = self.said.strip_suffix(b"\n") {
+            if let Some(text) = self.received.strip_suffix(b"\n") {
                 let unreadable = |_| Error::ProtocolViolation("unreadable counters".to_owned());
                 return serde_json::from_slice(text).map_err(unreadable);
             }
@@ -278,7 +278,7 @@ impl ProbeConnection {
 }
 
 /// Returns the error of an event that ends a probe early.
-fn heard(event: Event) -> Result<(), Error> {
+fn check_event(event: Event) -> Result<(), Error> {
     match event {
         Event::ObjectFailed(error) => Err(error.into()),
         Event::Closed(
@@ -323,7 +323,7 @@ impl Answering {
         let running = Arc::clone(&self.running);
         if running.fetch_add(1, Ordering::Relaxed) >= MAX_AT_ONCE {
             running.fetch_sub(1, Ordering::Relaxed);
-            Closing::in_words(ErrorKind::Busy, "too many probes at once").close(&end.connection);
+            Closing::as_text(ErrorKind::Busy, "too many probes at once").close(&end.connection);
             return;
         }
         let answer = move || {
@@ -352,7 +352,7 @@ impl ProbeConnection {
                     }
                     break;
                 }
-                Ok(event) => heard(event)?,
+                Ok(event) => check_event(event)?,
                 Err(_) => return Err(Error::ConnectionLost),
             }
         }
@@ -360,7 +360,7 @@ impl ProbeConnection {
         let mut answered = false;
         while runtime::now() < deadline {
             self.turn(&|| Ok(()))?;
-            if !answered && self.said.first() == Some(&ENOUGH) {
+            if !answered && self.received.first() == Some(&ENOUGH) {
                 answered = true;
                 let counts = self.meter.counts();
                 let mut text = serde_json::to_vec(&counts).map_err(|_| Error::Internal("counters cannot be encoded"))?;

@@ -15,7 +15,7 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::block_on::block_on;
 use crate::error::Error;
-use crate::protocol::ssh::{GO_ON, MEASURE};
+use crate::protocol::ssh::{FALL_BACK, MEASURE};
 use crate::remote::asked::ticket;
 use crate::remote::path_expansion::expand;
 use crate::remote::request::{RemoteTask, Request};
@@ -47,14 +47,14 @@ pub(in crate::remote) fn attend(request: Request, input: File, mut output: File)
 }
 
 /// Writes to the doctor. Errors are ignored: they mean that nothing reads.
-fn say(output: &mut File, text: &str) {
+fn write_text(output: &mut File, text: &str) {
     let _ = output.write_all(text.as_bytes());
 }
 
 /// Writes one line of JSON. Plain data can always be encoded.
-fn say_json(output: &mut File, what: &impl Serialize) {
-    if let Ok(text) = serde_json::to_string(what) {
-        say(output, &format!("{text}\n"));
+fn write_json(output: &mut File, value: &impl Serialize) {
+    if let Ok(text) = serde_json::to_string(value) {
+        write_text(output, &format!("{text}\n"));
     }
 }
 
@@ -86,24 +86,24 @@ impl Attending {
     fn run(self, mut input: File, output: File) -> Result<(), Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut measuring = None;
-        let go_on = loop {
+        let falls_back = loop {
             let mut byte = [0];
             match input.read(&mut byte) {
                 Ok(1) if byte == [MEASURE] && measuring.is_none() => {
                     let output = output.try_clone().map_err(Error::OutOfResources)?;
                     measuring = Some(self.measure(output, Arc::clone(&stop))?);
                 }
-                Ok(1) if byte == [GO_ON] => break true,
+                Ok(1) if byte == [FALL_BACK] => break true,
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // ssh has exited: the figures are not needed, and the files written for them are removed first.
                 _ => break false,
             }
         };
-        stop.store(!go_on, Ordering::Relaxed);
+        stop.store(!falls_back, Ordering::Relaxed);
         // A panic of the thread has been reported already.
         measuring.into_iter().for_each(|thread| drop(thread.join()));
-        if go_on { self.over_ssh(input, output) } else { Ok(()) }
+        if falls_back { self.over_ssh(input, output) } else { Ok(()) }
     }
 
     /// Measures this host and reports on it.
@@ -111,11 +111,11 @@ impl Attending {
         // The network has been examined by now. Where replies are lost, no probe has begun.
         let unanswered = block_on(self.endpoint.half_open()).unwrap_or_default();
         self.endpoint.stop_listening();
-        say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
+        write_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
         let (socket, load, directory) = (self.endpoint.facts(), self.load, self.directory.clone());
         let work = move || {
             let machine = Machine::measure(&directory, socket, load, &|| stop.load(Ordering::Relaxed));
-            say_json(&mut output, &machine);
+            write_json(&mut output, &machine);
         };
         runtime::spawn("downpour-measure", work).map_err(Error::OutOfResources)
     }

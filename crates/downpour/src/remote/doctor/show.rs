@@ -159,12 +159,12 @@ impl Display for ForecastLimit {
 
 impl Display for Forecast {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let what = match self.files {
+        let transfer = match self.files {
             1 => bytes(self.bytes),
             files => format!("{} files of {}", grouped(files), bytes(self.bytes / files)),
         };
         let time = |time: Option<f64>| time.map_or_else(|| "unknown".to_owned(), seconds);
-        write!(f, "{what:<24} {:<13} {}", time(self.up), time(self.down))
+        write!(f, "{transfer:<24} {:<13} {}", time(self.up), time(self.down))
     }
 }
 

@@ -255,7 +255,7 @@ struct Scene {
 }
 
 /// Receives datagrams in place of `behind`, and may forward them.
-fn stand_before(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
+fn intercept(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
     let (socket, out) =
         (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let address = socket.local_addr().unwrap();
@@ -300,15 +300,15 @@ fn examined(firewall: Firewall) -> Scene {
     let (_, answer) = Greeting::default().read_to(&mut read, &[ANSWER]).unwrap().unwrap();
     let mut ticket: Ticket = parse_answer(&answer).unwrap().ticket;
     let behind = SocketAddr::from((Ipv4Addr::LOCALHOST, ticket.addresses[0].port()));
-    let before = (firewall != Firewall::Open).then(|| stand_before(behind, firewall == Firewall::OneWay));
+    let before = (firewall != Firewall::Open).then(|| intercept(behind, firewall == Firewall::OneWay));
     let address = before.as_ref().map_or(behind, |(address, _)| *address);
     ticket.addresses = vec![address];
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let reporter = Reporter { events: sender, switch: Arc::default() };
     let result = examine::examine(&doctor, ticket, (read, write), PATIENCE, &reporter);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "something is left behind");
-    if let Some((_, standing)) = before {
-        standing.join().unwrap();
+    if let Some((_, interceptor)) = before {
+        interceptor.join().unwrap();
     }
     Scene { attending, events, result, port: address.port() }
 }
@@ -355,8 +355,8 @@ fn doctor_udp_blocked_measures_pipes() {
         let Scene { attending, result, port, .. } = examined(firewall);
         let checkup = result.unwrap();
         attending.join().unwrap().unwrap();
-        let Udp::Closed { port: told, arrived, .. } = checkup.udp else { panic!("{checkup:?}") };
-        assert_eq!((told, arrived), (port, firewall == Firewall::OneWay), "{checkup:?}");
+        let Udp::Closed { port: reported, arrived, .. } = checkup.udp else { panic!("{checkup:?}") };
+        assert_eq!((reported, arrived), (port, firewall == Firewall::OneWay), "{checkup:?}");
         assert!(checkup.over_ssh && checkup.troubles.is_empty(), "{checkup:?}");
         assert_sane(checkup.up.as_ref());
         assert_sane(checkup.down.as_ref());

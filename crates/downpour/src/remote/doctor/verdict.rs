@@ -26,33 +26,33 @@ struct Lane<'a> {
     connector: ConnectingSide,
     rtt: Duration,
     over_ssh: bool,
-    told: bool,
+    is_capped: bool,
 }
 
 /// Judges a checkup by its findings. `is_capped`: the profile has a fixed rate or a rate limit.
-pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> DoctorVerdict {
+pub(super) fn judge(checkup: &Checkup, is_capped: bool, size: Option<u64>) -> DoctorVerdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
-    let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
+    let (local, remote, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
     let measured = |traffic: &Option<Traffic>| {
         traffic.clone().filter(|traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0)
     };
     let up = measured(&checkup.up).map(|traffic| Lane {
         traffic,
-        source: here,
-        target: there,
+        source: local,
+        target: remote,
         connector: ConnectingSide::Sender,
         rtt,
         over_ssh,
-        told,
+        is_capped,
     });
     let down = measured(&checkup.down).map(|traffic| Lane {
         traffic,
-        source: there,
-        target: here,
+        source: remote,
+        target: local,
         connector: ConnectingSide::Receiver,
         rtt,
         over_ssh,
-        told,
+        is_capped,
     });
     let forecast = |files, bytes| {
         let seconds = |lane: &Option<Lane<'_>>| lane.as_ref().map(|lane| lane.seconds(files, bytes));
@@ -83,7 +83,7 @@ impl Lane<'_> {
     /// Returns the bottleneck between the disks.
     fn carrier(&self) -> ForecastLimit {
         let full = |share: Option<ThreadShare>| share.is_some_and(|share| share.running + share.waiting >= FULL);
-        if self.told && self.traffic.limited_by == SendLimit::Pacing {
+        if self.is_capped && self.traffic.limited_by == SendLimit::Pacing {
             ForecastLimit::ToldRate
         } else if full(self.traffic.sender) {
             ForecastLimit::Cpu(self.source.0)

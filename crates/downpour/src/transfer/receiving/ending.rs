@@ -12,7 +12,7 @@ use crate::transfer::totals::Totals;
 impl Receiving {
     /// Waits until the sender has removed its sources, which it reports one by one.
     pub(super) fn await_removal(&mut self) -> Result<(), Error> {
-        self.say(&Message::AllStored)?;
+        self.send(&Message::AllStored)?;
         loop {
             match self.session.next()? {
                 SideInput::Message(Message::Notice(notice)) => self.removed(notice)?,
@@ -33,9 +33,9 @@ impl Receiving {
         let untouched = UnverifiedFiles { unchanged: if by_time { outcome.unchanged } else { 0 }, kept: outcome.kept };
         let is_recent = self.session.peer.hears_untouched();
         if is_recent {
-            self.say(&Message::Untouched(untouched))?;
+            self.send(&Message::Untouched(untouched))?;
         }
-        self.say(&Message::Complete(Complete {
+        self.send(&Message::Complete(Complete {
             files: outcome.files,
             bytes: outcome.bytes,
             present: outcome.present,
@@ -54,7 +54,7 @@ impl Receiving {
         if outcome.altered > 0 {
             let note =
                 format!("{} of partial data had changed, and was received again", DisplayBytes(outcome.altered));
-            self.session.events.tell(TransferEvent::UserNote(note));
+            self.session.events.emit(TransferEvent::UserNote(note));
         }
         (done.names.unchanged, done.names.kept, done.names.deleted) =
             (untouched.unchanged, untouched.kept, outcome.deleted);
@@ -62,7 +62,7 @@ impl Receiving {
         (done.bytes.altered, done.names.links_skipped) = (Some(outcome.altered), links_left_out);
         self.session.events.tell_links(outcome.links_left_out);
         if let Some(left) = &outcome.staging_left {
-            self.session.events.tell(TransferEvent::UserNote(left.to_string()));
+            self.session.events.emit(TransferEvent::UserNote(left.to_string()));
         }
         // Rejected names have been reported already.
         for Failed { path, reason } in outcome.listed.iter().filter(|f| !matches!(f.reason, FailReason::Refused(_))) {
@@ -85,7 +85,7 @@ impl Receiving {
             Ok(Some(staging)) => error.within(Context::Kept { staging, by_ticket: self.session.config.by_ticket() }),
             Ok(None) => error,
             Err(left) => {
-                self.session.events.tell(TransferEvent::UserNote(left.to_string()));
+                self.session.events.emit(TransferEvent::UserNote(left.to_string()));
                 error
             }
         }

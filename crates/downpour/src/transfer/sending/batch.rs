@@ -251,15 +251,15 @@ pub(super) mod tests {
 
     /// Creates a batch of two files of three bytes and a directory between them, and its scanner.
     pub(in crate::transfer::sending) fn scanned() -> (tempfile::TempDir, Scanner, Arc<Batch>) {
-        let here = tempfile::tempdir().unwrap();
-        std::fs::create_dir(here.path().join("b")).unwrap();
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("b")).unwrap();
         for name in ["a", "c"] {
-            std::fs::write(here.path().join(name), "123").unwrap();
+            std::fs::write(base.path().join(name), "123").unwrap();
         }
-        let mut scanner = Scanner::new(vec![SourceItem::contents(here.path())], SourceOptions::default()).unwrap();
+        let mut scanner = Scanner::new(vec![SourceItem::contents(base.path())], SourceOptions::default()).unwrap();
         let batch = Arc::new(scanner.next().unwrap());
         assert_eq!((batch.length, batch.entries.len()), (6, 3));
-        (here, scanner, batch)
+        (base, scanner, batch)
     }
 
     pub(in crate::transfer::sending) fn wants(batch: u32, last: bool, range: Option<Range<u64>>) -> WantedPart {
@@ -268,7 +268,7 @@ pub(super) mod tests {
 
     #[test]
     fn batch_wanted_ranges_once_in_order() {
-        let (_here, _, batch) = scanned();
+        let (_base, _, batch) = scanned();
         for (choice, left) in [(Choice::Receiver, 5), (Choice::Listed, 0)] {
             let mut sent = SentBatch::new(Arc::clone(&batch), choice, false);
             assert_eq!((sent.is_ready(), sent.length()), (choice == Choice::Listed, if left == 5 { 0 } else { 6 }));
@@ -287,7 +287,7 @@ pub(super) mod tests {
 
     #[test]
     fn batch_done_after_arrival_digests_and_wants() {
-        let (_here, scanner, batch) = scanned();
+        let (_base, scanner, batch) = scanned();
         let mut sent = SentBatch::new(Arc::clone(&batch), Choice::Listed, false);
         assert!(sent.on_digest(1).is_err() && sent.on_sent().is_err() && !sent.may_be_stored(false));
         sent.open(Arc::new(BatchSource::new(batch, scanner.roots(), Wanted::all())), false);
@@ -303,7 +303,7 @@ pub(super) mod tests {
 
     #[test]
     fn batch_chunks_once_of_files_before_wants() {
-        let (_here, _, batch) = scanned();
+        let (_base, _, batch) = scanned();
         let asked = |entries: &[u32]| ListChunks { batch: 0, entries: entries.to_vec() };
         let new = |choice| SentBatch::new(Arc::clone(&batch), choice, false);
         let mut sent = new(Choice::Receiver);

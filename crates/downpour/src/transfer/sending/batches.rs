@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn batches_are_opened_in_order_and_two_at_once() {
-        let (_here, scanner, batch) = scanned();
+        let (_base, scanner, batch) = scanned();
         let mut batches = begun(&batch, 3, false);
         assert!(batches.next_to_open().is_none(), "the wanted ranges are unknown");
         batches.on_wants(&wants(1, true, Some(0..2)), false).unwrap();
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn batches_unknown_or_early_wants_refused() {
-        let (_here, _, batch) = scanned();
+        let (_base, _, batch) = scanned();
         let mut batches = begun(&batch, 1, false);
         let asked = |batch| ListChunks { batch, entries: vec![0] };
         assert!(batches.on_wants(&wants(1, true, None), false).is_err());
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn batches_begun_at_most_half_of_receiver_limit() {
-        let (_here, _, batch) = scanned();
+        let (_base, _, batch) = scanned();
         let most = u32::try_from(MAX_BEGUN).unwrap();
         assert!(begun(&batch, most - 1, false).has_room() && !begun(&batch, most, false).has_room());
     }

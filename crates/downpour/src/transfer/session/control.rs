@@ -34,7 +34,7 @@ impl ControlStream {
         self.unreleased += bytes.len();
         while let Some(message) = self.reader.next(&mut bytes)? {
             match message {
-                Message::Strain(said) => strain(said),
+                Message::Strain(reported) => strain(reported),
                 message => self.messages.push_back(message),
             }
         }
@@ -135,13 +135,13 @@ mod tests {
     fn control_pressure_overtakes_queue() {
         let mut control = ControlStream::default();
         let strain = HostPressure { memory: true, overflowed: 7 };
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         let mut sent = bytes(&[Message::Accepted, Message::Strain(strain)]);
-        control.on_bytes(&sent, |strain| said.push(strain)).unwrap();
+        control.on_bytes(&sent, |strain| reported.push(strain)).unwrap();
         // Also before invalid bytes.
         sent = [bytes(&[Message::Strain(strain)]), vec![0; 4]].concat();
-        assert!(control.on_bytes(&sent, |strain| said.push(strain)).is_err());
-        assert_eq!(said, [strain; 2]);
+        assert!(control.on_bytes(&sent, |strain| reported.push(strain)).is_err());
+        assert_eq!(reported, [strain; 2]);
         assert!(matches!([control.next(), control.next()], [Some(Message::Accepted), None]));
     }
 

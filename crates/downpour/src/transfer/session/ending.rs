@@ -39,12 +39,12 @@ impl Session {
     /// The error with which the session ended.
     pub(in crate::transfer) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
         self.say_goodbye(result.as_ref().err());
-        self.path.give_back(self.stats.as_ref().map(|stats| &stats.connection));
+        self.path.restore(self.stats.as_ref().map(|stats| &stats.connection));
         if result.is_err() {
             // A final progress report.
             self.tell_progress();
             if let Some(why) = self.recording.lost() {
-                self.events.tell(TransferEvent::UserNote(why));
+                self.events.emit(TransferEvent::UserNote(why));
             }
         }
         result.and_then(|done| self.summary(done))
@@ -149,8 +149,8 @@ impl Session {
         let lost = connection.packets.lost as f64 / connection.packets.sent.max(1) as f64;
         let connector = if self.config.has_connected() { ConnectingSide::Sender } else { ConnectingSide::Receiver };
         // Only the sender knows the loss and the configured rate.
-        let told = self.config.fixed_rate().zip(connection.path.min_rtt).filter(|_| sends);
-        let least = told.map(|(rate, rtt)| transfer_floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
+        let fixed = self.config.fixed_rate().zip(connection.path.min_rtt).filter(|_| sends);
+        let least = fixed.map(|(rate, rtt)| transfer_floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.symbols.source + connection.symbols.resent + connection.symbols.repair;
         ConnectionFigures {
             repair_share: share(connection.symbols.repair, symbols).filter(|_| sends),

@@ -14,7 +14,7 @@ const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
 struct Takeover {
     /// When this peer was probed, and the bytes received by then.
     asked: Option<(Instant, u64)>,
-    lives: OnAlive,
+    on_alive: OnAlive,
 }
 
 /// When the peer last sent, and the request for its place.
@@ -23,7 +23,7 @@ pub(in crate::transfer) struct Liveness {
     heard: Option<Instant>,
     /// Bytes received from the peer.
     bytes: u64,
-    rival: Option<Takeover>,
+    takeover: Option<Takeover>,
 }
 
 impl Liveness {
@@ -41,8 +41,8 @@ impl Liveness {
 
     /// Handles another peer that requests the place of this one: `on_alive` is called when this one has sent again.
     /// Further requests give this peer no more time, and are answered with the first.
-    pub(super) fn on_rival(&mut self, lives: OnAlive) {
-        self.rival.get_or_insert(Takeover { asked: None, lives });
+    pub(super) fn on_takeover(&mut self, on_alive: OnAlive) {
+        self.takeover.get_or_insert(Takeover { asked: None, on_alive });
     }
 
     /// Returns when something was last received from the peer.
@@ -52,7 +52,7 @@ impl Liveness {
 
     /// Returns whether another peer requests the place of this one.
     pub(super) const fn is_contested(&self) -> bool {
-        self.rival.is_some()
+        self.takeover.is_some()
     }
 
     /// Checks whether this peer is still alive when another one requests its place. Returns whether to probe it.
@@ -60,13 +60,13 @@ impl Liveness {
     /// # Errors
     /// [`Error::ConnectionLost`] if it was probed and has not sent anything since.
     pub(super) fn check(&mut self, now: Instant, in_flight: u64) -> Result<bool, Error> {
-        let Some(rival) = &mut self.rival else { return Ok(false) };
-        match rival.asked {
+        let Some(takeover) = &mut self.takeover else { return Ok(false) };
+        match takeover.asked {
             None => {
-                rival.asked = Some((now, self.bytes));
+                takeover.asked = Some((now, self.bytes));
                 return Ok(true);
             }
-            Some((_, before)) if self.bytes > before => self.rival.take().into_iter().for_each(|rival| (rival.lives)()),
+            Some((_, before)) if self.bytes > before => self.takeover.take().into_iter().for_each(|takeover| (takeover.on_alive)()),
             // Only while something is in flight does the peer owe a response.
             Some((since, _)) if in_flight > 0 && now.saturating_duration_since(since) >= PROOF_OF_LIFE => {
                 return Err(Error::ConnectionLost);
@@ -89,17 +89,17 @@ mod tests {
         let at = |millis| start + Duration::from_millis(millis);
         let mut liveness = Liveness::default();
         assert!(!liveness.check(at(0), 1).unwrap(), "no other peer requests its place");
-        let (lives, heard) = channel();
-        liveness.on_rival(Box::new(move || lives.send(()).unwrap()));
+        let (alive, proofs) = channel();
+        liveness.on_takeover(Box::new(move || alive.send(()).unwrap()));
         liveness.on_bytes(at(0), 100);
         assert!(liveness.is_contested() && liveness.check(at(0), 1).unwrap());
         assert!(!liveness.check(at(1_999), 1).unwrap());
         assert!(!liveness.check(at(3_000), 0).unwrap(), "it owes nothing");
         assert!(matches!(liveness.check(at(3_000), 1), Err(Error::ConnectionLost)));
-        assert!(heard.try_recv().is_err());
+        assert!(proofs.try_recv().is_err());
         liveness.on_bytes(at(3_000), 101);
         assert!(!liveness.check(at(3_000), 1).unwrap() && !liveness.is_contested());
-        assert!(heard.try_recv().is_ok());
+        assert!(proofs.try_recv().is_ok());
     }
 
     #[test]

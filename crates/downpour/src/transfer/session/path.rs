@@ -29,8 +29,8 @@ impl Path {
 
     /// Takes the measurements of the path to `peer` from the cache, and returns them.
     pub(super) fn recall(&mut self, peer: SocketAddr, config: &SessionConfig) -> Option<SavedPath> {
-        let is_told = config.role == Role::Receiver || config.fixed_rate().is_some() || peer == PIPE_PEER;
-        self.lease = config.options.paths.as_ref().filter(|_| !is_told)?.lease(peer);
+        let is_useless = config.role == Role::Receiver || config.fixed_rate().is_some() || peer == PIPE_PEER;
+        self.lease = config.options.paths.as_ref().filter(|_| !is_useless)?.lease(peer);
         let memory = self.lease.as_ref()?.memory()?;
         // A configured rate has precedence.
         self.remembered = Some(memory.rate).filter(|_| config.options.engine.profile.min_rate().is_none());
@@ -38,9 +38,9 @@ impl Path {
     }
 
     /// Puts the measurements of the path into the cache, unless there was more than one path.
-    pub(super) fn give_back(&mut self, stats: Option<&ConnectionStats>) {
+    pub(super) fn restore(&mut self, stats: Option<&ConnectionStats>) {
         if let Some(lease) = self.lease.take() {
-            lease.give_back(stats.filter(|stats| stats.path.changes == 0).and_then(|stats| stats.congestion.memory));
+            lease.restore(stats.filter(|stats| stats.path.changes == 0).and_then(|stats| stats.congestion.memory));
         }
     }
 
@@ -62,8 +62,8 @@ impl Path {
     }
 
     /// Returns `rate` or the lowest limit.
-    pub(super) fn least(&self, line: Option<Rate>) -> Option<Rate> {
-        self.limits.into_iter().flatten().chain(line).min()
+    pub(super) fn least(&self, rate: Option<Rate>) -> Option<Rate> {
+        self.limits.into_iter().flatten().chain(rate).min()
     }
 }
 

@@ -11,7 +11,7 @@ impl Ends {
         let place = tcp("localhost", 0);
         let listener = Listener::bind(&place).unwrap();
         let (port, hosts) = (listener.port().unwrap(), Hosts::of(&place, &listener));
-        self.tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&self.here)));
+        self.tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&self.local)));
         port
     }
 }
@@ -75,7 +75,7 @@ fn samples(page: &str) -> BTreeMap<String, f64> {
 
 /// Returns the samples of connections that local programs have opened: total, opening, open, opened, completed, cut,
 /// refused.
-fn of_here(samples: &BTreeMap<String, f64>) -> [f64; 7] {
+fn of_local(samples: &BTreeMap<String, f64>) -> [f64; 7] {
     let outcome = |outcome: &str| format!("_ended_total{{from=\"here\",outcome=\"{outcome}\"}}");
     let plain = ["total", "opening", "open", "opened_total"].map(|name| format!("_{name}{{from=\"here\"}}"));
     let [total, opening, open, opened] = plain;
@@ -88,7 +88,7 @@ async fn metrics_count_connections_and_bytes() {
     let mut ends = Ends::new(vec![]).await;
     let metrics = ends.serve_metrics();
     let before = scrape(metrics).await;
-    assert_eq!(of_here(&before), [0.0; 7]);
+    assert_eq!(of_local(&before), [0.0; 7]);
     let server = serve(echo).await;
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     exchange(&mut dial(port).await, &pattern(100_000)).await.unwrap();
@@ -108,10 +108,10 @@ async fn metrics_count_connections_and_bytes() {
     drop(cut);
     // Its end takes a moment.
     let mut after = scrape(metrics).await;
-    while of_here(&after)[5] < 1.0 || of_here(&after)[4] < 1.0 {
+    while of_local(&after)[5] < 1.0 || of_local(&after)[4] < 1.0 {
         after = scrape(metrics).await;
     }
-    assert_eq!(of_here(&after), [4.0, 0.0, 1.0, 3.0, 1.0, 1.0, 1.0]);
+    assert_eq!(of_local(&after), [4.0, 0.0, 1.0, 3.0, 1.0, 1.0, 1.0]);
     assert_eq!(after["downpour_tunnel_sent_bytes_total"], 100_000.0);
     assert_eq!(after["downpour_tunnel_received_bytes_total"], 100_010.0);
     assert_eq!(after["downpour_tunnel_connections_total{from=\"there\"}"], 0.0);
