@@ -76,11 +76,9 @@ impl Context {
             Self::Host(Some(host)) => write!(f, "{host}: {}", error.for_remote_user()),
             Self::Host(None) => write!(f, "remote host: {}", error.for_remote_user()),
             Self::Kept { staging, .. } => write!(f, "{error}; partial data kept in {}", staging.display()),
-            Self::NoneComplete { after } => write!(
-                f,
-                "ticket expired after {} s without a complete transfer; last error: {error}",
-                after.as_secs()
-            ),
+            Self::NoneComplete { after } => {
+                write!(f, "ticket expired after {} s without a complete transfer; last error: {error}", after.as_secs())
+            }
         })
     }
 }

@@ -215,9 +215,9 @@ mod tests {
                 assert_eq!(read.kind(), kind, "{read:?}");
             }
             let expected = format!("remote host: {words}");
-            assert_eq!(read_answer(&answer_line(&error)).to_string(), text);
+            assert_eq!(read_answer(&answer_line(&error)).to_string(), expected);
             if let Some(line) = cause_line(&error) {
-                assert_eq!(read_cause(&line).expect("a cause").to_string(), text);
+                assert_eq!(read_cause(&line).expect("a cause").to_string(), expected);
             }
         }
         let read = across(&kept(full("/a")), true);

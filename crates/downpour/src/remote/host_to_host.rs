@@ -326,7 +326,7 @@ impl Attempt<'_> {
             kill_receiver();
         }));
         let ended = |error| Error::Ssh(format!("ssh to {to} exited: {error}"));
-        let (back, forth) = receiver.go_on_over_ssh().map_err(ended)?;
+        let (back, forth) = receiver.continue_over_ssh().map_err(ended)?;
         let key = Bytes(receiver.ticket.key.to_vec());
         self.receiver = Some((receiver, forth.into()));
         let output = Arc::clone(&self.output);

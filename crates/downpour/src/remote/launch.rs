@@ -212,8 +212,7 @@ mod tests {
         // One closes its output and keeps running; the other answers before it has read the request.
         let silent = "exec sleep 1000 >&-".to_owned();
         let early = format!("echo '{ANSWER}{}'; exec sleep 1000", ticket.to_text().unwrap());
-        for (script, expected) in [(silent, "host: ssh did not exit"), (early, "host: ssh did not read the request")]
-        {
+        for (script, expected) in [(silent, "host: ssh did not exit"), (early, "host: ssh did not read the request")] {
             for is_stopped in [false, true] {
                 let directory = tempfile::tempdir().unwrap();
                 let (starting, stop) = launch(&ssh(directory.path(), &script), "x".repeat(10_000_000)).unwrap();
@@ -262,10 +261,7 @@ mod tests {
         assert!(matches!(&notes[..], [line] if line.starts_with("\nno response from host for 0 s: ")), "{notes:?}");
         let longer = LoginTimeouts { silence: SOON * 6, ..patience };
         let (error, notes) = fails("printf Welcome; exec sleep 1000", longer);
-        assert_eq!(
-            error,
-            "host: login did not start downpour within 0 s, only printed text; login output: Welcome"
-        );
+        assert_eq!(error, "host: login did not start downpour within 0 s, only printed text; login output: Welcome");
         assert_eq!(notes.len(), 1);
     }
 

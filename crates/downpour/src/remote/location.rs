@@ -34,9 +34,7 @@ pub enum LocationError {
     #[error("invalid host {0:?}: begins with -")]
     Option(String),
     /// `s3://bucket/path` and the like.
-    #[error(
-        "{0:?} is a URL: write host:path for a host that ssh can reach, or ./{0} for a file of that name"
-    )]
+    #[error("{0:?} is a URL: write host:path for a host that ssh can reach, or ./{0} for a file of that name")]
     Url(String),
     /// `host::module`.
     #[error(

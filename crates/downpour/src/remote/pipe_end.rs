@@ -168,7 +168,9 @@ impl RemotePipe {
                     (self.endpoint, self.connection) = (None, None);
                     self.start(Frames::new(bytes))?;
                 }
-                Input::OverSsh(_) => return Err(Error::ProtocolViolation("data received over UDP and over ssh".to_owned())),
+                Input::OverSsh(_) => {
+                    return Err(Error::ProtocolViolation("data received over UDP and over ssh".to_owned()));
+                }
             }
         }
         Err(Error::Internal("the network thread has ended"))

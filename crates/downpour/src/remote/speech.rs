@@ -286,7 +286,7 @@ mod tests {
         // As a connection that is kept for the next login.
         let (mut child, stderr, lines) = listened("sleep 1000 & echo $! >&2; echo last >&2");
         child.wait().unwrap();
-        drop(speech);
+        drop(stderr);
         let lines: Vec<String> = lines.try_iter().collect();
         let [pid, last] = &lines[..] else { panic!("{lines:?}") };
         let pid = pid.strip_prefix("far: ").unwrap();
@@ -301,6 +301,6 @@ mod tests {
         assert_eq!(lines.recv_timeout(Duration::from_secs(30)).unwrap(), "far: code:");
         child.kill().unwrap();
         child.wait().unwrap();
-        drop(speech);
+        drop(stderr);
     }
 }

@@ -102,7 +102,7 @@ impl Tunnel {
             }
         }
         let ended = |error: io::Error| Error::Ssh(format!("ssh to {} exited: {error}", self.reach.host));
-        let (read, write) = remote.go_on_over_ssh().map_err(ended)?;
+        let (read, write) = remote.continue_over_ssh().map_err(ended)?;
         let endpoint = Endpoint::over_pipes(read, write, &self.reach.engine.endpoint, ())?;
         let connection = self.connect_over(&endpoint, remote);
         connection.established().await.map_err(|error| self.ended(error, remote))?;

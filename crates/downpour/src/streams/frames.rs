@@ -26,11 +26,7 @@ pub(super) fn read_name(input: &mut impl Read) -> Result<Vec<u8>, Error> {
     input.read_exact(&mut length).map_err(|_| StreamError::BrokenOff(0))?;
     let mut name = vec![0; usize::from(length[0])];
     input.read_exact(&mut name).map_err(|_| StreamError::BrokenOff(0))?;
-    if is_name(&name) {
-        Ok(name)
-    } else {
-        Err(Error::ProtocolViolation("invalid stream name".to_owned()))
-    }
+    if is_name(&name) { Ok(name) } else { Err(Error::ProtocolViolation("invalid stream name".to_owned())) }
 }
 
 /// Sends `input` in chunks as they are read, and its digest at its end; returns the number of bytes.

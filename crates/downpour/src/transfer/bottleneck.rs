@@ -184,7 +184,9 @@ impl Overload {
             Self::None if state.constraint == RateConstraint::Overload => {
                 *self = Self::Named;
                 let (fixed, carried) = (rate(fixed), rate(state.rate));
-                Some(format!("path carries only {carried} of --rate {fixed}: the excess is lost, also for other traffic"))
+                Some(format!(
+                    "path carries only {carried} of --rate {fixed}: the excess is lost, also for other traffic"
+                ))
             }
             Self::None | Self::Named if !is_fixed => {
                 *self = Self::GivenUp;

@@ -44,10 +44,10 @@ impl List {
         if let Some(replaced) = &place.replaced {
             let trace = trace.map(File::metadata).transpose().map_err(failed)?;
             if trace.is_some_and(|trace| Identity::from(&trace) == Identity::from(replaced)) {
-                return Err(self.refused("the trace uses this file; name another file"));
+                return Err(self.refused("the trace uses this file; choose another file"));
             }
             if replaced.len() > 0 && !begins_with_checksum(&place.path).map_err(failed)? {
-                return Err(self.refused("the existing file is not a checksum list; name another file"));
+                return Err(self.refused("the existing file is not a checksum list; choose another file"));
             }
         }
         *self.replaces() = place.identity();
@@ -221,7 +221,7 @@ impl Checksums {
         let place = self.list.place()?;
         // The peer may have the same directory, and have published a file of the transfer in it.
         if *replaces != place.identity() {
-            return Err(io::Error::other("a file of this name was created during the transfer; use another name"));
+            return Err(io::Error::other("a file of this name was created during the transfer; choose another name"));
         }
         let Place { path, directory, replaced } = place;
         let permissions = Permissions::from_mode(NEW);

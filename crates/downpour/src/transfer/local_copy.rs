@@ -379,7 +379,7 @@ impl LocalCopy {
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            self.events.left_out(skipped);
+            self.events.report_skipped(skipped);
         }
         self.announcements.count_skipped();
         self.announcements.add(&Message::Skipped(skipped.clone()))
@@ -493,7 +493,7 @@ impl LocalCopy {
     fn summary(&mut self, outcome: &ReceiveOutcome) -> Summary {
         let done = std::mem::take(&mut self.done);
         let by_time = self.files().spec().compare != Compare::Checksum;
-        self.events.tell_links(done.names.links_skipped);
+        self.events.report_skipped_links(done.names.links_skipped);
         if let Some(left) = &outcome.staging_left {
             self.events.emit(TransferEvent::UserNote(left.to_string()));
         }

@@ -245,7 +245,7 @@ impl Receiving {
             }
             Message::Skipped(skipped) => {
                 files.skipped(&skipped)?;
-                self.session.events.left_out(&skipped);
+                self.session.events.report_skipped(&skipped);
             }
             Message::Top(top) => files.top(top)?,
             Message::IdName(name) => files.id_name(&name)?,

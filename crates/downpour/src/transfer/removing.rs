@@ -73,8 +73,9 @@ impl Removing {
     /// # Errors
     /// [`Error::ProtocolViolation`] if the receiver names entries that it cannot have, or names them twice.
     pub(super) fn take(&mut self, stored: &Stored) -> Result<Vec<Notice>, Error> {
-        let broken =
-            || Error::ProtocolViolation(format!("entries of batch {} reported as stored that were not sent", stored.batch));
+        let broken = || {
+            Error::ProtocolViolation(format!("entries of batch {} reported as stored that were not sent", stored.batch))
+        };
         if self.is_over {
             return Err(broken());
         }

@@ -159,7 +159,7 @@ impl Sending {
             (done.names.unchanged, done.names.kept) = (unchanged, kept);
         }
         done.names.links_followed = self.scan.source().followed();
-        self.session.events.tell_links(done.names.links_skipped);
+        self.session.events.report_skipped_links(done.names.links_skipped);
         // The receiver may have counted more than it reported.
         done.failures.count = done.failures.count.max(complete.failed);
         Ok(())
@@ -185,13 +185,13 @@ impl Sending {
         let Some(removing) = self.removing.as_mut().filter(|_| has_ended) else { return Err(unasked()) };
         let (notices, count) = removing.finish()?;
         self.report_removed(notices)?;
-        self.announcements.add_aside(&Message::Removed(count))
+        self.announcements.add_unhashed(&Message::Removed(count))
     }
 
     /// Reports the removed sources to both users.
     fn report_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
         for notice in notices {
-            self.announcements.add_aside(&Message::Notice(notice.clone()))?;
+            self.announcements.add_unhashed(&Message::Notice(notice.clone()))?;
             self.done.notice(notice, &self.session.events);
         }
         Ok(())
@@ -288,7 +288,7 @@ impl Sending {
         let Some((part, batch)) = self.batches.next_part()? else { return self.next_batch() };
         if part.last {
             if batch.is_last {
-                self.announcements.add_aside(&Message::Scanned)?;
+                self.announcements.add_unhashed(&Message::Scanned)?;
             }
             self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         }
@@ -351,7 +351,7 @@ impl Sending {
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            self.session.events.left_out(skipped);
+            self.session.events.report_skipped(skipped);
         }
         if !skipped.reason.is_known_to_all() && !self.session.peer.knows_reasons() {
             return Ok(());

@@ -33,7 +33,7 @@ impl Trace {
         }
         let failed = |source| Error::Trace { path: self.path.clone(), source };
         if !takes_trace(&self.path).map_err(failed)? {
-            let reason = "the existing file is not a trace; name another file";
+            let reason = "the existing file is not a trace; choose another file";
             return Err(Error::OutputRefused { kind: OutputKind::Trace, path: self.path.clone(), reason });
         }
         let file = File::options().create(true).append(true).open(&self.path).map_err(failed)?;

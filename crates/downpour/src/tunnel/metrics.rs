@@ -43,7 +43,11 @@ impl Page {
         let traffic = [&counts.traffic.sent, &counts.traffic.received];
         let [sent, received] = traffic.map(|bytes| Some(bytes.load(Ordering::Relaxed)));
         self.counter("tunnel_sent_bytes_total", "Bytes that local programs have sent to the remote host.", sent);
-        self.counter("tunnel_received_bytes_total", "Bytes that local programs have received from the remote host.", received);
+        self.counter(
+            "tunnel_received_bytes_total",
+            "Bytes that local programs have received from the remote host.",
+            received,
+        );
     }
 
     fn connections(&mut self, figures: &[(Origin, Figures); 2]) {

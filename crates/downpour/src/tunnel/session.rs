@@ -296,8 +296,7 @@ impl Session {
     fn on_unopened(&self, error: &io::Error) {
         let of_net = error.get_ref().and_then(|error| error.downcast_ref());
         if let Some(NetError::Flow(FlowError::Exhausted)) = of_net {
-            Closing::as_text(ErrorKind::Exhausted, "no connection numbers left")
-                .close(&self.connection);
+            Closing::as_text(ErrorKind::Exhausted, "no connection numbers left").close(&self.connection);
         }
     }
 

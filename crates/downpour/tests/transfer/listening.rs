@@ -79,7 +79,10 @@ fn expired_ticket_reports_last_failure() {
         fail_at(&ticket(&sender)).await;
         let error = wait_for(&mut sender, done).await.unwrap_err();
         assert!(matches!(error, Error::Within { context: Context::NoneComplete { .. }, .. }), "{error}");
-        assert!(error.to_string().contains("without a complete transfer; last error: error from the receiver"), "{error}");
+        assert!(
+            error.to_string().contains("without a complete transfer; last error: error from the receiver"),
+            "{error}"
+        );
         assert_eq!(error.kind(), downpour::ErrorKind::Other, "that of the last failure");
     });
 }

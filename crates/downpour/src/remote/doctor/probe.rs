@@ -363,7 +363,8 @@ impl ProbeConnection {
             if !answered && self.received.first() == Some(&ENOUGH) {
                 answered = true;
                 let counts = self.meter.counts();
-                let mut text = serde_json::to_vec(&counts).map_err(|_| Error::Internal("counters cannot be encoded"))?;
+                let mut text =
+                    serde_json::to_vec(&counts).map_err(|_| Error::Internal("counters cannot be encoded"))?;
                 text.push(b'\n');
                 self.connection.write_control(text);
             }

@@ -52,15 +52,14 @@ impl Receiving {
         (done.names.directories, done.names.symlinks) = (outcome.directories, outcome.symlinks);
         (done.bytes.present, done.bytes.unverified) = (outcome.present, outcome.unchecked);
         if outcome.altered > 0 {
-            let note =
-                format!("{} of partial data had changed, and was received again", DisplayBytes(outcome.altered));
+            let note = format!("{} of partial data had changed, and was received again", DisplayBytes(outcome.altered));
             self.session.events.emit(TransferEvent::UserNote(note));
         }
         (done.names.unchanged, done.names.kept, done.names.deleted) =
             (untouched.unchanged, untouched.kept, outcome.deleted);
         let links_left_out = outcome.links_left_out + outcome.unsafe_links;
         (done.bytes.altered, done.names.links_skipped) = (Some(outcome.altered), links_left_out);
-        self.session.events.tell_links(outcome.links_left_out);
+        self.session.events.report_skipped_links(outcome.links_left_out);
         if let Some(left) = &outcome.staging_left {
             self.session.events.emit(TransferEvent::UserNote(left.to_string()));
         }

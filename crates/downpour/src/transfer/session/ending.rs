@@ -42,7 +42,7 @@ impl Session {
         self.path.restore(self.stats.as_ref().map(|stats| &stats.connection));
         if result.is_err() {
             // A final progress report.
-            self.tell_progress();
+            self.report_progress();
             if let Some(why) = self.recording.lost() {
                 self.events.emit(TransferEvent::UserNote(why));
             }

@@ -66,7 +66,9 @@ impl Liveness {
                 takeover.asked = Some((now, self.bytes));
                 return Ok(true);
             }
-            Some((_, before)) if self.bytes > before => self.takeover.take().into_iter().for_each(|takeover| (takeover.on_alive)()),
+            Some((_, before)) if self.bytes > before => {
+                self.takeover.take().into_iter().for_each(|takeover| (takeover.on_alive)())
+            }
             // Only while something is in flight does the peer owe a response.
             Some((since, _)) if in_flight > 0 && now.saturating_duration_since(since) >= PROOF_OF_LIFE => {
                 return Err(Error::ConnectionLost);

@@ -6,7 +6,7 @@ use super::*;
 use crate::tunnel::counts::Origin;
 
 /// Opens a stream with this beginning, which is not finished yet.
-async fn send(far: &Connection, beginning: &[u8]) -> Stream {
+async fn open_with(far: &Connection, beginning: &[u8]) -> Stream {
     let mut stream = far.open(0).await.unwrap();
     stream.write_all(beginning).await.unwrap();
     stream
@@ -45,7 +45,7 @@ async fn tunnel_unrequested_counted_tunnel_continues() {
         (vec![1, 0, 80, 0xff, 0xff], Refusal::Failed),
     ];
     for (beginning, expected) in refusals {
-        let (answer, _, send) = answered(send(&far, &beginning).await).await;
+        let (answer, _, send) = answered(open_with(&far, &beginning).await).await;
         assert!(
             matches!(answer, ConnectReply::Refused(refusal, _) if refusal == expected),
             "{beginning:?}: {answer:?}"
@@ -53,15 +53,15 @@ async fn tunnel_unrequested_counted_tunnel_continues() {
         stopped(send).await;
     }
     // Streams that are finished or reset in the middle of a request.
-    let mut ended = send(&far, &[1, 0]).await;
+    let mut ended = open_with(&far, &[1, 0]).await;
     ended.finish();
     assert!(matches!(answered(ended).await.0, ConnectReply::Refused(Refusal::Failed, _)));
-    let (mut recv, mut send) = send(&far, &[1, 0]).await.into_split();
+    let (mut recv, mut send) = open_with(&far, &[1, 0]).await.into_split();
     send.reset(7);
     assert!(matches!(ConnectReply::read(&mut recv).await.unwrap(), ConnectReply::Refused(Refusal::Failed, _)));
     let of_remote = || ends.local.counts.connections().map(|(_, figures)| figures)[Origin::Remote as usize];
     assert_eq!((of_remote().refused, of_remote().total()), (6, 6));
-    let mut granted = send(&far, &[&listener(0)[..], b"hello"].concat()).await;
+    let mut granted = open_with(&far, &[&listener(0)[..], b"hello"].concat()).await;
     granted.finish();
     let (answer, mut recv, _) = answered(granted).await;
     let mut echoed = String::new();
@@ -97,10 +97,10 @@ async fn tunnel_requests_beyond_limit_refused() {
     // They are incomplete: each waits for the rest.
     let mut begun = Vec::new();
     for _ in 0..480 {
-        begun.push(send(&far, &[3]).await);
+        begun.push(open_with(&far, &[3]).await);
     }
     for _ in 0..20 {
-        let (answer, ..) = answered(send(&far, &[3]).await).await;
+        let (answer, ..) = answered(open_with(&far, &[3]).await).await;
         assert!(
             matches!(&answer, ConnectReply::Refused(Refusal::Failed, why) if why.contains("limit reached")),
             "{answer:?}"
