@@ -33,7 +33,7 @@ const TO_READ: Duration = Duration::from_secs(1);
 /// Prefix of the name of a socket until it listens.
 const NEW: &str = "new-";
 
-/// Maximum number of sources that are named.
+/// Maximum number of named sources.
 const NAMED: usize = 4;
 
 /// Maximum length of an answer in bytes: far more than a path and some numbers.

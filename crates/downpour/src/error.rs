@@ -169,7 +169,7 @@ pub enum Error {
         host: String,
     },
     /// Another program ran on the remote host.
-    #[error("the program on {host} is not downpour: it exited without a reply{}", says.as_ref().map(|words| format!("; login output: {words}")).unwrap_or_default())]
+    #[error("the program on {host} is not downpour: it exited without a reply{}", output.as_ref().map(|words| format!("; login output: {words}")).unwrap_or_default())]
     #[serde(skip)]
     NoDownpour {
         /// The host.
@@ -177,7 +177,8 @@ pub enum Error {
         /// The program that should have run.
         program: String,
         /// The output of the login.
-        says: Option<String>,
+        #[serde(rename = "says")]
+        output: Option<String>,
     },
     /// ssh's configuration of the host prevents the start of programs.
     #[error("ssh configuration of {host} has {setting}: downpour cannot start")]

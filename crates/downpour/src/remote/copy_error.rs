@@ -13,7 +13,7 @@ pub enum CopyError {
     /// There are no sources.
     #[error("nothing to copy")]
     NoSource,
-    /// The sources are on different machines.
+    /// The sources are on different hosts.
     #[error("all sources must be on one host")]
     SeveralMachines,
     /// The target is in the source.
@@ -43,7 +43,7 @@ pub enum CopyError {
         /// Why the sender cannot reach it.
         why: String,
     },
-    /// The sender's downpour does not copy to another machine.
+    /// The sender's downpour does not copy to another host.
     #[error("downpour on {0} is too old to copy to another host")]
     NoForwarding(String),
     /// A request of this many bytes.

@@ -56,7 +56,8 @@ pub(super) enum RelayEvent {
         kind: NoticeKind,
         path: Bytes,
     },
-    LeftOut(Failed),
+    #[serde(rename = "LeftOut")]
+    Skipped(Failed),
     Note(String),
     /// The direct login to the receiving host has failed: data frames are needed.
     Unreached {
@@ -94,7 +95,7 @@ impl RelayEvent {
                 return files.chunks(MAX_FILES).map(report).collect();
             }
             TransferEvent::Notice { kind, path } => Self::Notice { kind, path: Bytes(path) },
-            TransferEvent::Skipped(left) => Self::LeftOut(left),
+            TransferEvent::Skipped(failed) => Self::Skipped(failed),
             TransferEvent::UserNote(note) => Self::Note(note),
             TransferEvent::UdpClosed { host, port, .. } => {
                 Self::Note(format!("no UDP answer from port {port} of {host}: using ssh, which is slower"))
@@ -118,7 +119,7 @@ impl RelayEvent {
                 TransferEvent::Files(files.into_iter().map(|(Bytes(path), bytes)| (path, bytes)).collect())
             }
             Self::Notice { kind, path } => TransferEvent::Notice { kind, path: path.0 },
-            Self::LeftOut(left) => TransferEvent::Skipped(left),
+            Self::Skipped(failed) => TransferEvent::Skipped(failed),
             Self::Note(note) => TransferEvent::UserNote(format!("{host}: {}", note.trim_start())),
             Self::Done(summary) => TransferEvent::Done(Ok(*summary)),
             Self::Failed { kind, message, cause } => {

@@ -214,7 +214,7 @@ fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>,
             Some(line) => line,
         }),
         Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: not a program for this host{output}")),
-        Some(0) => Error::NoDownpour { host: host.to_owned(), program: program.to_owned(), says: words },
+        Some(0) => Error::NoDownpour { host: host.to_owned(), program: program.to_owned(), output: words },
         Some(code) => Error::Ssh(format!("ssh exited with code {code} before downpour started on {host}{output}")),
         None => Error::Ssh(format!("ssh was killed before downpour started on {host}{output}")),
     }

@@ -120,7 +120,8 @@ pub enum ForecastLimit {
     /// The path: its rate, its loss, or the controller's caution.
     Network,
     /// The configured rate or limit.
-    ToldRate,
+    #[serde(rename = "told_rate")]
+    ConfiguredRate,
     /// ssh's own connection.
     Ssh,
     /// A core of this host.

@@ -149,7 +149,7 @@ impl Display for ForecastLimit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network => f.write_str("the network"),
-            Self::ToldRate => f.write_str("the configured rate"),
+            Self::ConfiguredRate => f.write_str("the configured rate"),
             Self::Ssh => f.write_str("ssh"),
             Self::Cpu(side) => write!(f, "{side} CPU"),
             Self::Disk(side) => write!(f, "{side} disk"),

@@ -145,7 +145,7 @@ fn closed(arrived: bool) -> Udp {
 
 #[test]
 fn doctor_forecast_names_bottleneck() {
-    use ForecastLimit::{Cpu, Disk as OfDisk, Network, Ssh, ToldRate};
+    use ForecastLimit::{Cpu, Disk as OfDisk, Network, Ssh, ConfiguredRate};
     type Change = fn(&mut Checkup);
     let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
         ("nothing special", |_| {}, Network, Network),
@@ -177,7 +177,7 @@ fn doctor_forecast_names_bottleneck() {
     }
     let mut paced = checkup();
     paced.up.as_mut().unwrap().limited_by = SendLimit::Pacing;
-    assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ToldRate);
+    assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ConfiguredRate);
     paced.down = None;
     assert_eq!(judge(&paced, false, None).down, None);
 }

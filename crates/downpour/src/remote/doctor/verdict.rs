@@ -84,7 +84,7 @@ impl Lane<'_> {
     fn carrier(&self) -> ForecastLimit {
         let full = |share: Option<ThreadShare>| share.is_some_and(|share| share.running + share.waiting >= FULL);
         if self.is_capped && self.traffic.limited_by == SendLimit::Pacing {
-            ForecastLimit::ToldRate
+            ForecastLimit::ConfiguredRate
         } else if full(self.traffic.sender) {
             ForecastLimit::Cpu(self.source.0)
         } else if full(self.traffic.receiver) || self.traffic.limited_by == SendLimit::Receiver {

@@ -135,7 +135,7 @@ impl SentBatch {
             return Err(broken("closed batch"));
         }
         if dry_run {
-            return Err(broken("a dry run, batch"));
+            return Err(broken("a dry run: batch"));
         }
         let is_file = |entry: &u32| {
             let entry = self.batch.entries.get(*entry as usize);
