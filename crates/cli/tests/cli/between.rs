@@ -197,7 +197,8 @@ fn a_host_that_sends_something_else_is_refused_by_the_other() {
     fs::create_dir(far.there("src")).expect("a directory");
     fs::create_dir(far.there("into")).expect("a directory");
     tree::file(&far.there("src/b"), 10);
-    far.run("cp", arguments!["-3", "a:src/a", "b:into"]).expect_line(1, "a: error from the receiver: the sender offers b");
+    far.run("cp", arguments!["-3", "a:src/a", "b:into"])
+        .expect_line(1, "a: error from the receiver: the sender offers b");
     assert!(!far.there("into/b").exists());
     far.run("cp", arguments!["-3", "--trust-sender", "a:src/a", "b:into"]).expect(0);
     assert!(far.there("into/b").exists(), "its user trusts it");

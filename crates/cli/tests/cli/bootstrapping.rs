@@ -48,7 +48,8 @@ fn what_does_not_run_there_gets_no_name() {
     far.run("bootstrap", ["--to", "new/", "far"]).expect_line(1, "new/ is a directory: name a file in it");
     far.run("bootstrap", ["--to", "", "far"]).expect(2);
     far.run("bootstrap", ["--from", "/dev/zero", "far"]).expect_line(1, "/dev/zero: not a regular file");
-    far.run("bootstrap", ["--from", "/bin/true", "far"]).expect_line(1, "digest mismatch: not downpour, or copied incompletely");
+    far.run("bootstrap", ["--from", "/bin/true", "far"])
+        .expect_line(1, "digest mismatch: not downpour, or copied incompletely");
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "cannot install downpour on far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");

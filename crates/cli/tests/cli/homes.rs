@@ -66,7 +66,9 @@ fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
     let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME""#));
     for path in ["far:~root/x", "far:~no-such-user/x"] {
         limited.run("cp", arguments![source, path]).expect_line(7, "is in the home of another user; write ./~");
-        limited.run("cp", arguments![path, here.path().join("back")]).expect_line(7, "is in the home of another user; write ./~");
+        limited
+            .run("cp", arguments![path, here.path().join("back")])
+            .expect_line(7, "is in the home of another user; write ./~");
     }
     for home in [far.home(), limited.home()] {
         assert!(tree::names(&home).is_empty(), "{:?}", tree::names(&home));

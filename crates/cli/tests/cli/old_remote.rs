@@ -18,10 +18,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     fs::write(far.there("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, said) in [
-        (
-            &["--safe-links"][..],
-            "it does not support --safe-links; update it, or leave --safe-links out",
-        ),
+        (&["--safe-links"][..], "it does not support --safe-links; update it, or leave --safe-links out"),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
             "it does not support --max-delete; update it, or leave --max-delete out",
@@ -32,7 +29,10 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
         (&["--chmod=go-rwx"], "it does not support all options of this copy; update it, or leave those out"),
         (&["--link-dest=../x"], "it does not support all options of this copy; update it, or leave those out"),
         (&["-b"], "it does not support --backup; update it, or leave -b and --backup-dir out"),
-        (&["-n", "--remove-source-files"], "it does not support --remove-source-files; update it, or leave --remove-source-files out"),
+        (
+            &["-n", "--remove-source-files"],
+            "it does not support --remove-source-files; update it, or leave --remove-source-files out",
+        ),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, said);

@@ -93,10 +93,7 @@ fn a_stream_gets_its_name_where_a_directory_is_meant() {
     sending.end().expect(0);
     // What is there is kept, unless it may be replaced.
     let sending = scene.send_bytes("backup.tar", b"other");
-    scene
-        .recv(arguments!["--yes", "--into", into])
-        .end()
-        .expect_line(1, "backup.tar exists and is not replaced");
+    scene.recv(arguments!["--yes", "--into", into]).end().expect_line(1, "backup.tar exists and is not replaced");
     sending.end().expect_line(1, "already there");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     let sending = scene.send_bytes("backup.tar", b"other");

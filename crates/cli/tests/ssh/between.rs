@@ -117,8 +117,7 @@ fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
     let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
     let line = |told: &&str| {
-        told.starts_with("there cannot copy to b directly (")
-            && told.ends_with("): relaying through this host")
+        told.starts_with("there cannot copy to b directly (") && told.ends_with("): relaying through this host")
     };
     assert!(told.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{told}");
     tree::assert_same(&source, &pair.there("copy"));

@@ -78,8 +78,9 @@ fn a_host_that_nobody_answers_for() {
     let mut hosts = Hosts::start();
     hosts.sshd.kill();
     let begun = Instant::now();
-    let refused =
-        hosts.cp(arguments!["--retry-for", "1h", at("file"), "."]).expect_line(5, "ssh could not connect or log in to there");
+    let refused = hosts
+        .cp(arguments!["--retry-for", "1h", at("file"), "."])
+        .expect_line(5, "ssh could not connect or log in to there");
     assert!(refused.stderr.contains("Connection refused"), "{}", refused.stderr);
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
@@ -160,7 +161,9 @@ fn a_login_that_says_much() {
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn a_login_that_never_ends_its_speech_or_fails() {
-    for (login, words) in [("yes", "endless login output"), ("exit 7", "ssh exited with code 7 before downpour started on")] {
+    for (login, words) in
+        [("yes", "endless login output"), ("exit 7", "ssh exited with code 7 before downpour started on")]
+    {
         let hosts = Hosts::with(Setup { at_login: login, ..Setup::default() }, None);
         let source = tree::file(&hosts.here("file"), 10);
         hosts.cp(arguments![source, at("copy")]).expect_line(5, words);

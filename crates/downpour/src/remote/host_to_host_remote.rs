@@ -71,7 +71,7 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     let path = request.path();
     let (mut sending, _, sources) = config(request, only)?;
     let items = sending.task.items().filter(|_| has_wildcards);
-    // Followed links of a restricted key are counted only local.
+    // Followed links of a restricted key are counted only here.
     let links_followed = sources.iter().filter(|source| source.is_followed).count() as u64;
     let (key, joining) = channel();
     let (local, remote) = UnixStream::pair().map_err(Error::OutOfResources)?;
@@ -201,7 +201,7 @@ struct Forwarder {
     output: Output,
     /// The direct path, unless it has failed.
     direct: Option<Box<dyn PeerLocator>>,
-    /// Why remote is no direct path, until this is reported.
+    /// Why there is no direct path, until this is reported.
     why: Option<String>,
     /// Whether the receiver was reached directly.
     has_reached: bool,

@@ -107,7 +107,7 @@ pub(super) fn examine(
         write.write_all(&[FALL_BACK]).map_err(|_| Error::ConnectionLost)?;
         let endpoint = Endpoint::over_pipes(read.into(), write.into(), &doctor.engine.endpoint, ())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
-        // Over pipes remote is no silence: this is an answer, or another failure.
+        // Over pipes there is no silence: this is an answer, or another failure.
         if found.probe(&target, reporter)?.is_some() {
             found.troubles.push(Error::ConnectionLost.to_string());
         }
@@ -130,7 +130,7 @@ struct Network {
 }
 
 impl Network {
-    /// Probes both directions. If remote is no answer, returns the kernel's error, if any.
+    /// Probes both directions. If there is no answer, returns the kernel's error, if any.
     fn probe(&mut self, target: &Target<'_>, reporter: &Reporter) -> Result<Option<Option<String>>, Error> {
         for direction in [Direction::Up, Direction::Down] {
             let trouble = match ProbeHandle::new(target, direction) {

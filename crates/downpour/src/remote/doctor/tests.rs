@@ -145,7 +145,7 @@ fn closed(arrived: bool) -> Udp {
 
 #[test]
 fn doctor_forecast_names_bottleneck() {
-    use ForecastLimit::{Cpu, Disk as OfDisk, Network, Ssh, ConfiguredRate};
+    use ForecastLimit::{ConfiguredRate, Cpu, Disk as OfDisk, Network, Ssh};
     type Change = fn(&mut Checkup);
     let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
         ("nothing special", |_| {}, Network, Network),
