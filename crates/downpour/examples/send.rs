@@ -1,4 +1,4 @@
-//! Sends the paths named as arguments to whoever has the ticket it prints: `cargo run --example send PATH...`.
+//! Sends the paths named as arguments to the holder of the printed ticket: `cargo run --example send PATH...`.
 
 use downpour::{ListenOptions, Rendezvous, TransferOptions, send};
 

@@ -1,8 +1,8 @@
-//! How a user's transfers are found while they run: each process listens on a unix socket in a directory that only its
-//! user can change, and tells whoever of this user connects what it is doing.
+//! Lists a user's running transfers: each process listens on a unix socket in a directory that only its user can
+//! change, and reports its state to every connection of this user.
 //!
-//! What a killed process has left is removed by the next search. A process that does not answer, since it is stopped or
-//! its machine is busy, is found without what it is doing.
+//! A search removes the sockets of killed processes. A process that does not answer, because it is stopped or its host
+//! is busy, is listed without its state.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -24,69 +24,69 @@ use serde::{Deserialize, Serialize};
 use crate::private_directory::{absolute, own_directory, temporary_directory};
 use crate::transfer::Progress;
 
-/// Searchers that may wait to be answered.
+/// Searchers that may wait for an answer.
 const BACKLOG: i32 = 16;
 
-/// How long a searcher may take to read what it is told.
+/// Time in which a searcher must read the answer.
 const TO_READ: Duration = Duration::from_secs(1);
 
-/// What the name of a socket begins with until it listens.
+/// Prefix of the name of a socket until it listens.
 const NEW: &str = "new-";
 
-/// Sources that are named.
+/// Maximum number of named sources.
 const NAMED: usize = 4;
 
-/// The longest answer that is read, in bytes: far more than a path and some numbers.
+/// Maximum length of an answer in bytes: far more than a path and some numbers.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// What a process is doing.
+/// The state of a running process.
 ///
-/// It crosses from one release to another: a new field needs a default.
+/// Read by other releases: a new field needs a default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Activity {
     /// The command, such as `cp`.
     pub command: String,
-    /// What it moves, as the user has named it. Raw: programs must escape it before display.
+    /// Its sources as the user named them. Raw: programs must escape them before display.
     pub from: Vec<String>,
-    /// Where to, a path or a host, if that is named.
+    /// The destination, a path or a host, if the command has one.
     pub to: Option<String>,
     /// When it began, in seconds since 1970.
     pub began: u64,
-    /// What it is doing now.
+    /// Its current state.
     #[serde(default)]
     pub state: State,
-    /// How far a transfer is, once it has begun.
+    /// The progress of a transfer, once it has begun.
     #[serde(default)]
     pub progress: Option<Progress>,
-    /// Receivers that are served at present, of a sender whose ticket is for several; each has its own progress.
+    /// Receivers that are currently served, by a sender whose ticket is for several; each has its own progress.
     #[serde(default)]
     pub receivers: u64,
     /// Bytes of standard input that a pipe has read.
     #[serde(default)]
     pub piped: Option<u64>,
-    /// Connections that a tunnel has open, and all since it began.
+    /// Open connections of a tunnel, and all since it began.
     #[serde(default)]
     pub connections: Option<(u64, u64)>,
 }
 
-/// What a transfer is doing.
+/// The state of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It waits for the other side.
+    /// Waiting for the peer.
     #[default]
     Waiting,
-    /// Its user is asked.
+    /// Waiting for an answer of its user.
     Asking,
-    /// It has connected.
+    /// Connected.
     Connected,
-    /// It was told to stop.
+    /// Stopping on request.
     Stopping,
 }
 
 impl Activity {
-    /// Returns what begins now. Of many sources, as a wildcard may have put on a command line, the first few are named,
-    /// and how many there are beside them: an answer has a bounded length.
+    /// Returns the state of a command that begins now. Of many sources only the first few are named, followed by the
+    /// number of the others: an answer has a bounded length.
     #[must_use]
     pub fn begun(command: &str, mut from: Vec<String>, to: Option<String>) -> Self {
         if from.len() > NAMED + 1 {
@@ -106,7 +106,7 @@ impl Activity {
     }
 }
 
-/// Shows what this process is doing, for as long as this lives.
+/// Publishes the state of this process until it is dropped.
 #[derive(Debug)]
 pub struct Announcement {
     path: PathBuf,
@@ -114,34 +114,34 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// Begins to answer with what `told` returns.
+    /// Starts to answer with the result of `activity`.
     ///
     /// # Errors
-    /// There is no directory for the socket; the system's.
-    pub fn start(told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
-        // Where the path of a directory is too long for a socket's, another takes it.
+    /// There is no directory for the socket; errors of the system.
+    pub fn start(activity: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
+        // Where the path of a directory is too long for a socket, another directory is used.
         let hidden = hidden(&name());
         let is_short = |directory: &PathBuf| SocketAddrUnix::new(directory.join(&hidden)).is_ok();
         let directory = directories(true).find(is_short).ok_or(io::ErrorKind::NotFound)?;
-        Self::start_in(&directory, told)
+        Self::start_in(&directory, activity)
     }
 
-    fn start_in(directory: &Path, told: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
+    fn start_in(directory: &Path, activity: impl Fn() -> Activity + Send + 'static) -> io::Result<Self> {
         let name = name();
         let (path, hidden) = (directory.join(&name), directory.join(hidden(&name)));
-        // What a killed process has left that had this number.
+        // Left by a killed process with the same number.
         let _ = fs::remove_file(&hidden);
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         bind(&socket, &SocketAddrUnix::new(&hidden)?)?;
-        // Nobody can connect before it listens, and nothing takes it for that of a killed process under this name.
+        // Nothing can connect before it listens, and no search takes this name for that of a killed process.
         fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG)?;
         fs::rename(&hidden, &path)?;
         let found = path.symlink_metadata()?;
         let this = Self { inode: (found.dev(), found.ino()), path };
         let listener = UnixListener::from(socket);
-        // It ends with the process.
-        runtime::spawn("downpour-status", move || answer(&listener, &told))?;
+        // The thread ends with the process.
+        runtime::spawn("downpour-status", move || answer(&listener, &activity))?;
         Ok(this)
     }
 }
@@ -155,11 +155,11 @@ impl Drop for Announcement {
     }
 }
 
-/// Answers everybody who is this user, or root.
-fn answer(listener: &UnixListener, told: &impl Fn() -> Activity) {
+/// Answers every connection of this user, or of root.
+fn answer(listener: &UnixListener, activity: &impl Fn() -> Activity) {
     for socket in listener.incoming() {
         let Ok(mut socket) = socket else {
-            // For lack of descriptors: others will be closed.
+            // Out of descriptors: others will be closed.
             runtime::sleep(Duration::from_millis(100));
             continue;
         };
@@ -167,23 +167,23 @@ fn answer(listener: &UnixListener, told: &impl Fn() -> Activity) {
         if !sockopt::socket_peercred(&socket).is_ok_and(|peer| is_known(peer.uid)) {
             continue;
         }
-        let text = serde_json::to_vec(&told()).unwrap_or_default();
+        let text = serde_json::to_vec(&activity()).unwrap_or_default();
         // A searcher that does not read gets nothing.
         let _ = socket.set_write_timeout(Some(TO_READ)).and_then(|()| socket.write_all(&text));
     }
 }
 
-/// A process that runs.
+/// A running process.
 #[derive(Debug)]
 pub struct Running {
-    /// Its number.
+    /// Its process number.
     pub pid: u32,
-    /// What it is doing; `None` if it does not answer.
+    /// Its state; `None` if it does not answer.
     pub activity: Option<Activity>,
 }
 
-/// Returns what this user has running on this machine, in the order of the processes' numbers. Waits `patience` at most
-/// for all of them together. Removes what killed processes have left.
+/// Returns this user's processes on this host in the order of their numbers. Waits at most `patience` for all of them
+/// together. Removes the sockets of killed processes.
 #[must_use]
 pub fn running(patience: Duration) -> Vec<Running> {
     running_in(&directories(false).collect::<Vec<_>>(), patience)
@@ -204,29 +204,29 @@ fn running_in(directories: &[PathBuf], patience: Duration) -> Vec<Running> {
             match dial(&entry.path()) {
                 Ok(socket) => asked.push((pid, Some(socket))),
                 Err(Errno::CONNREFUSED) => drop(fs::remove_file(entry.path())),
-                // As many searchers wait as may: it answers none.
+                // Its queue of searchers is full: it does not answer.
                 Err(Errno::AGAIN) => asked.push((pid, None)),
-                // It has ended just now.
+                // It has just exited.
                 Err(_) => {}
             }
         }
     }
-    let mut found = hear_all(asked, deadline);
+    let mut found = collect_answers(asked, deadline);
     found.sort_by_key(|running| running.pid);
     found
 }
 
-/// The name of this process's socket.
+/// Returns the name of this process's socket.
 fn name() -> String {
     format!("{}{}", prefix(), std::process::id())
 }
 
-/// The name of a socket until it listens.
+/// Returns the name of a socket until it listens.
 fn hidden(name: &str) -> String {
     format!("{NEW}{name}")
 }
 
-/// Whether a name is that of a socket whose process was killed before it listened.
+/// Returns whether a name is that of a socket whose process was killed before it listened.
 fn is_abandoned(name: &str, prefix: &str) -> bool {
     let pid = name.strip_prefix(NEW).and_then(|name| name.strip_prefix(prefix)?.parse().ok()).and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
@@ -240,18 +240,18 @@ fn dial(path: &Path) -> Result<UnixStream, Errno> {
     Ok(socket.into())
 }
 
-/// A process that was asked, and the part of its answer that has come.
-struct Asked {
+/// A process that was queried, and the bytes of its answer so far.
+struct Query {
     pid: u32,
-    /// `None` once it says no more.
+    /// `None` once the answer is complete.
     socket: Option<UnixStream>,
     text: Vec<u8>,
     activity: Option<Activity>,
 }
 
-impl Asked {
-    /// Reads what has come, without waiting.
-    fn hear(&mut self) {
+impl Query {
+    /// Reads the available bytes without waiting.
+    fn read_available(&mut self) {
         let mut buffer = [0; 16 << 10];
         while let Some(socket) = &mut self.socket {
             match socket.read(&mut buffer) {
@@ -270,27 +270,26 @@ impl Asked {
     }
 }
 
-/// Waits until `deadline` for the answers, in the order in which they come: one process that does not answer takes no
-/// time from the others.
-fn hear_all(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Running> {
-    let asked = asked.into_iter().map(|(pid, socket)| Asked { pid, socket, text: Vec::new(), activity: None });
-    let mut asked: Vec<Asked> = asked.collect();
+/// Waits until `deadline` for the answers in any order: a process that does not answer takes no time from the others.
+fn collect_answers(asked: Vec<(u32, Option<UnixStream>)>, deadline: Instant) -> Vec<Running> {
+    let asked = asked.into_iter().map(|(pid, socket)| Query { pid, socket, text: Vec::new(), activity: None });
+    let mut asked: Vec<Query> = asked.collect();
     loop {
-        asked.iter_mut().for_each(Asked::hear);
+        asked.iter_mut().for_each(Query::read_available);
         let sockets = asked.iter().filter_map(|asked| asked.socket.as_ref());
         let mut awaited: Vec<PollFd<'_>> = sockets.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         let left = deadline.saturating_duration_since(runtime::now());
         if awaited.is_empty() || left.is_zero() {
             break;
         }
-        // A signal only makes it look once more.
+        // A signal only causes another round.
         let _ = poll(&mut awaited, Timespec::try_from(left).ok().as_ref());
     }
-    asked.into_iter().map(|Asked { pid, activity, .. }| Running { pid, activity }).collect()
+    asked.into_iter().map(|Query { pid, activity, .. }| Running { pid, activity }).collect()
 }
 
-/// Returns the directories in which this user's processes may be found, the one for a new process first. A second
-/// terminal may have another environment than the first, as one of cron or `sudo` has.
+/// Returns the directories in which this user's processes may be found, the one for a new process first. Two terminals
+/// may have different environments, such as those of cron or `sudo`.
 fn directories(create: bool) -> impl Iterator<Item = PathBuf> {
     let by_login = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
     let bases = absolute("XDG_RUNTIME_DIR").into_iter().chain(by_login.is_dir().then_some(by_login));
@@ -305,8 +304,8 @@ fn directories(create: bool) -> impl Iterator<Item = PathBuf> {
     )
 }
 
-/// What the names of sockets of this machine begin with. A home may be shared between machines, and between containers
-/// whose processes have numbers of their own.
+/// Returns the prefix of the socket names of this host. A home may be shared between hosts, and between containers with
+/// process numbers of their own.
 fn prefix() -> String {
     let uname = rustix::system::uname();
     let machine = fs::read("/etc/machine-id").unwrap_or_default();
@@ -328,7 +327,7 @@ mod tests {
         Activity::begun("cp", vec!["a".to_owned()], Some("far:b".to_owned()))
     }
 
-    /// A directory of one's own, as [`own_directory`] makes it.
+    /// Returns a private directory, as [`own_directory`] makes it.
     fn directory() -> (TempDir, PathBuf) {
         let base = tempdir().expect("a directory");
         let own = own_directory(base.path(), true).expect("a directory of one's own");
@@ -336,29 +335,29 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_found_with_what_it_does_while_it_is_announced() {
+    fn announced_process_found_with_state() {
         let (_base, own) = directory();
         let find = || running_in(std::slice::from_ref(&own), PATIENCE);
         assert!(find().is_empty());
-        let told = Arc::new(Mutex::new(copying()));
-        let now = Arc::clone(&told);
-        let tell = move || now.lock().expect("no panic").clone();
-        let announced = Announcement::start_in(&own, tell).expect("a socket");
+        let state = Arc::new(Mutex::new(copying()));
+        let now = Arc::clone(&state);
+        let current = move || now.lock().expect("no panic").clone();
+        let announced = Announcement::start_in(&own, current).expect("a socket");
         let [Running { pid, activity: Some(activity) }] = &find()[..] else { panic!("{:?}", find()) };
         assert_eq!((*pid, activity.command.as_str(), activity.state), (std::process::id(), "cp", State::Waiting));
-        told.lock().expect("no panic").state = State::Connected;
+        state.lock().expect("no panic").state = State::Connected;
         assert_eq!(find()[0].activity.as_ref().expect("an answer").state, State::Connected);
         let mode = fs::read_dir(&own).expect("a directory").map(|entry| {
             let found = entry.expect("an entry").metadata().expect("a socket");
             found.permissions().mode() & 0o777
         });
-        assert_eq!(mode.collect::<Vec<_>>(), [0o600], "whatever the umask, and nothing beside it");
+        assert_eq!(mode.collect::<Vec<_>>(), [0o600], "independent of the umask, and the only file");
         drop(announced);
         assert_eq!(fs::read_dir(&own).expect("a directory").count(), 0);
     }
 
     #[test]
-    fn what_a_killed_process_has_left_is_removed_and_what_is_no_socket_of_this_machine_stays() {
+    fn search_removes_only_sockets_of_killed_processes() {
         let (_base, own) = directory();
         let left = own.join(format!("{}99999999", prefix()));
         drop(UnixListener::bind(&left).expect("a socket"));
@@ -373,17 +372,17 @@ mod tests {
     }
 
     #[test]
-    fn of_many_sources_a_few_are_named() {
+    fn activity_names_at_most_four_sources() {
         let names = |count: u32| Activity::begun("cp", (0..count).map(|name| name.to_string()).collect(), None).from;
         assert_eq!(names(0), [] as [&str; 0]);
         assert_eq!(names(5), ["0", "1", "2", "3", "4"]);
         assert_eq!(names(20_000), ["0", "1", "2", "3", "and 19996 more"]);
     }
 
-    /// Some that have stopped, one whose queue is full, one that says nonsense, and one that never ends. Of those that
-    /// answer, none is missed, in whatever order a directory lists them.
+    /// Some are stopped, one has a full queue, one sends nonsense, and one never ends its answer. Of those that answer,
+    /// none is missed, whatever the order in the directory.
     #[test]
-    fn a_process_that_does_not_answer_takes_nothing_from_the_others() {
+    fn unresponsive_process_delays_no_others() {
         let (_base, own) = directory();
         let place = |pid: u32| own.join(format!("{}{pid}", prefix()));
         let listener = |pid: u32| UnixListener::bind(place(pid)).expect("a socket");

@@ -1,4 +1,4 @@
-//! Waiting on a plain thread for what an async runtime's task would await.
+//! Waits on a plain thread for a future.
 
 use std::future::poll_fn;
 use std::io::{self, BufRead, Read, Write};
@@ -17,7 +17,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs `future` to its end on this thread, which sleeps meanwhile.
+/// Runs `future` to completion on this thread, which sleeps meanwhile.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
@@ -36,7 +36,7 @@ pub(crate) struct Blocking<T>(pub(crate) T);
 impl<T: AsyncBufRead + Unpin> BufRead for Blocking<T> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         block_on(poll_fn(|context| Pin::new(&mut self.0).poll_fill_buf(context).map_ok(drop)))?;
-        // What was found and not consumed is found again.
+        // Bytes that were not consumed are returned again.
         match Pin::new(&mut self.0).poll_fill_buf(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(found) => found,
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_future_that_another_thread_completes_is_waited_for() {
+    fn block_on_waits_for_other_thread() {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let other = thread::spawn(move || sender.send(7).unwrap());
         assert_eq!(block_on(receiver).unwrap(), 7);

@@ -1,6 +1,5 @@
-//! What ends a transfer: a chain from where a failure was noticed to its cause, whose [kind](ErrorKind) and values
-//! programs read. The text states them; what to do about it is for a program to say, which knows what its user has
-//! typed.
+//! Why a transfer ended: a chain from the place where a failure was noticed to its cause, whose [kind](ErrorKind) and
+//! values programs read. The text states the failure; advice is left to programs, which know the user's command.
 
 mod context;
 mod numbers;
@@ -30,180 +29,182 @@ pub use context::Context;
 pub(crate) use numbers::{answer_number, kind_of_answer};
 pub(crate) use reported::{Closing, answer_line, cause_line, is_done, or_nothing, read_answer, read_cause};
 
-/// Why a transfer ended without success. As JSON it crosses the wire, except for variants that mean nothing elsewhere.
+/// Why a transfer ended without success. Crosses the wire as JSON, except for variants without meaning to a peer.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something about the files on this side.
+    /// An error of local files.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// A path is in the home of nobody.
+    /// A path names the home of an unknown user.
     #[error(transparent)]
     #[serde(skip)]
     Home(#[from] HomeError),
-    /// The ticket is of no use.
+    /// The ticket cannot be used.
     #[error(transparent)]
     #[serde(skip)]
     Ticket(#[from] TicketError),
-    /// The ticket leads to a peer that does the same as we.
-    #[error("both sides {}: one of them must {}", verb(*.both), verb(both.other()))]
+    /// The peer of the ticket has the same role.
+    #[error("both peers {}: one of them must {}", verb(*.both), verb(both.other()))]
     WrongRole {
-        /// What both sides do.
+        /// The common role.
         both: Role,
     },
-    /// The ticket's time is over and nobody has used it.
-    #[error("nobody came while the ticket was good ({} s)", .0.as_secs())]
+    /// The ticket expired unused.
+    #[error("ticket expired after {} s: no peer connected", .0.as_secs())]
     #[serde(skip)]
     TicketExpired(Duration),
     /// The network: no socket, no connection, no flow.
     #[error(transparent)]
     #[serde(skip)]
     Net(NetError),
-    /// The peer answered at none of its addresses. A wrong key looks the same: strangers get silence.
-    #[error("no answer from {} in {} s{}", list(addresses), after.as_secs_f64(), send_error.as_ref().map(|error| format!(" (this host says: {error})")).unwrap_or_default())]
+    /// The peer answered at none of its addresses. A wrong key looks the same: endpoints ignore peers without the key.
+    #[error("no answer from {} after {} s{}", list(addresses), after.as_secs_f64(), send_error.as_ref().map(|error| format!(" (send error: {error})")).unwrap_or_default())]
     #[serde(skip)]
     Unreachable {
         /// The addresses tried.
         addresses: Vec<SocketAddr>,
-        /// For how long.
+        /// The time waited.
         after: Duration,
-        /// What the kernel said about sending, if anything.
+        /// The kernel's error when sending, if any.
         send_error: Option<Arc<io::Error>>,
         /// The addresses are those of a ticket, not of a host that ssh reached.
         by_ticket: bool,
     },
-    /// The two programs are too different.
-    #[error("the other side speaks no version of the protocol known here")]
+    /// The peers have no common protocol version.
+    #[error("no common protocol version")]
     #[serde(rename = "Version")]
     VersionMismatch,
     /// A request has fields that this release does not know.
-    #[error("this downpour is too old for what was asked of it: it does not know {}", .0.join(", "))]
+    #[error("this downpour is too old for the request: unknown fields {}", .0.join(", "))]
     UnknownFields(Vec<String>),
-    /// The peer was there and is gone.
-    #[error("the other side has vanished: it has ended without a word, or the network is down")]
+    /// No packet has arrived for too long.
+    #[error("connection lost: the peer exited without closing it, or the network is down")]
     #[serde(rename = "Vanished")]
     ConnectionLost,
-    /// A peer that connected to this side made no progress for this long.
-    #[error("the other side made no progress for {} s", .0.as_secs())]
+    /// A peer that had connected made no progress for this long.
+    #[error("connection closed: no progress by the peer for {} s", .0.as_secs())]
     Stalled(Duration),
-    /// The peer broke the protocol.
-    #[error("the other side broke the protocol: {0}")]
+    /// The peer violated the protocol.
+    #[error("protocol error by the peer: {0}")]
     #[serde(rename = "Violation")]
     ProtocolViolation(String),
-    /// A block cannot be decoded, and as the sender's profile has it nothing more of it is sent.
-    #[error("a block cannot be decoded and its profile sends nothing more of it: its bytes are lost")]
+    /// A block cannot be decoded, and the sender's profile sends nothing more of it.
+    #[error("data lost: block undecodable and the profile sends no more repair")]
     Undecodable,
     /// A sequence number of the connection is exhausted.
-    #[error("the connection can go on no longer: {0}")]
+    #[error("connection closed: {0}")]
     #[serde(skip)]
     Exhausted(#[serde(skip)] &'static str),
-    /// The user said no to what was offered.
+    /// The user declined the offer.
     #[error("declined")]
     Declined,
     /// The user stopped the transfer.
     #[error("cancelled")]
     Cancelled,
-    /// The system stopped the transfer, or what had started this program.
+    /// The system, or the parent of this process, stopped the transfer.
     #[error("stopped by a signal")]
     Terminated,
-    /// This machine has no such ssh.
-    #[error("{} cannot be started: {source}", program.display())]
+    /// The ssh program cannot be started.
+    #[error("cannot start {}: {source}", program.display())]
     #[serde(skip)]
     NoSsh {
         /// The program.
         program: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// ssh did not lead to a downpour on the other machine.
+    /// ssh did not start a downpour on the remote host.
     #[error("{0}")]
     #[serde(skip)]
     Ssh(String),
-    /// The other machine does not let this user in, or is not the one that it was.
+    /// The remote host rejects the login, or its key has changed.
     #[error("cannot log in to {host}: {why}")]
     #[serde(skip)]
     LoginRefused {
-        /// The machine.
+        /// The host.
         host: String,
-        /// ssh's words.
+        /// ssh's error.
         why: String,
     },
-    /// The other machine has no such program.
-    #[error("{host} has no program {program}")]
+    /// The remote host does not have the program.
+    #[error("{program} not found on {host}")]
     #[serde(skip)]
     NotInstalled {
-        /// The machine.
+        /// The host.
         host: String,
-        /// What was looked for.
+        /// The program.
         program: String,
     },
-    /// This program does not run on the other machine.
-    #[error("{host} is {system}, and this program is for {this}")]
+    /// This program does not run on the remote host.
+    #[error("cannot install on {host} ({system}): this binary is for {this}")]
     #[serde(skip)]
     NoFittingProgram {
-        /// The machine.
+        /// The host.
         host: String,
-        /// Its kind, as `uname -s` and `uname -m` say it.
+        /// Its kind, as `uname -s` and `uname -m` print it.
         system: String,
-        /// The kind of this machine.
+        /// The kind of the local host.
         this: String,
     },
-    /// A program could not be copied to the other machine.
-    #[error("downpour was not copied to {host}: {why}")]
+    /// The program could not be installed on the remote host.
+    #[error("cannot install downpour on {host}: {why}")]
     #[serde(skip)]
     BootstrapFailed {
-        /// The machine.
+        /// The host.
         host: String,
-        /// Its words.
+        /// The reason.
         why: String,
     },
-    /// The login is limited ([`Limit`](crate::remote::KeyRestriction)), and the request exceeds the limit.
-    #[error("this login is limited to one directory: {0}")]
+    /// The key is restricted ([`KeyRestriction`](crate::remote::KeyRestriction)), and the request exceeds the
+    /// restriction.
+    #[error("restricted key: {0}")]
     #[serde(rename = "Limited")]
     KeyRestricted(#[source] Limited),
-    /// The login runs downpour in place of all commands.
-    #[error("the login at {host} runs downpour alone, and one that runs commands is needed")]
+    /// The login runs only downpour.
+    #[error("the login to {host} runs only downpour: use one that runs commands")]
     #[serde(skip)]
     RunsDownpour {
-        /// The machine.
+        /// The host.
         host: String,
     },
-    /// What ran on the other machine is another program.
-    #[error("what ran at {host} is no downpour, since it ended without a word{}", says.as_ref().map(|words| format!("; the login says: {words}")).unwrap_or_default())]
+    /// Another program ran on the remote host.
+    #[error("the program on {host} is not downpour: it exited without a reply{}", output.as_ref().map(|words| format!("; login output: {words}")).unwrap_or_default())]
     #[serde(skip)]
     NoDownpour {
-        /// The machine.
+        /// The host.
         host: String,
-        /// What was to run there.
+        /// The program that should have run.
         program: String,
-        /// What the login has printed.
-        says: Option<String>,
+        /// The output of the login.
+        #[serde(rename = "says")]
+        output: Option<String>,
     },
-    /// ssh's configuration for the machine lets no program start there.
-    #[error("ssh's configuration has {setting} for {host}, so that no downpour starts there")]
+    /// ssh's configuration of the host prevents the start of programs.
+    #[error("ssh configuration of {host} has {setting}: downpour cannot start")]
     #[serde(skip)]
     NothingStarts {
-        /// The machine.
+        /// The host.
         host: String,
-        /// The setting in the way, as ssh's configuration writes it.
+        /// The setting, as ssh's configuration writes it.
         #[serde(skip)]
         setting: &'static str,
         /// The setting that would let it start.
         #[serde(skip)]
         wanted: &'static str,
     },
-    /// The other machine's downpour is older than something that the request needs.
-    #[error("its older downpour {}", .0.lack())]
+    /// The remote downpour lacks something that the request needs.
+    #[error("remote downpour too old: {}", .0.lack())]
     Older(Restriction),
-    /// What another machine says of a failure, where both know no more of it than its kind.
+    /// A failure on another host, of which only the kind and a text are known.
     #[error("{message}")]
     Described {
-        /// What kind of failure it reports.
+        /// The kind of the failure.
         kind: ErrorKind,
-        /// Its words, which a program escapes before it shows them.
+        /// Its text, which programs escape before display.
         message: String,
     },
-    /// A failure, and where or when it came about.
+    /// A failure, and where or when it occurred.
     #[error("{}", context.around(source))]
     Within {
         /// Where or when.
@@ -211,55 +212,55 @@ pub enum Error {
         /// What happened.
         source: Box<Self>,
     },
-    /// Sources and target make no sense together.
+    /// Sources and destination cannot be combined.
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// What is written about a transfer cannot go to this file.
-    #[error("{kind} cannot go to {}: {reason}", path.display())]
+    /// Output about a transfer cannot be written to this file.
+    #[error("cannot write {kind} to {}: {reason}", path.display())]
     #[serde(skip)]
     OutputRefused {
-        /// What is written.
+        /// The kind of output.
         kind: OutputKind,
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why, and what to do.
+        /// The reason, and advice.
         #[serde(skip)]
         reason: &'static str,
     },
     /// The list of checksums cannot be written.
-    #[error("cannot write the checksums {}: {source}{}", path.display(), if *is_over { "; everything else is done" } else { "" })]
+    #[error("cannot write the checksums {}: {source}{}", path.display(), if *is_over { "; the files were copied" } else { "" })]
     #[serde(skip)]
     Checksums {
         /// The list.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
-        /// Whether the files have arrived.
+        /// Whether all files were copied.
         is_over: bool,
     },
-    /// What a command over there is to read cannot be read here.
-    #[error("cannot read stdin: {0}; the command was ended before its input was whole")]
+    /// The input of a remote command cannot be read.
+    #[error("cannot read stdin: {0}; remote command killed, input was incomplete")]
     #[serde(skip)]
     Input(io::Error),
-    /// What a command over there prints cannot be written here.
-    #[error("cannot write to stdout: {0}; the output of the command is not complete")]
+    /// The output of a remote command cannot be written.
+    #[error("cannot write to stdout: {0}; output truncated")]
     #[serde(skip)]
     Output(io::Error),
-    /// A stream under a name was not passed on whole.
+    /// A named stream was not relayed completely.
     #[error(transparent)]
     #[serde(skip)]
     Stream(#[from] StreamError),
-    /// A tunnel cannot take connections where it should.
+    /// A tunnel cannot listen for connections.
     #[error("cannot listen on {place}: {source}")]
     #[serde(skip)]
     Listen {
-        /// The place.
+        /// The address.
         place: ForwardAddress,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// A tunnel has no numbers left for further connections.
-    #[error("the tunnel has carried 65,535 connections, which is all that one can")]
+    /// A tunnel has used all its connection numbers.
+    #[error("tunnel closed: limit of 65,535 connections reached")]
     #[serde(skip)]
     ConnectionLimit,
     /// The trace file cannot be written.
@@ -268,23 +269,22 @@ pub enum Error {
     Trace {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system refuses a thread, a descriptor, or random bytes.
-    #[error("the system refuses what a transfer needs: {0}")]
+    /// The system has no thread, descriptor, or random bytes.
+    #[error("out of system resources: {0}")]
     #[serde(skip)]
     OutOfResources(io::Error),
-    /// A fault of this program.
+    /// A defect of this program.
     #[error("internal error: {0}")]
     #[serde(skip)]
     Internal(#[serde(skip)] &'static str),
 }
 
 impl Error {
-    /// What kind of failure it is. What another machine claims counts only as far as it can know. A
-    /// transfer of which some names failed succeeds: see
-    /// [`Failures::count`](crate::Failures::count).
+    /// Returns the kind of failure. A kind reported by another host counts only as far as that host can know it. A
+    /// transfer of which some names failed succeeds: see [`Failures::count`](crate::Failures::count).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -329,7 +329,7 @@ impl Error {
         }
     }
 
-    /// Returns the end of the chain: what happened, wherever that was.
+    /// Returns the end of the chain: the original failure.
     #[must_use]
     pub fn cause(&self) -> &Self {
         match self {
@@ -338,7 +338,7 @@ impl Error {
         }
     }
 
-    /// Returns the contexts of the chain, from the outermost on.
+    /// Returns the contexts of the chain, outermost first.
     pub fn contexts(&self) -> impl Iterator<Item = &Context> {
         let mut next = self;
         std::iter::from_fn(move || match next {
@@ -350,13 +350,13 @@ impl Error {
         })
     }
 
-    /// Adds where or when the failure came about.
+    /// Adds where or when the failure occurred.
     #[must_use]
     pub(crate) fn within(self, context: Context) -> Self {
         Self::Within { context, source: Box::new(self) }
     }
 
-    /// Names the machine that an error of another one is from.
+    /// Names the host of an error that a remote host reported.
     pub(crate) fn on(self, host: &str) -> Self {
         match self {
             Self::Within { context: Context::Host(None), source } => {
@@ -367,15 +367,15 @@ impl Error {
     }
 }
 
-/// Who ends a connection, as this side knows it: for words to the user.
+/// The peer of a connection, for messages to the user.
 pub(crate) struct PeerContext<'a> {
     pub(crate) role: Role,
-    /// Where it was looked for, and for how long; nothing if it came to us.
+    /// Its addresses and the time waited; `None` if the peer connected to this side.
     pub(crate) tried: Option<(&'a [SocketAddr], Duration)>,
 }
 
 impl Error {
-    /// Why a connection with `other` has ended.
+    /// Returns why a connection with `other` ended.
     pub(crate) fn ended(error: NetError, other: &PeerContext<'_>) -> Self {
         match (error, other.tried) {
             (NetError::ClosedByPeer { code, reason }, _) => {
@@ -404,7 +404,7 @@ impl From<NetError> for Error {
             NetError::Flow(FlowError::Exhausted) => Self::Exhausted("no flow numbers are left"),
             NetError::OutOfResources(error) => Self::OutOfResources(owned(error)),
             NetError::Panicked(_) => Self::Internal("a thread of the network panicked"),
-            NetError::ClosedLocally => Self::Internal("the connection was closed by nobody"),
+            NetError::ClosedLocally => Self::Internal("a local close was not expected"),
             // The sources and sinks of this library fail with its own errors.
             NetError::Storage(error) => owned(error).downcast().unwrap_or_else(Self::OutOfResources),
             other => Self::Net(other),

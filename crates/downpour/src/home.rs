@@ -1,5 +1,6 @@
-//! Paths that begin with `~`, as a shell reads them: `~` and `~/x` are in the home of this user, `~name` and `~name/x` in
-//! that of another. What cannot be read so is refused: taken literally, it would become a directory of that name.
+//! Expands paths that begin with `~`, as a shell does: `~` and `~/x` are in the home of this user, `~name` and
+//! `~name/x` in that of another. A path with an unknown user is refused: taken literally, it would become a directory
+//! of that name.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,23 +10,23 @@ use std::process::{Command, Stdio};
 
 use nix::unistd::{User, geteuid};
 
-/// The reason why a path that begins with `~` leads nowhere.
+/// Why a path that begins with `~` cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HomeError {
-    /// Neither `HOME` nor the system says where it is.
-    #[error("{} leads nowhere: this user has no home; write the whole path", .0.display())]
+    /// Neither `HOME` nor the system has a home for this user.
+    #[error("cannot expand {}: this user has no home directory; write the full path", .0.display())]
     NoHome(PathBuf),
-    /// No user of the machine has this name.
-    #[error("{} leads nowhere: no user has that name; write ./{} for a file called so", .0.display(), .0.display())]
+    /// No user of the host has this name.
+    #[error("cannot expand {}: no such user; write ./{} for a file of that name", .0.display(), .0.display())]
     NoUser(PathBuf),
 }
 
-/// Whether a path begins with the name of a user, or with what would have to be one.
+/// Returns whether a path begins with `~`, and therefore with the name of a user.
 pub(crate) fn names_user(path: &Path) -> bool {
     matches!(path.as_os_str().as_bytes(), [b'~', next, ..] if *next != b'/')
 }
 
-/// Expands `~` and `~name` at the beginning of a path, as the shell of a login does.
+/// Expands `~` and `~name` at the beginning of a path, as a login shell does.
 ///
 /// # Errors
 /// See [`HomeError`].
@@ -47,25 +48,25 @@ pub fn expand(path: &Path) -> Result<PathBuf, HomeError> {
     Ok(OsStr::from_bytes(&whole).into())
 }
 
-/// The same for a path that a shell of this machine may have seen: what has such a name is what is meant, for a shell has
-/// expanded `~` where it stood by itself, and has put file names in the place of wildcards.
+/// Expands a path that a local shell may have expanded before: an existing file of that name is meant, since shells
+/// expand `~` and replace wildcards by file names.
 ///
 /// # Errors
 /// See [`HomeError`].
 pub fn expand_typed(path: &Path) -> Result<PathBuf, HomeError> {
     let first = path.components().next();
-    let stands = || first.is_some_and(|first| Path::new(first.as_os_str()).symlink_metadata().is_ok());
-    if path.as_os_str().as_bytes().starts_with(b"~") && stands() { Ok(path.to_owned()) } else { expand(path) }
+    let exists = || first.is_some_and(|first| Path::new(first.as_os_str()).symlink_metadata().is_ok());
+    if path.as_os_str().as_bytes().starts_with(b"~") && exists() { Ok(path.to_owned()) } else { expand(path) }
 }
 
-/// The home of this user.
+/// Returns the home of this user.
 fn own() -> Option<PathBuf> {
     let named = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     named.or_else(|| User::from_uid(geteuid()).ok().flatten().map(|user| user.dir))
 }
 
-/// The home of another user. A static program asks /etc/passwd only, so where that does not have the name `getent` asks
-/// what else the machine is set up to ask (LDAP, sssd).
+/// Returns the home of another user. A static program reads only /etc/passwd; names that are not in it are looked up
+/// with `getent`, which uses all sources of the host (LDAP, sssd).
 fn of_user(name: &OsStr) -> Option<PathBuf> {
     let name = name.to_str().filter(|name| !name.starts_with('-') && !name.contains([':', '\n', '\0']))?;
     if let Ok(Some(user)) = User::from_name(name) {
@@ -75,7 +76,7 @@ fn of_user(name: &OsStr) -> Option<PathBuf> {
     home_in(&asked.ok().filter(|asked| asked.status.success())?.stdout, name)
 }
 
-/// The home in a line of `passwd(5)`. A number is taken for that of a user, which is no name.
+/// Returns the home in a line of `passwd(5)`. `getent` takes a number for that of a user, which is no name.
 fn home_in(line: &[u8], name: &str) -> Option<PathBuf> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\n').next()?.split(|byte| *byte == b':').collect();
     let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
@@ -110,18 +111,18 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_user_is_refused() {
+    fn tilde_unknown_user_refused() {
         for path in ["~no-such-user", "~no-such-user/x", "~+", "~-", "~-x/y", "~0", "~root:x/y", "~$report.docx", "~*"]
         {
             let path = Path::new(path);
             assert_eq!(expand(path), Err(HomeError::NoUser(path.into())), "{path:?}");
         }
-        let said = HomeError::NoUser("~x/y".into()).to_string();
-        assert_eq!(said, "~x/y leads nowhere: no user has that name; write ./~x/y for a file called so");
+        let text = HomeError::NoUser("~x/y".into()).to_string();
+        assert_eq!(text, "cannot expand ~x/y: no such user; write ./~x/y for a file of that name");
     }
 
     #[test]
-    fn a_line_of_getent_has_the_home_of_the_name() {
+    fn getent_line_gives_home_of_name() {
         let line = b"who:*:7:7:W:/home/who:/bin/sh\n";
         assert_eq!(home_in(line, "who"), Some("/home/who".into()));
         assert_eq!(home_in(line, "WHO@example.org"), Some("/home/who".into()), "a directory may have its own spelling");

@@ -1,8 +1,8 @@
-//! File transfers over UDP for programs to embed: reliable, encrypted, repaired with erasure codes, verified end to
+//! File transfers over UDP for embedding in programs: reliable, encrypted, repaired with erasure codes, verified end to
 //! end.
 //!
-//! [`send`] offers paths and [`receive`] takes them into a directory; the two find each other by a [`Ticket`] that
-//! either side may make:
+//! [`send`] offers paths and [`receive`] writes them into a directory; the peers find each other by a [`Ticket`] that
+//! either may create:
 //!
 //! ```
 //! use std::fs;

@@ -1,19 +1,19 @@
-//! Options that everything which opens a connection has.
+//! Options that all functions with connections share.
 
 use std::time::Duration;
 
 use net::EndpointOptions;
 use transport::Profile;
 
-/// How long a peer may be silent unless the caller says otherwise. See docs/design/recovery.md.
+/// The default time without a packet after which a connection is lost. See docs/design/recovery.md.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// How this side sends, and what its endpoint takes.
+/// The sending profile and the limits of the endpoint.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Profile of the engine.
     pub profile: Profile,
-    /// How long the other side may be silent, and what this side may buffer.
+    /// How long the peer may be silent, and how much may be buffered.
     pub endpoint: EndpointOptions,
 }
 

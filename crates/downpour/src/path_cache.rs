@@ -1,5 +1,5 @@
-//! What transfers have learned of paths, kept for a day so that the next one starts at the rate of the last (careful
-//! resume, RFC 9959), and does not wait for UDP where the last one has waited in vain.
+//! Measurements of paths, kept for a day: the next transfer starts at the rate of the last (careful resume, RFC 9959),
+//! and does not wait for UDP where the last one got no answer.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -15,9 +15,9 @@ use transport::congestion::SavedPath;
 
 use crate::private_directory::{cache_home, is_own, own_directory};
 
-/// Age beyond which a path is another one.
+/// Age beyond which a measurement is discarded.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// Most paths kept; the oldest make way.
+/// Maximum number of kept paths; the oldest are removed.
 const MOST: usize = 256;
 /// Maximum size of the file in bytes: all paths take a third.
 const LARGEST: u64 = 200_000;
@@ -25,16 +25,16 @@ const LARGEST: u64 = 200_000;
 const V4_NETWORK: u32 = u32::MAX << 8;
 const V6_NETWORK: u128 = u128::MAX << 80;
 
-/// A user's files of path memories. They are believed only if they belong to this user and nobody else may write them;
-/// whatever else is wrong with them, transfers go on without.
+/// The path cache of a user. Its files are read only if they belong to this user and nobody else can write them;
+/// transfers work without them.
 #[derive(Clone, Debug)]
 pub struct PathCache {
-    /// The directory that must be this user's own.
+    /// The directory, which must belong to this user.
     base: PathBuf,
 }
 
-/// The ends of a path: this machine's network, a /24 for IPv4 and a /48 for IPv6, and the other machine's address. Its
-/// neighbours are not meant: a receiver that lies about what arrives would have them sent to too fast.
+/// The ends of a path: the local network, a /24 for IPv4 and a /48 for IPv6, and the remote address. Its neighbours are
+/// not included: a receiver that reports false arrivals would raise the rate to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ends {
     local: IpAddr,
@@ -57,19 +57,19 @@ struct UdpBlocked {
     at: u64,
 }
 
-/// What a file has a list of.
+/// A record of a cache file.
 trait CacheRecord: Serialize + DeserializeOwned {
     /// The name of the file.
     const FILE: &'static str;
 
-    /// When it was learned, in seconds since 1970.
+    /// When it was measured, in seconds since 1970.
     fn at(&self) -> u64;
 
-    /// Whether it makes sense: the file may hold anything.
+    /// Returns whether it is plausible: the file may hold anything.
     fn is_credible(&self) -> bool;
 }
 
-/// A path's memory, taken out of the cache while a connection uses it: one memory serves one connection at a time.
+/// A cached path that is taken out of the cache while a connection uses it: each entry serves one connection at a time.
 #[derive(Debug)]
 pub(crate) struct Lease {
     cache: PathCache,
@@ -83,19 +83,19 @@ impl PathCache {
         cache_home().map(|base| Self { base })
     }
 
-    /// Takes out what is known of the path to `peer`. Returns `None` for peers on this machine.
+    /// Takes out the entry of the path to `peer`. Returns `None` for peers on this host.
     pub(crate) fn lease(&self, peer: SocketAddr) -> Option<Lease> {
         let ends = Ends::of(source_of(peer)?, peer.ip())?;
         Some(self.lease_between(ends, now()))
     }
 
-    /// Whether UDP did not reach `peer` when it was last tried for as long as a path may need.
+    /// Returns whether UDP did not reach `peer` at the last full attempt.
     pub(crate) fn udp_is_closed(&self, peer: SocketAddr) -> bool {
         let ends = source_of(peer).and_then(|source| Ends::of(source, peer.ip()));
         ends.is_some_and(|ends| self.is_closed(ends, now()))
     }
 
-    /// Remembers whether UDP reaches `peer`.
+    /// Stores whether UDP reaches `peer`.
     pub(crate) fn remember_udp(&self, peer: SocketAddr, is_closed: bool) {
         if let Some(ends) = source_of(peer).and_then(|source| Ends::of(source, peer.ip())) {
             self.set_closed(ends, is_closed, now());
@@ -110,7 +110,7 @@ impl PathCache {
     }
 
     fn set_closed(&self, ends: Ends, is_closed: bool, now: u64) {
-        // Without it the next transfer waits, as this one did.
+        // If it fails, the next transfer waits, as this one did.
         drop(self.open(UdpBlocked::FILE, is_closed).and_then(|file| {
             change(file, now, |all: &mut Vec<UdpBlocked>| {
                 all.retain(|closed| closed.ends != ends);
@@ -120,7 +120,7 @@ impl PathCache {
     }
 
     fn lease_between(&self, ends: Ends, now: u64) -> Lease {
-        // Nothing is created for a transfer that may learn nothing.
+        // No file is created for a transfer that may measure nothing.
         let taken = self.open(CachedPath::FILE, false).and_then(|file| {
             change(file, now, |entries: &mut Vec<CachedPath>| {
                 let at = entries.iter().position(|entry| entry.ends == ends)?;
@@ -130,7 +130,7 @@ impl PathCache {
         Lease { cache: self.clone(), ends, taken: taken.ok().flatten() }
     }
 
-    /// Opens the file of this name, and creates it if asked.
+    /// Opens the file of this name, and creates it on request.
     fn open(&self, name: &str, create: bool) -> io::Result<File> {
         let directory = own_directory(&self.base, create)?;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -142,12 +142,12 @@ impl PathCache {
     }
 }
 
-/// Changes the entries that are credible and young enough. Two processes at once do not wait for each other: one of
-/// them goes without.
+/// Changes the entries that are plausible and young enough. Two processes at once do not wait for each other: one of
+/// them works without the cache.
 fn change<E: CacheRecord, T>(file: File, now: u64, change: impl FnOnce(&mut Vec<E>) -> T) -> io::Result<T> {
     file.try_lock().map_err(io::Error::from)?;
     let result = rewrite(&file, now, change);
-    // Closing the file does not unlock it while a process that is being started still shares it.
+    // Closing the file does not unlock it while a process that is starting still shares it.
     file.unlock().and(result)
 }
 
@@ -169,20 +169,20 @@ fn rewrite<E: CacheRecord, T>(mut file: &File, now: u64, change: impl FnOnce(&mu
 }
 
 impl Lease {
-    /// Returns what an earlier transfer has learned of the path.
+    /// Returns the measurements of an earlier transfer.
     pub(crate) fn memory(&self) -> Option<SavedPath> {
         self.taken.map(|entry| entry.memory)
     }
 
-    /// Puts back what the transfer has learned; if that is nothing, what was there before.
-    pub(crate) fn give_back(self, learned: Option<SavedPath>) {
-        self.give_back_at(learned, now());
+    /// Stores the measurements of the transfer; if there are none, the earlier ones.
+    pub(crate) fn restore(self, learned: Option<SavedPath>) {
+        self.restore_at(learned, now());
     }
 
-    fn give_back_at(self, learned: Option<SavedPath>, now: u64) {
+    fn restore_at(self, learned: Option<SavedPath>, now: u64) {
         let Self { cache, ends, taken } = self;
         if let Some(entry) = learned.map(|memory| CachedPath { ends, at: now, memory }).or(taken) {
-            // Without it the next transfer searches for the rate, as the first one did.
+            // If it fails, the next transfer searches for the rate, as the first one did.
             drop(cache.open(CachedPath::FILE, true).and_then(|file| {
                 change(file, now, |entries: &mut Vec<CachedPath>| {
                     entries.retain(|other| other.ends != ends);
@@ -194,15 +194,15 @@ impl Lease {
 }
 
 impl Ends {
-    /// Returns those of a path between these addresses; `None` if they are on one machine.
+    /// Returns the ends of a path between these addresses; `None` if they are on one host.
     fn of(local: IpAddr, remote: IpAddr) -> Option<Self> {
         let (local, remote) = (local.to_canonical(), remote.to_canonical());
-        let is_here = local == remote || remote.is_loopback() || remote.is_unspecified();
+        let is_local = local == remote || remote.is_loopback() || remote.is_unspecified();
         let local = match local {
             IpAddr::V4(address) => IpAddr::V4((address.to_bits() & V4_NETWORK).into()),
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(address.to_bits() & V6_NETWORK)),
         };
-        (!is_here).then_some(Self { local, remote })
+        (!is_local).then_some(Self { local, remote })
     }
 }
 
@@ -279,17 +279,17 @@ mod tests {
     fn known(cache: &PathCache, remote: &str, now: u64) -> Option<u64> {
         let lease = cache.lease_between(ends(remote), now);
         let found = lease.memory().map(|memory| memory.rate.bits_per_second() / 1_000_000);
-        lease.give_back_at(None, now);
+        lease.restore_at(None, now);
         found
     }
 
     fn learn(cache: &PathCache, remote: &str, megabits: u64, now: u64) {
-        cache.lease_between(ends(remote), now).give_back_at(Some(memory(megabits)), now);
+        cache.lease_between(ends(remote), now).restore_at(Some(memory(megabits)), now);
     }
 
-    /// A receiver that lies about what it gets raises no rate but that of transfers to itself.
+    /// A receiver that reports false arrivals raises no rate but that of transfers to itself.
     #[test]
-    fn a_path_is_remembered_for_a_day_to_one_address() {
+    fn path_cache_keeps_address_for_a_day() {
         let (_home, cache) = cache();
         assert_eq!(known(&cache, "198.51.100.7", NOW), None);
         assert!(!cache.base.exists(), "nothing was learned");
@@ -304,18 +304,18 @@ mod tests {
     }
 
     #[test]
-    fn one_memory_serves_one_connection() {
+    fn path_cache_entry_serves_one_connection() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
         let first = cache.lease_between(ends("198.51.100.7"), NOW);
         let second = cache.lease_between(ends("198.51.100.7"), NOW);
         assert!(first.memory().is_some() && second.memory().is_none());
-        first.give_back_at(None, NOW);
+        first.restore_at(None, NOW);
         assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90), "a short transfer has learned nothing new");
     }
 
     #[test]
-    fn a_change_leaves_no_lock_with_a_process_that_shares_the_file() {
+    fn path_cache_change_unlocks_shared_file() {
         let (_home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
         let file = cache.open(CachedPath::FILE, false).expect("the file");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_private_bounded_and_rewritten_if_it_is_broken() {
+    fn path_cache_file_private_bounded_repaired() {
         let (_home, cache) = cache();
         let file = cache.base.join("downpour/paths.json");
         (0..300).for_each(|nth| learn(&cache, &format!("198.18.{}.1", nth % 256), 1 + nth, NOW + nth));
@@ -334,7 +334,7 @@ mod tests {
         let found = fs::metadata(&file).expect("the file");
         assert_eq!(found.mode() & 0o777, 0o600);
         assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
-        assert_eq!(known(&cache, "198.18.44.1", NOW + 400), None, "the oldest made way");
+        assert_eq!(known(&cache, "198.18.44.1", NOW + 400), None, "the oldest were removed");
         assert_eq!(known(&cache, "198.18.255.1", NOW + 400), Some(256));
         let fast = CachedPath { ends: ends("198.51.100.7"), at: NOW, memory: memory(2_000_000) };
         let lossy = CachedPath { memory: SavedPath { baseline: Some(0.9), ..memory(1) }, ..fast };
@@ -348,32 +348,32 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_written_is_neither_read_nor_changed() {
+    fn path_cache_foreign_file_ignored() {
         let (home, cache) = cache();
         learn(&cache, "198.51.100.7", 90, NOW);
         let directory = cache.base.join("downpour");
         let file = directory.join("paths.json");
         for path in [&file, &directory] {
-            let before = fs::metadata(path).expect("it is there").permissions();
+            let before = fs::metadata(path).expect("it exists").permissions();
             fs::set_permissions(path, Permissions::from_mode(before.mode() | 0o022)).expect("ours");
             assert_eq!(known(&cache, "198.51.100.7", NOW), None, "{}", path.display());
             fs::set_permissions(path, before).expect("ours");
             assert_eq!(known(&cache, "198.51.100.7", NOW), Some(90));
         }
-        let elsewhere = home.path().join("elsewhere");
-        fs::rename(&file, &elsewhere).expect("moved");
-        symlink(&elsewhere, &file).expect("a link");
-        let before = fs::read(&elsewhere).expect("readable");
+        let moved = home.path().join("moved");
+        fs::rename(&file, &moved).expect("moved");
+        symlink(&moved, &file).expect("a link");
+        let before = fs::read(&moved).expect("readable");
         assert_eq!(known(&cache, "198.51.100.7", NOW), None);
         learn(&cache, "198.51.100.7", 1, NOW);
-        assert_eq!(fs::read(&elsewhere).expect("readable"), before);
+        assert_eq!(fs::read(&moved).expect("readable"), before);
         // Belongs to root, or cannot be written by an ordinary user.
         let foreign = PathCache { base: PathBuf::from("/proc/sys") };
         assert_eq!(known(&foreign, "198.51.100.7", NOW), None);
     }
 
     #[test]
-    fn closed_udp_is_remembered_for_a_day_by_its_host_until_it_is_open() {
+    fn path_cache_keeps_blocked_udp_for_a_day() {
         let (_home, cache) = cache();
         let (one, other) = (ends("198.51.100.7"), ends("198.51.100.8"));
         cache.set_closed(one, false, NOW);
@@ -391,12 +391,12 @@ mod tests {
         let found = fs::metadata(cache.base.join("downpour/closed.json")).expect("the file");
         assert_eq!(found.mode() & 0o777, 0o600);
         assert!(found.len() < LARGEST / 2, "{} bytes", found.len());
-        assert!(!cache.is_closed(other, NOW + 2), "the oldest made way");
+        assert!(!cache.is_closed(other, NOW + 2), "the oldest were removed");
         assert!(between("127.0.0.1", "127.0.0.1").is_none());
     }
 
     #[test]
-    fn peers_on_this_machine_are_not_remembered() {
+    fn path_cache_skips_local_peers() {
         let (_home, cache) = cache();
         for peer in ["127.0.0.1:9", "[::1]:9"] {
             assert!(cache.lease(peer.parse().expect("an address")).is_none(), "{peer}");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machines_end_is_its_network_and_the_others_its_address() {
+    fn path_cache_key_is_local_network_and_remote_address() {
         assert_eq!(between("192.0.2.1", "198.51.100.7"), between("192.0.2.99", "::ffff:198.51.100.7"));
         assert_ne!(between("192.0.2.1", "198.51.100.7"), between("192.0.3.1", "198.51.100.7"));
         let far = "2001:db8:1:2::3";

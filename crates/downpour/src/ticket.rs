@@ -1,16 +1,16 @@
-//! Tickets: what one side prints and the other pastes, so that two strangers become a connection.
+//! Tickets: a text that one peer prints and the user pastes into the other, which connects the two.
 //!
 //! The text is `downpour1` and base32 (RFC 4648, lower case, no padding). Base32 rather than base64: it survives a
-//! change of case, holds no character at which a terminal or messenger breaks or links, and a double click selects all
-//! of it. The encoded bytes, big-endian:
+//! change of case, has no character at which a terminal or messenger breaks or links, and a double click selects all of
+//! it. The encoded bytes, big-endian:
 //!
 //! | field | bytes | |
 //! |---|---|---|
-//! | role of the listener | 1 | 1 it sends, 2 it receives, 3 it is an end of tunnels, 4 it sends a stream |
+//! | role of the listener | 1 | 1 sender, 2 receiver, 3 tunnel, 4 sender of a stream |
 //! | expiry | 8 | seconds since 1970 |
 //! | key | 32 | |
 //! | addresses | 1 | their number, at most 16; then each: 4 or 6, the unicast address in 4 or 16 bytes, port 2 (not 0) |
-//! | checksum | 4 | the first bytes of BLAKE3 over what precedes, in key derivation mode |
+//! | checksum | 4 | the first bytes of BLAKE3 over the preceding bytes, in key derivation mode |
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -32,28 +32,28 @@ use crate::files::directory::parent_of;
 
 pub use pasted::goes_on;
 
-/// Most addresses in a ticket.
+/// Maximum number of addresses in a ticket.
 pub const MAX_ADDRESSES: usize = 16;
-/// What a ticket's text begins with: the program, and the version of the layout.
+/// Prefix of a ticket's text: the program, and the version of the layout.
 const PREFIX: &str = "downpour1";
 /// The prefix without its version.
 const PROGRAM: &str = "downpour";
-/// Keeps this use of BLAKE3 apart from every other one.
+/// Separates this use of BLAKE3 from every other one.
 const CONTEXT: &str = "downpour 2026 ticket checksum v1";
 const CHECKSUM: usize = 4;
-/// Longest text read from a prompt or file, far beyond any ticket, white space included.
+/// Maximum length of the text from a prompt or file, far beyond any ticket, with white space.
 const MAX_TEXT: usize = 16 << 10;
 
-/// Everything the connecting side needs. Whoever holds it can take part in the transfer: it is a secret.
+/// The data that the connecting peer needs. Its holder can take part in the transfer: it is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// Pre-shared key of the handshake.
     pub key: [u8; 32],
-    /// When the listener stops to answer.
+    /// When the listener stops answering.
     pub expires: SystemTime,
-    /// Where the listener may be reached; at most [`MAX_ADDRESSES`].
+    /// The addresses of the listener; at most [`MAX_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
-    /// What the listening side does.
+    /// The role of the listener.
     pub listener: Role,
 }
 
@@ -63,25 +63,25 @@ impl From<&Ticket> for net::Peer {
     }
 }
 
-/// A side's part in a transfer.
+/// The role of a peer in a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Role {
-    /// It sends files.
+    /// Sends files.
     #[serde(rename = "Sends")]
     Sender = 1,
-    /// It receives files.
+    /// Receives files.
     #[serde(rename = "Receives")]
     Receiver = 2,
-    /// It carries the connections of programs.
+    /// Carries the connections of programs.
     #[serde(rename = "Tunnels")]
     Tunnel = 3,
-    /// It sends a stream under a name.
+    /// Sends a named stream.
     Streams = 4,
 }
 
 impl Role {
-    /// That of the other side.
+    /// Returns the role of the peer.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -92,45 +92,45 @@ impl Role {
     }
 }
 
-/// A ticket that cannot be made or used.
+/// A ticket that cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
-    /// The text is something else.
-    #[error("this is not a ticket: a ticket begins with {PREFIX}")]
+    /// The text is no ticket.
+    #[error("not a ticket: tickets begin with {PREFIX}")]
     NotATicket,
     /// Its version is unknown.
-    #[error("this ticket was made by another version of downpour")]
+    #[error("ticket of another version of downpour")]
     Version,
     /// A character is wrong, missing or too many.
-    #[error("this ticket is damaged")]
+    #[error("ticket damaged")]
     Damaged,
     /// It contains an address that no listener can have.
-    #[error("this ticket names {0}, where nobody can listen: it is not from a downpour")]
+    #[error("ticket has invalid address {0}")]
     Address(SocketAddr),
-    /// It is of something else.
-    #[error("this ticket is not for that: its maker {}", part(*.0))]
+    /// The role of its listener does not match.
+    #[error("wrong ticket: its creator {}", part(*.0))]
     OtherUse(Role),
-    /// It was good once.
-    #[error("this ticket expired {} ago", spoken(*.0))]
+    /// It has expired.
+    #[error("ticket expired {} ago", spoken(*.0))]
     Expired(Duration),
-    /// More addresses than a ticket holds.
-    #[error("a ticket holds at most {MAX_ADDRESSES} addresses, not {0}")]
+    /// More addresses than a ticket may have.
+    #[error("too many addresses: {0}, a ticket may have {MAX_ADDRESSES}")]
     TooManyAddresses(usize),
     /// A ticket file could not be read or written.
     #[error("ticket file {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// The system's own words.
+        /// The system's error.
         source: io::Error,
     },
-    /// A ticket would replace a file that holds something else.
-    #[error("{} holds something other than a ticket and is not replaced", path.display())]
+    /// Saving a ticket would replace another file.
+    #[error("{} exists and is not a ticket", path.display())]
     NotReplaced {
         /// The file.
         path: PathBuf,
     },
-    /// The ticket file belongs to another user, who chooses where the ticket leads.
+    /// The ticket file belongs to another user, who could redirect the transfer.
     #[error("ticket file {} belongs to another user (uid {owner})", path.display())]
     Foreign {
         /// The file.
@@ -139,7 +139,7 @@ pub enum TicketError {
         owner: u32,
     },
     /// Other users may write to the ticket file.
-    #[error("other users may write the ticket file {}", path.display())]
+    #[error("ticket file {} is writable by other users", path.display())]
     Writable {
         /// The file.
         path: PathBuf,
@@ -149,7 +149,7 @@ pub enum TicketError {
     Random(io::Error),
 }
 
-/// Returns what a listener with this role does.
+/// Returns the action of a listener with this role.
 const fn part(listener: Role) -> &'static str {
     match listener {
         Role::Sender => "sends files",
@@ -160,7 +160,7 @@ const fn part(listener: Role) -> &'static str {
 }
 
 impl TicketError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub(crate) const fn kind(&self) -> ErrorKind {
         match self {
             Self::File { .. }
@@ -179,7 +179,7 @@ impl TicketError {
     }
 }
 
-/// A key nobody can guess, from the system's random source.
+/// Returns a random key from the system's random source.
 ///
 /// # Errors
 /// [`TicketError::Random`] if there is none.
@@ -190,7 +190,7 @@ pub fn fresh_key() -> Result<[u8; 32], TicketError> {
 }
 
 impl Ticket {
-    /// The text to paste. It is the secret itself: show it, never log it.
+    /// Returns the text to paste. It is the secret itself: show it, never log it.
     ///
     /// # Errors
     /// [`TicketError::TooManyAddresses`].
@@ -222,8 +222,8 @@ impl Ticket {
         Ok(text)
     }
 
-    /// Reads a ticket's text, as it was pasted: white space and line breaks anywhere in it, upper case, quotes around
-    /// it and words before it do no harm. Whether it has expired is another question: see [`Ticket::check_expiry`].
+    /// Parses a ticket's pasted text: white space and line breaks in it, upper case, quotes around it and words before
+    /// it are allowed. An expired ticket is valid here: see [`Ticket::check_expiry`].
     ///
     /// # Errors
     /// [`TicketError::NotATicket`], [`TicketError::Version`], [`TicketError::Damaged`], [`TicketError::Address`].
@@ -244,7 +244,7 @@ impl Ticket {
         }
     }
 
-    /// Says whether the ticket is still good at `now`.
+    /// Checks that the ticket is valid at `now`.
     ///
     /// # Errors
     /// [`TicketError::Expired`] with the time since.
@@ -255,8 +255,8 @@ impl Ticket {
         }
     }
 
-    /// Writes the text to `path`, readable by its owner only. What was there is replaced at once, never written
-    /// through: a reader sees no half ticket, and a link planted under the name is not followed.
+    /// Writes the text to `path`, readable by its owner only. An existing file is replaced atomically, never written
+    /// through: a reader never sees an incomplete ticket, and a symbolic link under the name is not followed.
     ///
     /// # Errors
     /// [`TicketError::File`], [`TicketError::NotReplaced`] for a file that is neither empty nor a ticket,
@@ -278,7 +278,7 @@ impl Ticket {
         let mut file = options.write(true).create_new(true).mode(0o600).open(&beside).map_err(failed)?;
         let written = writeln!(file, "{text}").and_then(|()| std::fs::rename(&beside, path));
         written.map_err(|error| {
-            // The first error is the one to report; a leftover under a random name does no harm.
+            // The first error is the one to report; a remaining file under a random name is harmless.
             let _ = std::fs::remove_file(&beside);
             failed(error)
         })
@@ -295,7 +295,7 @@ impl Ticket {
         if metadata.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
-        // Nobody can replace what is typed. A pipe may have a name in a directory of another user.
+        // Other users cannot replace a terminal. A pipe may have a name in a directory of another user.
         if !metadata.file_type().is_char_device() {
             check_owner(path, (metadata.uid(), metadata.mode()), geteuid().as_raw())?;
         }
@@ -363,8 +363,8 @@ fn may_listen(address: SocketAddr) -> bool {
     of_a_host && address.port() != 0
 }
 
-/// Whether a ticket may take this name: of nothing, a link that is not the system's, an empty file, or a ticket of any
-/// version.
+/// Returns whether a ticket may be saved under this name: it is free, a link outside of the system's directories, an
+/// empty file, or a ticket of any version.
 fn may_replace(path: &Path) -> io::Result<bool> {
     let found = match path.symlink_metadata() {
         Ok(found) => found,
@@ -372,7 +372,7 @@ fn may_replace(path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     if found.is_symlink() {
-        // /dev/stdout and its like are the system's.
+        // /dev/stdout and the like belong to the system.
         let directory = parent_of(path).canonicalize()?;
         return Ok(!["/dev", "/proc"].iter().any(|system| directory.starts_with(system)));
     }
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_file_is_its_users_or_roots_and_nobody_else_writes_it() {
+    fn ticket_file_owner_and_mode_checked() {
         let check =
             |owner, mode| check_owner(Path::new("ticket"), (owner, mode), 1_000).map_err(|error| error.to_string());
         for (owner, mode) in [(1_000, 0o600), (1_000, 0o644), (0, 0o644), (1_000, 0o400)] {
@@ -424,7 +424,7 @@ mod tests {
         let foreign = "ticket file ticket belongs to another user (uid 1001)";
         assert_eq!(check(1_001, 0o100_600), Err(foreign.to_owned()));
         for (owner, mode) in [(1_000, 0o620), (1_000, 0o602), (0, 0o666)] {
-            let writable = "other users may write the ticket file ticket";
+            let writable = "ticket file ticket is writable by other users";
             assert_eq!(check(owner, 0o100_000 | mode), Err(writable.to_owned()), "{owner} {mode:o}");
         }
     }

@@ -1,4 +1,4 @@
-//! Copies within a machine, in virtual time.
+//! Copies within a host, in virtual time.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use downpour::remote::{HostCopy, Location, copy};
 use downpour::{Error, Rate, Summary};
 use runtime::{Virtual, VirtualBuilder};
 
-/// Copies all that is in `from` to `to` on threads of `runtime`.
+/// Copies the contents of `from` to `to` on threads of `runtime`.
 fn copy_within(runtime: &Arc<Virtual>, from: &Path, to: &Path, limit: Option<Rate>) -> Result<Summary, Error> {
     let mut asked = HostCopy::new(vec![Location::Local(from.to_owned())], Location::Local(to.to_owned()));
     asked.options.engine.profile.limit = limit;
     let entered = runtime::enter(Arc::clone(runtime) as _);
     let transfer = copy(asked);
-    // This thread waits otherwise than by the runtime, whose clock would stand.
+    // This thread does not wait by the runtime, whose clock would stop.
     drop(entered);
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(transfer?.finish())
 }
@@ -57,7 +57,7 @@ fn a_limit_holds_for_an_hour() {
 }
 
 #[test]
-fn a_copy_that_gets_no_thread_says_so_and_leaves_no_part_of_a_file() {
+fn local_copy_no_thread_reported_no_partial_file() {
     const FILES: usize = 5;
     const SIZE: usize = 3_000_000;
     // This one, the session, the walk, the one that settles, and the one that waits for the disk.

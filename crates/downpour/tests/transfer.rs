@@ -1,4 +1,4 @@
-//! Whole transfers between two endpoints of this machine over real sockets.
+//! Complete transfers between two local endpoints over real sockets.
 
 #[cfg(test)]
 #[path = "transfer/broken.rs"]

@@ -102,7 +102,7 @@ fn a_sender_that_leaves_during_the_question_ends_it() {
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
     sender.signal(rustix::process::Signal::INT);
-    terminal.wait_for("\ndownpour: the sender said: interrupted by its user");
+    terminal.wait_for("\ndownpour: error from the sender: interrupted by its user");
     receiver.end().expect(1);
     tree::assert_untouched(&here.path().join("into"));
 }

@@ -51,15 +51,15 @@ fn an_ssh_that_does_not_get_there_is_told_and_the_data_goes_through_here() {
     let far = Far::new();
     let source = tree::file(&far.there("file"), 300_000);
     let told = far.run("cp", arguments!["a:file", "no-such-host.invalid:copy"]).expect(0).stderr;
-    let line = told.lines().find(|line| line.contains("the data goes through this machine")).expect("a line");
-    let beginning = "a cannot copy to no-such-host.invalid by itself (ssh: Could not resolve hostname";
+    let line = told.lines().find(|line| line.contains("relaying through this host")).expect("a line");
+    let beginning = "a cannot copy to no-such-host.invalid directly (ssh: Could not resolve hostname";
     assert!(line.starts_with(beginning), "{told}");
     tree::assert_same(&source, &far.there("copy"));
     let refused = far.run("cp", arguments!["--via", "udp", "a:file", "no-such-host.invalid:other"]);
     refused.expect_line(5, "leave --via out");
     // localhost is another machine there.
     let told = far.run("cp", arguments!["a:file", "localhost:again"]).expect(0).stderr;
-    assert!(told.contains("localhost stands for this machine: the data goes through this machine"), "{told}");
+    assert!(told.contains("localhost is the local host: relaying through this host"), "{told}");
     tree::assert_same(&source, &far.there("again"));
 }
 
@@ -73,8 +73,8 @@ fn failures_of_both_ends_have_their_codes() {
     fs::write(far.there("file"), "a file").expect("a file");
     far.run("cp", arguments!["-3r", "a:tree/", "b:file"]).expect_line(1, "on b: file");
     assert_eq!(fs::read(far.there("file")).expect("a file"), b"a file");
-    far.run("cp", arguments!["a:x", "c:y", "b:z"]).expect_line(2, "all sources must be on one machine");
-    far.run("cp", arguments!["a:x", "y", "b:z"]).expect_line(2, "all sources must be on one machine");
+    far.run("cp", arguments!["a:x", "c:y", "b:z"]).expect_line(2, "all sources must be on one host");
+    far.run("cp", arguments!["a:x", "y", "b:z"]).expect_line(2, "all sources must be on one host");
     far.run("cp", arguments!["--qlog", "q", "a:tree/one", "b:z"]).expect_line(2, "the trace cannot be written here");
     if !geteuid().is_root() {
         fs::set_permissions(source.join("one"), fs::Permissions::from_mode(0o0)).expect("a mode");
@@ -164,7 +164,7 @@ fn the_receiver_is_asked_where_it_was_logged_in_to_from_here() {
             ended.expect(0);
             tree::assert_same(&source, &far.there("copy"));
         } else {
-            ended.expect_line(wanted, "on b: it does not confirm what a reports as complete");
+            ended.expect_line(wanted, "b: a reports a complete transfer, which is not confirmed");
         }
     }
 }
@@ -197,7 +197,7 @@ fn a_host_that_sends_something_else_is_refused_by_the_other() {
     fs::create_dir(far.there("src")).expect("a directory");
     fs::create_dir(far.there("into")).expect("a directory");
     tree::file(&far.there("src/b"), 10);
-    far.run("cp", arguments!["-3", "a:src/a", "b:into"]).expect_line(1, "on a: the receiver said: sender offered b");
+    far.run("cp", arguments!["-3", "a:src/a", "b:into"]).expect_line(1, "a: error from the receiver: sender offered b");
     assert!(!far.there("into/b").exists());
     far.run("cp", arguments!["-3", "--trust-sender", "a:src/a", "b:into"]).expect(0);
     assert!(far.there("into/b").exists(), "its user trusts it");

@@ -41,16 +41,17 @@ fn what_does_not_run_there_gets_no_name() {
     let file = far.there("text");
     fs::write(&file, "not a program").expect("a file");
     let ended = far.run("bootstrap", ["--from", file.to_str().expect("text"), "far"]);
-    ended.expect_line(1, "downpour was not copied to far: it does not run there");
+    ended.expect_line(1, "cannot install downpour on far: new binary does not run");
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", ".local/bin", "far"]).expect_line(1, ".local/bin is a directory: name a file in it");
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", "new/", "far"]).expect_line(1, "new/ is a directory: name a file in it");
     far.run("bootstrap", ["--to", "", "far"]).expect(2);
-    far.run("bootstrap", ["--from", "/dev/zero", "far"]).expect_line(1, "/dev/zero: it is no file");
-    far.run("bootstrap", ["--from", "/bin/true", "far"]).expect_line(1, "it is no downpour, or has not arrived whole");
+    far.run("bootstrap", ["--from", "/dev/zero", "far"]).expect_line(1, "/dev/zero: not a regular file");
+    far.run("bootstrap", ["--from", "/bin/true", "far"])
+        .expect_line(1, "digest mismatch: not downpour, or copied incompletely");
     assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
-    far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "downpour was not copied to far");
+    far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "cannot install downpour on far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
 }
 
@@ -59,7 +60,7 @@ fn a_login_that_runs_downpour_alone_says_so() {
     let program = env!("CARGO_BIN_EXE_downpour");
     for line in [format!("exec {program} remote"), format!("echo Hello; exec {program} remote --only .")] {
         let far = Far::with_login(&line);
-        far.run("bootstrap", ["far"]).expect_line(7, "the login at far runs downpour alone");
+        far.run("bootstrap", ["far"]).expect_line(7, "the login to far runs only downpour");
         assert!(!far.there(".local").exists());
     }
 }
@@ -107,7 +108,7 @@ fn a_login_that_says_too_much_ends() {
     let far = Far::with_login("exec cat /dev/zero");
     for arguments in LOGINS {
         let ended = far.run(arguments[0], &arguments[1..]);
-        let words = "far: it prints what downpour does not understand, and does not stop";
+        let words = "far: endless login output without a reply of downpour";
         assert!(ended.stderr.contains(words), "{arguments:?}: {}", ended.stderr);
         assert_eq!(ended.status.code(), Some(5), "{arguments:?}: {}", ended.stderr);
     }
@@ -126,7 +127,7 @@ fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
     let file = here.path().join("0");
     far.run("cp", arguments![file, "scp://far/copy"]).expect(0);
     assert_eq!(fs::read(far.there("copy")).expect("a copy"), b"bytes");
-    for (url, words) in [("rsync://far/module", "names an rsync daemon"), ("scp://far:x/y", "is not a URL of scp")] {
+    for (url, words) in [("rsync://far/module", "is an rsync daemon"), ("scp://far:x/y", "invalid scp URL")] {
         let refused = far.run("cp", arguments![file, url]);
         assert_eq!((refused.status.code(), refused.stderr.contains(words)), (Some(2), true), "{}", refused.stderr);
     }

@@ -47,7 +47,7 @@ fn ctrl_c_at_the_sender_leaves_what_arrived() {
 fn the_other_side_is_killed() {
     let (_here, into, sender, receiver) = under_way(&["--timeout", "2"]);
     sender.signal(Signal::KILL);
-    let said = receiver.end().expect_line(8, "the other side").stderr;
+    let said = receiver.end().expect_line(8, "connection lost").stderr;
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
 }
@@ -114,7 +114,7 @@ fn recv_disk_full_exit_code() {
     assert!(warning.contains("warning: not enough free space at the destination"), "{warning}");
     assert!(error.starts_with("downpour: disk full while writing ") && error.contains("make room there"), "{error}");
     sender.wait_for_words("not enough free space at the destination");
-    sender.wait_for_words("the receiver said: disk full");
+    sender.wait_for_words("error from the receiver: disk full");
 }
 
 #[test]

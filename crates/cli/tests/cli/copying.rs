@@ -117,7 +117,7 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
         let said = "is a device, FIFO or socket: it cannot be replaced or written to";
         downpour(arguments!["cp", path("file"), path(name)]).end().expect_line(2, said);
         let list = downpour(arguments!["cp", "--checksums", path(name), path("file"), path("copy")]).end();
-        list.expect_line(2, "cannot go to");
+        list.expect_line(2, "cannot write");
         assert_eq!(path(name).symlink_metadata().expect("it is there").file_type(), before, "{name}");
     }
     assert!(!path("copy").exists(), "refused before anything crosses");
@@ -132,7 +132,7 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
         assert!(path(name).is_symlink() || name == "/proc/self/fd/1", "{name}");
     }
     let list = downpour(arguments!["cp", "--checksums", path("nowhere"), path("file"), path("copy")]).end();
-    list.expect_line(2, "it is a link to a file that does not exist; name that file");
+    list.expect_line(2, "dangling symbolic link; name that file");
     // A link to a file is the name that was given, as for rsync: it is replaced, and the file stays.
     downpour(arguments!["cp", path("file"), path("nowhere")]).end().expect(0);
     assert!(path("nowhere").symlink_metadata().expect("a file").is_file() && !path("absent").exists());
@@ -225,8 +225,8 @@ fn cp_paths_invalid_exit_code() {
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 10);
     for (arguments, code, words) in [
-        (arguments!["cp", "a:x", "b:x", "c:y"].to_vec(), 2, "one machine"),
-        (arguments!["cp", file, "a:x", "b"].to_vec(), 2, "one machine"),
+        (arguments!["cp", "a:x", "b:x", "c:y"].to_vec(), 2, "one host"),
+        (arguments!["cp", file, "a:x", "b"].to_vec(), 2, "one host"),
         (arguments!["cp", "/no/such/file", "x"].to_vec(), 3, "/no/such/file"),
         (arguments!["cp", "--files-from", "/no/such/list", file, "x"].to_vec(), 3, "/no/such/list"),
     ] {
@@ -261,7 +261,7 @@ fn wildcards_stand_for_what_a_shell_makes_of_them() {
     }
     for parent in ["*/..", "s1*/.."] {
         let (ended, names) = taken(&["-r"], parent);
-        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match; name that directory itself"));
+        ended.expect_line(2, &format!("far:{parent}: `..` after a wildcard; name that directory itself"));
         assert!(names.is_empty(), "{names:?}");
     }
     for options in [&[][..], &["-r"]] {

@@ -11,7 +11,7 @@ use crate::far::Far;
 use crate::program::{Program, arguments, command};
 use crate::tree;
 
-const NOBODY: &str = "leads nowhere: no user has that name";
+const NOBODY: &str = "no such user";
 
 /// Returns `~` and the name of this user, and the way from that home to `directory`.
 fn by_name(directory: &Path) -> Option<(String, PathBuf)> {
@@ -65,8 +65,10 @@ fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
     let program = env!("CARGO_BIN_EXE_downpour");
     let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME""#));
     for path in ["far:~root/x", "far:~no-such-user/x"] {
-        limited.run("cp", arguments![source, path]).expect_line(7, "is in another home; write ./~");
-        limited.run("cp", arguments![path, here.path().join("back")]).expect_line(7, "is in another home; write ./~");
+        limited.run("cp", arguments![source, path]).expect_line(7, "is in the home of another user; write ./~");
+        limited
+            .run("cp", arguments![path, here.path().join("back")])
+            .expect_line(7, "is in the home of another user; write ./~");
     }
     for home in [far.home(), limited.home()] {
         assert!(tree::names(&home).is_empty(), "{:?}", tree::names(&home));

@@ -44,7 +44,7 @@ fn a_refused_login_has_a_code() {
         }
     }
     let far = Far::with_login("echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255");
-    far.run("doctor", ["far"]).expect_line(5, "ssh could not reach far or log in");
+    far.run("doctor", ["far"]).expect_line(5, "ssh could not connect or log in to far");
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn a_program_that_is_none_is_named() {
     let far = Far::new();
     let run = |program: &str| far.run("cp", ["--remote-bin", program, "far:x", "/nonexistent/new"]);
     run("/bin/true")
-        .expect_line(5, "what ran at far is no downpour, since it ended without a word; check --remote-bin");
-    let absent = run("/nonexistent/downpour").expect_line(3, "far has no program /nonexistent/downpour");
+        .expect_line(5, "the program on far is not downpour: it exited without a reply; check --remote-bin");
+    let absent = run("/nonexistent/downpour").expect_line(3, "/nonexistent/downpour not found on far");
     assert_eq!(absent.stderr.lines().count(), 1, "the shell there says nothing: {}", absent.stderr);
 }
 

@@ -18,21 +18,21 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     fs::write(far.there("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, said) in [
-        (
-            &["--safe-links"][..],
-            "does not leave out links that lead out of the tree; update it, or leave --safe-links out",
-        ),
+        (&["--safe-links"][..], "it does not support --safe-links; update it, or leave --safe-links out"),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
-            "does not know the limit of deletions; update it, or leave --max-delete out",
+            "it does not support --max-delete; update it, or leave --max-delete out",
         ),
         (&["--delete"], "deletes everything if the source is empty; update it, or accept that with --force-empty"),
-        (&["-a"], "knows nothing of owners, groups, ACLs"),
-        (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
-        (&["--chmod=go-rwx"], "does not know all options of this copy; update it, or leave those out"),
-        (&["--link-dest=../x"], "does not know all options of this copy; update it, or leave those out"),
-        (&["-b"], "makes no backups; update it, or leave -b and --backup-dir out"),
-        (&["-n", "--remove-source-files"], "does not remove sources; update it, or leave --remove-source-files out"),
+        (&["-a"], "it does not support owners, groups, ACLs"),
+        (&["-n", "-X"], "it does not support owners, groups, ACLs"),
+        (&["--chmod=go-rwx"], "it does not support all options of this copy; update it, or leave those out"),
+        (&["--link-dest=../x"], "it does not support all options of this copy; update it, or leave those out"),
+        (&["-b"], "it does not support --backup; update it, or leave -b and --backup-dir out"),
+        (
+            &["-n", "--remove-source-files"],
+            "it does not support --remove-source-files; update it, or leave --remove-source-files out",
+        ),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, said);
@@ -46,9 +46,9 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     // As the sender, too.
     let target = here.path().join("target");
     for (option, said) in [
-        ("-x", "does not stop at other file systems"),
-        ("-A", "knows nothing of owners, groups, ACLs"),
-        ("--remove-source-files", "does not remove sources"),
+        ("-x", "it does not support -x"),
+        ("-A", "it does not support owners, groups, ACLs"),
+        ("--remove-source-files", "it does not support --remove-source-files"),
     ] {
         let ended = far.run("sync", arguments![option, "far:photos/", &target]);
         ended.expect_line(1, said);

@@ -152,7 +152,7 @@ fn an_end_that_a_signal_has_brought_about_is_not_the_end_of_the_data() {
         let fed = Fed::start(via, WHOLE_ONLY);
         kill_process(fed.witness(), Signal::INT).expect("a witness");
         kill_process(fed.group(), Signal::INT).expect("a feeder");
-        fed.assert_broken(7, "its end came with a signal to this process group");
+        fed.assert_broken(7, "it ended by a signal to this process group");
     }
 }
 

@@ -52,7 +52,7 @@ fn a_ticket_that_has_expired() {
 
 #[test]
 fn a_ticket_for_the_other_side() {
-    refused(&ticket("127.0.0.1:9", Role::Receiver, in_an_hour()).to_text().expect("a text"), 4, "both sides receive");
+    refused(&ticket("127.0.0.1:9", Role::Receiver, in_an_hour()).to_text().expect("a text"), 4, "both peers receive");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn what_exists_is_not_overwritten() {
     fs::write(into.join("file"), "mine").expect("a file");
     let mut sender = sender(&[&source], &file, &[]);
     receiver(&file, &into, &[]).end().expect_line(1, "/file; --existing replace or --existing skip goes on");
-    sender.wait_for_words("the receiver said");
+    sender.wait_for_words("error from the receiver");
     assert_eq!(fs::read(into.join("file")).expect("a file"), b"mine");
     assert_eq!(tree::names(&into), [Path::new("file")]);
 }

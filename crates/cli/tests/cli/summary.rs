@@ -80,7 +80,7 @@ fn what_is_kept_or_failed_is_not_verified() {
     let kept = downpour(arguments!["cp", "--json", "--existing", "skip", source, target]).end().expect(0);
     assert_eq!((result(&kept), &summary(&kept)["kept"]), ((0, 0, false, false), &1.into()));
     let kept = downpour(arguments!["cp", "--existing", "skip", source, target]).end().expect(0).stderr;
-    assert!(kept.contains("1 left as at the target") && !kept.contains("verified"), "{kept}");
+    assert!(kept.contains("1 kept") && !kept.contains("verified"), "{kept}");
     fs::write(here.path().join("list"), "one\nabsent\n").expect("a list");
     let (list, directory) = (here.path().join("list"), tree::directory(&here.path().join("directory")));
     let into = here.path().join("into");

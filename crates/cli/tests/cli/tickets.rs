@@ -40,8 +40,8 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
     // Another one at the same time, who wants something else: the same place by another name.
     let (mut second, other) = connect(&ticket, &format!("0:127.0.0.1:{server}"));
     exchange(other, b"hello").expect_err("it is reset");
-    second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not permitted"));
-    listening.wait_for_words(&format!("tunnel 2: no connection: 127.0.0.1:{server} is not permitted"));
+    second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not allowed"));
+    listening.wait_for_words(&format!("tunnel 2: no connection: 127.0.0.1:{server} is not allowed"));
     second.signal(Signal::INT);
     assert_eq!(second.end().status.code(), Some(130));
     listening.wait_for_words("tunnel 2 has ended: interrupted");
@@ -53,7 +53,7 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
     held.read_to_end(&mut Vec::new()).expect_err("no end");
     let ended = first.end();
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("the other end said: stopped by a signal"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error from the peer: stopped by a signal"), "{}", ended.stderr);
 }
 
 #[test]

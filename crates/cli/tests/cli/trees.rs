@@ -117,7 +117,7 @@ fn links_left_out_are_counted_and_not_each_told() {
     }
     let ended = downpour(arguments!["cp", "-r", "--links=skip", source, here.path().join("copy")]).end().expect(0);
     let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
-    assert_eq!(told, ["left out: 2 symbolic links"]);
+    assert_eq!(told, ["skipped: 2 symbolic links"]);
     let again = downpour(arguments!["cp", "-r", "--json", "--links=skip", source, here.path().join("again")]);
     let lines = json(&again.end().expect(0).stdout);
     let summary = lines.iter().find(|line| line["type"] == "summary").expect("a summary");

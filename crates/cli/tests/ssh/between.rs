@@ -75,7 +75,7 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
     let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rpv", "there:tree", "b:copy"]).expect(0).stderr;
     assert!(told.contains(&format!("Connected to {}:", Network::FAR)), "{told}");
-    assert!(!told.contains("through this machine"), "{told}");
+    assert!(!told.contains("through this host"), "{told}");
     tree::assert_same(&source, &pair.there("copy"));
     let login = fs::read_to_string(pair.log()).expect("a login");
     assert!(login.contains("-oBatchMode=yes") && login.contains("-p 2222"), "{login}");
@@ -117,17 +117,16 @@ fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
     let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
     let line = |told: &&str| {
-        told.starts_with("there cannot copy to b by itself (")
-            && told.ends_with("): the data goes through this machine")
+        told.starts_with("there cannot copy to b directly (") && told.ends_with("): relaying through this host")
     };
     assert!(told.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{told}");
     tree::assert_same(&source, &pair.there("copy"));
     pair.ssh_there("echo 'Welcome!'; echo 'you@b: Permission denied (publickey).' >&2; exit 255");
     let told = pair.hosts.cp(arguments!["there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(told.contains("you@b: Permission denied (publickey)): the data"), "{told}");
+    assert!(told.contains("you@b: Permission denied (publickey)): relaying"), "{told}");
     tree::assert_same(&source.join("one"), &pair.there("one"));
     let told = pair.hosts.cp(arguments!["-3", "there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(!told.contains("through this machine"), "{told}");
+    assert!(!told.contains("through this host"), "{told}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn udp_that_closes_midway_ends_the_transfer_and_the_same_command_goes_on_over_ss
     let mut broken = hosts.start_cp(&arguments);
     let across = wait_for_bytes(&mut broken, 6_000_000);
     network.drop_udp();
-    broken.end().expect_line(8, "has vanished");
+    broken.end().expect_line(8, "connection lost");
     hosts.assert_nothing_runs_there();
     assert!(!hosts.there("copy").exists());
     let again = hosts.cp(&arguments).expect(0);

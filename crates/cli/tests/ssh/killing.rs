@@ -145,7 +145,7 @@ fn the_session_is_killed() {
             victim.hosts.assert_nothing_runs_there();
             let ended = soon(transfer);
             assert!(killed.elapsed() < NOTICED, "{:?}", killed.elapsed());
-            ended.expect_line(8, "the other side");
+            ended.expect_line(8, "connection lost");
             victim.assert_broken();
             victim.assert_goes_on(across);
         }

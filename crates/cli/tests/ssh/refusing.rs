@@ -44,7 +44,7 @@ fn a_target_that_cannot_be_written() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("a mode");
     let refused = hosts.cp(arguments![source, at(target)]);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a mode");
-    refused.expect_line(7, "the receiver said: ");
+    refused.expect_line(7, "error from the receiver: ");
     // The target's parent is a file.
     fs::write(hosts.there("no directory"), "").expect("a file");
     let refused = hosts.cp(arguments![source, at("no directory/copy")]);
@@ -78,8 +78,9 @@ fn a_host_that_nobody_answers_for() {
     let mut hosts = Hosts::start();
     hosts.sshd.kill();
     let begun = Instant::now();
-    let refused =
-        hosts.cp(arguments!["--retry-for", "1h", at("file"), "."]).expect_line(5, "ssh could not reach there");
+    let refused = hosts
+        .cp(arguments!["--retry-for", "1h", at("file"), "."])
+        .expect_line(5, "ssh could not connect or log in to there");
     assert!(refused.stderr.contains("Connection refused"), "{}", refused.stderr);
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
@@ -107,7 +108,7 @@ fn a_host_without_the_program_is_given_it() {
     let target = at("copy");
     let copy = arguments![source, target];
     // Nobody is asked where there is no terminal.
-    hosts.cp(copy).expect_line(3, "there has no program downpour; `downpour bootstrap there` copies this one there");
+    hosts.cp(copy).expect_line(3, "downpour not found on there; `downpour bootstrap there` copies this one there");
     hosts.cp(arguments!["--bootstrap", "never", source, target]).expect(3);
     tree::assert_untouched(&hosts.sshd.home());
 
@@ -130,7 +131,7 @@ fn an_ssh_that_is_not_there() {
     let source = tree::file(&hosts.here("file"), 10);
     let mut command = hosts.command_by("cp", "/nonexist");
     command.args(arguments![source, at("copy")]);
-    Program::start(command).end().expect_line(1, "/nonexist cannot be started: ");
+    Program::start(command).end().expect_line(1, "cannot start /nonexist: ");
     tree::assert_untouched(&hosts.sshd.home());
 }
 
@@ -160,7 +161,9 @@ fn a_login_that_says_much() {
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn a_login_that_never_ends_its_speech_or_fails() {
-    for (login, words) in [("yes", "does not understand"), ("exit 7", "ended with 7 before downpour ran there")] {
+    for (login, words) in
+        [("yes", "endless login output"), ("exit 7", "ssh exited with code 7 before downpour started on")]
+    {
         let hosts = Hosts::with(Setup { at_login: login, ..Setup::default() }, None);
         let source = tree::file(&hosts.here("file"), 10);
         hosts.cp(arguments![source, at("copy")]).expect_line(5, words);

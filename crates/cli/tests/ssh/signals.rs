@@ -156,7 +156,7 @@ fn a_signal_to_the_program_over_there_is_told_here_at_once() {
             wait_for_bytes(&mut transfer, 6_000_000);
             let asked = Instant::now();
             hosts.signal_remote(signal);
-            transfer.end().expect_line(75, "on the other machine: stopped by a signal");
+            transfer.end().expect_line(75, "remote host: stopped by a signal");
             assert!(asked.elapsed() < SOON, "{signal:?} by {via}: {:?}", asked.elapsed());
             hosts.assert_nothing_runs_there();
             hosts.cp(&arguments).expect(0);

@@ -1,4 +1,4 @@
-//! Where or when a failure came about.
+//! Where or when a failure occurred.
 
 use std::fmt::{self, Display as _};
 use std::path::PathBuf;
@@ -10,37 +10,37 @@ use super::Error;
 use crate::files::{ErrorKind, lossy};
 use crate::ticket::Role;
 
-/// Where or when a failure came about.
+/// Where or when a failure occurred.
 #[derive(Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Context {
     /// At the peer, which closed the connection because of it.
     Peer {
-        /// What it does.
+        /// Its role.
         role: Role,
-        /// It was found by a ticket, so that it has a user of its own.
+        /// It was found by a ticket, and has a user of its own.
         by_ticket: bool,
     },
-    /// On another machine, before a transfer began there; its name for ssh, where that is known.
+    /// On a remote host, before a transfer began; its name for ssh, where known.
     Host(Option<String>),
-    /// At the receiver, which keeps what has arrived.
+    /// At the receiver, which keeps the partial data.
     Kept {
         /// The staging directory.
         #[serde(with = "lossy")]
         staging: PathBuf,
-        /// The peer was found by a ticket, which may be good no longer.
+        /// The peer was found by a ticket, which may have expired.
         by_ticket: bool,
     },
-    /// In the last of several transfers by one ticket, none of which was complete in its time.
+    /// In the last of several transfers with one ticket, none of which was complete before it expired.
     NoneComplete {
-        /// For how long the ticket was good.
+        /// How long the ticket was valid.
         after: Duration,
     },
 }
 
 impl Context {
-    /// Returns the kind of a failure of this kind in this context. Another machine's user is not this one's, and what
-    /// its program lacks says nothing of what is there or was asked here.
+    /// Returns the kind of a failure of this kind in this context. Another host's user is not this one's, and a defect
+    /// of its program does not concern this one's.
     pub(super) const fn kind(&self, of: ErrorKind) -> ErrorKind {
         match self {
             Self::Kept { .. } | Self::NoneComplete { .. } => of,
@@ -60,7 +60,7 @@ impl Context {
         }
     }
 
-    /// Whether the failure is another machine's.
+    /// Returns whether the failure occurred on another host.
     #[must_use]
     pub const fn is_elsewhere(&self) -> bool {
         match self {
@@ -72,29 +72,27 @@ impl Context {
     /// Returns the text of an error in this context.
     pub(super) fn around<'a>(&'a self, error: &'a Error) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| match self {
-            Self::Peer { role, .. } => write!(f, "the {} said: {}", noun(*role), error.seen_from_elsewhere()),
-            Self::Host(Some(host)) => write!(f, "on {host}: {}", error.seen_from_elsewhere()),
-            Self::Host(None) => write!(f, "on the other machine: {}", error.seen_from_elsewhere()),
-            Self::Kept { staging, .. } => write!(f, "{error}; what has arrived is kept in {}", staging.display()),
-            Self::NoneComplete { after } => write!(
-                f,
-                "the ticket's time ({} s) is over and no transfer was complete; the last one: {error}",
-                after.as_secs()
-            ),
+            Self::Peer { role, .. } => write!(f, "error from the {}: {}", noun(*role), error.for_remote_user()),
+            Self::Host(Some(host)) => write!(f, "{host}: {}", error.for_remote_user()),
+            Self::Host(None) => write!(f, "remote host: {}", error.for_remote_user()),
+            Self::Kept { staging, .. } => write!(f, "{error}; partial data kept in {}", staging.display()),
+            Self::NoneComplete { after } => {
+                write!(f, "ticket expired after {} s without a complete transfer; last error: {error}", after.as_secs())
+            }
         })
     }
 }
 
 impl Error {
-    /// Returns the text of this side's error for another machine: its user is not that one's.
-    pub(super) fn seen_from_elsewhere(&self) -> impl fmt::Display + '_ {
+    /// Returns the text of a local error for a remote host: its user is another one.
+    pub(super) fn for_remote_user(&self) -> impl fmt::Display + '_ {
         fmt::from_fn(move |f| match self {
             Self::Cancelled => f.write_str("interrupted by its user"),
             Self::Terminated => f.write_str("stopped by a signal"),
             Self::Declined => f.write_str("declined by its user"),
             Self::Stalled(time) => write!(f, "no progress for {} s", time.as_secs()),
             Self::Within { context: Context::Kept { staging, .. }, source } => {
-                write!(f, "{}; what has arrived is kept in {}", source.seen_from_elsewhere(), staging.display())
+                write!(f, "{}; partial data kept in {}", source.for_remote_user(), staging.display())
             }
             other => other.fmt(f),
         })
@@ -105,6 +103,6 @@ const fn noun(role: Role) -> &'static str {
     match role {
         Role::Sender | Role::Streams => "sender",
         Role::Receiver => "receiver",
-        Role::Tunnel => "other end",
+        Role::Tunnel => "peer",
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::files::ErrorKind;
 
-/// Number of a close frame by which a side says that everything is done.
+/// Number of the close frame of a peer that has completed everything.
 pub(crate) const DONE: u32 = 0;
 
-/// The code of a close frame for anything that has none of its own.
+/// The code of close frames for kinds without a code of their own.
 const OTHER: u32 = 0x108;
 
 /// Codes of close frames (PROTOCOL.md section 8). The engine keeps those below 0x100 for itself.
@@ -25,7 +25,7 @@ const CLOSE_CODES: [(u32, ErrorKind); 13] = [
     (0x109, ErrorKind::Terminated),
 ];
 
-/// Numbers on the line that answers a request: the exit codes of the first release. A remote side cannot be stopped by
+/// Numbers in the error answer to a request: the exit codes of the first release. A remote host cannot be stopped by
 /// its own user, nor miss names, so those are absent.
 const ANSWERS: [(u8, ErrorKind); 9] = [
     (1, ErrorKind::Other),
@@ -43,14 +43,14 @@ const ANSWERS: [(u8, ErrorKind); 9] = [
 pub(crate) fn close_code(kind: ErrorKind) -> u32 {
     let sent = match kind {
         ErrorKind::NotRequested => ErrorKind::Protocol,
-        // The peer lost its place, and may try again.
+        // The peer has lost its connection, and may try again.
         ErrorKind::Timeout => ErrorKind::Busy,
         other => other,
     };
     CLOSE_CODES.into_iter().find(|(_, known)| *known == sent).map_or(OTHER, |(code, _)| code)
 }
 
-/// Returns the kind that a close frame with this code stands for; an unknown one is [`ErrorKind::Other`].
+/// Returns the kind that a close frame with this code means; an unknown code is [`ErrorKind::Other`].
 pub(crate) fn kind_of_close(code: u32) -> ErrorKind {
     CLOSE_CODES.into_iter().find(|(known, _)| *known == code).map_or(ErrorKind::Other, |(_, kind)| kind)
 }
@@ -66,7 +66,7 @@ pub(crate) fn kind_of_answer(number: u8) -> ErrorKind {
     ANSWERS.into_iter().find(|(known, _)| *known == number).map_or(ErrorKind::Other, |(_, kind)| kind)
 }
 
-/// Returns the kind among those of the first release that a kind belongs to.
+/// Returns the kind of the first release that includes a kind.
 fn coarse(kind: ErrorKind) -> ErrorKind {
     match kind {
         ErrorKind::WrongRole => ErrorKind::Authentication,

@@ -1,4 +1,4 @@
-//! What one side tells the other of its failure: kind and values as JSON, or words for one that reads no more.
+//! How a failure is reported to the peer: kind and values as JSON, or a text for one that reads no more.
 
 use net::{Connection, NetError};
 use serde_json::Value;
@@ -9,17 +9,17 @@ use crate::files::ErrorKind;
 
 /// Maximum length of the reason in a close frame, in bytes.
 const MAX_REASON: usize = 256;
-/// Maximum length of a cause on a line that answers a request, in bytes: half of what the other side reads of one.
+/// Maximum length of a cause in an answer to a request, in bytes: half of the line length that is read.
 const MAX_CAUSE: usize = 8 << 10;
 
-/// What stands for the part of a text or list that was cut.
+/// Mark of a cut text or list.
 const CUT: &str = "…";
 
-/// Members whose ends tell more than their beginnings.
+/// Members whose ends matter more than their beginnings.
 const PATHS: [&str; 6] = ["path", "staging", "name", "names", "first", "second"];
 
-/// What is told of a cause that this release does not know.
-const LATER: &str = "a failure that this release does not know";
+/// The text for a cause that this release does not know.
+const LATER: &str = "unknown error of a newer release";
 
 /// Code and reason of a close frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    /// Returns the goodbye of a side for which everything is done.
+    /// Returns the close frame of a side that has completed everything.
     pub(crate) const fn done() -> Self {
         Self { code: DONE, reason: String::new() }
     }
 
-    /// Returns a failure in words.
-    pub(crate) fn in_words(kind: ErrorKind, words: impl Into<String>) -> Self {
+    /// Returns a failure as text.
+    pub(crate) fn as_text(kind: ErrorKind, words: impl Into<String>) -> Self {
         Self { code: close_code(kind), reason: words.into() }
     }
 
@@ -44,20 +44,20 @@ impl Closing {
         connection.close(self.code, self.reason);
     }
 
-    /// Returns what this side's failure is to the peer, which may read kinds with values.
+    /// Returns the close frame for a local failure; `reads_causes`: the peer may read kinds with values.
     pub(crate) fn of(error: &Error, reads_causes: bool) -> Self {
-        let told = error.for_peer();
-        let mut reason = reads_causes.then(|| to_json(told, MAX_REASON)).flatten().unwrap_or_else(|| told.in_words());
+        let shown = error.for_peer();
+        let mut reason = reads_causes.then(|| to_json(shown, MAX_REASON)).flatten().unwrap_or_else(|| shown.as_text());
         reason.truncate(reason.floor_char_boundary(MAX_REASON));
-        Self { code: close_code(told.own_kind()), reason }
+        Self { code: close_code(shown.own_kind()), reason }
     }
 
-    /// Returns the failure that the peer means, as it is there.
+    /// Returns the peer's failure as the peer stated it.
     pub(crate) fn read(self) -> Error {
         let Self { code, reason } = self;
         match serde_json::from_str(&reason) {
             Ok(error) => error,
-            // A cause of a later release, of which the code says the kind.
+            // A cause of a later release: the code states the kind.
             Err(_) if reason.starts_with('{') => {
                 Error::Described { kind: kind_of_close(code), message: LATER.to_owned() }
             }
@@ -66,42 +66,42 @@ impl Closing {
     }
 }
 
-/// Whether a connection has ended because the peer says that everything is done.
+/// Returns whether a connection ended because the peer has completed everything.
 pub(crate) const fn is_done(end: &NetError) -> bool {
     matches!(end, NetError::ClosedByPeer { code: DONE, .. })
 }
 
-/// Returns the answer to a request that failed: an exit code, and words on one line.
+/// Returns the answer to a request that failed: an exit code, and a text on one line.
 pub(crate) fn answer_line(error: &Error) -> String {
-    let words = error.for_peer().in_words();
+    let words = error.for_peer().as_text();
     format!("{} {}", answer_number(error.own_kind()), words.replace(['\n', '\r'], " "))
 }
 
-/// Reads what [`answer_line`] has written.
+/// Reads a line of [`answer_line`].
 pub(crate) fn read_answer(line: &str) -> Error {
     let (number, message) = line.split_once(' ').unwrap_or(("1", line));
     let kind = number.parse().map_or(ErrorKind::Other, kind_of_answer);
     Error::Described { kind, message: or_nothing(message.to_owned()) }.within(Context::Host(None))
 }
 
-/// Returns the cause of a request's failure for a line of its own; `None` if there is no more to it than its words.
+/// Returns the cause of a request's failure for a line of its own; `None` if it is only a text.
 pub(crate) fn cause_line(error: &Error) -> Option<String> {
     to_json(error.for_peer(), MAX_CAUSE)
 }
 
-/// Reads what [`cause_line`] has written; `None` for a cause that this release does not know.
+/// Reads a line of [`cause_line`]; `None` for a cause that this release does not know.
 pub(crate) fn read_cause(line: &str) -> Option<Error> {
     Some(serde_json::from_str::<Error>(line).ok()?.within(Context::Host(None)))
 }
 
-/// Returns what was given as a reason.
+/// Returns the reason, or a text for an empty one.
 pub(crate) fn or_nothing(reason: String) -> String {
-    if reason.is_empty() { "nothing".to_owned() } else { reason }
+    if reason.is_empty() { "no reason given".to_owned() } else { reason }
 }
 
 impl Error {
-    /// Returns the part of the chain that concerns the other side: what is kept here does only where the disk is full,
-    /// since its user may have no other access to it.
+    /// Returns the part of the chain that concerns the peer: local partial data does only where the disk is full, since
+    /// the peer's user may have no other access to it.
     fn for_peer(&self) -> &Self {
         match self {
             Self::Within { context: Context::Kept { .. }, source } if source.kind() != ErrorKind::NoSpace => {
@@ -111,11 +111,11 @@ impl Error {
         }
     }
 
-    fn in_words(&self) -> String {
-        self.seen_from_elsewhere().to_string()
+    fn as_text(&self) -> String {
+        self.for_remote_user().to_string()
     }
 
-    /// Returns the kind of the failure where it came about.
+    /// Returns the kind of the failure on the host where it occurred.
     fn own_kind(&self) -> ErrorKind {
         match self {
             Self::Within { context: Context::Kept { .. }, source } => source.own_kind(),
@@ -124,7 +124,7 @@ impl Error {
     }
 }
 
-/// Returns an error as JSON of at most `most` bytes, whose texts are cut for that; `None` if it cannot be.
+/// Returns an error as JSON of at most `most` bytes, with its texts cut to fit; `None` if it does not fit.
 fn to_json(error: &Error, most: usize) -> Option<String> {
     let whole = serde_json::to_value(error).ok()?;
     let fitting = |text: &String| text.len() <= most;
@@ -133,7 +133,7 @@ fn to_json(error: &Error, most: usize) -> Option<String> {
         .or_else(|| (1..8).find_map(|halvings| Some(cut(&whole, most >> halvings, false).to_string()).filter(fitting)))
 }
 
-/// Returns a value whose texts have at most about `most` bytes, and whose lists are as short.
+/// Returns a value with texts of at most about `most` bytes, and lists of bounded length.
 fn cut(value: &Value, most: usize, is_path: bool) -> Value {
     match value {
         Value::String(text) if text.len() > most && is_path => {
@@ -189,7 +189,7 @@ mod tests {
         let offered = |reason| FilesError::NotPermitted { name: b"a\xff".to_vec(), reason }.into();
         let denied = FilesError::system("x", rustix::io::Errno::ACCESS).into();
         let kept = |error: Error| error.within(Context::Kept { staging: "/s".into(), by_ticket: true });
-        for (error, said, kind) in [
+        for (error, words, kind) in [
             (full("/a/b"), "disk full while writing /a/b", ErrorKind::NoSpace),
             (denied, "x: Permission denied", ErrorKind::Permission),
             (
@@ -201,66 +201,66 @@ mod tests {
             (Error::Cancelled, "interrupted by its user", ErrorKind::Other),
             (Error::Terminated, "stopped by a signal", ErrorKind::Other),
             (Error::Stalled(Duration::from_secs(9)), "no progress for 9 s", ErrorKind::Other),
-            (kept(full("/a")), "disk full while writing /a; what has arrived is kept in /s", ErrorKind::NoSpace),
+            (kept(full("/a")), "disk full while writing /a; partial data kept in /s", ErrorKind::NoSpace),
             (kept(Error::Cancelled), "interrupted by its user", ErrorKind::Other),
             (
-                Error::ProtocolViolation("it lies".into()),
-                "the other side broke the protocol: it lies",
+                Error::ProtocolViolation("invalid reply".into()),
+                "protocol error by the peer: invalid reply",
                 ErrorKind::Other,
             ),
         ] {
             for reads_causes in [true, false] {
-                let heard = across(&error, reads_causes);
-                assert_eq!(heard.to_string(), format!("the receiver said: {said}"));
-                assert_eq!(heard.kind(), kind, "{heard:?}");
+                let read = across(&error, reads_causes);
+                assert_eq!(read.to_string(), format!("error from the receiver: {words}"));
+                assert_eq!(read.kind(), kind, "{read:?}");
             }
-            let text = format!("on the other machine: {said}");
-            assert_eq!(read_answer(&answer_line(&error)).to_string(), text);
+            let expected = format!("remote host: {words}");
+            assert_eq!(read_answer(&answer_line(&error)).to_string(), expected);
             if let Some(line) = cause_line(&error) {
-                assert_eq!(read_cause(&line).expect("a cause").to_string(), text);
+                assert_eq!(read_cause(&line).expect("a cause").to_string(), expected);
             }
         }
-        let heard = across(&kept(full("/a")), true);
-        assert!(matches!(heard.cause(), Error::Files(FilesError::DiskFull { .. })), "{heard:?}");
-        assert_eq!(heard.contexts().count(), 2);
+        let read = across(&kept(full("/a")), true);
+        assert!(matches!(read.cause(), Error::Files(FilesError::DiskFull { .. })), "{read:?}");
+        assert_eq!(read.contexts().count(), 2);
     }
 
     #[test]
-    fn long_values_are_cut_and_stay_what_they_are() {
+    fn close_reason_long_values_cut() {
         let path = format!("/{}", "ä/".repeat(3000));
         let error = full(&path).within(Context::Kept { staging: path.clone().into(), by_ticket: false });
-        let heard = across(&error, true);
-        let Error::Files(FilesError::DiskFull { path: cut }) = heard.cause() else { panic!("{heard:?}") };
+        let read = across(&error, true);
+        let Error::Files(FilesError::DiskFull { path: cut }) = read.cause() else { panic!("{read:?}") };
         let cut = cut.to_str().expect("text").strip_prefix(CUT).expect("a mark");
         assert!(cut.len() > 20 && path.ends_with(cut), "{cut}");
         let names = (0..1000).map(|n| format!("dir/{n}").into()).collect();
-        let heard = across(&FilesError::TargetExists { names }.into(), true);
-        let Error::Files(FilesError::TargetExists { names }) = heard.cause() else { panic!("{heard:?}") };
-        let told = "it says ".to_owned() + &"ä".repeat(300);
-        let heard = across(&Error::ProtocolViolation(told.clone()), true);
-        let Error::ProtocolViolation(cut) = heard.cause() else { panic!("{heard:?}") };
+        let read = across(&FilesError::TargetExists { names }.into(), true);
+        let Error::Files(FilesError::TargetExists { names }) = read.cause() else { panic!("{read:?}") };
+        let text = "invalid ".to_owned() + &"ä".repeat(300);
+        let read = across(&Error::ProtocolViolation(text.clone()), true);
+        let Error::ProtocolViolation(cut) = read.cause() else { panic!("{read:?}") };
         let cut = cut.strip_suffix(CUT).expect("a mark");
-        assert!(cut.len() > 100 && told.starts_with(cut), "{cut}");
+        assert!(cut.len() > 100 && text.starts_with(cut), "{cut}");
         assert!(names.len() > 3 && names[0].as_path() == "dir/0", "{names:?}");
         assert_eq!(names.last(), Some(&CUT.into()));
     }
 
     #[test]
-    fn any_reason_is_a_failure_of_the_peer_alone() {
-        for (code, reason, said) in [
-            (0x105, "", "nothing"),
+    fn close_reason_any_text_is_peer_failure() {
+        for (code, reason, words) in [
+            (0x105, "", "no reason given"),
             (0x999, "{\"Files\":{\"No\":1}}", LATER),
             (0x108, "{\"Described\":{\"kind\":\"Cancelled\",\"message\":\"x\"}}", "x"),
             (0x108, "{\"Net\":null}", LATER),
             (0x108, "\"Cancelled\"", "interrupted by its user"),
         ] {
-            let heard = Closing { code, reason: reason.to_owned() }
+            let read = Closing { code, reason: reason.to_owned() }
                 .read()
                 .within(Context::Peer { role: Role::Sender, by_ticket: true });
-            assert_eq!((heard.to_string(), heard.kind()), (format!("the sender said: {said}"), ErrorKind::Other));
+            assert_eq!((read.to_string(), read.kind()), (format!("error from the sender: {words}"), ErrorKind::Other));
         }
         let deep = "{\"Within\":{\"context\":{\"Host\":null},\"source\":".repeat(1000);
         assert!(matches!(Closing { code: 1, reason: deep }.read(), Error::Described { .. }));
-        assert!(read_cause("nothing of ours").is_none());
+        assert!(read_cause("not JSON").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What the far side of a transfer tells `downpour status` on its machine.
+//! The state that a remote program reports to `downpour status` on its host.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::activity::{Activity, Announcement, State};
 use crate::transfer::{Task, TransferEvent};
 
-/// A transfer that is found on this machine for as long as this lives.
+/// A transfer that `downpour status` lists on this host until this is dropped.
 pub(super) struct Announced {
     activity: Arc<Mutex<Activity>>,
     _announcement: Option<Announcement>,
 }
 
 impl Announced {
-    /// Announces a transfer, unless its login is limited to a directory, which makes nothing elsewhere. Where there is no place
-    /// for a socket it works without, but is not found.
+    /// Announces a transfer, unless its login is restricted to a directory, which forbids files outside it. Without a
+    /// directory for a socket the transfer works, but is not listed.
     pub(super) fn new(task: &Task, is_limited: bool) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let (from, to) = match task {
@@ -23,12 +23,12 @@ impl Announced {
         };
         let activity = Arc::new(Mutex::new(Activity::begun("remote", from, to)));
         let now = Arc::clone(&activity);
-        let tell = move || now.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let announcement = if is_limited { None } else { Announcement::start(tell).ok() };
+        let current = move || now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let announcement = if is_limited { None } else { Announcement::start(current).ok() };
         Self { activity, _announcement: announcement }
     }
 
-    /// Notes what has become of the transfer.
+    /// Notes the state of the transfer.
     pub(super) fn follow(&self, event: &TransferEvent) {
         let mut activity = self.activity.lock().unwrap_or_else(PoisonError::into_inner);
         match event {

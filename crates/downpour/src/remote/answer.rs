@@ -1,35 +1,35 @@
-//! The line with which the other side answers a request.
+//! The line with which the remote host answers a request.
 
 use super::restriction::Restriction;
 use crate::error::{Context, Error, read_answer};
 use crate::ticket::{Ticket, TicketError};
 
-/// Beginning of the line in which the other side answers with its ticket.
+/// Prefix of the answer line that has a ticket.
 pub(super) const ANSWER: &str = "DOWNPOUR1 ";
 
 /// Prefix of the number of followed links in an answer.
 const FOLLOWED: &str = "followed=";
 
-/// Prefix of the number of items that the sources with wildcards stand for, in an answer.
+/// Prefix of the number of items that match the sources with wildcards, in an answer.
 const ITEMS: &str = "items=";
 
 /// Prefix of the names of restrictions in an answer, separated by commas.
 const ENFORCES: &str = "enforces=";
 
-/// Beginning of the line before an answer that is an error: the same with its values, as JSON. Earlier releases take it for
-/// a greeting of the login.
+/// Prefix of the line before an error answer: the same error with its values, as JSON. Earlier releases take it for a
+/// greeting of the login.
 pub(super) const CAUSE: &str = "DOWNPOUR1-CAUSE ";
 
-/// The positive answer of the other side to a request.
+/// The positive answer of the remote host to a request.
 #[derive(Debug)]
 pub(super) struct RemoteAnswer {
     /// Ticket to connect to it.
     pub(super) ticket: Ticket,
-    /// Number of sources at the other side that are symbolic links and were followed.
+    /// Number of remote sources that are symbolic links and were followed.
     pub(super) links_followed: u64,
-    /// Number of items at the other side, if the request has wildcards.
+    /// Number of remote items, if the request has wildcards.
     pub(super) items: Option<u64>,
-    /// The restrictions of the request that the other side enforces.
+    /// The restrictions of the request that the remote host enforces.
     pub(super) enforced: Vec<Restriction>,
 }
 
@@ -55,13 +55,13 @@ impl RemoteAnswer {
 /// Parses a line that [`RemoteAnswer::to_text`] wrote. Unknown words are ignored.
 ///
 /// # Errors
-/// The error that the other side reports, or a damaged ticket.
+/// The error that the remote host reports, or a damaged ticket.
 pub(super) fn parse_answer(line: &str) -> Result<RemoteAnswer, Error> {
     match line.strip_prefix("ERROR ") {
         Some(rest) => Err(read_answer(rest)),
         None => {
             let mut words = line.split_whitespace();
-            // The user knows of no ticket.
+            // The user has no ticket.
             let ticket = Ticket::parse(words.next().unwrap_or_default())
                 .map_err(|_| Error::VersionMismatch.within(Context::Host(None)))?;
             let (mut links_followed, mut items, mut enforced) = (0, None, Vec::new());
@@ -86,7 +86,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn only_kinds_of_a_failed_start_are_taken_over() {
+    fn answer_forged_kind_is_other() {
         let kind = |code: &str| parse_answer(&format!("ERROR {code} whatever")).unwrap_err().kind();
         for (number, taken) in [(2, ErrorKind::Usage), (7, ErrorKind::Storage), (75, ErrorKind::Terminated)] {
             assert_eq!(kind(&format!("{number}")), taken);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_have_words_behind_its_ticket() {
+    fn answer_words_after_ticket_parsed() {
         let ticket = Ticket {
             key: [7; 32],
             expires: std::time::SystemTime::UNIX_EPOCH,

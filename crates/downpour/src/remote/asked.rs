@@ -1,4 +1,4 @@
-//! From the request to what the side that ssh starts does: its configuration and its ticket.
+//! Turns a request into the configuration and ticket of the process that ssh starts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::path_cache::PathCache;
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{SendSpec, Task, TransferConfig, TransferOptions, reachable};
 
-/// How long the other side may take to connect.
+/// Time in which the peer must connect.
 pub(super) const VALID_FOR: Duration = Duration::from_secs(120);
 
 /// How long a peer that connects over ssh may be silent before its first message.
@@ -33,7 +33,7 @@ pub(super) fn ticket(endpoint: Option<&Endpoint>, role: Role) -> Result<Ticket, 
     Ok(ticket)
 }
 
-/// Adds the address of this host to which ssh has connected: it is probably reachable from the other side.
+/// Adds the address of this host to which ssh has connected: the peer can probably reach it.
 pub(super) fn add_ssh_address(ticket: &mut Ticket) {
     let Some(port) = ticket.addresses.first().map(SocketAddr::port) else { return };
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
@@ -43,14 +43,14 @@ pub(super) fn add_ssh_address(ticket: &mut Ticket) {
     ticket.addresses.truncate(crate::ticket::MAX_ADDRESSES);
 }
 
-/// Returns the configuration, the number of sources that are followed links, and the sources of a limited login, whose
+/// Returns the configuration, the number of sources that are followed links, and the sources of a restricted key, whose
 /// directories must stay open.
 pub(super) fn config(
     request: Request,
     only: Option<&Only>,
 ) -> Result<(TransferConfig, u64, Vec<RestrictedItem>), Error> {
     let (mut links_followed, mut limited, engine) = (0, Vec::new(), request.engine());
-    // A limited login changes nothing outside its directory.
+    // A restricted key changes nothing outside its directory.
     let remembers = only.is_none() && !request.forgets;
     let task = match request.task {
         RemoteTask::Send { sources: paths, mut scan, compared, dry_run }
@@ -99,7 +99,7 @@ pub(super) fn config(
     Ok((config, links_followed, limited))
 }
 
-/// Returns the items to send, without a limit.
+/// Returns the items to send, without a restriction.
 fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<Vec<SourceItem>, Error> {
     let mut roots = Vec::new();
     for path in paths {
@@ -111,7 +111,7 @@ fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<V
     Ok(roots)
 }
 
-/// Returns the items to send from the directory that the login is limited to.
+/// Returns the items to send from the directory of a restricted key.
 fn limited_sources(
     only: &Only,
     paths: impl Iterator<Item = PathBuf>,

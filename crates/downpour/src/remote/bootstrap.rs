@@ -1,4 +1,4 @@
-//! `bootstrap`: copies this program to a machine that has none, through ssh.
+//! `bootstrap`: copies this program through ssh to a host that lacks it.
 
 use std::fs::File;
 use std::future::Future;
@@ -18,13 +18,14 @@ use super::process::TO_END;
 use crate::error::{Error, or_nothing};
 use crate::transfer::{StopReason, TransferControl};
 
-/// Where the program goes, in the home of the user there: downpour is looked for in this directory.
+/// The default path of the program, in the home of the remote user: one of the directories in which downpour is
+/// searched.
 const USUAL: &str = "~/.local/bin/downpour";
 
-/// The running program, also where its file has been replaced.
+/// The running program, even if its file has been replaced.
 const MYSELF: &str = "/proc/self/exe";
 
-/// What the lines of the script begin with. The script itself does not contain them, since a login may print its
+/// Prefixes of the output lines of the script. The script itself does not contain them, since a login may print its
 /// command.
 const SYSTEM: &str = "DOWNPOUR-SYSTEM ";
 const FAILED: &str = "DOWNPOUR-FAILED ";
@@ -33,30 +34,30 @@ const INSTALLED: &str = "DOWNPOUR-INSTALLED ";
 /// A line before the digest, which is no request.
 const PROBE: &str = "DOWNPOUR-PROBE";
 
-/// Puts what arrives on stdin after a line with its digest in the place of `$to`, if it runs there and finds itself
-/// whole. Nothing has the final name before.
+/// Installs the bytes that follow the line with their digest as `$to`, if the program runs there and verifies its own
+/// digest. Nothing has the final name before.
 const SCRIPT: [&str; 16] = [
     "set -e",
     r#"say() { printf "DOWNPOUR-%s %s\n" "$@"; }"#,
     r#"say SYSTEM "$(uname -s) $(uname -m)""#,
-    // A start-up file that reads may have taken the first line.
+    // A start-up file that reads stdin may have consumed the first line.
     "read -r digest; if [ \"$digest\" = DOWNPOUR-PROBE ]; then read -r digest; fi",
-    r#"case $to in "~"*) say FAILED "$to leads nowhere: no user has that name"; exit 1;; esac"#,
+    r#"case $to in "~"*) say FAILED "cannot expand $to: no such user"; exit 1;; esac"#,
     r#"if [ -d "$to" ] || [ "${to%/}" != "$to" ]; then say FAILED "$to is a directory: name a file in it"; exit 1; fi"#,
     r#"mkdir -p "$(dirname "$to")""#,
     r#"new="$to.$$.new""#,
-    // Not through a link, nor over a file of somebody else's.
+    // Neither through a link, nor over a file of another user.
     r#"(umask 077; set -C; : >"$new")"#,
     r#"trap 'rm -f "$new"' EXIT"#,
     "trap 'exit 1' HUP INT PIPE TERM",
     r#"cat >"$new""#,
     r#"chmod 755 "$new""#,
-    r#"said=$("$new" remote --digest 2>&1) || { say FAILED "it does not run there: $said"; exit 1; }"#,
-    r#"[ "$said" = "$digest" ] || { say FAILED "it is no downpour, or has not arrived whole"; exit 1; }"#,
+    r#"said=$("$new" remote --digest 2>&1) || { say FAILED "new binary does not run: $said"; exit 1; }"#,
+    r#"[ "$said" = "$digest" ] || { say FAILED "digest mismatch: not downpour, or copied incompletely"; exit 1; }"#,
     r#"mv -f "$new" "$to"; say INSTALLED "$to""#,
 ];
 
-/// What is copied where.
+/// A program to copy, and its destination.
 #[derive(Clone, Debug)]
 pub struct Bootstrap {
     /// Argument for ssh: `[user@]host`.
@@ -65,56 +66,56 @@ pub struct Bootstrap {
     pub ssh: SshOptions,
     /// IP versions that may be used.
     pub family: Family,
-    /// The path there; by default `~/.local/bin/downpour`.
+    /// The remote path; by default `~/.local/bin/downpour`.
     pub to: Option<String>,
-    /// The program; by default the one that runs.
+    /// The program; by default the running one.
     pub from: Option<PathBuf>,
 }
 
 /// An event of a bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BootstrapEvent {
-    /// So many bytes go to this path.
+    /// The copy begins.
     Copying {
         /// The size of the program.
         bytes: u64,
-        /// Where it goes.
+        /// The destination.
         to: String,
     },
-    /// It is there, as the other machine writes its path.
+    /// The program is installed at this path, as the remote host writes it.
     Installed(String),
     /// A line for the user, who may have to answer ssh.
     Note(String),
 }
 
-/// Copies the program until it is there, or until `stop`.
+/// Copies the program until it is installed, or until `stop`.
 ///
 /// # Errors
-/// [`Error::NoFittingProgram`] if the other machine is of another kind and no program is named,
+/// [`Error::NoFittingProgram`] if the remote host is of another kind and no program is given,
 /// [`Error::BootstrapFailed`] and those of ssh; why it was stopped.
 pub async fn bootstrap(
     bootstrap: Bootstrap,
-    told: impl Fn(BootstrapEvent) + Send + 'static,
+    on_event: impl Fn(BootstrapEvent) + Send + 'static,
     stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
     let switch = Arc::<TransferControl>::default();
     let mut copied = {
         let switch = Arc::clone(&switch);
-        spawn_blocking(move || bootstrap.run(&switch, &told))
+        spawn_blocking(move || bootstrap.run(&switch, &on_event))
     };
     tokio::select! {
         copied = &mut copied => copied.map_err(|_| Error::Internal("the copy of the program panicked"))?,
         why = stop => {
             switch.stop(why);
             switch.abandon();
-            // ssh ends with it, unless that takes too long.
+            // This ends ssh, unless that takes too long.
             drop(timeout(TO_END, copied).await);
             Err(why.into())
         }
     }
 }
 
-/// Returns the digest by which a copy of the running program finds itself whole.
+/// Returns the digest by which a copy of the running program verifies itself.
 ///
 /// # Errors
 /// It cannot be read.
@@ -129,43 +130,43 @@ fn digest(program: &mut File) -> io::Result<String> {
 }
 
 impl Bootstrap {
-    fn run(&self, switch: &TransferControl, told: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
+    fn run(&self, switch: &TransferControl, on_event: &dyn Fn(BootstrapEvent)) -> Result<(), Error> {
         let unreadable = |source: io::Error| Error::BootstrapFailed {
             host: self.host.clone(),
             why: format!("{}: {source}", self.program().display()),
         };
         if !std::fs::metadata(self.program()).map_err(unreadable)?.is_file() {
-            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")));
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
         }
         let mut program = File::open(self.program()).map_err(unreadable)?;
         let (digest, bytes) =
             (digest(&mut program).map_err(unreadable)?, program.metadata().map_err(unreadable)?.len());
         // On one line, since csh takes no quotes over several.
         let to = self.to.as_deref().unwrap_or(USUAL);
-        // A name alone would be looked for where programs are.
+        // A plain name would be searched in PATH.
         let to = if to.contains('/') || to.starts_with('~') { to.to_owned() } else { format!("./{to}") };
         let script = format!("to={}; {}", quoted(&to), SCRIPT.join("; "));
         let script = format!("exec sh -c '{}'", script.replace('\'', r"'\''"));
         let (login, stopper) = Login::start((&self.ssh, &self.host, self.family), script)?;
-        switch.leads(Box::new(login.process.terminator()));
+        switch.set_route_process(Box::new(login.process.terminator()));
         let mut stopper = Some(stopper);
         let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
         program = File::open(self.program()).map_err(unreadable)?;
-        let result = self.copy(login, (program, bytes, &digest), told);
+        let result = self.copy(login, (program, bytes, &digest), on_event);
         switch.unwatch(watch);
         result.map_err(|error| switch.stopped().map_or(error, Error::from))
     }
 
-    /// Copies the program once the script over there has said on what it runs.
+    /// Copies the program once the remote script has reported its system.
     fn copy(
         &self,
         mut login: Login,
         (mut program, bytes, digest): (File, u64, &str),
-        told: &dyn Fn(BootstrapEvent),
+        on_event: &dyn Fn(BootstrapEvent),
     ) -> Result<(), Error> {
         let mut stdin = login.take_input()?;
-        let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| told(BootstrapEvent::Note(line)));
-        // Where it fails the other side says why, or ssh does. A login that runs `downpour remote` in place of the
+        let (patience, note) = (LoginTimeouts::of(&self.ssh), &mut |line| on_event(BootstrapEvent::Note(line)));
+        // If this fails, the remote host or ssh reports the reason. A login that runs `downpour remote` in place of the
         // script waits for a line, and answers this one.
         let begun = writeln!(stdin, "{PROBE}");
         let system = match login.wait_for(&[SYSTEM, ANSWER], patience, &|| true, note)? {
@@ -182,18 +183,18 @@ impl Bootstrap {
             return Err(Error::NoFittingProgram { host: self.host.clone(), system, this: this_system() });
         }
         let to = self.to.clone().unwrap_or_else(|| USUAL.to_owned());
-        told(BootstrapEvent::Copying { bytes, to });
+        on_event(BootstrapEvent::Copying { bytes, to });
         drop(begun.and_then(|()| writeln!(stdin, "{digest}")).and_then(|()| io::copy(&mut program, &mut stdin)));
         drop(stdin);
         let not_copied = |why| Error::BootstrapFailed { host: self.host.clone(), why };
-        // The last bytes may still be on their way, and ssh asks nothing any more.
+        // The last bytes may still be in flight, and ssh prompts for nothing any more.
         match login.wait_for(&[INSTALLED, FAILED], LoginTimeouts { hint: Duration::MAX, ..patience }, &|| true, note)? {
             Some((INSTALLED, path)) => {
-                told(BootstrapEvent::Installed(path));
+                on_event(BootstrapEvent::Installed(path));
                 Ok(())
             }
             Some((_, why)) => Err(not_copied(or_nothing(why))),
-            None => Err(not_copied("the copy broke off; the message above may say why".to_owned())),
+            None => Err(not_copied("copy interrupted: see the message above".to_owned())),
         }
     }
 
@@ -202,13 +203,13 @@ impl Bootstrap {
     }
 }
 
-/// Returns this machine as `uname -s` and `uname -m` say it.
+/// Returns the system of this host as `uname -s` and `uname -m` print it.
 fn this_system() -> String {
     let system = rustix::system::uname();
     format!("{} {}", system.sysname().to_string_lossy(), system.machine().to_string_lossy())
 }
 
-/// Returns a word for a shell; `~` at its beginning is the home, and `~name` that of another user.
+/// Quotes a path for a shell; `~` at its beginning is the home, and `~name` that of another user.
 fn quoted(path: &str) -> String {
     let quote = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -233,7 +234,7 @@ mod tests {
     use std::sync::Mutex;
     use tempfile::tempdir;
 
-    /// A machine whose `uname -m` is `machine`, and a program that says `digest` is its own.
+    /// Installs on a host whose `uname -m` is `machine` a program that prints `digest` as its own.
     fn copied(directory: &Path, machine: &str, digest: &str) -> (Result<(), Error>, Vec<BootstrapEvent>) {
         let (home, ssh, program) = (directory.join("home"), directory.join("ssh"), directory.join("program"));
         fs::create_dir_all(&home).unwrap();
@@ -250,31 +251,31 @@ mod tests {
         let from = (digest != "own").then(|| program.clone());
         let options = SshOptions { command: vec![ssh.into()], ..SshOptions::default() };
         let bootstrap = Bootstrap { host: "far".into(), ssh: options, family: Family::Any, to: None, from };
-        let told = Mutex::new(Vec::new());
-        let result = bootstrap.run(&TransferControl::default(), &|event| told.lock().unwrap().push(event));
-        (result, told.into_inner().unwrap())
+        let events = Mutex::new(Vec::new());
+        let result = bootstrap.run(&TransferControl::default(), &|event| events.lock().unwrap().push(event));
+        (result, events.into_inner().unwrap())
     }
 
     #[test]
-    fn a_program_that_is_not_whole_gets_no_name() {
+    fn bootstrap_wrong_digest_not_installed() {
         let directory = tempdir().unwrap();
         let (result, _) = copied(directory.path(), "sparc", "something");
-        let error = result.expect_err("it says another digest").to_string();
-        assert_eq!(error, "downpour was not copied to far: it is no downpour, or has not arrived whole");
+        let error = result.expect_err("another digest").to_string();
+        assert_eq!(error, "cannot install downpour on far: digest mismatch: not downpour, or copied incompletely");
         assert_eq!(fs::read_dir(directory.path().join("home/.local/bin")).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_machine_of_another_kind_needs_another_program() {
+    fn bootstrap_other_system_refused() {
         let directory = tempdir().unwrap();
-        let (result, told) = copied(directory.path(), "sparc", "own");
-        let error = result.expect_err("another machine").to_string();
-        assert!(error.contains("far is Linux sparc, and this program is for Linux "), "{error}");
-        assert_eq!((told, directory.path().join("home/.local").exists()), (vec![], false));
+        let (result, events) = copied(directory.path(), "sparc", "own");
+        let error = result.expect_err("another host").to_string();
+        assert!(error.contains("cannot install on far (Linux sparc): this binary is for Linux "), "{error}");
+        assert_eq!((events, directory.path().join("home/.local").exists()), (vec![], false));
     }
 
     #[test]
-    fn what_a_shell_would_take_for_something_else_is_a_path() {
+    fn bootstrap_path_quoted_for_shell() {
         for (path, word) in [
             ("~/bin/x", r#""$HOME"/'bin/x'"#),
             ("/opt/a b", "'/opt/a b'"),

@@ -1,4 +1,4 @@
-//! `cp`: which side sends, what each side is asked to do, and how they connect.
+//! `cp`: which side sends, the request for each side, and how they connect.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -26,11 +26,11 @@ use crate::transfer::{
     start_over, start_via, start_within,
 };
 
-/// Copies between this machine and another, between two others, or from one directory of this machine to another.
+/// Copies between the local host and a remote one, between two remote ones, or within the local one.
 ///
 /// # Errors
-/// Locations that cannot be combined, sources that do not exist, a target that cannot be used. Errors of ssh are
-/// reported by [`TransferEvent::Done`](crate::TransferEvent::Done).
+/// Locations that cannot be combined, sources that do not exist, an unusable destination. Errors of ssh are reported by
+/// [`TransferEvent::Done`](crate::TransferEvent::Done).
 pub fn copy(mut copy: HostCopy) -> Result<Transfer, Error> {
     copy.read_homes()?;
     copy.scan.outputs = copy.options.outputs();
@@ -39,7 +39,7 @@ pub fn copy(mut copy: HostCopy) -> Result<Transfer, Error> {
         copy.options.checksums = None;
     }
     if copy.scan.files_from.is_some() {
-        // The names of a list are relative to the directory that they are in, and to the target.
+        // The names of a list are relative to the source directory, and to the target.
         copy.sources.iter_mut().for_each(Location::name_contents);
     }
     copy.scan.preserve = copy.receive.preserve;
@@ -53,7 +53,7 @@ pub fn copy(mut copy: HostCopy) -> Result<Transfer, Error> {
     }
 }
 
-/// Returns the host of all sources; `None` for this machine.
+/// Returns the host of all sources; `None` for the local host.
 fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
     let host = |location: &Location| match location {
         Location::Local(_) => None,
@@ -67,7 +67,7 @@ fn common_host(sources: &[Location]) -> Result<Option<String>, Error> {
 }
 
 impl HostCopy {
-    /// Expands `~` in paths of this machine.
+    /// Expands `~` in local paths.
     fn read_homes(&mut self) -> Result<(), Error> {
         for source in &mut self.sources {
             if let Location::Local(path) = source {
@@ -80,7 +80,7 @@ impl HostCopy {
         Ok(())
     }
 
-    /// Copies from this machine to another.
+    /// Copies from the local host to a remote one.
     fn up(self, host: String) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         let spec = ReceiveRequest { requested: self.requested(&roots), ..self.receive.clone() };
@@ -89,7 +89,7 @@ impl HostCopy {
         start_via(self.locator(host, request), self.config(task))
     }
 
-    /// Copies from another machine to this one.
+    /// Copies from a remote host to the local one.
     fn down(self, host: String) -> Result<Transfer, Error> {
         self.check_wildcards(&host)?;
         let (requested, permitted) = self.unseen();
@@ -103,7 +103,7 @@ impl HostCopy {
         start_via(self.locator(host, request), self.config(task))
     }
 
-    /// Checks that the sources on `host` name what arrives.
+    /// Checks that the sources on `host` have names of their own.
     ///
     /// # Errors
     /// Wildcards with the parent of each match.
@@ -121,13 +121,13 @@ impl HostCopy {
         self.sources.iter().map(|source| source.path().as_os_str().as_bytes().to_vec()).collect()
     }
 
-    /// Summarises sources on another machine for the receiver: what they are, and what that machine may send.
+    /// Summarises remote sources for the receiver: their kinds, and the names that the remote host may send.
     pub(super) fn unseen(&self) -> (RequestedItems, AllowedNames) {
         let paths = self.paths();
         let names: Vec<_> = paths.iter().map(|path| ItemName::of(path)).collect();
         let is_list = self.scan.files_from.is_some();
-        // What a source is shows only when it arrives. Wildcards that match go into a directory, for they may match
-        // several names, unless the other side says that they match one; a name that contains wildcard characters
+        // The kind of a source is known only when it is announced. Matching wildcards go into a directory, since they
+        // may match several names, unless the remote host reports one match; a name that contains wildcard characters
         // itself is like any other.
         let pattern = names.iter().flatten().find_map(|name| match name {
             ItemName::Wildcard(pattern) => Some(vec![pattern.clone().into_bytes()]),
@@ -137,7 +137,7 @@ impl HostCopy {
         let is_contents = names.iter().any(Option::is_none);
         let requested = RequestedItems {
             many: paths.len() > 1 || is_contents,
-            // A list of names is of a directory's contents. In other comparisons the sender tells whether it is a
+            // A list of names is of a directory's contents. In other comparisons the sender reports whether it is a
             // directory.
             contents: is_contents || (self.receive.compare_trees && is_list),
             items: names
@@ -153,9 +153,9 @@ impl HostCopy {
         (requested, self.permitted(names))
     }
 
-    /// Returns what the other machine may send: the named items, as far as the filter and the list select it.
+    /// Returns the names that the remote host may send: the given items, as far as the filter and the list select them.
     fn permitted(&self, names: Vec<Option<ItemName>>) -> AllowedNames {
-        // A comparison changes nothing, and a directory that is compared stands for its contents.
+        // A comparison changes nothing, and a compared directory means its contents.
         if self.trusts_sender || self.receive.compare_trees {
             return AllowedNames::default();
         }
@@ -167,7 +167,7 @@ impl HostCopy {
         }
     }
 
-    /// Copies within this machine.
+    /// Copies within the local host.
     fn within(self) -> Result<Transfer, Error> {
         let roots = self.local_roots()?;
         not_into_itself(&roots, &self.receive.target, &self.scan)?;
@@ -180,8 +180,8 @@ impl HostCopy {
             config.list.iter_mut().for_each(|list| list.rename.clone_from(&rename));
             return start_within(config, spec);
         }
-        // A trace is of the engine: both sides run in this process, joined by a socket pair. Two ends in one trace
-        // could not be told apart: it is that of the sender.
+        // A trace describes the engine: both sides run in this process, joined by a socket pair. Only the sender writes
+        // one, since two sides in one trace could not be distinguished.
         let silent = TransferOptions { checksums: None, qlog: None, ..self.options.clone() };
         let receiver = TransferConfig::by_login(Task::receive(spec, false), silent);
         let mut sender = self.config(self.sending(roots));
@@ -223,7 +223,7 @@ impl HostCopy {
         Ok(roots)
     }
 
-    /// Returns the spec of a receiver on this machine.
+    /// Returns the request for a local receiver.
     fn local_spec(&self, requested: RequestedItems) -> ReceiveRequest {
         ReceiveRequest { requested, ..self.receive.clone() }
     }
@@ -237,7 +237,7 @@ impl HostCopy {
         let follows = self.scan.follow_items || self.scan.links == LinkPolicy::Follow;
         let is_directory = |root: &SourceItem| root.path.is_dir() && (follows || !root.path.is_symlink());
         RequestedItems {
-            // A synchronised directory always keeps its name, so that the next run finds what this one has created.
+            // A synchronised directory always keeps its name, so that the next run finds it.
             many: roots.len() > 1
                 || roots.iter().any(SourceItem::is_contents)
                 || (self.keeps_names && roots.iter().any(is_directory)),
@@ -276,20 +276,19 @@ impl HostCopy {
     }
 }
 
-/// Refuses to copy a directory into itself: it would grow while it is read. Of a directory whose names are listed, only
-/// these count.
+/// Refuses to copy a directory into itself: it would grow while it is read. With a list of names only these count.
 fn not_into_itself(roots: &[SourceItem], target: &Path, scan: &SourceOptions) -> Result<(), Error> {
-    let here =
+    let resolve =
         |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
-    let existing = target.ancestors().find_map(|path| here(path).ok());
+    let existing = target.ancestors().find_map(|path| resolve(path).ok());
     let Some(inside) = existing else { return Ok(()) };
     for root in roots.iter().filter(|root| root.path.is_dir()) {
         let directory = root.path.canonicalize().map_err(Error::OutOfResources)?;
-        // Copying a directory's contents onto themselves does nothing, unless they are then to be removed. Copying the
+        // Copying a directory's contents onto themselves does nothing, unless they are then removed. Copying the
         // directory would put it inside itself.
         let is_own = !scan.remove_sources && root.is_contents() && inside == directory && target.is_dir();
         let leads_in = |name: &Vec<u8>| {
-            // As the scan reads it: a leading slash is nothing.
+            // As in the scan, a leading slash is ignored.
             let begin = name.iter().position(|byte| *byte != b'/').unwrap_or(name.len());
             let listed = directory.join(OsStr::from_bytes(&name[begin..])).canonicalize();
             listed.is_ok_and(|listed| listed.is_dir() && inside.starts_with(listed))
@@ -312,7 +311,7 @@ fn halves(socket: UnixStream) -> Result<(OwnedFd, OwnedFd), Error> {
 /// Locates the receiving half in this process.
 struct Within {
     route: Option<Route>,
-    /// Ends when that half has made durable what it keeps, with its error.
+    /// Ends when that half has synced its partial data; returns its error.
     receiving: Option<JoinHandle<Option<Error>>>,
 }
 
@@ -334,7 +333,7 @@ impl PeerLocator for Within {
     }
 
     fn explain(&mut self, error: Error) -> Error {
-        // What that half says of its own error is less than the error itself.
+        // The report of that half about its own error has less detail than the error itself.
         if matches!(error, Error::Within { context: Context::Peer { .. }, .. }) {
             self.end().unwrap_or(error)
         } else {

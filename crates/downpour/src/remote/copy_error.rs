@@ -1,4 +1,4 @@
-//! Sources and targets that make no sense together.
+//! Sources and destinations that cannot be combined.
 
 use std::path::PathBuf;
 
@@ -6,56 +6,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{ErrorKind, OutputKind, lossy};
 
-/// Why a copy cannot be what was asked for.
+/// Why a copy is impossible as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CopyError {
     /// There are no sources.
     #[error("nothing to copy")]
     NoSource,
-    /// The sources are on different machines.
-    #[error("all sources must be on one machine")]
+    /// The sources are on different hosts.
+    #[error("all sources must be on one host")]
     SeveralMachines,
     /// The target is in the source.
-    #[error("{} cannot be copied into itself", .0.display())]
+    #[error("cannot copy {} into itself", .0.display())]
     IntoItself(#[serde(with = "lossy")] PathBuf),
     /// Wildcards with `..` behind them.
-    #[error("{host}:{path} stands for the parent of every match")]
+    #[error("{host}:{path}: `..` after a wildcard")]
     ParentOfMatches {
-        /// The machine of the source.
+        /// The host of the source.
         host: String,
         /// The source.
         path: String,
     },
-    /// Something is to be written about a copy of which neither end is here.
-    #[error("{kind} cannot be written here: only an end of the copy knows it, and both are elsewhere")]
+    /// Output was requested for a copy between two remote hosts.
+    #[error("cannot write {kind} of a copy between two remote hosts")]
     OutputElsewhere {
-        /// What was to be written.
+        /// The kind of output.
         kind: OutputKind,
-        /// The machine that sends.
+        /// The sending host.
         from: String,
-        /// The machine that receives.
+        /// The receiving host.
         to: String,
     },
-    /// The sender cannot reach the receiver, and no other way was allowed.
-    #[error("{why}, and through this machine the data goes by ssh")]
+    /// The sender cannot reach the receiver, and no other path was allowed.
+    #[error("{why}; relaying needs ssh")]
     NoDirectPath {
         /// Why the sender cannot reach it.
         why: String,
     },
-    /// The sender's downpour does not copy to another machine.
-    #[error("the downpour on {0} is too old to copy to another host")]
+    /// The sender's downpour does not copy to another host.
+    #[error("downpour on {0} is too old to copy to another host")]
     NoForwarding(String),
     /// A request of this many bytes.
-    #[error("a request of {} is too large", units::bytes(*.0))]
+    #[error("request too large: {}", units::bytes(*.0))]
     TooLarge(u64),
-    /// The name of a machine is needed.
-    #[error("not a host: {0:?}")]
+    /// The text is no host name.
+    #[error("invalid host name: {0:?}")]
     NotAHost(String),
 }
 
 impl CopyError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub(crate) const fn kind(&self) -> ErrorKind {
         match self {
             Self::NoDirectPath { .. } => ErrorKind::Unreachable,

@@ -1,4 +1,4 @@
-//! Fuzz target of what two downpours say to each other through ssh.
+//! Fuzz target of the messages between two downpours through ssh.
 
 use transport::profile::AlgorithmRegistry;
 
@@ -7,18 +7,18 @@ use super::doctor::fuzzing::check_report;
 use super::greeting::Greeting;
 use super::request::{Bounds, Request};
 
-/// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. What is
-/// accepted is the same when it is written and read again.
+/// Reads `data` as a request, as the output of a login with its answer, and as each line of a doctor. Accepted input is
+/// the same when it is written and read again.
 ///
 /// # Panics
-/// If it is not.
+/// If it differs.
 pub fn fuzz_remote(data: &[u8]) {
     check_request(data);
     check_answer(data);
     check_report(data);
 }
 
-/// Reads `text` as the JSON of a request, and as a frame that may be of any length.
+/// Reads `text` as the JSON of a request, and as a frame of any length.
 fn check_request(text: &[u8]) {
     let names = AlgorithmRegistry::default();
     let _ = Request::read(&mut &text[..], &names, Bounds::OF_USER);
@@ -31,7 +31,7 @@ fn check_request(text: &[u8]) {
     let _ = request.bind();
 }
 
-/// Reads `output` as what a login prints, and as an answer that it prints at last.
+/// Reads `output` as the output of a login, and as an answer at its end.
 fn check_answer(output: &[u8]) {
     for output in [output.to_vec(), [b"a greeting\n", ANSWER.as_bytes(), output].concat()] {
         let Ok(Some((_, line))) = Greeting::default().read_to(&mut &*output, &[ANSWER]) else { continue };

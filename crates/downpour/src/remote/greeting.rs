@@ -1,29 +1,29 @@
-//! What a login says before the program that was started there: greetings of start-up files, warnings, refusals.
+//! The output of a login before the started program: greetings of start-up files, warnings, refusals.
 
 use std::io::{self, Read};
 
-/// Most bytes before a marker, and most bytes of the line that it begins.
+/// Maximum number of bytes before a marker, and of the line that it begins.
 const MAX_NOISE: usize = 1 << 20;
 const MAX_LINE: usize = 16 << 10;
 
-/// The output of a login up to a marker of ours, which may stand anywhere in it: a greeting need not end its last line.
+/// The output of a login up to a marker, which may be at any position: a greeting need not end its last line.
 #[derive(Debug, Default)]
 pub(super) struct Greeting {
-    /// The end of what came before the marker.
-    said: Vec<u8>,
+    /// The end of the output before the marker.
+    received: Vec<u8>,
     count: usize,
 }
 
 impl Greeting {
-    /// Most bytes that are kept to be shown, and most lines of them.
+    /// Maximum number of bytes and lines that are kept for display.
     const KEPT: usize = 1024;
     const SHOWN: usize = 3;
 
-    /// Reads up to the first of these markers and to the end of its line; returns both. `None` at the end of the output.
-    /// Nothing is read beyond that line, since it belongs to what follows.
+    /// Reads up to the first of these markers and to the end of its line; returns both. `None` at the end of the
+    /// output. Nothing is read beyond that line, since it belongs to the protocol.
     ///
     /// # Errors
-    /// Those of `output`, and one if it goes on without a marker.
+    /// Those of `output`, and one for endless output without a marker.
     pub(super) fn read_to(
         &mut self,
         output: &mut impl Read,
@@ -31,9 +31,9 @@ impl Greeting {
     ) -> io::Result<Option<(&'static str, String)>> {
         while let Some(byte) = next(output)? {
             self.keep(byte)?;
-            let found = markers.iter().find(|marker| self.said.ends_with(marker.as_bytes()));
+            let found = markers.iter().find(|marker| self.received.ends_with(marker.as_bytes()));
             if let Some(marker) = found {
-                self.said.truncate(self.said.len() - marker.len());
+                self.received.truncate(self.received.len() - marker.len());
                 return Ok(Some((marker, rest_of_line(output)?)));
             }
         }
@@ -45,16 +45,16 @@ impl Greeting {
         if self.count > MAX_NOISE {
             return Err(endless());
         }
-        if self.said.len() == 2 * Self::KEPT {
-            self.said.drain(..Self::KEPT);
+        if self.received.len() == 2 * Self::KEPT {
+            self.received.drain(..Self::KEPT);
         }
-        self.said.push(byte);
+        self.received.push(byte);
         Ok(())
     }
 
-    /// Returns the last lines before the marker as one, not escaped; `None` if nothing was said.
+    /// Returns the last lines before the marker as one, not escaped; `None` if there are none.
     pub(super) fn words(&self) -> Option<String> {
-        let kept = &self.said[self.said.len().saturating_sub(Self::KEPT)..];
+        let kept = &self.received[self.received.len().saturating_sub(Self::KEPT)..];
         let text = String::from_utf8_lossy(kept);
         let lines: Vec<&str> = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(Self::SHOWN)..];
@@ -85,7 +85,7 @@ fn next(output: &mut impl Read) -> io::Result<Option<u8>> {
 }
 
 fn endless() -> io::Error {
-    io::Error::other("it prints what downpour does not understand, and does not stop")
+    io::Error::other("endless login output without a reply of downpour")
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_is_found_wherever_it_stands() {
+    fn greeting_marker_found_anywhere() {
         let long = "x".repeat(20_000);
         for greeting in
             ["", "\n", "Hello\n", "Hello", "MARK", "MARKER\n", "MARKMARKED\r", "\u{fffd}", &long, "\0\u{1b}[31m"]
@@ -109,7 +109,7 @@ mod tests {
             for marker in MARKERS {
                 let (found, _, rest) = read(format!("{greeting}{marker}a b \r\nrest").as_bytes());
                 assert_eq!(found, Some((marker, "a b".to_owned())), "{greeting:?}");
-                assert_eq!(rest, 4, "what follows belongs to others");
+                assert_eq!(rest, 4, "the following bytes are not consumed");
             }
         }
         assert_eq!(read(b"MARKER end").0, Some(("MARKER ", "end".to_owned())), "a line without an end");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_can_be_shown() {
+    fn greeting_last_lines_shown() {
         assert_eq!(read(b"\n \r\nMARKER x").1, None);
         assert_eq!(
             read(b"This account is currently not available.\n").1.unwrap(),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_noise_nor_a_line_goes_on_for_ever() {
+    fn greeting_noise_and_line_bounded() {
         let mut greeting = Greeting::default();
         for output in [b"MARKER ".to_vec(), Vec::new()] {
             let error = greeting.read_to(&mut (&*output).chain(io::repeat(b'x')), &MARKERS).unwrap_err();

@@ -1,8 +1,8 @@
-//! A copy between two other machines, on the machine where it was started.
+//! A copy between two remote hosts, on the host where it was started.
 //!
-//! The one that sends is asked to copy to the other by itself. If it cannot log in there, the datagrams between the two
-//! go through here, by ssh: they are encrypted with a key of the receiver, nothing is stored here, and the receiver's
-//! journal resumes a copy as always.
+//! The sending host is asked to copy to the receiving one directly. If it cannot log in to that, the datagrams between
+//! the two are relayed by this host over ssh: they are encrypted with a key of the receiver, nothing is stored on this
+//! host, and the receiver's journal resumes a copy as always.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -29,25 +29,25 @@ use crate::transfer::{Events, LONGEST_PAUSE, StopReason, Summary, Transfer, Tran
 const PARTIAL: i32 = 23;
 const VANISHED: i32 = 24;
 
-/// How often to look for the user's decisions.
+/// How often to check for the user's decisions.
 const STEP: Duration = Duration::from_millis(200);
 
-/// How long the sender may take to end once it has reported the end of the transfer, and the receiver after that.
+/// Time for the sender to exit after its report of the end of the transfer, and then for the receiver.
 const TO_CONFIRM: Duration = Duration::from_secs(5);
 
-/// How long the sender may take to end once it is told to stop.
+/// Time for the sender to exit after the command to stop.
 const TO_STOP: Duration = Duration::from_secs(5);
 
-/// Starts a copy from the machine `from` to the machine `to`.
+/// Starts a copy from the host `from` to the host `to`.
 ///
 /// # Errors
-/// Options that need one of the two ends here.
+/// Options that need the sender or receiver on this host.
 pub(super) fn between(copy: HostCopy, from: String, to: String) -> Result<Transfer, Error> {
     if let Some((kind, _)) = copy.options.outputs().iter().next() {
         return Err(CopyError::OutputElsewhere { kind, from, to }.into());
     }
     copy.check_wildcards(&from)?;
-    Transfer::elsewhere(move |events, switch| HostToHostCopy { copy, from, to, events, switch }.run())
+    Transfer::run_by(move |events, switch| HostToHostCopy { copy, from, to, events, switch }.run())
 }
 
 struct HostToHostCopy {
@@ -61,28 +61,28 @@ struct HostToHostCopy {
 /// One attempt.
 struct Attempt<'a> {
     between: &'a HostToHostCopy,
-    /// The machine that sends.
+    /// The sending host.
     sender: Remote,
     input: File,
     output: Arc<Frames<File>>,
-    /// The machine that receives, and the pipe to it, if the data goes through here.
+    /// The receiving host and the pipe to it, if this host relays the data.
     receiver: Option<(Remote, File)>,
-    /// When something was last heard of the transfer.
-    heard: Option<Instant>,
+    /// Time of the last event of the transfer.
+    last_event: Option<Instant>,
 }
 
 impl HostToHostCopy {
-    /// Copies, and begins anew where the connection breaks for as long as the user has configured.
+    /// Copies, and retries after a lost connection for as long as the user has configured.
     fn run(self) -> Result<Summary, Error> {
-        let (mut heard, mut pause) = (None, Duration::from_secs(1));
+        let (mut last_event, mut pause) = (None, Duration::from_secs(1));
         loop {
             let (result, now) = self.attempt();
             if now.is_some() {
-                (heard, pause) = (now, Duration::from_secs(1));
+                (last_event, pause) = (now, Duration::from_secs(1));
             }
             match (result, self.switch.stopped()) {
                 (Err(_), Some(why)) => return Err(why.into()),
-                (Err(error), None) if self.is_worth_another(&error, heard) => {
+                (Err(error), None) if self.is_worth_another(&error, last_event) => {
                     self.note(format!("{error}; trying again in {} s", pause.as_secs()));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
@@ -92,17 +92,17 @@ impl HostToHostCopy {
         }
     }
 
-    fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
+    fn is_worth_another(&self, error: &Error, last_event: Option<Instant>) -> bool {
         let passes = matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout | ErrorKind::Terminated);
-        let (Some(patience), Some(heard)) = (self.copy.options.retry_for, heard) else { return false };
-        passes && runtime::since(heard) < patience
+        let (Some(patience), Some(last_event)) = (self.copy.options.retry_for, last_event) else { return false };
+        passes && runtime::since(last_event) < patience
     }
 
     fn note(&self, line: String) {
-        self.events.tell(TransferEvent::UserNote(line));
+        self.events.emit(TransferEvent::UserNote(line));
     }
 
-    /// Returns the result, and when something was last heard of the transfer.
+    /// Returns the result, and the time of the last event of the transfer.
     fn attempt(&self) -> (Result<Summary, Error>, Option<Instant>) {
         let onward = if self.copy.relay_locally { Err(None) } else { self.onward().map_err(Some) };
         let (onward, why) = match onward {
@@ -120,17 +120,17 @@ impl HostToHostCopy {
         });
         let result = result.and_then(|()| attempt.follow());
         over.store(true, Ordering::Relaxed);
-        let heard = attempt.heard;
+        let last_event = attempt.last_event;
         attempt.end();
-        (result, heard)
+        (result, last_event)
     }
 
-    /// Returns how the sender may reach the receiver by itself, or why it may not. The host means what it means here: the
-    /// name, user and port that the user's ssh has for it.
+    /// Returns how the sender may reach the receiver directly, or why it may not. The host is resolved here: with the
+    /// name, user and port that the local user's ssh configures.
     fn onward(&self) -> Result<Onward, String> {
         let found = self.copy.ssh.settings(&self.to, self.copy.path.family).resolve();
         if found.is_this_machine() {
-            return Err(format!("{} stands for this machine", self.to));
+            return Err(format!("{} is the local host", self.to));
         }
         Ok(Onward {
             host: found.login,
@@ -142,7 +142,7 @@ impl HostToHostCopy {
         })
     }
 
-    /// Logs in to the machine that sends.
+    /// Logs in to the sending host.
     fn begin(&self, onward: Option<Onward>) -> Result<Attempt<'_>, Error> {
         let task = RemoteTask::Forward {
             sources: self.copy.sources.iter().map(|source| Bytes::from(source.path().as_path())).collect(),
@@ -155,18 +155,18 @@ impl HostToHostCopy {
         let mut sender = self.log_in(&self.from, &request).map_err(|error| self.of_older(error))?;
         let (input, output) = sender.take_pipes().map_err(Error::OutOfResources)?;
         let output = Arc::new(Frames::new(output));
-        Ok(Attempt { between: self, sender, input, output, receiver: None, heard: None })
+        Ok(Attempt { between: self, sender, input, output, receiver: None, last_event: None })
     }
 
     fn log_in(&self, host: &str, request: &Request) -> Result<Remote, Error> {
         let copy = &self.copy;
-        let mut told = |line| self.note(line);
-        let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut told);
+        let mut on_note = |line| self.note(line);
+        let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut on_note);
         let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
         checked.map_err(|error| error.on(host))
     }
 
-    /// Explains the error of a machine that does not know the task.
+    /// Explains the error of a host that does not know the task.
     fn of_older(&self, error: Error) -> Error {
         match error {
             Error::Within { ref source, .. } if matches!(&**source, Error::Described { message, .. } if message.contains("unknown variant `Forward`")) => {
@@ -176,7 +176,7 @@ impl HostToHostCopy {
         }
     }
 
-    /// Starts to pass the user's decisions on, until the attempt is `over`.
+    /// Starts to relay the user's decisions, until the attempt is `over`.
     fn pass_orders(&self, attempt: &Attempt<'_>, over: &Arc<AtomicBool>) -> Result<(), Error> {
         let (switch, output, over) = (Arc::clone(&self.switch), Arc::clone(&attempt.output), Arc::clone(over));
         let mut kill = attempt.sender.terminator();
@@ -190,7 +190,7 @@ impl HostToHostCopy {
                 let now = switch.limited_to();
                 if now != limit {
                     limit = now;
-                    // An error is one that the attempt notices, too.
+                    // The attempt notices an error, too.
                     let _ = output.order(&RelayCommand::Limit(limit));
                 }
                 switch.wait(STEP);
@@ -200,12 +200,12 @@ impl HostToHostCopy {
     }
 }
 
-/// Tells the sender to stop, and waits for the end of the attempt.
+/// Commands the sender to stop, and waits for the end of the attempt.
 fn stop(why: StopReason, output: Arc<Frames<File>>, over: &AtomicBool) {
     let order = RelayCommand::Stop { terminated: why == StopReason::Terminated };
-    // It may block where the network does, and the attempt is to end all the same.
-    let tell = move || drop(output.order(&order));
-    drop(runtime::spawn("downpour-stop", tell));
+    // It may block where the network does, and must not delay the end of the attempt.
+    let send = move || drop(output.order(&order));
+    drop(runtime::spawn("downpour-stop", send));
     let deadline = runtime::now() + TO_STOP;
     while !over.load(Ordering::Relaxed) && runtime::now() < deadline {
         runtime::sleep(STEP);
@@ -219,14 +219,14 @@ impl Attempt<'_> {
         loop {
             let frame = match read_frame(&mut self.input) {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return Err(Error::Ssh(format!("the connection to {from} has ended"))),
-                Err(error) => return Err(Error::Ssh(format!("the connection to {from} has ended: {error}"))),
+                Ok(None) => return Err(Error::Ssh(format!("the connection to {from} was closed"))),
+                Err(error) => return Err(Error::Ssh(format!("the connection to {from} was closed: {error}"))),
             };
             match frame {
                 Frame::Data(bytes) => self.forward(&bytes),
                 Frame::Report(RelayEvent::Unreached { why }) if self.receiver.is_none() => {
                     let (from, to) = (&self.between.from, &self.between.to);
-                    self.go_through(Some(format!("{from} cannot copy to {to} by itself ({why})")))?;
+                    self.go_through(Some(format!("{from} cannot copy to {to} directly ({why})")))?;
                 }
                 Frame::Report(report) => match report.into_event(&from) {
                     Some(TransferEvent::Done(Ok(summary))) => {
@@ -236,27 +236,27 @@ impl Attempt<'_> {
                     Some(TransferEvent::Done(Err(error))) => return Err(error),
                     Some(event) => {
                         if matches!(event, TransferEvent::Connected { .. } | TransferEvent::Progress(_)) {
-                            self.heard = Some(runtime::now());
+                            self.last_event = Some(runtime::now());
                         }
-                        self.between.events.tell(event);
+                        self.between.events.emit(event);
                     }
                     None => {}
                 },
                 Frame::Order(_) => {
-                    return Err(Error::ProtocolViolation("an order from the side that takes them".into()));
+                    return Err(Error::ProtocolViolation("a command from the sending host".into()));
                 }
             }
         }
     }
 
-    /// Adds what the sender has told when it was logged in to.
+    /// Adds the figures that the sender reported at its login.
     fn completed(&self, mut summary: Summary) -> Summary {
         summary.names.links_followed = summary.names.links_followed.saturating_add(self.sender.links_followed);
         summary
     }
 
-    /// Checks that the receiver has ended as well as the sender says, if it was logged in to from here. By itself the sender
-    /// could say anything.
+    /// Checks that the receiver has ended as the sender reports, if this host has logged in to it. The sender alone is
+    /// not trusted.
     fn ask_receiver(&mut self, summary: &Summary) -> Result<(), Error> {
         // The sender's last datagrams may follow its report.
         let deadline = runtime::now() + TO_CONFIRM;
@@ -270,7 +270,7 @@ impl Attempt<'_> {
         let Some((receiver, pipe)) = self.receiver.take() else { return Ok(()) };
         let ends = |time| receiver.ends_within(time).and_then(|status| status.code());
         let code = ends(TO_CONFIRM).or_else(|| {
-            // The end of its input ends it now, but not well.
+            // Closing its input ends it now, with a failure.
             drop(pipe);
             ends(TO_CONFIRM)
         });
@@ -280,7 +280,7 @@ impl Attempt<'_> {
         }
         let HostToHostCopy { from, to, .. } = self.between;
         let kind = code.and_then(|code| u8::try_from(code).ok()).map_or(ErrorKind::Unreachable, kind_of_answer);
-        let message = format!("it does not confirm what {from} reports as complete");
+        let message = format!("{from} reports a complete transfer, which is not confirmed");
         Err(Error::Described { kind, message }.within(Context::Host(Some(to.clone()))))
     }
 
@@ -296,21 +296,21 @@ impl Attempt<'_> {
         }
     }
 
-    /// Passes datagrams of the sender on.
+    /// Relays datagrams of the sender.
     fn forward(&mut self, bytes: &[u8]) {
         let Some((_, pipe)) = &mut self.receiver else { return };
-        // The receiver's end reaches the sender through the other pipe, and its words before that.
+        // The end of the receiver reaches the sender through the other pipe, after its messages.
         let _ = pipe.write_all(bytes);
     }
 
-    /// Logs in to the receiver, and joins the two. Tells the user why, if there is a reason.
+    /// Logs in to the receiver, and joins the two. Shows the user the reason, if there is one.
     fn go_through(&mut self, why: Option<String>) -> Result<(), Error> {
         let HostToHostCopy { copy, to, .. } = self.between;
         if let Some(why) = why {
             if copy.path.via == CarrierChoice::Udp {
                 return Err(CopyError::NoDirectPath { why }.into());
             }
-            self.between.note(format!("{why}: the data goes through this machine"));
+            self.between.note(format!("{why}: relaying through this host"));
         }
         let (mut requested, permitted) = copy.unseen();
         if self.sender.items == Some(1) {
@@ -321,31 +321,30 @@ impl Attempt<'_> {
         request.via = CarrierChoice::Ssh;
         let mut receiver = self.between.log_in(to, &request)?;
         let (mut kill_sender, mut kill_receiver) = (self.sender.terminator(), receiver.terminator());
-        self.between.switch.leads(Box::new(move || {
+        self.between.switch.set_route_process(Box::new(move || {
             kill_sender();
             kill_receiver();
         }));
-        let ended = |error| Error::Ssh(format!("ssh to {to} has ended: {error}"));
-        let (back, forth) = receiver.go_on_over_ssh().map_err(ended)?;
+        let ended = |error| Error::Ssh(format!("ssh to {to} exited: {error}"));
+        let (back, forth) = receiver.continue_over_ssh().map_err(ended)?;
         let key = Bytes(receiver.ticket.key.to_vec());
         self.receiver = Some((receiver, forth.into()));
         let output = Arc::clone(&self.output);
         let work = move || pump(back.into(), &output);
         runtime::spawn("downpour-between", work).map_err(Error::OutOfResources)?;
-        // An end of the sender shows where its frames are read.
+        // The exit of the sender shows where its frames are read.
         let _ = self.output.order(&RelayCommand::Through { key });
         Ok(())
     }
 
-    /// Ends the logins: nothing is left to be said on either, since what has happened was reported. The end of its input
-    /// ends a side that has not ended.
+    /// Ends both logins: everything has been reported. Closing its input ends a host that is still running.
     fn end(self) {
         self.sender.terminate();
         self.receiver.iter().for_each(|(receiver, _)| receiver.terminate());
     }
 }
 
-/// Passes datagrams of the receiver on, and the end of them.
+/// Relays datagrams of the receiver, and their end.
 fn pump(mut receiver: File, sender: &Frames<File>) {
     let mut buffer = vec![0; MAX_DATA];
     loop {

@@ -1,8 +1,8 @@
-//! What goes through ssh between the machine on which a copy between two others was started and the one that sends:
-//! frames, in both directions.
+//! The frames over ssh between the host on which a copy between two remote hosts was started and the sending one, in
+//! both directions.
 //!
-//! A frame is a byte that tells what is in it, the length of that in 4 bytes, most significant first, and its content. A
-//! kind that is not known is skipped.
+//! A frame is a byte for its kind, the length of its content in 4 bytes, most significant first, and the content. An
+//! unknown kind is skipped.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -27,24 +27,24 @@ const ORDER: u8 = 2;
 pub(super) const MAX_DATA: usize = 64 << 10;
 /// Maximum length of any frame, in bytes: a summary may list a thousand names.
 const MAX_FRAME: usize = 16 << 20;
-/// Files in a report; a path has at most a few thousand bytes.
+/// Maximum number of files in a report; a path has at most a few thousand bytes.
 const MAX_FILES: usize = 1000;
 
-/// What the side that sends is told.
+/// A command to the sending host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum RelayCommand {
     /// Stop.
     Stop {
-        /// Because of a signal other than the user's.
+        /// By a signal other than the user's.
         terminated: bool,
     },
     /// Send no faster than this.
     Limit(Option<Rate>),
-    /// The receiver is at the other end of the data frames, and has this key.
+    /// The data frames lead to the receiver, which has this key.
     Through { key: Bytes },
 }
 
-/// What the side that sends tells: the events of its transfer.
+/// A report of the sending host: an event of its transfer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum RelayEvent {
     Connected {
@@ -56,9 +56,10 @@ pub(super) enum RelayEvent {
         kind: NoticeKind,
         path: Bytes,
     },
-    LeftOut(Failed),
+    #[serde(rename = "LeftOut")]
+    Skipped(Failed),
     Note(String),
-    /// The login from here to the receiver's machine has failed: data frames have to do.
+    /// The direct login to the receiving host has failed: data frames are needed.
     Unreached {
         why: String,
     },
@@ -73,7 +74,7 @@ pub(super) enum RelayEvent {
     },
 }
 
-/// A frame that has arrived.
+/// A received frame.
 #[derive(Debug)]
 pub(super) enum Frame {
     Data(Vec<u8>),
@@ -82,7 +83,7 @@ pub(super) enum Frame {
 }
 
 impl RelayEvent {
-    /// Returns the reports of an event; none for those that only a side with a user of its own has.
+    /// Returns the reports of an event; none for those that need a user at the remote host.
     pub(super) fn of(event: TransferEvent) -> Vec<Self> {
         vec![match event {
             TransferEvent::Connected { peer } => Self::Connected { peer },
@@ -94,10 +95,10 @@ impl RelayEvent {
                 return files.chunks(MAX_FILES).map(report).collect();
             }
             TransferEvent::Notice { kind, path } => Self::Notice { kind, path: Bytes(path) },
-            TransferEvent::Skipped(left) => Self::LeftOut(left),
+            TransferEvent::Skipped(failed) => Self::Skipped(failed),
             TransferEvent::UserNote(note) => Self::Note(note),
             TransferEvent::UdpClosed { host, port, .. } => {
-                Self::Note(format!("UDP port {port} of {host} does not answer: going on over ssh, which is slower"))
+                Self::Note(format!("no UDP answer from port {port} of {host}: using ssh, which is slower"))
             }
             TransferEvent::Done(Ok(summary)) => Self::Done(Box::new(summary)),
             TransferEvent::Done(Err(error)) => Self::Failed {
@@ -109,7 +110,7 @@ impl RelayEvent {
         }]
     }
 
-    /// Returns the event, as it is on the machine `host`.
+    /// Returns the event as reported by `host`.
     pub(super) fn into_event(self, host: &str) -> Option<TransferEvent> {
         Some(match self {
             Self::Connected { peer } => TransferEvent::Connected { peer },
@@ -118,7 +119,7 @@ impl RelayEvent {
                 TransferEvent::Files(files.into_iter().map(|(Bytes(path), bytes)| (path, bytes)).collect())
             }
             Self::Notice { kind, path } => TransferEvent::Notice { kind, path: path.0 },
-            Self::LeftOut(left) => TransferEvent::Skipped(left),
+            Self::Skipped(failed) => TransferEvent::Skipped(failed),
             Self::Note(note) => TransferEvent::UserNote(format!("{host}: {}", note.trim_start())),
             Self::Done(summary) => TransferEvent::Done(Ok(*summary)),
             Self::Failed { kind, message, cause } => {
@@ -156,7 +157,7 @@ impl<W: Write> Frames<W> {
         self.send(REPORT, &serde_json::to_vec(report)?)
     }
 
-    /// Sends an order.
+    /// Sends a command.
     ///
     /// # Errors
     /// Those of the pipe.
@@ -167,7 +168,7 @@ impl<W: Write> Frames<W> {
     fn send(&self, kind: u8, bytes: &[u8]) -> io::Result<()> {
         let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
         let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // In one piece, since each write to ssh is a packet of its own.
+        // In one write, since each write to ssh is a packet of its own.
         output.write_all(&[&[kind][..], &length.to_be_bytes(), bytes].concat())?;
         output.flush()
     }
@@ -176,7 +177,7 @@ impl<W: Write> Frames<W> {
 /// Reads the next frame; `None` at the end.
 ///
 /// # Errors
-/// Those of the pipe, and [`io::ErrorKind::InvalidData`] for a frame that is malformed.
+/// Those of the pipe, and [`io::ErrorKind::InvalidData`] for a malformed frame.
 pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Frame>> {
     loop {
         let mut kind = [0];
@@ -194,7 +195,7 @@ pub(super) fn read_frame(input: &mut impl Read) -> io::Result<Option<Frame>> {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut bytes = Vec::new();
-        // No more is reserved than has arrived.
+        // No more memory is reserved than has arrived.
         if input.take(length as u64).read_to_end(&mut bytes)? < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_a_part_is_not_the_whole() {
+    fn relay_frames_round_trip_truncation_detected() {
         let bytes = written(|frames| {
             frames.data(&[7; MAX_DATA]).unwrap();
             frames.data(&[]).unwrap();
@@ -278,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_its_kind_and_success_is_none() {
+    fn relay_failure_keeps_kind() {
         let event = |report: RelayEvent| match report.into_event("a") {
             Some(TransferEvent::Done(Err(error))) => error,
             other => panic!("{other:?}"),
         };
         for kind in [ErrorKind::Other, ErrorKind::Usage, ErrorKind::Storage, ErrorKind::Timeout, ErrorKind::Terminated]
         {
-            let error = Error::Described { kind, message: "it is full".into() }.within(Context::Host(None));
+            let error = Error::Described { kind, message: "disk full".into() }.within(Context::Host(None));
             let report = RelayEvent::of(TransferEvent::Done(Err(error))).remove(0);
             let text = serde_json::to_string(&report).unwrap();
             let RelayEvent::Failed { kind: number, message, .. } = serde_json::from_str(&text).unwrap() else {
@@ -294,7 +295,7 @@ mod tests {
             for report in [report, RelayEvent::Failed { kind: number, message, cause: None }] {
                 let error = event(report);
                 assert_eq!(error.kind(), kind);
-                assert_eq!(error.to_string(), "on a: on the other machine: it is full");
+                assert_eq!(error.to_string(), "a: remote host: disk full");
             }
         }
         for forged in [0, 9, 23, 130, 255] {

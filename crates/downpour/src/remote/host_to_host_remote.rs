@@ -1,5 +1,5 @@
-//! The side of a copy between two other machines that sends: it copies to the receiver by itself or, if it cannot log
-//! in there, through the machine that has asked for the copy.
+//! The sending host of a copy between two remote hosts: it copies to the receiver directly or, if it cannot log in to
+//! that, through the host that requested the copy.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -31,17 +31,17 @@ use crate::transfer::{
 
 type Output = Arc<Frames<File>>;
 
-/// Sends what is asked for, and reports to the other end of standard input and output.
+/// Sends the requested items, and reports on standard output.
 ///
 /// # Errors
-/// Any error that ended it early; the other side has been told.
+/// Any error that ended it early; it has been reported.
 pub(super) async fn run(request: Request, only: Option<&Only>) -> Result<Summary, Error> {
     let began = begin(request, only).inspect_err(refuse)?;
     let mut signals = Signals::install().map_err(Error::OutOfResources)?;
     let switch = began.transfer.switch();
     let (done, mut ended) = oneshot::channel();
     let (transfer, output, announced) = (began.transfer, began.output, began.announced);
-    // It writes to a pipe, which may take long.
+    // It writes to a pipe, which may block.
     let work = move || drop(done.send(report(transfer, &output, &announced)));
     runtime::spawn("downpour-report", work).map_err(Error::OutOfResources)?;
     loop {
@@ -52,12 +52,12 @@ pub(super) async fn run(request: Request, only: Option<&Only>) -> Result<Summary
     }
 }
 
-/// A transfer that has begun.
+/// A running transfer.
 struct Began {
     transfer: Transfer,
     output: Output,
     announced: Announced,
-    /// Directories of a limited login that must stay open while their items are read.
+    /// Directories of a restricted key that must stay open while their items are read.
     _sources: Vec<RestrictedItem>,
 }
 
@@ -66,39 +66,39 @@ fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
     let has_wildcards = request.task.has_wildcards();
     let onward = match &mut request.task {
         RemoteTask::Forward { onward, .. } => onward.take(),
-        _ => return Err(Error::Internal("not a copy to another machine")),
+        _ => return Err(Error::Internal("not a copy to another host")),
     };
     let path = request.path();
     let (mut sending, _, sources) = config(request, only)?;
     let items = sending.task.items().filter(|_| has_wildcards);
-    // What the items of a limited login that were links have become is counted nowhere else.
+    // Followed links of a restricted key are counted only here.
     let links_followed = sources.iter().filter(|source| source.is_followed).count() as u64;
-    let (told, joining) = channel();
-    let (here, there) = UnixStream::pair().map_err(Error::OutOfResources)?;
+    let (key, joining) = channel();
+    let (local, remote) = UnixStream::pair().map_err(Error::OutOfResources)?;
     let (input, output) = pipes_to_ssh()?;
     let output = Arc::new(Frames::new(File::from(output)));
-    let mut forwarder = Forwarder::new(Arc::clone(&output), joining, here);
+    let mut forwarder = Forwarder::new(Arc::clone(&output), joining, local);
     match onward {
-        Some(_) if only.is_some() => forwarder.why = Some("its login is limited to one directory".to_owned()),
+        Some(_) if only.is_some() => forwarder.why = Some("its key is restricted to one directory".to_owned()),
         Some(onward) => {
             sending.options.retry_for = onward.retry_for;
             forwarder.direct = Some(direct(*onward, path, &sending)?);
         }
         None => {}
     }
-    let pipe = there.try_clone().map_err(Error::OutOfResources)?;
-    // Before the transfer begins, which may have to say that it cannot reach the receiver.
+    let pipe = remote.try_clone().map_err(Error::OutOfResources)?;
+    // Before the transfer begins, which may have to report that it cannot reach the receiver.
     answer(&RemoteAnswer { ticket: ticket(None, Role::Sender)?, links_followed, items, enforced }.to_text()?);
     let announced = Announced::new(&sending.task, only.is_some());
     let transfer = start_via(Box::new(forwarder), sending)?;
-    let joined = Joined { switch: transfer.switch(), told: Some(told), pipe: Some(there) };
+    let joined = Joined { switch: transfer.switch(), key: Some(key), pipe: Some(remote) };
     spawn("downpour-orders", move || joined.obey(File::from(input)))?;
     let data = Arc::clone(&output);
     spawn("downpour-between", move || pump(pipe, &data))?;
     Ok(Began { transfer, output, announced, _sources: sources })
 }
 
-/// Returns the way to the receiver without the machine that has asked: by this user's own ssh, which asks nothing.
+/// Returns the direct path to the receiver: by this user's own ssh, without prompts.
 fn direct(onward: Onward, path: PathOptions, sending: &TransferConfig) -> Result<Box<dyn PeerLocator>, Error> {
     let Task::Send { spec, .. } = &sending.task else { return Err(Error::Internal("a sender that receives")) };
     let Onward { host, port, receive, keeps_names, program, .. } = onward;
@@ -140,7 +140,7 @@ fn report(mut transfer: Transfer, output: &Frames<File>, announced: &Announced) 
     last
 }
 
-/// Passes the datagrams for the receiver on.
+/// Relays the datagrams for the receiver.
 fn pump(mut pipe: UnixStream, output: &Frames<File>) {
     let mut buffer = vec![0; MAX_DATA];
     loop {
@@ -152,33 +152,33 @@ fn pump(mut pipe: UnixStream, output: &Frames<File>) {
     }
 }
 
-/// What the orders are for.
+/// The targets of the commands.
 struct Joined {
     switch: Arc<TransferControl>,
     /// Takes the key, once.
-    told: Option<Sender<[u8; 32]>>,
-    /// Leads to the connection that goes through the other side.
+    key: Option<Sender<[u8; 32]>>,
+    /// Leads to the relayed connection.
     pipe: Option<UnixStream>,
 }
 
 impl Joined {
-    /// Obeys until the other side ends, and ends the transfer then.
+    /// Obeys until the requesting host closes, and ends the transfer then.
     fn obey(mut self, mut input: File) {
         while let Ok(Some(frame)) = read_frame(&mut input) {
             match frame {
                 Frame::Data(bytes) if bytes.is_empty() => self.end_data(),
-                // A connection that has ended takes no more.
+                // A closed connection takes no more.
                 Frame::Data(bytes) => drop(self.pipe.as_mut().map(|pipe| pipe.write_all(&bytes))),
                 Frame::Order(RelayCommand::Limit(limit)) => self.switch.limit(limit),
                 Frame::Order(RelayCommand::Stop { terminated }) => {
                     self.switch.stop(if terminated { StopReason::Terminated } else { StopReason::Cancelled });
-                    self.told = None;
+                    self.key = None;
                 }
                 Frame::Order(RelayCommand::Through { key }) => {
                     let key = <[u8; 32]>::try_from(key.0).ok();
-                    if let Some((told, key)) = self.told.take().zip(key) {
+                    if let Some((sender, key)) = self.key.take().zip(key) {
                         // It may have ended by now.
-                        let _ = told.send(key);
+                        let _ = sender.send(key);
                     }
                 }
                 Frame::Report(_) => break,
@@ -187,23 +187,23 @@ impl Joined {
         self.switch.stop(StopReason::Cancelled);
     }
 
-    /// Shows the connection that the receiver has ended.
+    /// Signals to the connection that the receiver has ended.
     fn end_data(&mut self) {
         if let Some(pipe) = self.pipe.take() {
-            // The datagrams for the receiver need no end: it is gone.
+            // The datagrams for the receiver need no end: it has exited.
             let _ = pipe.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Finds the receiver: by itself, or through the machine that has asked for the copy.
+/// Finds the receiver: directly, or through the host that requested the copy.
 struct Forwarder {
     output: Output,
-    /// The way without the other machine, unless that has failed.
+    /// The direct path, unless it has failed.
     direct: Option<Box<dyn PeerLocator>>,
-    /// Why there is no such way, if the other side does not know yet.
+    /// Why there is no direct path, until this is reported.
     why: Option<String>,
-    /// Whether the receiver was found without the other machine.
+    /// Whether the receiver was reached directly.
     has_reached: bool,
     joining: Receiver<[u8; 32]>,
     pipe: Option<UnixStream>,
@@ -220,7 +220,7 @@ impl Forwarder {
             // Its end shows in the wait.
             let _ = self.output.report(&RelayEvent::Unreached { why });
         }
-        let gone = |_| Error::Ssh("whoever has asked for the copy has ended".to_owned());
+        let gone = |_| Error::Ssh("the host that requested the copy has closed the connection".to_owned());
         let key = runtime::recv(&self.joining).map_err(gone)?;
         let pipe = self.pipe.take().ok_or(Error::ConnectionLost)?;
         let read: OwnedFd = pipe.try_clone().map_err(Error::OutOfResources)?.into();
@@ -229,10 +229,10 @@ impl Forwarder {
 }
 
 impl PeerLocator for Forwarder {
-    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
+    fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error> {
         let Some(direct) = &mut self.direct else { return self.through() };
-        match direct.locate(switch, told) {
-            // What the downpour over there says is an answer.
+        match direct.locate(switch, on_note) {
+            // An error of the receiver's downpour is an answer.
             Err(error)
                 if !self.has_reached
                     && switch.stopped().is_none()
@@ -257,7 +257,7 @@ impl PeerLocator for Forwarder {
     fn explain(&mut self, error: Error) -> Error {
         match &mut self.direct {
             Some(direct) => direct.explain(error),
-            None => super::locator::from_there(error),
+            None => super::locator::from_remote(error),
         }
     }
 

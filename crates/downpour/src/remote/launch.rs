@@ -1,4 +1,4 @@
-//! Starting ssh and reading the answer of the downpour on the other machine.
+//! Starts ssh and reads the answer of the remote downpour.
 
 use std::io::{self, PipeWriter, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -22,23 +22,23 @@ use crate::transfer::TransferControl;
 /// host itself reports are tried.
 const LOOKUP: Duration = Duration::from_secs(2);
 
-/// Logs in to `host`, starts downpour there and waits for its answer; the user may be typing a password. Passes a line
-/// for the user to `told` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
+/// Logs in to `host`, starts downpour and waits for its answer; the user may be typing a password. Passes a line for
+/// the user to `on_note` if it takes long. Ends early if `switch` is stopped; ssh is killed if it is abandoned.
 ///
-/// # Errors
-/// [`Error::NoSsh`] if the program does not exist, [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other
+/// [`Error::NoSsh`] if the program does not exist, [`Error::Ssh`], [`Error::NotInstalled`], or the error in the remote
+/// host's answer.
 /// side's answer.
 pub(super) fn log_in(
     (options, host, family): (&SshOptions, &str, Family),
     request: &Request,
     switch: &TransferControl,
-    told: &mut dyn FnMut(String),
+    on_note: &mut dyn FnMut(String),
 ) -> Result<Remote, Error> {
     let (starting, stopper) = Starting::launch(options, host, family, request)?;
-    switch.leads(Box::new(starting.login.process.terminator()));
+    switch.set_route_process(Box::new(starting.login.process.terminator()));
     let mut stopper = Some(stopper);
     let watch = switch.watch(Box::new(move |_| drop(stopper.take())));
-    let answer = starting.answer_within(LoginTimeouts::of(options), told);
+    let answer = starting.answer_within(LoginTimeouts::of(options), on_note);
     switch.unwatch(watch);
     answer
 }
@@ -48,7 +48,7 @@ struct Starting {
     login: Login,
     /// Writes the request, which ssh may be slow to read, and returns the pipe.
     request: JoinHandle<io::Result<ChildStdin>>,
-    /// The setting of ssh with which nothing starts there, if there is one.
+    /// The setting of ssh that prevents the start of programs, if there is one.
     unfit: Receiver<Option<Unfit>>,
     addresses: Receiver<Vec<IpAddr>>,
     program: Option<String>,
@@ -75,7 +75,7 @@ impl Starting {
         let (lookup, name) = (options.clone(), host.to_owned());
         let look = move || {
             let settings = lookup.settings(&name, family);
-            // The other side may answer first, and nothing waits for this any more.
+            // The remote host may answer first, and nothing waits for this any more.
             let _ = found.send(settings.unfit());
             let _ = resolved.send(settings.resolve().addresses);
         };
@@ -83,20 +83,20 @@ impl Starting {
         Ok((Self { login, request, unfit, addresses, program }, stopper))
     }
 
-    /// Waits for the other side's answer.
+    /// Waits for the remote host's answer.
     ///
     /// # Errors
-    /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the other side's answer.
-    fn answer_within(mut self, patience: LoginTimeouts, told: &mut dyn FnMut(String)) -> Result<Remote, Error> {
+    /// [`Error::Ssh`], [`Error::NotInstalled`], or the error in the remote host's answer.
+    fn answer_within(mut self, patience: LoginTimeouts, on_note: &mut dyn FnMut(String)) -> Result<Remote, Error> {
         let is_asked = || self.request.is_finished();
-        let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, told)?;
+        let mut found = self.login.wait_for(&[ANSWER, CAUSE], patience, &is_asked, on_note)?;
         let cause = match &found {
             Some((CAUSE, line)) => read_cause(line),
             _ => None,
         };
         if cause.is_none() && matches!(found, Some((CAUSE, _))) {
-            // One of a later release: the answer behind it has words.
-            found = self.login.wait_for(&[ANSWER], patience, &is_asked, told)?;
+            // A cause of a later release: the answer behind it has a text.
+            found = self.login.wait_for(&[ANSWER], patience, &is_asked, on_note)?;
         }
         let Some((_, line)) = found else {
             drop(self.request);
@@ -111,9 +111,9 @@ impl Starting {
             let unfit = runtime::recv_timeout(&unfit, LOOKUP).ok().flatten();
             unfit.map_or_else(|| error.on(&login.host), |unfit| starts_nothing(&login.host, unfit))
         })?;
-        login.wait_until("take what it is asked", patience.end, || Ok(request.is_finished().then_some(())))?;
+        login.wait_until("read the request", patience.end, || Ok(request.is_finished().then_some(())))?;
         let stdin = request.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
-        let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", login.host)))?;
+        let stdin = stdin.map_err(|error| Error::Ssh(format!("ssh to {} exited: {error}", login.host)))?;
         let found = runtime::recv_timeout(&addresses, LOOKUP);
         add_addresses(&mut answer.ticket, &found.unwrap_or_default());
         let (process, stdout, login_time) = login.into_parts();
@@ -132,7 +132,7 @@ fn add_addresses(ticket: &mut Ticket, found: &[IpAddr]) {
     ticket.addresses = addresses;
 }
 
-/// Returns the error of an ssh whose configuration does not let a program start.
+/// Returns the error of an ssh whose configuration prevents the start of programs.
 fn starts_nothing(host: &str, (setting, wanted): Unfit) -> Error {
     Error::NothingStarts { host: host.to_owned(), setting, wanted }
 }
@@ -151,7 +151,7 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::options::EngineOptions;
 
-    /// Long enough for a busy machine, and too short for a user.
+    /// Long enough for a busy host, and too short for a user.
     const SOON: Duration = Duration::from_secs(30);
 
     /// Creates options with a script in place of ssh.
@@ -169,20 +169,20 @@ mod tests {
         Starting::launch(options, "host", Family::Any, &request)
     }
 
-    /// Runs a script; returns its error, and the lines for the user before that.
+    /// Runs a script; returns its error, and the notes before that.
     fn fails(script: &str, patience: LoginTimeouts) -> (String, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let (starting, _stop) = launch(&ssh(directory.path(), script), "true".into()).unwrap();
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let begun = Instant::now();
-        let error = starting.answer_within(patience, &mut |line| told.push(line)).err().unwrap();
+        let error = starting.answer_within(patience, &mut |line| notes.push(line)).err().unwrap();
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
         assert_eq!(error.kind(), ErrorKind::Unreachable);
-        (error.to_string(), told)
+        (error.to_string(), notes)
     }
 
     #[test]
-    fn an_ssh_that_takes_no_request_can_be_stopped() {
+    fn ssh_not_reading_request_can_be_stopped() {
         let directory = tempfile::tempdir().unwrap();
         let pid = directory.path().join("pid");
         let script = format!("echo $$ >{}; exec sleep 1000", pid.display());
@@ -198,22 +198,21 @@ mod tests {
         assert!(matches!(answer.join().unwrap(), Error::Ssh(_)));
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
         let pid = fs::read_to_string(&pid).unwrap();
-        assert!(!Path::new("/proc").join(pid.trim()).exists(), "it was waited for");
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "the process was reaped");
     }
 
     #[test]
-    fn an_ssh_that_does_not_go_on_can_be_stopped_and_has_an_end() {
+    fn ssh_that_hangs_can_be_stopped_and_times_out() {
         let ticket = crate::ticket::Ticket {
             key: [7; 32],
             expires: std::time::SystemTime::now() + SOON,
             addresses: vec!["192.0.2.1:7".parse().unwrap()],
             listener: crate::ticket::Role::Receiver,
         };
-        // One closes its output and lives on; the other answers before it has read the request.
+        // One closes its output and keeps running; the other answers before it has read the request.
         let silent = "exec sleep 1000 >&-".to_owned();
         let early = format!("echo '{ANSWER}{}'; exec sleep 1000", ticket.to_text().unwrap());
-        for (script, what) in [(silent, "host: ssh does not end"), (early, "host: ssh does not take what it is asked")]
-        {
+        for (script, expected) in [(silent, "host: ssh did not exit"), (early, "host: ssh did not read the request")] {
             for is_stopped in [false, true] {
                 let directory = tempfile::tempdir().unwrap();
                 let (starting, stop) = launch(&ssh(directory.path(), &script), "x".repeat(10_000_000)).unwrap();
@@ -228,68 +227,65 @@ mod tests {
                     drop(stop);
                 }
                 let error = answer.join().unwrap().to_string();
-                assert_eq!(error, if is_stopped { "host: stopped" } else { what });
+                assert_eq!(error, if is_stopped { "host: stopped" } else { expected });
                 assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
             }
         }
     }
 
     #[test]
-    fn a_login_that_refuses_is_quoted() {
+    fn login_output_quoted_in_error() {
         let words = "No shell for this account.";
         let (error, _) = fails(&format!("cat >/dev/null & echo '{words}'; exit 1"), LoginTimeouts::ASKED);
-        assert_eq!(error, format!("ssh to host ended with 1 before downpour ran there; the login says: {words}"));
+        assert_eq!(error, format!("ssh exited with code 1 before downpour started on host; login output: {words}"));
         let (error, _) = fails("printf 'Not\\033[2J\\nyou.'; kill -9 $$", LoginTimeouts::ASKED);
-        assert_eq!(error, "ssh to host was killed before downpour ran there; the login says: Not\u{1b}[2J / you.");
+        assert_eq!(error, "ssh was killed before downpour started on host; login output: Not\u{1b}[2J / you.");
     }
 
     #[test]
-    fn an_ssh_whose_input_must_end_before_it_ends_is_no_ssh_that_hangs() {
+    fn ssh_waiting_for_end_of_input_exits() {
         let (error, _) = fails("cat >/dev/null & exec >&-; wait; exit 3", LoginTimeouts::ASKED);
-        assert_eq!(error, "ssh to host ended with 3 before downpour ran there");
+        assert_eq!(error, "ssh exited with code 3 before downpour started on host");
     }
 
     #[test]
-    fn a_login_that_hangs_is_told_and_ends() {
+    fn login_that_hangs_is_noted_and_times_out() {
         let patience = LoginTimeouts {
             hint: Duration::from_millis(300),
             silence: Duration::from_millis(700),
-            speech: Duration::from_millis(700),
+            after_login: Duration::from_millis(700),
             end: SOON,
         };
-        let (error, told) = fails("exec sleep 1000", patience);
+        let (error, notes) = fails("exec sleep 1000", patience);
         assert_eq!(error, "host: no login in 0 s");
-        assert!(matches!(&told[..], [line] if line.starts_with("\nhost has not answered for 0 s. ")), "{told:?}");
+        assert!(matches!(&notes[..], [line] if line.starts_with("\nno response from host for 0 s: ")), "{notes:?}");
         let longer = LoginTimeouts { silence: SOON * 6, ..patience };
-        let (error, told) = fails("printf Welcome; exec sleep 1000", longer);
-        assert_eq!(
-            error,
-            "host: the login over there prints something and starts no downpour in 0 s; it says: Welcome"
-        );
-        assert_eq!(told.len(), 1);
+        let (error, notes) = fails("printf Welcome; exec sleep 1000", longer);
+        assert_eq!(error, "host: login did not start downpour within 0 s, only printed text; login output: Welcome");
+        assert_eq!(notes.len(), 1);
     }
 
     #[test]
-    fn a_login_that_prints_for_ever_ends_with_or_without_lines() {
+    fn login_endless_output_ends() {
         for script in ["exec yes", "exec cat /dev/zero"] {
-            let (error, told) = fails(script, LoginTimeouts::ASKED);
-            assert_eq!(error, "host: it prints what downpour does not understand, and does not stop");
-            assert!(told.is_empty(), "{told:?}");
+            let (error, notes) = fails(script, LoginTimeouts::ASKED);
+            assert_eq!(error, "host: endless login output without a reply of downpour");
+            assert!(notes.is_empty(), "{notes:?}");
         }
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_no_fault_of_the_other_side() {
+    fn ssh_program_missing_is_local_error() {
         for program in ["/nonexist", "no-such-program-anywhere", "/etc/passwd", "/"] {
             let options = SshOptions { command: vec![program.into()], ..SshOptions::default() };
             let error = launch(&options, "true".into()).err().unwrap();
-            assert!(error.to_string().starts_with(&format!("{program} cannot be started: ")), "{error}");
+            assert!(error.to_string().starts_with(&format!("cannot start {program}: ")), "{error}");
             assert_eq!(error.kind(), ErrorKind::Other);
         }
     }
 
     #[test]
-    fn own_addresses_come_after_those_of_the_name() {
+    fn ticket_resolved_addresses_first() {
         let mut ticket = Ticket {
             key: [0; 32],
             expires: std::time::SystemTime::UNIX_EPOCH,

@@ -1,4 +1,4 @@
-//! Why a limited login refuses a request.
+//! Why a restricted key refuses a request.
 
 use std::path::PathBuf;
 
@@ -6,56 +6,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::lossy;
 
-/// Why a limited login ([`Limit`](super::KeyRestriction)) refuses a request.
+/// Why a restricted key ([`KeyRestriction`](super::KeyRestriction)) refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Limited {
-    /// The path lies elsewhere.
-    #[error("{} is outside, or a link on its way leads out", .0.display())]
+    /// The path is outside the directory.
+    #[error("{} is outside the directory, or reached by a symbolic link that leaves it", .0.display())]
     Outside(#[serde(with = "lossy")] PathBuf),
     /// The path begins with `~` and a name.
-    #[error("{} is in another home", .0.display())]
+    #[error("{} is in the home of another user", .0.display())]
     OtherHome(#[serde(with = "lossy")] PathBuf),
     /// Commands.
-    #[error("it runs no commands")]
+    #[error("commands are not allowed")]
     NoCommands,
-    /// Connections to other places, and listening.
-    #[error("it opens no connections")]
+    /// Connections to other addresses, and listening.
+    #[error("connections are not allowed")]
     NoConnections,
-    /// Links in directories are to be followed.
-    #[error("it does not follow the links in directories")]
+    /// Following links in directories.
+    #[error("following symbolic links in directories is not allowed")]
     NoFollowing,
-    /// Files are to become names of those in other trees.
-    #[error("it makes no names of files in other trees")]
+    /// Hard links to files of other trees.
+    #[error("hard links to files of other trees are not allowed")]
     NoLinking,
-    /// Directories on the way to the target are to be made.
-    #[error("it makes no directories on the way to the target")]
+    /// Creating parent directories of the destination.
+    #[error("creating parent directories of the destination is not allowed")]
     NoPath,
-    /// It is for receiving.
-    #[error("it only receives")]
+    /// Sending from a key that only receives.
+    #[error("only receiving is allowed")]
     OnlyReceives,
-    /// It is for sending.
-    #[error("it only sends")]
+    /// Receiving with a key that only sends.
+    #[error("only sending is allowed")]
     OnlySends,
-    /// Sources are to be removed.
-    #[error("it removes nothing")]
+    /// Removing sources.
+    #[error("removing sources is not allowed")]
     NoRemoving,
-    /// The file itself was not named whose source is to be removed.
-    #[error("it does not remove what a link leads to")]
+    /// Removing a source that was named through a symbolic link.
+    #[error("cannot remove a source through a symbolic link")]
     NoRemovingBehindLinks,
-    /// A disk is to be measured.
-    #[error("it writes nothing, and a doctor tries the disk")]
+    /// Measuring a disk.
+    #[error("`doctor` is not allowed (--read-only): it writes a test file")]
     NoTrial,
     /// Attributes that root alone can set.
-    #[error("as root it sets no owners, attributes or special files")]
+    #[error("setting owners, attributes or special files as root is not allowed")]
     NoAttributes,
     /// A request of this many bytes.
-    #[error("it takes no request as large as {}", units::bytes(*.0))]
+    #[error("request too large: {}", units::bytes(*.0))]
     TooLarge(u64),
     /// The kernel cannot keep a path within a directory.
-    #[error("the system there lacks openat2 (Linux 5.6)")]
+    #[error("the remote kernel lacks openat2 (Linux 5.6)")]
     NoOpenat2,
-    /// The kernel does not tell where an open file is.
-    #[error("the system there does not tell where a file is: {0}")]
+    /// The kernel does not report the path of an open file.
+    #[error("the remote kernel does not report the path of an open file: {0}")]
     Untraceable(String),
 }

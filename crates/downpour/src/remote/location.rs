@@ -1,4 +1,4 @@
-//! Locations: `[user@]host:path` and `scp://[user@]host[:port]/path`, interpreted like scp does.
+//! Locations: `[user@]host:path` and `scp://[user@]host[:port]/path`, interpreted as by scp.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -9,13 +9,14 @@ use crate::files::permitted::stands_for_contents;
 /// The location of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// On this machine.
+    /// On the local host.
     Local(PathBuf),
-    /// On a machine reached through ssh.
+    /// On a host reached through ssh.
     Remote {
         /// Argument for ssh: `[user@]host`, or `ssh://[user@]host:port`.
         host: String,
-        /// The path there, relative to the user's home unless it begins with `/`; empty for the home itself. Any bytes.
+        /// The remote path, relative to the user's home unless it begins with `/`; empty for the home itself. Any
+        /// bytes.
         path: Vec<u8>,
     },
 }
@@ -24,33 +25,31 @@ pub enum Location {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// Empty text, as from a variable that is not set.
-    #[error("an empty path names nothing: write . for the current directory")]
+    #[error("empty path: use . for the current directory")]
     Empty,
     /// `:path`.
-    #[error("{0:?} names no host: write host:path, or ./:path for a file of that name")]
+    #[error("no host in {0:?}: write host:path, or ./:path for a file of that name")]
     NoHost(String),
     /// A host that ssh would take for an option.
-    #[error("a host does not begin with -: {0:?}")]
+    #[error("invalid host {0:?}: begins with -")]
     Option(String),
     /// `s3://bucket/path` and the like.
-    #[error(
-        "{0:?} is a URL: downpour copies to and from hosts that ssh can reach (host:path), and with tickets; write ./{0} for a file of that name"
-    )]
+    #[error("{0:?} is a URL: write host:path for a host that ssh can reach, or ./{0} for a file of that name")]
     Url(String),
     /// `host::module`.
     #[error(
-        "{0:?} names a module of an rsync daemon, which does not speak to downpour: write host:path for a host that ssh can reach, or host:./:path for a file of that name"
+        "{0:?} is a module of an rsync daemon, which downpour does not support: write host:path for a host that ssh can reach, or host:./:path for a file of that name"
     )]
     Module(String),
     /// A host that is not valid UTF-8.
-    #[error("the host in {0:?} is not valid UTF-8")]
+    #[error("invalid host in {0:?}: not UTF-8")]
     NotText(String),
     /// A malformed URL.
-    #[error("{0:?} is not a URL of scp: write scp://[user@]host[:port]/path")]
+    #[error("invalid scp URL {0:?}: write scp://[user@]host[:port]/path")]
     NotAUrl(String),
     /// The URL of an rsync daemon.
     #[error(
-        "{0:?} names an rsync daemon, which does not speak to downpour: write host:path for a host that ssh can reach, or use rsync"
+        "{0:?} is an rsync daemon, which downpour does not support: write host:path for a host that ssh can reach, or use rsync"
     )]
     Daemon(String),
 }
@@ -104,7 +103,7 @@ impl Location {
         Ok(Self::Remote { host, path: bytes[colon + 1..].to_vec() })
     }
 
-    /// Reads what follows `scp://`. A port is left to ssh, which takes such URLs itself.
+    /// Parses the part after `scp://`. A port is left to ssh, which accepts such URLs itself.
     fn of_url(url: &[u8]) -> Option<Self> {
         let end = url.iter().position(|byte| *byte == b'/').unwrap_or(url.len());
         let path = url.get(end + 1..).map_or(Some(Vec::new()), decoded)?;
@@ -129,7 +128,7 @@ impl Location {
         Some(Self::Remote { host, path })
     }
 
-    /// Returns the host, if the location is on another machine, and the path.
+    /// Returns the host, if the location is remote, and the path.
     #[must_use]
     pub fn into_parts(self) -> (Option<String>, PathBuf) {
         match self {
@@ -138,7 +137,7 @@ impl Location {
         }
     }
 
-    /// Makes the path name the contents of a directory, as a slash at its end does.
+    /// Makes the path name the contents of a directory, like a trailing slash.
     pub(super) fn name_contents(&mut self) {
         match self {
             Self::Local(path) if !stands_for_contents(path.as_os_str().as_bytes()) => path.push(""),
@@ -167,7 +166,7 @@ pub fn host_name(host: &str) -> &str {
     name.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// Decodes `%20` and the like (RFC 3986 section 2.1); `None` if a digit is missing, or a byte that no path has.
+/// Decodes `%20` and the like (RFC 3986 section 2.1); `None` if a digit is missing, or for a byte that no path has.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut parts = text.split(|byte| *byte == b'%');
     let mut out = parts.next()?.to_vec();
@@ -179,7 +178,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     (!out.contains(&0)).then_some(out)
 }
 
-/// Whether a text begins as a URL does (RFC 3986 section 3.1).
+/// Returns whether a text begins as a URL does (RFC 3986 section 3.1).
 fn is_url(text: &[u8]) -> bool {
     let scheme = text.windows(3).position(|three| three == b"://").map(|end| &text[..end]);
     scheme.is_some_and(|scheme| {
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn as_scp_reads_it() {
+    fn location_parsed_as_by_scp() {
         assert_eq!(parse("host:"), remote("host", ""));
         assert_eq!(parse("me@host:dir/a:b"), remote("me@host", "dir/a:b"));
         assert_eq!(parse("[2001:db8::1]:/x"), remote("2001:db8::1", "/x"));
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ways_to_name_a_place_are_refused() {
+    fn location_unsupported_urls_refused() {
         for url in ["s3://bucket/key", "sftp://far/x", "http://far/x", "https://far/", "file:///x", "git+ssh://far/x"] {
             assert_eq!(parse(url), Err(LocationError::Url(url.to_owned())), "{url}");
         }
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant() {
+    fn location_invalid_refused() {
         assert_eq!(parse(""), Err(LocationError::Empty));
         assert!(matches!(parse(":x"), Err(LocationError::NoHost(_))));
         assert!(matches!(parse("me@:x"), Err(LocationError::NoHost(_))));

@@ -11,29 +11,29 @@ use crate::error::{Context, Error, ErrorKind};
 use crate::path_cache::PathCache;
 use crate::transfer::{PeerLocator, Route, TransferControl, TransferEvent};
 
-/// Locates a downpour on another machine.
+/// Locates a downpour on a remote host.
 pub(super) struct SshLocator {
     pub(super) ssh: SshOptions,
     pub(super) host: String,
     pub(super) path: PathOptions,
     pub(super) request: Request,
     pub(super) remote: Option<Remote>,
-    /// Whether UDP was closed in an earlier attempt.
+    /// Whether UDP was blocked in an earlier attempt.
     pub(super) udp_closed: bool,
-    /// Number of sources at the other side that are symbolic links and were followed.
+    /// Number of remote sources that are symbolic links and were followed.
     pub(super) links_followed: u64,
-    /// Number of items at the other side, if the request has wildcards.
+    /// Number of remote items, if the request has wildcards.
     pub(super) items: Option<u64>,
-    /// Where closed UDP is remembered.
+    /// The cache of hosts with blocked UDP.
     pub(super) paths: Option<PathCache>,
-    /// Where UDP was tried.
+    /// The address to which UDP was tried.
     pub(super) udp_to: Option<SocketAddr>,
-    /// Whether UDP was closed there in an earlier run.
+    /// Whether UDP to it was blocked in an earlier run.
     pub(super) was_closed: bool,
 }
 
 impl SshLocator {
-    /// Asks or tells what is remembered of the address that UDP was tried to.
+    /// Reads or writes the cached state of the address to which UDP was tried.
     fn remembers<T: Default>(&self, of: impl FnOnce(&PathCache, SocketAddr) -> T) -> T {
         self.paths.as_ref().zip(self.udp_to).map_or_else(T::default, |(paths, host)| of(paths, host))
     }
@@ -42,15 +42,15 @@ impl SshLocator {
         let remote = self.remote.as_mut().ok_or(Error::Internal("no ssh to continue over"))?;
         let key = remote.ticket.key;
         let (read, write) =
-            remote.go_on_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} has ended: {error}", self.host)))?;
+            remote.continue_over_ssh().map_err(|error| Error::Ssh(format!("ssh to {} exited: {error}", self.host)))?;
         Ok(Route::Pipe { read, write, key })
     }
 }
 
 impl PeerLocator for SshLocator {
-    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error> {
-        let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, told)?;
-        // Otherwise the other side ends with ssh, and has changed nothing.
+    fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error> {
+        let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, on_note)?;
+        // Otherwise the remote program exits with ssh, and has changed nothing.
         Restriction::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
         let remote = self.remote.insert(remote);
         (self.links_followed, self.items) = (remote.links_followed, remote.items);
@@ -75,16 +75,16 @@ impl PeerLocator for SshLocator {
         }
         self.udp_closed = true;
         let port = addresses.first().map_or(0, SocketAddr::port);
-        // The day of the last try that was long enough does not begin anew.
+        // The day since the last full attempt does not begin again.
         if !self.was_closed {
             self.remembers(|paths, host| paths.remember_udp(host, true));
         }
-        let told = TransferEvent::UdpClosed { host: self.host.clone(), port, was_closed: self.was_closed };
-        Some((self.over_ssh(), told))
+        let event = TransferEvent::UdpClosed { host: self.host.clone(), port, was_closed: self.was_closed };
+        Some((self.over_ssh(), event))
     }
 
     fn explain(&mut self, error: Error) -> Error {
-        from_there(error)
+        from_remote(error)
     }
 
     fn links_followed(&self) -> u64 {
@@ -99,7 +99,7 @@ impl PeerLocator for SshLocator {
         if succeeded && self.was_closed && !self.udp_closed {
             self.remembers(|paths, host| paths.remember_udp(host, false));
         }
-        // After a failure, ssh may still deliver the other side's message about it.
+        // After a failure, ssh may still deliver the remote host's message about it.
         if let Some(remote) = self.remote.take().filter(|_| succeeded) {
             remote.terminate();
         }
@@ -107,16 +107,16 @@ impl PeerLocator for SshLocator {
 }
 
 /// Translates an error with which the remote program, which has no user of its own, closes the connection.
-pub(super) fn from_there(error: Error) -> Error {
+pub(super) fn from_remote(error: Error) -> Error {
     match error {
-        Error::Within { context: context @ Context::Kept { .. }, source } => from_there(*source).within(context),
+        Error::Within { context: context @ Context::Kept { .. }, source } => from_remote(*source).within(context),
         Error::Within { context: Context::Peer { role, .. }, source } => match source.kind() {
-            // The remote program is interrupted when its standard input ends, that is, when ssh has ended.
+            // The remote program is interrupted when its standard input ends, that is, when ssh has exited.
             ErrorKind::Cancelled => Error::ConnectionLost,
             ErrorKind::Terminated => Error::Terminated.within(Context::Host(None)),
             _ => Error::Within { context: Context::Peer { role, by_ticket: false }, source },
         },
-        // Its user knows of no ticket.
+        // Its user has no ticket.
         Error::Unreachable { addresses, after, send_error, by_ticket: _ } => {
             Error::Unreachable { addresses, after, send_error, by_ticket: false }
         }

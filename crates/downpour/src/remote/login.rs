@@ -1,4 +1,4 @@
-//! A login by ssh, until a program of ours answers there.
+//! A login by ssh, until a program of downpour answers.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -12,43 +12,42 @@ use super::greeting::Greeting;
 use super::process::{Process, STEP};
 use crate::error::Error;
 
-/// Exit codes: of a shell that does not find the program, and of ssh for its own failures.
+/// Exit codes: of a shell that does not find or cannot execute the program, and of ssh for its own failures.
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTABLE: i32 = 126;
 const SSH_FAILED: i32 = 255;
 
-/// How long to wait for an answer. A user typing a password and a login that hangs look the same: ssh is silent in both
-/// cases.
+/// How long to wait for an answer. A password prompt and a hanging login look the same: ssh is silent in both cases.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoginTimeouts {
     /// Before a hint to the user.
     pub(super) hint: Duration,
-    /// While nothing arrives. sshd itself allows two minutes for a login, and several hosts may have to be passed.
+    /// While nothing arrives. sshd itself allows two minutes for a login, and there may be several jump hosts.
     pub(super) silence: Duration,
     /// After the login, which the first byte shows, once the request is written.
-    pub(super) speech: Duration,
+    pub(super) after_login: Duration,
     /// After ssh has closed its output: for its exit, or for the rest of the request to be written.
     pub(super) end: Duration,
 }
 
 impl LoginTimeouts {
-    /// Where ssh may ask its user.
+    /// For an ssh that may prompt its user.
     pub(super) const ASKED: Self = Self {
         hint: Duration::from_secs(15),
         silence: Duration::from_secs(600),
-        speech: Duration::from_secs(120),
+        after_login: Duration::from_secs(120),
         end: Duration::from_secs(10),
     };
-    /// Where ssh asks nothing, so that nobody is typing.
+    /// For an ssh that never prompts: nobody is typing.
     const UNASKED: Self = Self { silence: Duration::from_secs(30), ..Self::ASKED };
 
-    /// Returns that for this ssh.
+    /// Returns the timeouts for this ssh.
     pub(super) const fn of(options: &SshOptions) -> Self {
         if options.asks { Self::ASKED } else { Self::UNASKED }
     }
 }
 
-/// An ssh that has been started with a command.
+/// An ssh that was started with a command.
 pub(super) struct Login {
     pub(super) host: String,
     pub(super) process: Process,
@@ -69,18 +68,18 @@ impl Login {
     /// [`Error::NoSsh`] if the program does not exist.
     pub(super) fn start(
         (options, host, family): (&SshOptions, &str, Family),
-        command_there: String,
+        remote_command: String,
     ) -> Result<(Self, PipeWriter), Error> {
         options.check()?;
         let (stop, stopper) = io::pipe().map_err(Error::OutOfResources)?;
         let mut command = options.command(family);
-        command.arg("--").arg(host).arg(command_there);
+        command.arg("--").arg(host).arg(remote_command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         options.redirect(&mut command);
         let mut child = command.spawn().map_err(Error::OutOfResources)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let speech = options.listen(child.stderr.take(), host)?;
-        let process = Process::new(child, speech);
+        let stderr = options.listen(child.stderr.take(), host)?;
+        let process = Process::new(child, stderr);
         let login = Self {
             host: host.to_owned(),
             process,
@@ -94,14 +93,14 @@ impl Login {
         Ok((login, stopper))
     }
 
-    /// Takes the pipe to the other side.
+    /// Takes the pipe to the remote host.
     pub(super) fn take_input(&mut self) -> Result<ChildStdin, Error> {
         self.stdin.take().ok_or(Error::Internal("ssh without pipes"))
     }
 
     /// Waits for a line that one of these markers begins; returns the marker and the rest of the line. `None` if the
-    /// output ends before. Passes a line for the user to `told` if it takes long. `is_asked` says whether all that the
-    /// other side needs for its answer is written.
+    /// output ends before. Passes a line for the user to `on_note` if it takes long. `is_asked` returns whether the
+    /// request is completely written.
     ///
     /// # Errors
     /// [`Error::Ssh`].
@@ -110,13 +109,13 @@ impl Login {
         markers: &[&'static str],
         patience: LoginTimeouts,
         is_asked: &dyn Fn() -> bool,
-        told: &mut dyn FnMut(String),
+        on_note: &mut dyn FnMut(String),
     ) -> Result<Option<(&'static str, String)>, Error> {
         let host = &self.host;
         let mut hint = || {
-            told(format!(
-                // ssh may have left a question without an end of the line.
-                "\n{host} has not answered for {} s. If ssh asks for something, it waits for you; otherwise the login hangs over there, perhaps in a start-up file of its shell",
+            on_note(format!(
+                // ssh may have left a prompt without an end of the line.
+                "\nno response from {host} for {} s: ssh may be waiting for your input, or a shell start-up file on {host} hangs",
                 patience.hint.as_secs()
             ));
         };
@@ -128,29 +127,29 @@ impl Login {
             hint: Some(&mut hint),
             since: runtime::now(),
             begun: runtime::now(),
-            has_spoken: false,
+            has_output: false,
         };
         let found = self.greeting.read_to(&mut output, markers);
         found.map_err(|error| match (error.kind(), self.greeting.words()) {
-            (io::ErrorKind::TimedOut, Some(words)) => Error::Ssh(format!("{host}: {error}; it says: {words}")),
+            (io::ErrorKind::TimedOut, Some(words)) => Error::Ssh(format!("{host}: {error}; login output: {words}")),
             _ => Error::Ssh(format!("{host}: {error}")),
         })
     }
 
-    /// Waits until `there` returns a value, for at most `time` and until the user stops.
+    /// Waits until `ready` returns a value, for at most `time` and until the user stops.
     ///
     /// # Errors
     /// [`Error::Ssh`].
     pub(super) fn wait_until<T>(
         &self,
-        what: &str,
+        action: &str,
         time: Duration,
-        there: impl Fn() -> io::Result<Option<T>>,
+        ready: impl Fn() -> io::Result<Option<T>>,
     ) -> Result<T, Error> {
         let (begun, step) = (runtime::now(), Timespec::try_from(STEP).ok());
         let failed = |error: &dyn std::fmt::Display| Error::Ssh(format!("{}: {error}", self.host));
         loop {
-            if let Some(found) = there().map_err(|error| failed(&error))? {
+            if let Some(found) = ready().map_err(|error| failed(&error))? {
                 return Ok(found);
             }
             // An interruption by a signal counts as a step.
@@ -158,21 +157,21 @@ impl Login {
                 return Err(failed(&"stopped"));
             }
             if runtime::since(begun) >= time {
-                return Err(failed(&format_args!("ssh does not {what}")));
+                return Err(failed(&format_args!("ssh did not {action}")));
             }
         }
     }
 
-    /// Returns ssh, the pipe from the other side, and how long all took.
+    /// Returns ssh, the pipe from the remote host, and the total time.
     pub(super) fn into_parts(self) -> (Process, ChildStdout, Duration) {
         (self.process, self.stdout, runtime::since(self.begun))
     }
 
-    /// Returns why there was no answer, once ssh has closed its output. `program` is what was to run there.
+    /// Returns why there was no answer, once ssh has closed its output. `program` is the program that should have run.
     pub(super) fn ended(mut self, patience: LoginTimeouts, program: &str) -> Error {
         // ssh may be waiting for the end of its input.
         drop(self.stdin.take());
-        match self.wait_until("end", patience.end, || self.process.ended()) {
+        match self.wait_until("exit", patience.end, || self.process.ended()) {
             Ok(status) => {
                 let last = self.process.last_line();
                 if let Some(why) = last.as_ref().filter(|line| status.code() == Some(SSH_FAILED) && is_refusal(line)) {
@@ -181,8 +180,8 @@ impl Login {
                 if let Some(why) = self.greeting.words().filter(|words| words.contains(NO_LOGIN)) {
                     return Error::LoginRefused { host: self.host, why };
                 }
-                let says = |line: Option<String>| line.unwrap_or_else(|| "ssh does not say why".to_owned());
-                let complaint = (!self.asks).then(|| says(last));
+                let reason = |line: Option<String>| line.unwrap_or_else(|| "ssh gave no reason".to_owned());
+                let complaint = (!self.asks).then(|| reason(last));
                 why(status, &self.host, program, complaint, self.greeting.words())
             }
             Err(error) => error,
@@ -190,10 +189,10 @@ impl Login {
     }
 }
 
-/// What nologin (8) says of an account, without its end: the shell of one that lets no user in.
+/// The message of nologin (8), without its end: the shell of an account without logins.
 const NO_LOGIN: &str = "account is currently not available";
 
-/// Whether ssh says that the other side does not let this user in, or is not the one that it was.
+/// Returns whether ssh reports that the remote host rejects this user, or has another key.
 fn is_refusal(line: &str) -> bool {
     let refusals = [
         "Permission denied (",
@@ -204,24 +203,24 @@ fn is_refusal(line: &str) -> bool {
     refusals.iter().any(|refusal| line.contains(refusal))
 }
 
-/// Explains why ssh has ended. A `complaint`, the last line that it has said, is there where the user has seen none; `words`
-/// are what the login has printed.
+/// Explains the exit of ssh. `complaint` is its last line on stderr, if the user has not seen it; `words` is the output
+/// of the login.
 fn why(status: ExitStatus, host: &str, program: &str, complaint: Option<String>, words: Option<String>) -> Error {
-    let says = words.as_ref().map_or_else(String::new, |words| format!("; the login says: {words}"));
+    let output = words.as_ref().map_or_else(String::new, |words| format!("; login output: {words}"));
     match status.code() {
         Some(NOT_FOUND) => Error::NotInstalled { host: host.to_owned(), program: program.to_owned() },
         Some(SSH_FAILED) => Error::Ssh(match complaint {
-            None => format!("ssh could not reach {host} or log in: its own message says why{says}"),
+            None => format!("ssh could not connect or log in to {host}: see its message above{output}"),
             Some(line) => line,
         }),
-        Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: it is no program for it{says}")),
-        Some(0) => Error::NoDownpour { host: host.to_owned(), program: program.to_owned(), says: words },
-        Some(code) => Error::Ssh(format!("ssh to {host} ended with {code} before downpour ran there{says}")),
-        None => Error::Ssh(format!("ssh to {host} was killed before downpour ran there{says}")),
+        Some(NOT_EXECUTABLE) => Error::Ssh(format!("{host} cannot run {program}: not a program for this host{output}")),
+        Some(0) => Error::NoDownpour { host: host.to_owned(), program: program.to_owned(), output: words },
+        Some(code) => Error::Ssh(format!("ssh exited with code {code} before downpour started on {host}{output}")),
+        None => Error::Ssh(format!("ssh was killed before downpour started on {host}{output}")),
     }
 }
 
-/// The output of ssh, read until the user stops or the patience ends.
+/// The output of ssh, read until the user stops or the time is over.
 struct Output<'a> {
     stdout: &'a mut ChildStdout,
     stop: &'a PipeReader,
@@ -232,7 +231,7 @@ struct Output<'a> {
     begun: Instant,
     /// Start of the current time limit.
     since: Instant,
-    has_spoken: bool,
+    has_output: bool,
 }
 
 impl Read for Output<'_> {
@@ -248,8 +247,8 @@ impl Read for Output<'_> {
                 return Err(io::Error::other("stopped"));
             }
             if stdout {
-                if !self.has_spoken {
-                    (self.has_spoken, self.since) = (true, runtime::now());
+                if !self.has_output {
+                    (self.has_output, self.since) = (true, runtime::now());
                 }
                 return self.stdout.read(out);
             }
@@ -265,15 +264,19 @@ impl Output<'_> {
         {
             hint();
         }
-        if self.has_spoken && !(self.is_asked)() {
+        if self.has_output && !(self.is_asked)() {
             self.since = runtime::now();
         }
-        let limit = if self.has_spoken { self.patience.speech } else { self.patience.silence };
+        let limit = if self.has_output { self.patience.after_login } else { self.patience.silence };
         if runtime::since(self.since) < limit {
             return Ok(());
         }
-        let what =
-            if self.has_spoken { "the login over there prints something and starts no downpour" } else { "no login" };
-        Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} in {} s", limit.as_secs())))
+        let seconds = limit.as_secs();
+        let text = if self.has_output {
+            format!("login did not start downpour within {seconds} s, only printed text")
+        } else {
+            format!("no login within {seconds} s")
+        };
+        Err(io::Error::new(io::ErrorKind::TimedOut, text))
     }
 }

@@ -1,4 +1,4 @@
-//! Transfers between this machine and one that ssh reaches.
+//! Transfers between the local host and hosts that ssh reaches.
 
 mod announced;
 mod answer;
@@ -79,10 +79,10 @@ pub struct SshOptions {
     pub jump: Option<String>,
     /// Name of the remote downpour; by default `downpour`, also searched in `~/.local/bin` and `~/.cargo/bin`.
     pub remote_program: Option<String>,
-    /// Whether ssh may ask the user for something. Otherwise what it says becomes part of the error.
+    /// Whether ssh may prompt the user. Otherwise its messages become part of the error.
     pub asks: bool,
-    /// Takes what ssh and the other machine print on stderr, which may be hostile; `None` lets it through to this
-    /// process's stderr as it is.
+    /// Takes the stderr output of ssh and the remote host, which may be hostile; `None` lets it through to this
+    /// process's stderr unchanged.
     pub hearer: Option<Hearer>,
 }
 
@@ -100,29 +100,29 @@ impl Default for SshOptions {
     }
 }
 
-/// How a machine is reached to which streams go.
+/// How to reach the host of streams.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
     /// Argument for ssh: `[user@]host`.
     pub host: String,
     /// How to call ssh.
     pub ssh: SshOptions,
-    /// Where the data goes.
+    /// The path of the data.
     pub path: PathOptions,
-    /// How both sides send, and what each may buffer.
+    /// The sending profile and buffer limits of both sides.
     pub engine: EngineOptions,
 }
 
 impl HostOptions {
-    /// Logs in, and asks for this task.
+    /// Logs in, and requests this task.
     fn log_in(
         &self,
         task: RemoteTask,
         switch: &Arc<TransferControl>,
-        told: &mut dyn FnMut(String),
+        on_note: &mut dyn FnMut(String),
     ) -> Result<ssh::Remote, Error> {
         let request = Request::new(task, &self.path, &self.engine);
-        let remote = launch::log_in((&self.ssh, &self.host, self.path.family), &request, switch, told);
+        let remote = launch::log_in((&self.ssh, &self.host, self.path.family), &request, switch, on_note);
         remote.map_err(|error| switch.stopped().map_or(error, Error::from))
     }
 }
@@ -130,13 +130,13 @@ impl HostOptions {
 /// Description of a copy.
 #[derive(Clone, Debug)]
 pub struct HostCopy {
-    /// Sources, at least one; all on this machine, or all on one other.
+    /// Sources, at least one; all on the local host, or all on one remote host.
     pub sources: Vec<Location>,
-    /// Host of the target; `None` for this machine.
+    /// Host of the target; `None` for the local host.
     pub target_host: Option<String>,
-    /// Between two other machines: whether the data goes through this one in any case.
+    /// Between two remote hosts: whether the local host always relays the data.
     pub relay_locally: bool,
-    /// Options of the receiving side; [`ReceiveRequest::requested`] is derived from the sources.
+    /// Options of the receiver; [`ReceiveRequest::requested`] is derived from the sources.
     pub receive: ReceiveRequest,
     /// Which parts of the sources are sent.
     pub scan: SourceOptions,
@@ -146,16 +146,16 @@ pub struct HostCopy {
     pub trusts_sender: bool,
     /// How to call ssh.
     pub ssh: SshOptions,
-    /// Where the data goes.
+    /// The path of the data.
     pub path: PathOptions,
-    /// Options of this side. A remote side sends with the same engine, keeps what is learned of the path in a place of
-    /// its own unless [`TransferOptions::paths`] is `None`, and writes no files about the transfer.
+    /// Options of the local side. A remote side sends with the same engine, has a path cache of its own unless
+    /// [`TransferOptions::paths`] is `None`, and writes no files about the transfer.
     pub options: TransferOptions,
 }
 
 impl HostCopy {
-    /// Creates a copy of `sources`, which replaces what differs at `target`, and otherwise has
-    /// the defaults of its parts.
+    /// Creates a copy of `sources`, which replaces differing files at `target`, and otherwise has the defaults of its
+    /// parts.
     #[must_use]
     pub fn new(sources: Vec<Location>, target: Location) -> Self {
         let (target_host, target) = target.into_parts();

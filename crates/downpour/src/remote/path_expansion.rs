@@ -1,4 +1,4 @@
-//! Interpretation of paths on the machine that they refer to.
+//! Interprets paths on the host that they refer to.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,7 +8,7 @@ use crate::files::SourceItem;
 use crate::files::permitted::{Wildcards, has_wildcards, stands_for_contents};
 use crate::home::{self, HomeError};
 
-/// Returns the path on this machine that a request names; an empty one is the current directory.
+/// Returns the local path that a request names; an empty one is the current directory.
 ///
 /// # Errors
 /// A home that does not exist.
@@ -16,8 +16,8 @@ pub(super) fn expand(path: &Path) -> Result<PathBuf, HomeError> {
     if path.as_os_str().is_empty() { Ok(PathBuf::from(".")) } else { home::expand(path) }
 }
 
-/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it stands for the contents of
-/// directories, the matches are directories and end in a slash.
+/// Returns the matches of the wildcards of `pattern`, in alphabetical order. If it means the contents of directories,
+/// the matches are directories and end in a slash.
 pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -39,10 +39,10 @@ pub(super) fn matches(pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The matches in one directory. One that cannot be read has none, as in a shell.
+/// Returns the matches in one directory. An unreadable one has none, as in a shell.
 fn matches_in(directory: &Path, wildcards: Option<&Wildcards>) -> Vec<PathBuf> {
-    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let entries = fs::read_dir(here).into_iter().flatten().flatten();
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
     names.retain(|name| wildcards.is_some_and(|wildcards| wildcards.match_name(name.as_bytes())));
     names.sort();
@@ -74,16 +74,16 @@ mod tests {
 
     #[test]
     fn wildcards_match_any_bytes_in_any_component() {
-        let here = tempfile::tempdir().expect("a directory");
+        let base = tempfile::tempdir().expect("a directory");
         let names: [&[u8]; 6] = [b"a/1.txt", b"a/\xff.txt", b"b/2.txt", b"b/.3.txt", b"c", b"\xfe"];
         for name in names {
-            let path = here.path().join(OsStr::from_bytes(name));
+            let path = base.path().join(OsStr::from_bytes(name));
             fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
             fs::write(path, "").expect("a file");
         }
         let found = |pattern: &str| {
-            let found = matches(&here.path().join(pattern));
-            let prefix = here.path().as_os_str().len() + 1;
+            let found = matches(&base.path().join(pattern));
+            let prefix = base.path().as_os_str().len() + 1;
             found.iter().map(|path| path.as_os_str().as_bytes()[prefix..].to_vec()).collect::<Vec<_>>()
         };
         assert_eq!(found("*"), [b"a".to_vec(), b"b".to_vec(), b"c".to_vec(), b"\xfe".to_vec()]);

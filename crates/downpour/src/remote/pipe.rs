@@ -1,5 +1,5 @@
-//! `pipe`: sends standard input to the standard input of a command on another machine, as an ordered stream over UDP or
-//! in frames over ssh. The command's output comes back through ssh.
+//! `pipe`: sends standard input to the standard input of a command on a remote host, as an ordered stream over UDP or
+//! in frames over ssh. The command's output returns through ssh.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -15,7 +15,7 @@ use net::{Bind, Connection, Endpoint, Event, NetError, SendStream};
 use tokio::sync::mpsc;
 use transport::ConnectOptions;
 
-use super::locator::from_there;
+use super::locator::from_remote;
 use super::pipe_frames::{STREAM, Unsent};
 use super::pipe_input::{SignalProbe, Stdin};
 use super::pipe_output::OutputState;
@@ -25,36 +25,35 @@ use super::{CarrierChoice, HostOptions, pipe_frames, pipe_output};
 use crate::block_on::{Blocking, block_on};
 use crate::error::{Closing, Error, PeerContext, is_done};
 use crate::protocol::handshake::PIPE;
-use crate::protocol::ssh::GO_ON;
+use crate::protocol::ssh::FALL_BACK;
 use crate::ticket::Role;
 use crate::transfer::{StopReason, TransferControl};
 
 /// Bytes per read.
 const CHUNK: usize = 128 << 10;
 
-/// Maximum number of events waiting for the program; there are fewer.
+/// Maximum number of queued events; there are fewer.
 const MAX_EVENTS: usize = 16;
 
-/// How long to wait for the other side's last messages when ssh has ended with its own error code instead of the
-/// command's.
+/// How long to wait for the peer's last messages when ssh has exited with its own error code instead of the command's.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const SSH_FAILED: i32 = 255;
 
 /// Interval of checks whether ssh, which has closed its output, has exited.
 const STEP: Duration = Duration::from_millis(5);
 
-/// How long a command may go on whose output nobody takes: its next write ends it, as in a shell's pipeline.
+/// How long a command may continue whose output nothing reads: its next write ends it, as in a shell's pipeline.
 const NEXT_WRITE: Duration = Duration::from_millis(500);
 
-/// The exit code of a command that is ended because its output is closed: that of one that died of SIGPIPE.
+/// The exit code of a command that is ended because its output is closed: as after SIGPIPE.
 const BROKEN_PIPE: u8 = 128 + 13;
 
-/// What is piped where.
+/// A remote command and its host.
 #[derive(Clone, Debug)]
 pub struct PipeOptions {
     /// A command line for the user's remote shell.
     pub command: String,
-    /// The machine.
+    /// The host.
     pub reach: HostOptions,
 }
 
@@ -67,19 +66,19 @@ pub enum PipeEvent {
     Done(Result<u8, Error>),
 }
 
-/// Pipes this process's standard input to a command on another machine, and the command's output to this process's
+/// Pipes this process's standard input to a command on a remote host, and the command's output to this process's
 /// standard output.
 ///
-/// A broken connection kills the command, so that it never takes part of its input for the whole. So does an end of
-/// standard input that a signal to this process group has brought about, which `witness` shows.
+/// A lost connection kills the command, so it never takes truncated input as complete. So does an end of standard input
+/// that was caused by a signal to this process group, which `probe` detects.
 ///
 /// # Errors
 /// [`Error::OutOfResources`] if a thread cannot be spawned. Errors of ssh and of the connection are reported by
 /// [`PipeEvent::Done`].
-pub fn pipe(pipe: PipeOptions, witness: SignalProbe) -> Result<RunningPipe, Error> {
+pub fn pipe(pipe: PipeOptions, probe: SignalProbe) -> Result<RunningPipe, Error> {
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let (switch, taken) = (Arc::<TransferControl>::default(), Arc::<AtomicU64>::default());
-    let (own, stdin) = (Arc::clone(&switch), Stdin::new(witness, Arc::clone(&switch), Arc::clone(&taken)));
+    let (own, stdin) = (Arc::clone(&switch), Stdin::new(probe, Arc::clone(&switch), Arc::clone(&taken)));
     let work = move || {
         // Sending fails if the program has dropped its `RunningPipe`.
         let result = pipe.run(&own, stdin, &mut |line| drop(sender.blocking_send(PipeEvent::Note(line))));
@@ -103,7 +102,7 @@ impl RunningPipe {
         self.events.recv().await
     }
 
-    /// Returns the bytes of standard input that have been taken, which go on to rise.
+    /// Returns the number of bytes read from standard input, which continues to grow.
     #[must_use]
     pub fn taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
@@ -114,7 +113,7 @@ impl RunningPipe {
         self.switch.stop(why);
     }
 
-    /// Kills at once the ssh that was started for the pipe: for a process that exits before the pipe has ended.
+    /// Kills at once the ssh that was started for the pipe: for a process that exits before the pipe.
     pub fn abandon(&self) {
         self.switch.abandon();
     }
@@ -126,20 +125,20 @@ impl Drop for RunningPipe {
     }
 }
 
-/// An input of this side.
+/// An input of the local side.
 enum Input {
     Network(Event),
     /// Reading standard input failed.
     Unreadable(io::Error),
-    /// Something about the output of ssh.
+    /// A change of the output of ssh.
     Output(OutputState),
     Stop(StopReason),
 }
 
 impl PipeOptions {
-    fn run(&self, switch: &Arc<TransferControl>, stdin: Stdin, told: &mut dyn FnMut(String)) -> Result<u8, Error> {
+    fn run(&self, switch: &Arc<TransferControl>, stdin: Stdin, on_note: &mut dyn FnMut(String)) -> Result<u8, Error> {
         let task = RemoteTask::Pipe { command: self.command.clone() };
-        let mut remote = self.reach.log_in(task, switch, told)?;
+        let mut remote = self.reach.log_in(task, switch, on_note)?;
         let (sender, inputs) = channel();
         let watch = switch.watch(Box::new({
             let sender = sender.clone();
@@ -148,17 +147,16 @@ impl PipeOptions {
         }));
         let (life, output) = (remote.life(), remote.take_output());
         let (output, life) = output.zip(life).ok_or(Error::Internal("ssh without an output"))?;
-        let tell = {
+        let on_change = {
             let sender = sender.clone();
-            // Whoever has ended hears nothing.
+            // A pipe that has ended receives nothing.
             move |shown| drop(sender.send(Input::Output(shown)))
         };
-        // What the command prints goes on to be read while the connection is waited for: there is nothing before it
-        // starts.
-        let printed = pipe_output::print(output, life, tell).map_err(Error::OutOfResources)?;
+        // The command's output is read while the connection is being opened: there is none before it starts.
+        let printed = pipe_output::print(output, life, on_change).map_err(Error::OutOfResources)?;
         let stdin = Cell::new(Some(stdin));
         let mut piped = Piped { pipe: self, remote, inputs, sender, stdin, ssh: None, cut_off: Cell::default() };
-        let status = piped.run(told);
+        let status = piped.run(on_note);
         switch.unwatch(watch);
         let status = status.inspect_err(|_| piped.remote.terminate());
         let code = match status {
@@ -168,47 +166,47 @@ impl PipeOptions {
             Err(error) => return Err(error),
         };
         match printed.join() {
-            // A closed standard output means that its reader has read enough.
+            // A closed standard output means that its reader needs no more.
             Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
             _ => Ok(code),
         }
     }
 }
 
-/// A pipe whose other side has answered.
+/// A pipe that the peer has answered.
 struct Piped<'a> {
     pipe: &'a PipeOptions,
     remote: Remote,
     inputs: Receiver<Input>,
     sender: Sender<Input>,
-    /// Until it is sent.
+    /// `None` once it is being sent.
     stdin: Cell<Option<Stdin>>,
     /// Kept open until the command has ended, since the end of ssh's input is not the end of the command's input.
     ssh: Option<ChildStdin>,
-    /// Standard output takes no more: when the command is ended that has not ended by then.
+    /// Standard output is closed: when the command is ended unless it has ended by then.
     cut_off: Cell<Option<Instant>>,
 }
 
 impl Piped<'_> {
     /// Sends standard input until the command has ended; returns its exit status.
-    fn run(&mut self, told: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
+    fn run(&mut self, on_note: &mut dyn FnMut(String)) -> Result<ExitStatus, Error> {
         match self.pipe.reach.path.via {
             CarrierChoice::Ssh => self.over_ssh(),
             CarrierChoice::Auto | CarrierChoice::Udp => match self.over_udp() {
                 Err(Error::Unreachable { .. }) if self.pipe.reach.path.via == CarrierChoice::Auto => {
-                    told("UDP does not get through: going on over ssh, which is slower".to_owned());
+                    on_note("UDP is blocked: using ssh, which is slower".to_owned());
                     self.over_ssh()
                 }
-                other => other.map_err(from_there),
+                other => other.map_err(from_remote),
             },
         }
     }
 
     /// Sends standard input through ssh.
     fn over_ssh(&mut self) -> Result<ExitStatus, Error> {
-        let ended = |error| Error::Ssh(format!("ssh has ended: {error}"));
+        let ended = |error| Error::Ssh(format!("ssh exited: {error}"));
         let ssh = self.ssh.insert(self.remote.take_input().ok_or(Error::Internal("ssh without an input"))?);
-        ssh.write_all(&[GO_ON]).map_err(ended)?;
+        ssh.write_all(&[FALL_BACK]).map_err(ended)?;
         let frames = ssh.as_fd().try_clone_to_owned().map_err(Error::OutOfResources)?;
         let (input, sender) = (self.take_stdin()?, self.sender.clone());
         let feed = move || {
@@ -244,7 +242,7 @@ impl Piped<'_> {
         result
     }
 
-    /// Sends standard input over `connection` until the other side or ssh reports the end of the command.
+    /// Sends standard input over `connection` until the peer or ssh reports the end of the command.
     fn follow(&self, connection: &Connection) -> Result<ExitStatus, Error> {
         loop {
             match self.next()? {
@@ -267,7 +265,7 @@ impl Piped<'_> {
                     return self.status();
                 }
                 Input::Unreadable(error) => return Err(Error::Input(error)),
-                Input::Output(OutputState::End) => return self.last_words(),
+                Input::Output(OutputState::End) => return self.status_after_exit(),
                 _ => {}
             }
         }
@@ -291,7 +289,7 @@ impl Piped<'_> {
         }
     }
 
-    /// The next input where the end of ssh does not show by itself.
+    /// Returns the next input, while the exit of ssh is not an input.
     fn next_until(&self, deadline: Instant) -> Result<Input, Error> {
         loop {
             if self.remote.ended().map_err(Error::OutOfResources)?.is_some() {
@@ -339,9 +337,9 @@ impl Piped<'_> {
         }
     }
 
-    /// Determines the result when ssh ends before UDP reported the end. Either that message was lost, and ssh exits
-    /// with the command's code, or the other side was killed, possibly after sending a reason.
-    fn last_words(&self) -> Result<ExitStatus, Error> {
+    /// Determines the result if ssh exits before UDP reported the end. Either that message was lost, and ssh exits with
+    /// the command's code, or the remote process was killed, possibly after sending a reason.
+    fn status_after_exit(&self) -> Result<ExitStatus, Error> {
         let (status, until) = (self.ssh_status()?, runtime::now() + LAST_WORDS);
         if status.code().is_some_and(|code| code != SSH_FAILED) {
             return Ok(status);
@@ -357,16 +355,16 @@ impl Piped<'_> {
     }
 }
 
-/// Reads `input` to its end, as fast as it is sent.
+/// Sends `input` to its end.
 ///
 /// # Errors
-/// The input cannot be read; the command must then not take what it has got for the whole.
+/// The input cannot be read; the command must then not take its input as complete.
 fn send_input(mut input: Stdin, stream: &mut SendStream) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match input.read(&mut buffer) {
             Ok(0) => break,
-            // A command that stops reading will end, and a connection that has ended reports that itself.
+            // A command that stops reading will end, and a lost connection reports itself.
             Ok(count) if Blocking(&mut *stream).write_all(&buffer[..count]).is_err() => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

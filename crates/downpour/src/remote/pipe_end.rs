@@ -1,4 +1,4 @@
-//! The remote end of a pipe: a command whose standard input is a stream.
+//! The remote side of a pipe: a command whose standard input is a stream.
 
 use std::io::{self, BufRead, PipeWriter, Read, Write as _};
 use std::process::Child;
@@ -17,7 +17,7 @@ use super::pipe::{code, shell};
 use super::pipe_frames;
 use super::pipe_frames::STREAM;
 use super::pipe_guard::{Guarded, Started, kill, start};
-use super::standard_io::{Unbuffered, answer, goes_on};
+use super::standard_io::{Unbuffered, answer, wait_for_fallback};
 use crate::block_on::{Blocking, block_on};
 use crate::error::{Closing, Error, ErrorKind};
 use crate::options::EngineOptions;
@@ -30,24 +30,24 @@ const MAX_CHUNKS: usize = 32;
 /// How long the last messages may take.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// An input of the end.
+/// An input of the remote side.
 enum Input {
     /// A peer was authenticated, and is not a replay.
     Connected(Connection),
     /// A network event of the peer that was authenticated first.
     Network(Event),
-    /// The stream broke off.
+    /// The stream was reset.
     Broken(NetError),
     /// UDP is blocked: these chunks are the stream.
     OverSsh(Receiver<Vec<u8>>),
     /// The command has ended.
     Exited(Child),
-    /// ssh has ended.
+    /// ssh has exited.
     End,
 }
 
 /// Waits for the only peer, runs `command` with the stream as its input, and returns its exit code. Without `bind` the
-/// stream comes over ssh only.
+/// stream uses ssh only.
 ///
 /// # Errors
 /// Errors that prevent the start; errors after that are in the inner result.
@@ -82,13 +82,13 @@ pub(super) fn run(command: &str, bind: Option<&Bind>, engine: EngineOptions) -> 
 
 /// Accepts a new connection. Its events are processed only once the peer has proved that it has the key and is
 /// responding, and only if it is the first to do so: a peer whose packets arrive in one direction only must not end a
-/// pipe that has long continued over ssh.
+/// pipe that has long used ssh.
 fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>) -> EventHandler {
     let mut is_heard = false;
     Box::new(move |event| {
         if let Event::Connected { .. } = event {
             if first.swap(true, Ordering::Relaxed) {
-                Closing::in_words(ErrorKind::Busy, "the pipe is in use").close(&connection);
+                Closing::as_text(ErrorKind::Busy, "the pipe is in use").close(&connection);
             } else {
                 is_heard = true;
                 // Fails if the end has finished.
@@ -100,15 +100,15 @@ fn accept(connection: Connection, first: Arc<AtomicBool>, sender: Sender<Input>)
     })
 }
 
-/// Reads standard input to its end, including the command's input if that comes through ssh.
+/// Reads standard input to its end, including the command's input if that uses ssh.
 fn listen_to_ssh(sender: &Sender<Input>) {
-    if goes_on() {
+    if wait_for_fallback() {
         let (input, bytes) = sync_channel(MAX_CHUNKS);
         // Fails if the end has finished.
         let _ = sender.send(Input::OverSsh(bytes));
-        // A command that has ended needs no more input; input that breaks off is treated like the end of ssh.
+        // A command that has ended needs no more input; truncated input is treated like the exit of ssh.
         if pipe_frames::receive(Unbuffered, |bytes| input.send(bytes).is_ok()).is_ok() {
-            while goes_on() {}
+            while wait_for_fallback() {}
         }
     }
     let _ = sender.send(Input::End);
@@ -155,20 +155,22 @@ impl RemotePipe {
             match input {
                 Input::Connected(connection) if self.endpoint.is_some() => self.connection = Some(connection),
                 Input::Network(event) if self.connection.is_some() => self.event(event)?,
-                // UDP was given up.
+                // UDP was abandoned.
                 Input::Connected(_) | Input::Network(_) => {}
                 Input::Broken(NetError::StreamReset { .. }) => {
-                    return Err(Error::ProtocolViolation("it reset the stream".to_owned()));
+                    return Err(Error::ProtocolViolation("stream reset".to_owned()));
                 }
                 Input::Broken(_) => return Err(Error::ConnectionLost),
                 Input::Exited(mut child) => return Ok(child.wait().map_or(1, code)),
                 Input::End => return Err(Error::Cancelled),
                 Input::OverSsh(bytes) if self.child.is_none() => {
-                    // Its peer has gone, or never received a response.
+                    // Its peer has exited, or never received a response.
                     (self.endpoint, self.connection) = (None, None);
                     self.start(Frames::new(bytes))?;
                 }
-                Input::OverSsh(_) => return Err(Error::ProtocolViolation("it also sends through ssh".to_owned())),
+                Input::OverSsh(_) => {
+                    return Err(Error::ProtocolViolation("data received over UDP and over ssh".to_owned()));
+                }
             }
         }
         Err(Error::Internal("the network thread has ended"))
@@ -176,12 +178,12 @@ impl RemotePipe {
 
     fn event(&mut self, event: Event) -> Result<(), Error> {
         match event {
-            // The command itself comes through ssh; it is started when its input begins.
+            // The command arrived through ssh; it is started when its input begins.
             Event::StreamOpened => {
                 let connection = self.connection.as_ref().ok_or(Error::Internal("a stream without a connection"))?;
                 let stream = block_on(connection.accept_uni())?;
                 if self.child.is_some() || stream.tag() != STREAM {
-                    return Err(Error::ProtocolViolation("it opens more than one stream".to_owned()));
+                    return Err(Error::ProtocolViolation("more than one stream opened".to_owned()));
                 }
                 self.start(Blocking(stream))
             }
@@ -195,7 +197,7 @@ impl RemotePipe {
     fn start(&mut self, input: impl BufRead + Send + 'static) -> Result<(), Error> {
         let Started { child, group, input: into, guarded } =
             start(shell(&self.command)).map_err(Error::OutOfResources)?;
-        // Whatever fails from here on ends the command, too.
+        // Any later failure ends the command, too.
         self.child = Some(Running { group, guarded: guarded.clone() });
         let (sender, guard) = (self.sender.clone(), guarded);
         let feed = move || match feed(into, input) {
@@ -214,7 +216,7 @@ impl RemotePipe {
 /// Feeds a command until its input is complete; its guard holds the input open.
 ///
 /// # Errors
-/// The input broke off. For input through ssh, its reader reports that.
+/// The input was truncated. For input through ssh, its reader reports that.
 fn feed(mut stdin: PipeWriter, mut input: impl BufRead) -> Result<(), Option<NetError>> {
     let mut deaf = false;
     loop {
@@ -266,8 +268,8 @@ impl BufRead for Frames {
     }
 }
 
-/// Waits for the end of a command, and leaves its process to whoever is told, so that the number of its group stays its
-/// own until then.
+/// Waits for the end of a command, and leaves its process to the receiver of the event: until then, the number of its
+/// group is not reused.
 fn wait(child: Child, group: Pid, sender: &Sender<Input>) {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(waitid(WaitId::Pid(group), ended), Err(Errno::INTR)) {}

@@ -1,4 +1,4 @@
-//! The bytes of a pipe over ssh, in frames, so that the end of ssh is not taken for the end of the input.
+//! The bytes of a pipe over ssh, in frames, which distinguish the exit of ssh from the end of the input.
 //!
 //! A frame is its length in 4 bytes, most significant first, followed by that many bytes. An empty frame is the end of
 //! the input.
@@ -11,7 +11,7 @@ pub(super) const STREAM: u64 = 0;
 /// Maximum length of a frame in bytes.
 const MAX_FRAME: usize = 128 << 10;
 
-/// The reason why not everything was sent.
+/// Why sending ended early.
 #[derive(Debug)]
 pub(super) enum Unsent {
     /// Reading the input failed.
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_received_and_a_part_is_not_the_whole() {
+    fn pipe_frames_round_trip_truncation_detected() {
         let input: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
         let mut frames = Vec::new();
         send(&input[..], &mut frames).unwrap();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_cannot_be_read_is_not_whole() {
+    fn pipe_frames_unreadable_input_incomplete() {
         struct Fails;
         impl Read for Fails {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -1,5 +1,5 @@
-//! The command of a pipe. Whatever happens to this program, the command is killed before its input ends, unless the
-//! input is whole: docs/design/end-of-input.md.
+//! The command of a pipe. If this program dies in any way, the command is killed before its input ends, unless the
+//! input is complete: docs/design/end-of-input.md.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
@@ -22,7 +22,7 @@ kill -STOP "-$group"
 kill -KILL "-$group"
 exec tail -f /dev/null"#;
 
-/// A process that outlives this program if need be, and holds the command's input open.
+/// A process that can outlive this program, and holds the command's input open.
 struct Guard {
     process: Child,
     orders: File,
@@ -39,12 +39,12 @@ impl Guard {
         Ok(Self { process, orders: OwnedFd::from(orders).into(), input })
     }
 
-    /// Has it kill `group` if this program dies.
+    /// Makes it kill `group` if this program dies.
     fn watch(&mut self, group: Pid) -> io::Result<()> {
         writeln!(self.orders, "{}", group.as_raw_nonzero())
     }
 
-    /// Ends it, and nothing else.
+    /// Ends it without killing the group.
     fn dismiss(mut self) {
         // It may have been killed.
         let _ = self.orders.write_all(b"over\n");
@@ -59,7 +59,7 @@ impl Guard {
 pub(super) struct Guarded(Arc<Mutex<Option<Guard>>>);
 
 impl Guarded {
-    /// Lets the command's input end, where the caller holds it no longer: it is whole, or the command needs no more.
+    /// Lets the command's input end, once the caller has closed it: it is complete, or the command needs no more.
     pub(super) fn dismiss(&self) {
         self.take().into_iter().for_each(Guard::dismiss);
     }
@@ -68,7 +68,7 @@ impl Guarded {
     /// or that belongs to another user.
     pub(super) fn hold(&self) {
         if let Some(guard) = self.take() {
-            // Asked for nothing, the system still tells that no reader is left.
+            // `poll` without events still reports that no reader is left.
             while !poll(&mut [PollFd::new(&guard.input, PollFlags::empty())], None).is_ok_and(|count| count > 0) {}
             guard.dismiss();
         }
@@ -79,7 +79,7 @@ impl Guarded {
     }
 }
 
-/// A command that was started.
+/// A started command.
 pub(super) struct Started {
     /// Leader of a process group. Until it is waited for, no other group has its number.
     pub(super) child: Child,
@@ -93,10 +93,10 @@ pub(super) struct Started {
 /// Starts `command` with a pipe as its input, and its guard.
 ///
 /// # Errors
-/// The system refuses a pipe or a process.
+/// The system has no pipe or process.
 pub(super) fn start(command: Command) -> io::Result<Started> {
     let (stdin, input) = io::pipe()?;
-    // Before the command, which must never be without one.
+    // Before the command, which must always have a guard.
     let mut guard = Guard::start(input.try_clone()?)?;
     match start_watched(command, stdin, &mut guard) {
         Ok((child, group)) => Ok(Started { child, group, input, guarded: Guarded(Arc::new(Mutex::new(Some(guard)))) }),
@@ -115,12 +115,11 @@ fn start_watched(mut command: Command, stdin: PipeReader, guard: &mut Guard) -> 
 }
 
 /// Kills a command and its children.
-///
 /// They are stopped first. If they were killed one after another, one of them could take the death of another for the
 /// end of its own input.
 pub(super) fn kill(group: Pid) {
     for signal in [Signal::STOP, Signal::KILL] {
-        // It may have ended by itself.
+        // It may have exited.
         let _ = kill_process_group(group, signal);
     }
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::transfer::TransferControl;
 
-/// How long the program may take to report the signal that ended the witness. It decides only which error the user
-/// sees: the input has no clean end either way.
+/// How long the program may take to report the signal that ended the probe. It decides only which error the user sees:
+/// the input has no clean end either way.
 const REPORTED: Duration = Duration::from_secs(2);
 
-/// A child process that shows whether this process group has been sent a signal that ends processes.
+/// A child process that detects signals to this process group that end processes.
 ///
-/// Such a signal, a Ctrl-C for example, also ends what writes to this process's standard input, whose end then looks
-/// like the end of the data. The witness handles no signal, so that one that was sent to the group ends it before it
-/// runs another instruction. This process's own handlers cannot tell as much: a signal that a handler has not yet
-/// recorded leaves no trace.
+/// Such a signal, for example a Ctrl-C, also ends the writer of this process's standard input, whose end then looks
+/// like the end of the data. The probe handles no signal: one that was sent to the group ends it before it runs another
+/// instruction. This process's own handlers cannot detect as much: a signal that a handler has not yet recorded leaves
+/// no trace.
 #[derive(Debug)]
 pub struct SignalProbe {
     process: Child,
@@ -27,8 +27,8 @@ pub struct SignalProbe {
 }
 
 impl SignalProbe {
-    /// Starts a witness. What is sent before that it cannot see, so this belongs before the installation of signal
-    /// handlers: until then a signal ends this process too.
+    /// Starts a probe. It cannot detect earlier signals, so it belongs before the installation of signal handlers:
+    /// until then a signal ends this process too.
     ///
     /// # Errors
     /// [`Error::OutOfResources`] if `cat` cannot be started.
@@ -43,14 +43,14 @@ impl SignalProbe {
         }
     }
 
-    /// Whether the group was sent a signal that ends processes, if such a signal has already ended another process of
-    /// the group.
+    /// Returns whether the group was sent a signal that ends processes, if such a signal has already ended another
+    /// process of the group.
     ///
     /// # Errors
     /// The system has no thread.
-    fn saw_a_signal(&mut self) -> io::Result<bool> {
-        // The kernel may still be on its way through the group when the first process has ended. It holds a lock that
-        // a new thread needs.
+    fn was_signalled(&mut self) -> io::Result<bool> {
+        // The kernel may still be delivering the signal to the group when the first process has ended. It holds a lock
+        // that a new thread needs.
         runtime::spawn("downpour-pipe-look", || ())?.join().map_err(|_| io::Error::other("a thread has panicked"))?;
         let mut answer = [0];
         let answered = self.questions.write_all(b"?").and_then(|()| self.answers.read_exact(&mut answer));
@@ -65,10 +65,10 @@ impl Drop for SignalProbe {
     }
 }
 
-/// This process's standard input. Its end is the end of the data: an end that a signal has brought about, or the loss
-/// of a terminal, is an error.
+/// This process's standard input. Its end is the end of the data: an end by a signal, or the loss of a terminal, is an
+/// error.
 pub(crate) struct Stdin {
-    witness: SignalProbe,
+    probe: SignalProbe,
     switch: Arc<TransferControl>,
     is_terminal: bool,
     /// Bytes that were read.
@@ -76,19 +76,19 @@ pub(crate) struct Stdin {
 }
 
 impl Stdin {
-    pub(crate) fn new(witness: SignalProbe, switch: Arc<TransferControl>, taken: Arc<AtomicU64>) -> Self {
-        Self { witness, switch, is_terminal: io::stdin().is_terminal(), taken }
+    pub(crate) fn new(probe: SignalProbe, switch: Arc<TransferControl>, taken: Arc<AtomicU64>) -> Self {
+        Self { probe, switch, is_terminal: io::stdin().is_terminal(), taken }
     }
 
     /// Checks that the end is that of the data.
     fn check_end(&mut self) -> io::Result<()> {
-        // From a terminal that has gone, reading returns nothing, as after Ctrl-D.
+        // From a closed terminal, reading returns nothing, as after Ctrl-D.
         if self.is_terminal && !io::stdin().is_terminal() {
-            return Err(io::Error::other("the terminal has gone"));
+            return Err(io::Error::other("terminal closed"));
         }
-        if self.witness.saw_a_signal()? {
+        if self.probe.was_signalled()? {
             self.switch.wait(REPORTED);
-            return Err(io::Error::other("its end came with a signal to this process group"));
+            return Err(io::Error::other("it ended by a signal to this process group"));
         }
         match self.switch.stopped() {
             Some(_) => Err(io::Error::other("stopped")),

@@ -9,36 +9,36 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::speech::Speech;
 
-/// How long ssh may take to end when asked: it restores the terminal's echo, which it turns off for a password.
+/// Time for ssh to exit on request: it restores the terminal's echo, which it turns off for a password.
 pub(super) const TO_END: Duration = Duration::from_millis(500);
 
 /// Interval of checks whether a process has ended.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 
-/// A process that is ended when this is dropped, which then waits for the last of what it has said.
+/// A process that is ended when this is dropped, which then waits for the last of its stderr.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Arc<Mutex<Child>>,
-    /// What it says, unless that goes to this process's stderr.
-    speech: Option<Speech>,
+    /// Its stderr, unless that is this process's stderr.
+    stderr: Option<Speech>,
 }
 
 impl Process {
-    pub(super) fn new(child: Child, speech: Option<Speech>) -> Self {
-        Self { child: Arc::new(Mutex::new(child)), speech }
+    pub(super) fn new(child: Child, stderr: Option<Speech>) -> Self {
+        Self { child: Arc::new(Mutex::new(child)), stderr }
     }
 
-    /// Returns the last line that it has said, once it has ended.
+    /// Returns its last line on stderr, once it has exited.
     pub(super) fn last_line(&mut self) -> Option<String> {
-        self.speech.take().and_then(Speech::last)
+        self.stderr.take().and_then(Speech::last)
     }
 
-    /// Returns its exit status, if it has ended.
+    /// Returns its exit status, if it has exited.
     pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
         lock(&self.child).try_wait()
     }
 
-    /// Whether it ends by itself within `time`.
+    /// Returns whether it exits by itself within `time`.
     pub(super) fn ends_within(&self, time: Duration) -> bool {
         let deadline = runtime::now() + time;
         while matches!(self.ended(), Ok(None)) {
@@ -50,12 +50,12 @@ impl Process {
         true
     }
 
-    /// Asks it to end, if it has not.
+    /// Requests it to exit, if it has not.
     pub(super) fn terminate(&self) {
         terminate(&mut lock(&self.child));
     }
 
-    /// Returns a function that asks it to end, and does nothing once this is dropped.
+    /// Returns a function that requests it to exit, and does nothing once this is dropped.
     pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
         let child = Arc::downgrade(&self.child);
         move || child.upgrade().into_iter().for_each(|child| terminate(&mut lock(&child)))

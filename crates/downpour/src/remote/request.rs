@@ -1,8 +1,8 @@
 //! The request to the remote downpour: one frame on its standard input, a 4-byte length followed by JSON.
 //!
 //! Releases must understand the requests of earlier ones: fields are only added, with a default that gives old requests
-//! their meaning and is not written. A field that this release does not know is refused by its name, since whoever
-//! wrote it counts on it.
+//! their meaning and is not written. A field that this release does not know is refused by its name, since the sender
+//! of the request relies on it.
 
 use std::io::Read;
 use std::time::Duration;
@@ -25,60 +25,60 @@ mod bounds;
 
 pub(super) use bounds::Bounds;
 
-/// Version of the layout. A request of another version is refused with a line that says so.
+/// Version of the layout. A request of another version is refused with an error line.
 const VERSION: u32 = 1;
 
-/// How many unknown fields an error names, and how much of each name: whoever asks may be anybody with a limited login.
+/// Maximum number of unknown fields in an error, and of bytes of each: a restricted key may belong to anybody.
 const MOST_UNKNOWN: usize = 8;
 const LONGEST_UNKNOWN: usize = 64;
 
-/// What the other side is asked to do, and how. [`PathOptions`] and [`EngineOptions`] are written out field by field,
-/// as every release has done.
+/// A task for the remote host and its options. [`PathOptions`] and [`EngineOptions`] are written out field by field, as
+/// every release has done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request<P = Profile> {
     version: u32,
     pub(super) task: RemoteTask,
     pub(super) via: CarrierChoice,
     family: Family,
-    /// UDP ports that may be used, both ends included.
+    /// UDP ports that may be used, first and last.
     ports: Option<(u16, u16)>,
     profile: P,
     dead_after: Duration,
-    /// Bytes that the other side may buffer; an older release keeps to its own bound.
+    /// Bytes that the remote host may buffer; an older release keeps its own bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_memory: Option<u64>,
-    /// Whether nothing is to be remembered of the path, nor what is known used.
+    /// Whether the path cache is neither read nor written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) forgets: bool,
 }
 
-/// The task itself.
+/// A task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum RemoteTask {
-    /// Send files of the remote machine.
+    /// Send files of the remote host.
     Send {
         sources: Vec<Bytes>,
         scan: SourceOptions,
-        /// Whether a directory stands for its contents.
+        /// Whether a directory means its contents.
         compared: bool,
         dry_run: bool,
     },
-    /// Send files of the remote machine to a third one.
+    /// Send files of the remote host to a third one.
     Forward {
         sources: Vec<Bytes>,
         scan: SourceOptions,
         compared: bool,
         dry_run: bool,
-        /// How to get there without whoever asks; otherwise the datagrams go through the pipes to it.
+        /// The direct path to it; without one, the datagrams use the pipes to the requesting host.
         onward: Option<Box<Onward>>,
     },
     /// Receive.
     Receive(Box<ReceiveRequest>),
     /// Run a command whose input is a stream.
     Pipe { command: String },
-    /// Be the other end of a tunnel, which also takes connections at these places.
+    /// Be the remote side of a tunnel, which also listens at these addresses.
     Tunnel { listen: Vec<ForwardAddress> },
-    /// Answer a doctor's probes, and report what this machine can do.
+    /// Answer a doctor's probes, and report the properties of this host.
     Examine {
         /// The directory whose disk is measured; the home if there is none.
         #[serde(rename = "folder")]
@@ -87,7 +87,7 @@ pub(super) enum RemoteTask {
 }
 
 impl RemoteTask {
-    /// Whether it is to send what matches wildcards.
+    /// Returns whether it may send the matches of wildcards.
     pub(super) fn has_wildcards(&self) -> bool {
         match self {
             Self::Send { sources, .. } | Self::Forward { sources, .. } => {
@@ -98,7 +98,7 @@ impl RemoteTask {
     }
 }
 
-/// The receiver of [`RemoteTask::Forward`], and what it is asked to do.
+/// The receiver of [`RemoteTask::Forward`] and its request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Onward {
     /// `[user@]host`.
@@ -129,24 +129,24 @@ impl Request {
         }
     }
 
-    /// Lets the other side's endpoint fill no more memory than it would without a bound: whoever asks is limited.
+    /// Limits the memory of the endpoint to the default bound: the request is from a restricted key.
     pub(super) fn limit_memory(&mut self) {
         self.max_memory = self.max_memory.map(|bound| bound.min(net::default_memory()));
     }
 
-    /// Returns how this side sends, and what its endpoint takes.
+    /// Returns the sending profile and the limits of the endpoint.
     pub(super) fn engine(&self) -> EngineOptions {
         let endpoint = EndpointOptions::new(self.dead_after).max_memory(self.max_memory);
         EngineOptions { profile: self.profile.clone(), endpoint }
     }
 
-    /// Returns where the data may go.
+    /// Returns the allowed paths of the data.
     pub(super) fn path(&self) -> PathOptions {
         let ports = self.ports.map(|(first, last)| first..=last);
         PathOptions { via: self.via, family: self.family, ports }
     }
 
-    /// Returns the local address for the other side's UDP socket.
+    /// Returns the local address for the remote host's UDP socket.
     pub(super) fn bind(&self) -> Bind {
         let ports = self.ports.map_or(0..=0, |(first, last)| first..=last);
         Bind::Ports { family: self.family, ports }
@@ -154,9 +154,9 @@ impl Request {
 
     /// Encodes the request as a frame.
     pub(super) fn to_frame(&self) -> Result<Vec<u8>, Error> {
-        let text = serde_json::to_vec(self).map_err(|_| Error::Internal("a request that cannot be encoded"))?;
+        let text = serde_json::to_vec(self).map_err(|_| Error::Internal("request cannot be encoded"))?;
         Bounds::OF_USER.check(&text)?;
-        let length = u32::try_from(text.len()).map_err(|_| Error::Internal("a request that is too long"))?;
+        let length = u32::try_from(text.len()).map_err(|_| Error::Internal("request too long"))?;
         let mut frame = length.to_be_bytes().to_vec();
         frame.extend(text);
         Ok(frame)
@@ -169,20 +169,20 @@ impl Request {
         struct Head {
             version: u32,
         }
-        let failed = |error: std::io::Error| Error::Ssh(format!("no request on standard input: {error}"));
+        let failed = |error: std::io::Error| Error::Ssh(format!("no request on stdin: {error}"));
         let mut length = [0; 4];
         input.read_exact(&mut length).map_err(failed)?;
         let length = u32::from_be_bytes(length);
         if length > Bounds::OF_USER.length {
             return Err(Error::Ssh(
-                "standard input holds no request: this command is started by downpour itself".into(),
+                "no request on stdin: `downpour remote` is started by downpour, not by hand".into(),
             ));
         }
         bounds.check_length(length.into())?;
         let mut text = Vec::new();
         input.take(length.into()).read_to_end(&mut text).map_err(failed)?;
         bounds.check(&text)?;
-        let unreadable = |error| Error::Ssh(format!("the request cannot be understood: {error}"));
+        let unreadable = |error| Error::Ssh(format!("unreadable request: {error}"));
         let Head { version } = serde_json::from_slice(&text).map_err(unreadable)?;
         if version != VERSION {
             return Err(Error::VersionMismatch);
@@ -200,10 +200,10 @@ impl Request {
         if !unknown.is_empty() {
             return Err(Error::UnknownFields(unknown));
         }
-        // The program at the other end may have controllers of its own.
+        // The requesting program may have controllers of its own.
         let profile = names
             .deserialize(request.profile)
-            .map_err(|error| Error::Ssh(format!("this downpour lacks what the profile names: {error}")))?;
+            .map_err(|error| Error::Ssh(format!("unknown profile setting in this downpour: {error}")))?;
         let Request { version, task, via, family, ports, dead_after, max_memory, forgets, .. } = request;
         Ok(Self { version, task, via, family, ports, profile, dead_after, max_memory, forgets })
     }
@@ -219,18 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_is_unknown_here_is_named_in_one_line() {
+    fn request_unknown_controller_named_in_one_line() {
         let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, &PathOptions::default(), &engine(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
         assert!(Request::read(&mut &frame(&text)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).is_ok());
         let theirs = text.replace(r#""name":"auto""#, r#""name":"auto","congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
-        let said = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
+        let message = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
             .unwrap_err()
             .to_string();
-        let wanted = "this downpour lacks what the profile names: congestion=theirs:beta=0.8: unknown congestion control 'theirs'";
-        assert!(said.starts_with(wanted) && said.lines().count() == 1, "{said}");
+        let wanted =
+            "unknown profile setting in this downpour: congestion=theirs:beta=0.8: unknown congestion control 'theirs'";
+        assert!(message.starts_with(wanted) && message.lines().count() == 1, "{message}");
     }
 
     fn engine(max_memory: Option<u64>) -> EngineOptions {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_login_cannot_raise_the_bound_on_memory() {
+    fn restricted_key_cannot_raise_max_memory() {
         let asked = |bound| {
             let task = RemoteTask::Pipe { command: "true".into() };
             let mut request = Request::new(task, &PathOptions::default(), &engine(bound));
@@ -248,19 +249,19 @@ mod tests {
             request.engine().endpoint.max_memory
         };
         assert_eq!(asked(Some(u64::MAX)), Some(net::default_memory()));
-        assert_eq!(asked(Some(1)), Some(1), "less is no danger");
+        assert_eq!(asked(Some(1)), Some(1), "less is allowed");
         assert_eq!(asked(None), None);
     }
 
     #[test]
-    fn a_bound_on_memory_reaches_the_other_side_and_none_is_left_out() {
+    fn request_max_memory_sent_only_if_set() {
         for bound in [None, Some(64_000_000)] {
             let task = RemoteTask::Pipe { command: "true".into() };
             let request = Request::new(task, &PathOptions::default(), &engine(bound));
             let frame = request.to_frame().unwrap();
             let text = str::from_utf8(&frame[4..]).unwrap();
             assert_eq!(text.contains(r#""max_memory":64000000"#), bound.is_some(), "{text}");
-            assert_eq!(text.contains("max_memory"), bound.is_some(), "an earlier release is sent what it knows");
+            assert_eq!(text.contains("max_memory"), bound.is_some(), "earlier releases do not know the field");
             let read = Request::read(&mut &frame[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
             assert_eq!(read.engine().endpoint, engine(bound).endpoint);
         }

@@ -1,4 +1,4 @@
-//! `downpour remote --only DIR`: limits a login to one directory.
+//! `downpour remote --only DIR`: restricts a key to one directory.
 //!
 //! The directory is opened once. The kernel (`openat2`) resolves the paths of requests beneath it and follows symbolic
 //! links only as long as they stay beneath it. A transfer then gets an open directory and a name in it, which is not
@@ -24,7 +24,7 @@ use crate::files::{FilesError, SourceItem};
 /// How often to retry resolving a path if the kernel reports a concurrent rename.
 const ATTEMPTS: usize = 16;
 
-/// Permissions of a limited login.
+/// Permissions of a restricted key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Send and receive.
@@ -35,16 +35,16 @@ pub enum Access {
     WriteOnly,
 }
 
-/// Limits of a login.
+/// The restriction of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRestriction {
     /// The directory, which must exist.
     pub directory: PathBuf,
-    /// What the login may do there.
+    /// The permissions in it.
     pub access: Access,
 }
 
-/// The open directory that a login is limited to.
+/// The open directory of a restricted key.
 #[derive(Debug)]
 pub(super) struct Only {
     directory: OwnedFd,
@@ -75,16 +75,17 @@ pub(super) struct RestrictedItem {
     pub(super) is_followed: bool,
 }
 
-/// Location of an existing item: a directory beneath the limit, and the name of an entry that is not a symbolic link.
+/// Location of an existing item: a directory inside the restriction, and the name of an entry that is not a symbolic
+/// link.
 struct ItemLocation {
     parent: OwnedFd,
-    /// Empty for the directory of the limit itself.
+    /// Empty for the restricted directory itself.
     name: Vec<u8>,
     is_directory: bool,
 }
 
 impl Only {
-    /// Opens the directory of the limit.
+    /// Opens the restricted directory.
     ///
     /// # Errors
     /// The directory does not exist or cannot be opened.
@@ -94,12 +95,12 @@ impl Only {
         Ok(Self { directory, access: limit.access })
     }
 
-    /// Whether the login may learn what files contain.
+    /// Returns whether the key may read the contents of files.
     pub(super) fn may_read(&self) -> bool {
         self.access != Access::WriteOnly
     }
 
-    /// Checks whether the login may run the task at all.
+    /// Checks whether the key may run the task at all.
     ///
     /// # Errors
     /// [`Error::KeyRestricted`] if not.
@@ -107,7 +108,7 @@ impl Only {
         self.access.permits(task, geteuid().is_root())
     }
 
-    /// Returns the current path of the directory. What a receiver opens must be beneath it.
+    /// Returns the current path of the directory. Everything that a receiver opens must be beneath it.
     ///
     /// # Errors
     /// `/proc` is not available.
@@ -119,7 +120,7 @@ impl Only {
     /// last component.
     ///
     /// # Errors
-    /// [`FilesError::SourceAbsent`], or [`Error::KeyRestricted`] if the path leads outside.
+    /// [`FilesError::SourceAbsent`], or [`Error::KeyRestricted`] if the path leaves the directory.
     pub(super) fn sources(&self, path: &Path, reading: LinkHandling) -> Result<Vec<RestrictedItem>, Error> {
         let inside = self.inside(path)?;
         let last = last_name(&inside);
@@ -201,7 +202,7 @@ impl Only {
         Ok(OsStr::from_bytes(&name).into())
     }
 
-    /// Opens an existing directory, whose disk is to be measured.
+    /// Opens an existing directory, to measure its disk.
     ///
     /// # Errors
     /// [`Error::KeyRestricted`] if it is outside, [`FilesError::SourceAbsent`].
@@ -210,9 +211,9 @@ impl Only {
         Ok((anchor(&directory, b"."), directory))
     }
 
-    /// Translates a path of a request to a path beneath the directory, which is the home (`~`) of the login. An
-    /// absolute path must begin with the path of the directory. The result is never empty nor absolute, but may still
-    /// lead outside.
+    /// Translates a path of a request to a path beneath the directory, which is the home (`~`) of the key. An absolute
+    /// path must begin with the path of the directory. The result is never empty nor absolute, but may still leave the
+    /// directory.
     fn inside(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let bytes = path.as_os_str().as_bytes();
         let inside = match bytes {
@@ -245,15 +246,15 @@ impl Only {
         Ok(ItemLocation { parent, name: last_name(real).to_vec(), is_directory })
     }
 
-    /// Opens the directory at `inside`, which was requested as `path`. Refuses to leave the limit.
+    /// Opens the directory at `inside`, which was requested as `path`. Refuses to leave the restricted directory.
     fn open_directory(&self, path: &Path, inside: &[u8]) -> Result<OwnedFd, Error> {
         self.open_with(path, inside, OpenMode::Directory)
     }
 
-    fn open_with(&self, path: &Path, inside: &[u8], what: OpenMode) -> Result<OwnedFd, Error> {
+    fn open_with(&self, path: &Path, inside: &[u8], mode: OpenMode) -> Result<OwnedFd, Error> {
         let mut attempts = 0..ATTEMPTS;
         loop {
-            match open_beneath(&self.directory, inside, what) {
+            match open_beneath(&self.directory, inside, mode) {
                 Ok(opened) => return Ok(opened),
                 // A component was renamed while the kernel resolved `..`.
                 Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
@@ -265,24 +266,24 @@ impl Only {
     }
 }
 
-/// What to open.
+/// How to open an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenMode {
     /// A directory.
     Directory,
     /// A directory whose path must not contain symbolic links.
     DirectoryWithoutLinks,
-    /// An entry of any type, to find out its type.
+    /// An entry of any type, to determine its type.
     Anything,
 }
 
-/// Opens `path` beneath a directory. Symbolic links are followed as long as they stay beneath it; absolute links lead
-/// out.
+/// Opens `path` beneath a directory. Symbolic links are followed as long as they stay beneath it; absolute links leave
+/// it.
 #[cfg(target_os = "linux")]
-fn open_beneath(directory: &OwnedFd, path: &[u8], what: OpenMode) -> rustix::io::Result<OwnedFd> {
+fn open_beneath(directory: &OwnedFd, path: &[u8], mode: OpenMode) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{OFlags, ResolveFlags, openat2};
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let (flags, resolve) = match what {
+    let (flags, resolve) = match mode {
         OpenMode::Directory => (NAMED_WAY, beneath),
         OpenMode::DirectoryWithoutLinks => (NAMED_WAY, beneath | ResolveFlags::NO_SYMLINKS),
         OpenMode::Anything => (OFlags::PATH | OFlags::CLOEXEC, beneath),
@@ -371,8 +372,8 @@ mod tests {
 
     /// Creates `limit`, a directory with a tree and links in it, next to `secret`.
     fn limited() -> (TempDir, Only) {
-        let here = tempdir().unwrap();
-        let at = |name: &str| here.path().join(name);
+        let base = tempdir().unwrap();
+        let at = |name: &str| base.path().join(name);
         fs::create_dir_all(at("limit/directory/in")).unwrap();
         fs::create_dir(at("secret")).unwrap();
         for file in ["limit/file", "limit/directory/inner", "secret/key", "limit-beside"] {
@@ -390,7 +391,7 @@ mod tests {
         }
         symlink(at("secret"), at("limit/absolute")).unwrap();
         let only = Only::open(&KeyRestriction { directory: at("limit"), access: Access::Full }).unwrap();
-        (here, only)
+        (base, only)
     }
 
     /// Returns the names that are sent for a path.
@@ -402,8 +403,8 @@ mod tests {
         Ok(entries.map(|entry| String::from_utf8(entry.path).unwrap()).collect())
     }
 
-    /// Returns paths that lead outside, whatever they are used for.
-    fn ways_out(here: &Path) -> Vec<String> {
+    /// Returns paths that leave the directory for any task.
+    fn ways_out(base: &Path) -> Vec<String> {
         let mut ways: Vec<String> = [
             "..",
             "../",
@@ -434,16 +435,16 @@ mod tests {
         .map(str::to_owned)
         .to_vec();
         for outside in ["secret", "secret/key", "limit-beside", "limit/../secret"] {
-            ways.push(here.join(outside).display().to_string());
+            ways.push(base.join(outside).display().to_string());
         }
         ways
     }
 
     #[test]
     fn sources_outside_are_refused() {
-        let (here, only) = limited();
+        let (base, only) = limited();
         for reading in [LinkHandling::AsIs, LinkHandling::Followed, LinkHandling::Compared] {
-            for way in ways_out(here.path()) {
+            for way in ways_out(base.path()) {
                 let refused = only.sources(Path::new(&way), reading).map(drop);
                 assert!(matches!(refused, Err(Error::KeyRestricted(_))), "{way:?} {reading:?}: {refused:?}");
             }
@@ -464,9 +465,9 @@ mod tests {
     }
 
     #[test]
-    fn sources_inside_are_found_by_every_way_to_write_them() {
-        let (here, only) = limited();
-        let absolute = here.path().canonicalize().unwrap().join("limit");
+    fn restricted_sources_found_by_any_spelling() {
+        let (base, only) = limited();
+        let absolute = base.path().canonicalize().unwrap().join("limit");
         let absolute = |name: &str| absolute.join(name).display().to_string();
         let tree = ["directory", "directory/in", "directory/inner"];
         for (path, reading, names) in [
@@ -511,8 +512,8 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_what_was_asked_for() {
-        let (_here, only) = limited();
+    fn restricted_error_names_requested_path() {
+        let (_base, only) = limited();
         let sources = only.sources(Path::new("~/directory"), LinkHandling::Followed).unwrap();
         let roots = sources.iter().map(|source| source.root.clone()).collect();
         let options = SourceOptions { recursive: false, ..SourceOptions::default() };
@@ -522,16 +523,16 @@ mod tests {
 
     #[test]
     fn restricted_source_swapped_not_followed() {
-        let (here, only) = limited();
-        let limit = here.path().join("limit");
+        let (base, only) = limited();
+        let limit = base.path().join("limit");
         let found = |path| only.sources(Path::new(path), LinkHandling::Followed).unwrap().remove(0);
         let (file, inner) = (found("file"), found("directory/inner"));
-        // Replace the last component, and a directory on the way, by symbolic links.
+        // Replace the last component, and a parent directory, by symbolic links.
         fs::remove_file(limit.join("file")).unwrap();
         symlink("../secret/key", limit.join("file")).unwrap();
         fs::rename(limit.join("directory"), limit.join("moved")).unwrap();
-        fs::create_dir(here.path().join("secret/directory")).unwrap();
-        fs::write(here.path().join("secret/inner"), "secret").unwrap();
+        fs::create_dir(base.path().join("secret/directory")).unwrap();
+        fs::write(base.path().join("secret/inner"), "secret").unwrap();
         symlink("../secret", limit.join("directory")).unwrap();
         let scanned = |source: &RestrictedItem| {
             let mut batches = Scanner::new(vec![source.root.clone()], SourceOptions::default()).unwrap();
@@ -544,23 +545,23 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_replaced_changes_nothing() {
-        let (here, only) = limited();
-        fs::rename(here.path().join("limit"), here.path().join("moved")).unwrap();
-        symlink("secret", here.path().join("limit")).unwrap();
+    fn restricted_directory_replaced_keeps_handle() {
+        let (base, only) = limited();
+        fs::rename(base.path().join("limit"), base.path().join("moved")).unwrap();
+        symlink("secret", base.path().join("limit")).unwrap();
         assert_eq!(sent(&only, "file", LinkHandling::Followed).unwrap(), ["file"]);
         assert!(matches!(
             sent(&only, "key", LinkHandling::Followed),
             Err(Error::Files(FilesError::SourceAbsent { .. }))
         ));
-        assert_eq!(only.path().unwrap(), here.path().canonicalize().unwrap().join("moved"));
+        assert_eq!(only.path().unwrap(), base.path().canonicalize().unwrap().join("moved"));
     }
 
     #[test]
-    fn a_target_that_is_a_link_is_written_through_only_inside() {
-        let (here, only) = limited();
+    fn restricted_target_link_followed_only_inside() {
+        let (base, only) = limited();
         let within = Some(only.path().unwrap());
-        let into = |name: &str| here.path().join("limit").join(name);
+        let into = |name: &str| base.path().join("limit").join(name);
         for (target, outside) in [(into("directory"), false), (into("inside"), false), (into("out"), true)] {
             let spec = ReceiveRequest { within: within.clone(), ..ReceiveRequest::into_directory(&target) };
             let sink = crate::files::FileSink::new(spec).unwrap();
@@ -569,12 +570,12 @@ mod tests {
             let taken = begun.and_then(|()| sink.add_manifest_part(&batch).map(drop));
             assert_eq!(matches!(taken, Err(FilesError::TargetOutside { .. })), outside, "{target:?}: {taken:?}");
         }
-        assert_eq!(fs::read_dir(here.path().join("secret")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(base.path().join("secret")).unwrap().count(), 1);
     }
 
-    /// The target, or a directory on the way to it, is replaced between any two steps of a transfer.
+    /// The target, or a parent of it, is replaced between any two steps of a transfer.
     #[test]
-    fn a_target_that_becomes_a_link_is_not_written_through() {
+    fn restricted_target_swapped_not_followed() {
         let entry = |path: &str, kind| crate::files::Entry {
             path: path.into(),
             kind,
@@ -586,13 +587,13 @@ mod tests {
             [("directory", "directory"), ("directory/in", "directory"), ("directory/in", "directory/in")]
         {
             for step in 0..4 {
-                let (here, only) = limited();
-                fs::create_dir_all(here.path().join("secret/in")).unwrap();
-                let limit = here.path().join("limit");
+                let (base, only) = limited();
+                fs::create_dir_all(base.path().join("secret/in")).unwrap();
+                let limit = base.path().join("limit");
                 let becomes_link = |at: usize| {
                     if at == step {
                         fs::rename(limit.join(replaced), limit.join("moved")).unwrap();
-                        symlink(here.path().join("secret"), limit.join(replaced)).unwrap();
+                        symlink(base.path().join("secret"), limit.join(replaced)).unwrap();
                     }
                 };
                 let within = Some(only.path().unwrap());
@@ -613,18 +614,18 @@ mod tests {
                     sink.settle(|_, _| {})?;
                     sink.flush()
                 });
-                let what = format!("{target}, {replaced} replaced at step {step}: {taken:?}");
-                let names = |directory: &str| fs::read_dir(here.path().join(directory)).unwrap().count();
-                assert_eq!((names("secret"), names("secret/in")), (2, 0), "{what}");
+                let step = format!("{target}, {replaced} replaced at step {step}: {taken:?}");
+                let names = |directory: &str| fs::read_dir(base.path().join(directory)).unwrap().count();
+                assert_eq!((names("secret"), names("secret/in")), (2, 0), "{step}");
                 let moved = limit.join("moved").join(target.strip_prefix(replaced).unwrap().trim_start_matches('/'));
-                assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{what}");
+                assert_eq!(taken.is_ok(), moved.join("new").is_dir(), "{step}");
             }
         }
     }
 
     #[test]
-    fn a_limited_root_gives_nobody_rights() {
-        let (_here, only) = limited();
+    fn restricted_root_sets_no_attributes() {
+        let (_base, only) = limited();
         let options = [
             Preserve { owner: true, ..Preserve::default() },
             Preserve { xattrs: true, ..Preserve::default() },
@@ -638,7 +639,7 @@ mod tests {
 
     #[test]
     fn tasks_beyond_the_access_are_refused() {
-        let (_here, only) = limited();
+        let (_base, only) = limited();
         let spec =
             |dry_run| RemoteTask::Receive(Box::new(ReceiveRequest { dry_run, ..ReceiveRequest::to_target("x") }));
         let send = |links| RemoteTask::Send {

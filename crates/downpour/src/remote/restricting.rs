@@ -1,5 +1,5 @@
-//! What a request asks for and earlier releases ignore without a word. A release that refuses what it does not know by
-//! its name ([`Request::read`](super::request::Request::read)) says that it enforces [`Restriction::Later`].
+//! The restrictions in a request that earlier releases ignore silently. A release that refuses unknown fields by name
+//! ([`Request::read`](super::request::Request::read)) reports that it enforces [`Restriction::Later`].
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::files::{AllowedNames, Preserve, ReceiveRequest, RequestedItems, Sourc
 use crate::home::names_user;
 
 impl Restriction {
-    /// Returns the restrictions of a task. A field that is added came later, without a line here: whatever is asked for
-    /// beyond `known` is [`Self::Later`].
+    /// Returns the restrictions of a task. Added fields need no line in this function: everything beyond `known` is
+    /// [`Self::Later`].
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
             RemoteTask::Send { sources, scan, compared: _, dry_run: _ } => Self::of_sender(sources, scan),
             RemoteTask::Forward { sources, scan, compared: _, dry_run: _, onward } => {
                 let mut asked = Self::of_sender(sources, scan);
-                // The machine that is asked asks another, and would leave out what it does not know.
+                // The sending host requests another one, and would omit fields that it does not know.
                 for restriction in onward.iter().flat_map(|onward| Self::of_onward(onward)) {
                     if !asked.contains(&restriction) {
                         asked.push(restriction);
@@ -68,7 +68,7 @@ impl Restriction {
         ])
     }
 
-    /// A dry run changes nothing, so it needs none but the means to read what is announced and to tell what is asked.
+    /// A dry run changes nothing: it needs only the means to read announcements and to report requests.
     #[allow(clippy::needless_update, reason = "a field that is added is not known")]
     fn of_receiver(spec: &ReceiveRequest) -> Vec<Self> {
         let ReceiveRequest { dry_run, delete, permitted, requested, .. } = spec;
@@ -124,17 +124,17 @@ impl Restriction {
         ])
     }
 
-    /// Checks that a side that names `enforced` in its answer enforces all restrictions of `task`.
+    /// Checks that a peer that names `enforced` in its answer enforces all restrictions of `task`.
     ///
     /// # Errors
-    /// [`Error::Older`] if one is missing: the other side is older than the restriction.
+    /// [`Error::Older`] if one is missing: the remote downpour is older than the restriction.
     pub(super) fn check(task: &RemoteTask, enforced: &[Self]) -> Result<(), Error> {
         let Some(missing) = Self::of(task).into_iter().find(|asked| !enforced.contains(asked)) else { return Ok(()) };
         Err(Error::Older(missing).within(Context::Host(None)))
     }
 }
 
-/// Returns what is preserved of what every release knows that preserves anything.
+/// Returns the preserved attributes that every release knows.
 #[allow(clippy::needless_update, reason = "a field that is added is not known")]
 fn known(preserve: Preserve) -> Preserve {
     let Preserve { owner, group, numeric_ids, acls, xattrs, specials, .. } = preserve;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_restriction_names_came_later() {
+    fn restriction_later_covers_new_fields() {
         let later: [fn(&mut ReceiveRequest); 6] = [
             |spec| spec.modify_window = 1,
             |spec| spec.eligible.max_size = Some(1),

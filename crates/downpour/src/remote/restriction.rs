@@ -1,11 +1,11 @@
-//! What earlier releases ignore in a request without a word.
+//! Parts of a request that earlier releases ignore silently.
 
 use serde::{Deserialize, Serialize};
 
-/// A restriction of what a receiver changes, or something else that either side has to know.
+/// A restriction of a receiver, or another part of a request that the remote host must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Restriction {
-    /// Nothing is deleted where the source is empty.
+    /// Nothing is deleted if the source is empty.
     EmptySource,
     /// [`ReceiveRequest::max_delete`](crate::files::ReceiveRequest::max_delete).
     MaxDelete,
@@ -15,16 +15,17 @@ pub enum Restriction {
     OneFileSystem,
     /// [`ReceiveRequest::preserve`](crate::files::ReceiveRequest::preserve), and that of a sender's scan.
     Preserve,
-    /// [`ReceiveRequest::permitted`](crate::files::ReceiveRequest::permitted) and [`RequestedItems::directory_if`](crate::files::RequestedItems::directory_if), of a receiver to
-    /// which a third machine sends.
+    /// [`ReceiveRequest::permitted`](crate::files::ReceiveRequest::permitted) and
+    /// [`RequestedItems::directory_if`](crate::files::RequestedItems::directory_if), of a receiver for a third host.
     Permitted,
-    /// [`ReceiveRequest::confirms`](crate::files::ReceiveRequest::report_stored), and that a sender removes what is confirmed.
+    /// [`ReceiveRequest::confirms`](crate::files::ReceiveRequest::report_stored), and that a sender removes confirmed
+    /// sources.
     RemoveSources,
     /// [`ReceiveRequest::backup`](crate::files::ReceiveRequest::backup).
     Backup,
-    /// A path in the home of a user who is named, as in `~user/x`.
+    /// A path in the home of a named user, as in `~user/x`.
     Homes,
-    /// Any of the fields that came later.
+    /// Any of the fields that were added later.
     Later,
 }
 
@@ -63,19 +64,19 @@ impl Restriction {
         Self::ALL.into_iter().find(|restriction| restriction.name() == name)
     }
 
-    /// Returns what a release without it does not do, or know.
+    /// Returns the feature that a release without it lacks.
     pub(crate) const fn lack(self) -> &'static str {
         match self {
-            Self::EmptySource => "deletes everything if the source is empty",
-            Self::MaxDelete => "does not know the limit of deletions",
-            Self::SafeLinks => "does not leave out links that lead out of the tree",
-            Self::OneFileSystem => "does not stop at other file systems",
-            Self::Permitted => "does not check what another host sends it",
-            Self::RemoveSources => "does not remove sources",
-            Self::Homes => "does not know ~user",
-            Self::Later => "does not know all options of this copy",
-            Self::Backup => "makes no backups",
-            Self::Preserve => "knows nothing of owners, groups, ACLs, extended attributes and special files",
+            Self::EmptySource => "it deletes everything if the source is empty",
+            Self::MaxDelete => "it does not support --max-delete",
+            Self::SafeLinks => "it does not support --safe-links",
+            Self::OneFileSystem => "it does not support -x",
+            Self::Permitted => "it does not check the names from another host",
+            Self::RemoveSources => "it does not support --remove-source-files",
+            Self::Homes => "it does not support ~user",
+            Self::Later => "it does not support all options of this copy",
+            Self::Backup => "it does not support --backup",
+            Self::Preserve => "it does not support owners, groups, ACLs, extended attributes and special files",
         }
     }
 }

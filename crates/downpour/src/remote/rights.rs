@@ -1,4 +1,4 @@
-//! What a task does on the machine that it is asked of, and what a limited login has a right to.
+//! The actions of a task on the remote host, and the rights of a restricted key.
 
 use super::limited::Limited;
 use super::request::RemoteTask;
@@ -6,32 +6,32 @@ use super::restricted_root::Access;
 use crate::error::Error;
 use crate::files::{LinkPolicy, ReceiveRequest, SourceOptions};
 
-/// Something that a task does, and that a login needs a right to.
+/// An action of a task that needs a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Sends names and what files contain.
+    /// Sends names and the contents of files.
     Read,
-    /// Goes through links in directories, which may lead out of the directory.
+    /// Follows links in directories, which may leave the restricted directory.
     FollowLinks,
-    /// Removes what was sent.
+    /// Removes sent files.
     RemoveSources,
-    /// Compares what is there with what the other side has, and changes nothing.
+    /// Compares local files with those of the peer, and changes nothing.
     Compare,
     /// Creates and replaces names, and changes attributes.
     Write,
-    /// Deletes names, or moves them out of the way.
+    /// Deletes names, or renames them to backups.
     Delete,
     /// Sets owners, attributes or special files.
     Preserve,
-    /// Makes files names of those in other trees, which it looks for anywhere.
-    LinkElsewhere,
-    /// Makes directories on the way to the target.
+    /// Creates hard links to files in other trees, which may be anywhere.
+    HardLink,
+    /// Creates parent directories of the target.
     MakePath,
     /// Writes and removes a file to measure the disk.
     TryDisk,
     /// Runs a command.
     Run,
-    /// Connects to other places, or listens.
+    /// Connects to other addresses, or listens.
     Connect,
 }
 
@@ -45,19 +45,18 @@ impl Deed {
         Self::Write,
         Self::Delete,
         Self::Preserve,
-        Self::LinkElsewhere,
+        Self::HardLink,
         Self::MakePath,
         Self::TryDisk,
         Self::Run,
         Self::Connect,
     ];
 
-    /// Returns everything that a task does. A task or an option that is added does not compile here until its author
-    /// has decided what it does.
+    /// Returns all actions of a task. An added task or option does not compile until its author has classified it here.
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Send { sources: _, scan, compared: _, dry_run } => Self::of_sender(scan, *dry_run),
-            // A limited login never uses `onward`: the data goes through the machine that asks.
+            // A restricted key never uses `onward`: the data is relayed by the requesting host.
             RemoteTask::Forward { sources: _, scan, compared: _, dry_run, onward: _ } => {
                 Self::of_sender(scan, *dry_run)
             }
@@ -68,17 +67,17 @@ impl Deed {
         }
     }
 
-    /// A dry run tells everything but what files contain; since digests tell that too, it reads.
+    /// A dry run reports everything but contents; since digests identify contents, it reads.
     fn of_sender(scan: &SourceOptions, dry_run: bool) -> Vec<Self> {
         let SourceOptions {
-            // Which names are read: the sources themselves lie beneath the directory.
+            // The selected names: the sources themselves lie beneath the directory.
             recursive: _,
             follow_items: _,
             one_file_system: _,
             filter: _,
             files_from: _,
             refuse_empty: _,
-            // What is told of them.
+            // The reported attributes.
             hard_links: _,
             preserve: _,
             hash: _,
@@ -98,13 +97,13 @@ impl Deed {
 
     fn of_receiver(spec: &ReceiveRequest) -> Vec<Self> {
         let ReceiveRequest {
-            // Where: beneath the directory, as `Only` finds it; `within` is no part of a request.
+            // The location: beneath the directory, as `Only` finds it; `within` is no part of a request.
             target: _,
             within: _,
             outputs: _,
             requested: _,
             permitted: _,
-            // Which of those that exist are written, and whether contents are compared before.
+            // The existing files that are written, and whether contents are compared before.
             existing: _,
             compare: _,
             modify_window: _,
@@ -117,7 +116,7 @@ impl Deed {
             safe_links: _,
             make_path,
             link_dest,
-            // What is told.
+            // The reports.
             compare_trees: _,
             report_stored: _,
             // Less is deleted.
@@ -135,7 +134,7 @@ impl Deed {
             (Self::Write, !dry_run),
             (Self::Delete, !dry_run && (delete.is_some() || backup.is_some())),
             (Self::Preserve, !preserve.is_nothing()),
-            (Self::LinkElsewhere, !link_dest.is_empty()),
+            (Self::HardLink, !link_dest.is_empty()),
             (Self::MakePath, *make_path),
         ];
         chosen(does)
@@ -147,7 +146,7 @@ fn chosen<const N: usize>(does: [(Deed, bool); N]) -> Vec<Deed> {
 }
 
 impl Access {
-    /// Checks that a login with this access may have a task run, which for root is more dangerous.
+    /// Checks that a login with this access may run a task; root has fewer rights.
     ///
     /// # Errors
     /// [`Error::KeyRestricted`] if not.
@@ -156,19 +155,20 @@ impl Access {
         refused.map_or(Ok(()), |why| Err(Error::KeyRestricted(why)))
     }
 
-    /// Returns why the login has no right to a deed; `None` if it has. A right is granted by an arm that names it.
+    /// Returns why the login has no right to an action; `None` if it has. A right is granted by a match arm that names
+    /// it.
     const fn refusal(self, deed: Deed, is_root: bool) -> Option<Limited> {
         match (deed, self) {
             (Deed::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoCommands),
             (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoConnections),
             (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoFollowing),
-            (Deed::LinkElsewhere, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
+            (Deed::HardLink, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
             (Deed::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoPath),
             (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some(Limited::OnlyReceives),
             (Deed::RemoveSources, Self::ReadOnly) => Some(Limited::NoRemoving),
             (Deed::Write | Deed::Delete, Self::ReadOnly) => Some(Limited::OnlySends),
             (Deed::TryDisk, Self::ReadOnly) => Some(Limited::NoTrial),
-            // A set-user-ID program, a capability or a device would be the key to the whole machine.
+            // A set-user-ID program, a capability or a device would give access to the whole host.
             (Deed::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => Some(Limited::NoAttributes),
             (
                 Deed::Read
@@ -253,7 +253,7 @@ mod tests {
             |spec| spec.backup = Some(Backup::new(None, None).unwrap()),
             |spec| spec.report_stored = true,
             |spec| spec.permitted = AllowedNames { max_entries: Some(1), ..AllowedNames::default() },
-            |spec| spec.target = "elsewhere".into(),
+            |spec| spec.target = "other".into(),
             |spec| spec.compare = Compare::Never,
             |spec| spec.modify_window = 1,
             |spec| spec.eligible.max_size = Some(1),
@@ -265,7 +265,7 @@ mod tests {
         with_options(|| ReceiveRequest::to_target("x"), &options)
     }
 
-    /// Returns every task with every option that it has, alone and with each other one.
+    /// Returns every task with each of its options, alone and with each other one.
     fn tasks() -> Vec<RemoteTask> {
         let mut tasks = vec![
             RemoteTask::Pipe { command: "true".into() },
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_is_permitted_only_with_a_right_to_all_that_it_does() {
+    fn task_permitted_only_with_all_rights() {
         let tasks = tasks();
         assert!(tasks.len() > 500, "{} tasks", tasks.len());
         for (task, access, is_root) in tasks.iter().flat_map(|task| {
@@ -309,7 +309,7 @@ mod tests {
             };
             assert!(!is_refused || !is_permitted, "{access:?}, root: {is_root}: {task:?}");
             let asks_root = does.contains(&Deed::Preserve) && is_root;
-            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks, Deed::LinkElsewhere, Deed::MakePath]
+            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks, Deed::HardLink, Deed::MakePath]
                 .iter()
                 .any(|deed| does.contains(deed));
             assert_eq!(is_permitted, !is_refused && !asks_root && !never, "{access:?}, root: {is_root}: {task:?}");

@@ -1,4 +1,4 @@
-//! The side of a copy that ssh starts: `downpour remote`.
+//! The process of a copy that ssh starts: `downpour remote`.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -22,27 +22,27 @@ use crate::transfer::{
     ListenOptions, Rendezvous, StopReason, Summary, Transfer, TransferConfig, TransferEvent, start, start_over,
 };
 
-/// The work that was done for the other side.
+/// The served request.
 #[derive(Debug)]
 pub enum ServeResult {
     /// A transfer.
     Transfer(Box<Summary>),
     /// A command was run; its exit code.
     Command(u8),
-    /// The machine was examined.
+    /// The host was examined.
     Examination,
-    /// A tunnel had its other end here.
+    /// A tunnel was served.
     Tunnel,
 }
 
-/// Performs what the downpour at the other end of standard input requests, until it is done or ssh ends.
+/// Serves the request on standard input, until it is done or ssh exits.
 ///
 /// The profile may choose the controllers and schedules in `names`. Standard output carries one line, a ticket or an
-/// error; standard input and output become the carrier if UDP is blocked. With a limit, the other side reaches nothing
+/// error; standard input and output become the carrier if UDP is blocked. With a restriction, the peer reaches nothing
 /// outside of its directory, and this process may change its current directory.
 ///
 /// # Errors
-/// Any error that ended it early. The other side has been informed as far as possible.
+/// Any error that ended it early. The peer has been informed as far as possible.
 pub async fn serve(names: &AlgorithmRegistry, limit: Option<&KeyRestriction>) -> Result<ServeResult, Error> {
     let only = limit.map(Only::open).transpose().inspect_err(refuse)?;
     let bounds = if only.is_some() { Bounds::LIMITED } else { Bounds::OF_USER };
@@ -80,8 +80,8 @@ pub async fn serve(names: &AlgorithmRegistry, limit: Option<&KeyRestriction>) ->
     }
 }
 
-/// Runs `work`, which blocks, on a thread of its own. An error of `work` itself is reported to the other side, an error
-/// in its result is not.
+/// Runs `work`, which blocks, on a thread of its own. An error of `work` itself is reported to the peer, an error in
+/// its result is not.
 async fn apart(
     work: impl FnOnce() -> Result<Result<ServeResult, Error>, Error> + Send + 'static,
 ) -> Result<ServeResult, Error> {
@@ -100,9 +100,9 @@ struct Serving {
     ticket: Ticket,
     /// The transfer over UDP.
     transfer: Option<Transfer>,
-    /// What the other side says through ssh.
+    /// The messages of the peer through ssh.
     words: UnboundedReceiver<FallBackToSsh>,
-    /// Directories of a limited login that must stay open while their items are read.
+    /// Directories of a restricted key that must stay open while their items are read.
     _sources: Vec<RestrictedItem>,
     is_limited: bool,
 }
@@ -123,7 +123,7 @@ fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
     let (config, links_followed, sources) = config(request, only)?;
     let items = config.task.items().filter(|_| has_wildcards);
     let (transfer, ticket) = if via == CarrierChoice::Ssh {
-        // What begins later can report nothing on the line of the answer.
+        // A later failure cannot be reported on the answer line.
         config.check_target()?;
         (None, ticket(None, config.task.role())?)
     } else {
@@ -179,7 +179,7 @@ impl Serving {
                     }
                     // Standard input belongs to the carrier now.
                     None if over_ssh => is_listening = false,
-                    // ssh has ended, so the result is no longer wanted.
+                    // ssh has exited, so the result is no longer needed.
                     _ => {
                         stopped = true;
                         transfer.stop(StopReason::Cancelled);

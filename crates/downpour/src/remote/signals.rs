@@ -1,15 +1,15 @@
-//! Signals to the side that ssh starts.
+//! Signals to the process that ssh starts.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals that ask this program to end, so that it can inform the other side.
+/// Signals that ask this program to exit, which first informs the peer.
 pub(super) struct Signals {
     hang_up: Signal,
     interrupt: Signal,
     terminate: Signal,
-    /// Asks for the progress, which the user's own side shows. Its default effect would end this one.
+    /// Asks for the progress, which the local host shows. Its default effect would end this process.
     _ask: Signal,
 }
 

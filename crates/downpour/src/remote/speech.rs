@@ -1,7 +1,7 @@
-//! What ssh prints on stderr: its own messages, and whatever the other machine prints there.
+//! The stderr output of ssh: its own messages, and those of the remote host.
 //!
-//! A hostile host could write to the user's terminal by it. So it goes through here line by line, and the program decides
-//! how each is shown. Questions of ssh do not: it asks them on the terminal itself.
+//! A hostile host could use it to write to the user's terminal. It is therefore relayed line by line, and the program
+//! decides how to show each line. Prompts of ssh are not: it writes them to the terminal itself.
 
 use std::fmt;
 use std::io::{PipeReader, PipeWriter, Read as _};
@@ -16,41 +16,41 @@ use rustix::io::Errno;
 use super::SshOptions;
 use crate::error::Error;
 
-/// Longest piece of a line that is passed on, in bytes; a longer line is passed on in several.
+/// Maximum length of a relayed part of a line, in bytes; a longer line is relayed in several parts.
 const LONGEST: usize = 1000;
-/// Bytes that are passed on at once: more than ssh itself prints at its most talkative.
+/// Bytes that are relayed at once: more than ssh itself prints with -vvv.
 const BURST: usize = 64 << 10;
-/// Bytes that are passed on for each second after that.
+/// Bytes that are relayed for each second after that.
 const PER_SECOND: usize = 4 << 10;
-/// What a line counts for beside its bytes: empty ones make a terminal scroll, too.
+/// Cost of a line beside its bytes: empty lines make a terminal scroll, too.
 const LINE: usize = 32;
 /// Bytes at the end that are kept for an error.
 const KEPT: usize = 4096;
-/// How long an end of a line may take, in seconds and nanoseconds, before what there is of it is passed on.
+/// How long to wait for the end of a line, in seconds and nanoseconds, before its beginning is relayed.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
-/// How long to wait for the reader once ssh has ended: what it has left behind may go on writing.
+/// How long to wait for the reader once ssh has exited: a process that it has started may continue to write.
 const REST: Duration = Duration::from_millis(500);
 
-/// A part of what an ssh prints on stderr.
+/// A part of the stderr output of ssh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said<'a> {
     /// A line without its end, of any bytes: hostile.
     Line(&'a [u8]),
-    /// So many lines were left out, since there were too many.
+    /// This many lines were skipped, since there were too many.
     LeftOut(u64),
 }
 
-/// Takes what the ssh to a host prints on stderr.
+/// Receives the stderr output of the ssh to a host.
 #[derive(Clone)]
-pub struct Hearer(Arc<Hear>);
+pub struct Hearer(Arc<Handle>);
 
-/// What is called with a host, and what is said there.
-type Hear = dyn Fn(&str, Said<'_>) + Send + Sync;
+/// A callback with a host and a part of its output.
+type Handle = dyn Fn(&str, Said<'_>) + Send + Sync;
 
 impl Hearer {
-    /// Calls `hear` with the host, on another thread.
-    pub fn new(hear: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+    /// Calls `handle` with the host, on another thread.
+    pub fn new(handle: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(handle))
     }
 }
 
@@ -61,25 +61,25 @@ impl fmt::Debug for Hearer {
 }
 
 impl SshOptions {
-    /// Lets `ssh`, which is about to be started, print where it is heard.
+    /// Redirects the stderr of `ssh`, which is about to be started.
     pub(super) fn redirect(&self, ssh: &mut Command) {
         if !self.asks || self.hearer.is_some() {
             ssh.stderr(Stdio::piped());
         }
     }
 
-    /// Listens to an ssh that was started after [`Self::redirect`]; `None` if that prints to this process's stderr.
+    /// Reads the stderr of an ssh that was started after [`Self::redirect`]; `None` if that is this process's stderr.
     pub(super) fn listen(&self, stderr: Option<ChildStderr>, host: &str) -> Result<Option<Speech>, Error> {
         let shown = self.hearer.clone().filter(|_| self.asks).map(|hearer| (hearer, host.to_owned()));
         stderr.map(|stderr| Speech::listen(stderr, shown)).transpose()
     }
 }
 
-/// What an ssh prints. Dropping it waits for the last of it, so the process has to have ended before.
+/// The stderr of an ssh. Dropping it waits for its end, so the process must have exited before.
 #[derive(Debug)]
 pub(super) struct Speech {
     kept: Arc<Mutex<Vec<u8>>>,
-    /// Closed when ssh has ended.
+    /// Closed when ssh has exited.
     is_over: Option<PipeWriter>,
     end: Receiver<()>,
 }
@@ -91,14 +91,14 @@ impl Speech {
         let keeping = Arc::clone(&kept);
         let listen = move || {
             follow(stderr, &over, &keeping, shown);
-            // Nobody may be waiting.
+            // The receiver may be closed.
             let _ = ended.send(());
         };
         runtime::spawn("downpour-speech", listen).map_err(Error::OutOfResources)?;
         Ok(Self { kept, is_over: Some(is_over), end })
     }
 
-    /// Waits until everything is passed on that was printed before.
+    /// Waits until all earlier output is relayed.
     fn finish(&mut self) {
         if self.is_over.take().is_some() {
             let _ = runtime::recv_timeout(&self.end, REST);
@@ -121,10 +121,10 @@ impl Drop for Speech {
     }
 }
 
-/// Reads until the end of the pipe or, once it `is_over`, until nothing more is there: a connection that is kept for the
-/// next login (`ControlPersist`) may hold the pipe open for long.
+/// Reads until the end of the pipe or, once it `is_over`, until it is empty: a connection that is kept for the next
+/// login (`ControlPersist`) may hold the pipe open for long.
 fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, shown: Option<(Hearer, String)>) {
-    let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |said| (hearer.0)(&host, said)));
+    let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |output| (hearer.0)(&host, output)));
     let mut buffer = [0; 4096];
     loop {
         let patience = lines.as_ref().filter(|lines| !lines.begun.is_empty()).map(|_| &PATIENCE);
@@ -153,20 +153,20 @@ fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, 
     lines.iter_mut().for_each(|lines| lines.end(runtime::now()));
 }
 
-/// Divides what is printed into lines, of which not too many are passed on.
+/// Divides the output into lines, and limits their number.
 struct Lines<F> {
-    tell: F,
+    relay: F,
     /// The beginning of a line.
     begun: Vec<u8>,
-    /// Bytes that may be passed on now.
+    /// Bytes that may be relayed now.
     budget: usize,
     since: Instant,
-    left_out: u64,
+    skipped: u64,
 }
 
 impl<F: FnMut(Said<'_>)> Lines<F> {
-    fn new(now: Instant, tell: F) -> Self {
-        Self { tell, begun: Vec::new(), budget: BURST, since: now, left_out: 0 }
+    fn new(now: Instant, relay: F) -> Self {
+        Self { relay, begun: Vec::new(), budget: BURST, since: now, skipped: 0 }
     }
 
     fn take(&mut self, bytes: &[u8], now: Instant) {
@@ -184,7 +184,7 @@ impl<F: FnMut(Said<'_>)> Lines<F> {
         }
     }
 
-    /// Passes on what there is of a line.
+    /// Relays the beginning of a line.
     fn end_line(&mut self, now: Instant) {
         let mut line = std::mem::take(&mut self.begun);
         // ssh ends its lines for a terminal that is in raw mode.
@@ -199,24 +199,24 @@ impl<F: FnMut(Said<'_>)> Lines<F> {
         }
         match self.budget.checked_sub(line.len() + LINE) {
             Some(budget) => {
-                self.tell_left_out();
+                self.relay_skipped();
                 self.budget = budget;
-                (self.tell)(Said::Line(&line));
+                (self.relay)(Said::Line(&line));
             }
-            None => self.left_out += 1,
+            None => self.skipped += 1,
         }
     }
 
-    fn tell_left_out(&mut self) {
-        match std::mem::take(&mut self.left_out) {
+    fn relay_skipped(&mut self) {
+        match std::mem::take(&mut self.skipped) {
             0 => {}
-            count => (self.tell)(Said::LeftOut(count)),
+            count => (self.relay)(Said::LeftOut(count)),
         }
     }
 
     fn end(&mut self, now: Instant) {
         self.end_line(now);
-        self.tell_left_out();
+        self.relay_skipped();
     }
 }
 
@@ -226,12 +226,12 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is passed on of these pieces; `None` is a pause of a second.
-    fn told(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
-        let (mut told, mut now) = (Vec::new(), Instant::now());
-        let mut lines = Lines::new(now, |said: Said<'_>| match said {
-            Said::Line(line) => told.push(Ok(line.to_vec())),
-            Said::LeftOut(count) => told.push(Err(count)),
+    /// Returns the relayed parts of these pieces; `None` is a pause of a second.
+    fn relayed(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
+        let (mut relayed, mut now) = (Vec::new(), Instant::now());
+        let mut lines = Lines::new(now, |output: Said<'_>| match output {
+            Said::Line(line) => relayed.push(Ok(line.to_vec())),
+            Said::LeftOut(count) => relayed.push(Err(count)),
         });
         for piece in pieces {
             match piece {
@@ -240,36 +240,36 @@ mod tests {
             }
         }
         lines.end(now);
-        told
+        relayed
     }
 
     #[test]
-    fn lines_are_passed_on_whole_whatever_the_pieces() {
+    fn stderr_lines_relayed_whole_from_any_pieces() {
         let wanted = [b"one".to_vec(), b"t\xff\x1bwo".to_vec(), b" three".to_vec()].map(Ok);
-        assert_eq!(told(&[Some(b"one\r\nt\xff\x1bwo\n\n\r\n three")]), wanted);
+        assert_eq!(relayed(&[Some(b"one\r\nt\xff\x1bwo\n\n\r\n three")]), wanted);
         let pieces: Vec<Option<&[u8]>> = b"one\r\nt\xff\x1bwo\n\n\r\n three".chunks(1).map(Some).collect();
-        assert_eq!(told(&pieces), wanted);
-        let long = told(&[Some(&vec![b'x'; 2500]), Some(b"\ny")]);
+        assert_eq!(relayed(&pieces), wanted);
+        let long = relayed(&[Some(&vec![b'x'; 2500]), Some(b"\ny")]);
         let lengths: Vec<_> = long.iter().map(|line| line.as_ref().map(Vec::len)).collect();
         assert_eq!(lengths, [Ok(1000), Ok(1000), Ok(500), Ok(1)]);
     }
 
     #[test]
-    fn a_flood_is_counted_instead() {
+    fn stderr_flood_counted() {
         let flood = b"x\n".repeat(1_000_000);
-        let told = told(&[Some(&flood), None, Some(b"later\n")]);
-        assert_eq!(told.len(), BURST / (LINE + 1) + 2);
-        assert!(matches!(told[told.len() - 2], Err(count) if count == 1_000_000 - (BURST / (LINE + 1)) as u64));
-        assert_eq!(told.last(), Some(&Ok(b"later".to_vec())));
-        // ssh at its most talkative.
+        let relayed = relayed(&[Some(&flood), None, Some(b"later\n")]);
+        assert_eq!(relayed.len(), BURST / (LINE + 1) + 2);
+        assert!(matches!(relayed[relayed.len() - 2], Err(count) if count == 1_000_000 - (BURST / (LINE + 1)) as u64));
+        assert_eq!(relayed.last(), Some(&Ok(b"later".to_vec())));
+        // ssh -vvv.
         let talk = b"debug3: receive packet: type 98, of a usual length of sixty bytes\r\n".repeat(600);
-        assert!(self::told(&[Some(&talk)]).iter().all(Result::is_ok));
+        assert!(self::relayed(&[Some(&talk)]).iter().all(Result::is_ok));
     }
 
-    fn heard(script: &str) -> (Child, Speech, Receiver<String>) {
+    fn listened(script: &str) -> (Child, Speech, Receiver<String>) {
         let (sender, lines) = channel();
-        let hearer = Hearer::new(move |host, said| {
-            let Said::Line(line) = said else { return };
+        let hearer = Hearer::new(move |host, output| {
+            let Said::Line(line) = output else { return };
             let _ = sender.send(format!("{host}: {}", String::from_utf8_lossy(line)));
         });
         let options = SshOptions { hearer: Some(hearer), ..SshOptions::default() };
@@ -277,30 +277,30 @@ mod tests {
         command.args(["-c", script]);
         options.redirect(&mut command);
         let mut child = command.spawn().unwrap();
-        let speech = options.listen(child.stderr.take(), "far").unwrap().unwrap();
-        (child, speech, lines)
+        let stderr = options.listen(child.stderr.take(), "far").unwrap().unwrap();
+        (child, stderr, lines)
     }
 
     #[test]
-    fn what_is_left_behind_with_the_pipe_is_not_waited_for() {
+    fn stderr_of_background_process_not_awaited() {
         // As a connection that is kept for the next login.
-        let (mut child, speech, lines) = heard("sleep 1000 & echo $! >&2; echo last >&2");
+        let (mut child, stderr, lines) = listened("sleep 1000 & echo $! >&2; echo last >&2");
         child.wait().unwrap();
-        drop(speech);
-        let said: Vec<String> = lines.try_iter().collect();
-        let [pid, last] = &said[..] else { panic!("{said:?}") };
+        drop(stderr);
+        let lines: Vec<String> = lines.try_iter().collect();
+        let [pid, last] = &lines[..] else { panic!("{lines:?}") };
         let pid = pid.strip_prefix("far: ").unwrap();
-        assert!(std::path::Path::new("/proc").join(pid).exists(), "it goes on");
+        assert!(std::path::Path::new("/proc").join(pid).exists(), "it keeps running");
         assert_eq!(last, "far: last");
         Command::new("kill").arg(pid).status().unwrap();
     }
 
     #[test]
-    fn a_question_without_an_end_of_its_line_is_passed_on() {
-        let (mut child, speech, lines) = heard("printf 'code: ' >&2; exec sleep 1000");
+    fn stderr_prompt_without_newline_relayed() {
+        let (mut child, stderr, lines) = listened("printf 'code: ' >&2; exec sleep 1000");
         assert_eq!(lines.recv_timeout(Duration::from_secs(30)).unwrap(), "far: code:");
         child.kill().unwrap();
         child.wait().unwrap();
-        drop(speech);
+        drop(stderr);
     }
 }

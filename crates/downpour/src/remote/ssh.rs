@@ -1,5 +1,5 @@
-//! The user's own ssh, which starts downpour on the other machine, as mosh does with its server: the key is sent
-//! through ssh, the data is not.
+//! The user's own ssh, which starts downpour on the remote host, as mosh does with its server: the key is sent through
+//! ssh, the data is not.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -21,21 +21,21 @@ use super::location::host_name;
 use super::process::Process;
 use super::restriction::Restriction;
 use crate::error::Error;
-use crate::protocol::ssh::GO_ON;
+use crate::protocol::ssh::FALL_BACK;
 use crate::ticket::Ticket;
 
-/// How long ssh may take to end when everything is said.
+/// Time for ssh to exit when everything is sent.
 pub(super) const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Runs ssh with these arguments, ignoring Ctrl-C and the loss of the terminal: the transfer decides when ssh ends.
 const LAUNCH: &str = r#"trap "" HUP INT; exec "$@""#;
 
-/// Returns the shell line that starts downpour on the other machine, whatever the user's shell. It extends the search
-/// path, which is often short for commands.
+/// Returns the shell line that starts downpour on the remote host, for any shell. It extends the search path, which is
+/// often short for commands.
 pub(super) fn remote_command(program: Option<&str>) -> String {
     // A program named by the user is passed as shell words, so that `~/bin/downpour` works.
     let program = program.unwrap_or("downpour");
-    // A shell that does not find it would say so in words of its own.
+    // A shell that does not find it would print a message of its own.
     let script = format!(
         r#"PATH="$PATH:$HOME/.local/bin:$HOME/.cargo/bin:/usr/local/bin"; command -v {program} >/dev/null 2>&1 || exit 127; exec {program} remote"#
     );
@@ -43,7 +43,7 @@ pub(super) fn remote_command(program: Option<&str>) -> String {
 }
 
 impl SshOptions {
-    /// Checks that there is such a program as the command names.
+    /// Checks that the program of the command exists.
     ///
     /// # Errors
     /// [`Error::NoSsh`].
@@ -90,7 +90,7 @@ impl SshOptions {
         command
     }
 
-    /// Returns what ssh would do for `host`, which it says without a connection.
+    /// Returns ssh's settings for `host`, which it prints without a connection.
     pub(super) fn settings(&self, host: &str, family: Family) -> Settings {
         let mut command = self.command(family);
         command.args(["-G", "--", host]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -113,14 +113,14 @@ impl Settings {
         self.text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim)
     }
 
-    /// Returns a setting with which ssh starts no program there, if there is one.
+    /// Returns a setting with which ssh starts no program, if there is one.
     pub(super) fn unfit(&self) -> Option<Unfit> {
         UNFIT.into_iter().find(|(set, _)| {
             set.split_once(' ').is_some_and(|(key, value)| self.get(&key.to_ascii_lowercase()) == Some(value))
         })
     }
 
-    /// Looks up what the host's name means.
+    /// Resolves the host's name.
     pub(super) fn resolve(&self) -> Resolved {
         // Without settings try the name itself, which is right unless the configuration defines an alias.
         let name = self.get("hostname").unwrap_or_else(|| host_name(&self.host));
@@ -145,7 +145,7 @@ impl Settings {
 pub(super) type Unfit = (&'static str, &'static str);
 
 /// Settings with which ssh starts no program, reads no input, or leaves its own process. Older versions do not know
-/// them, so that they cannot be set to what fits.
+/// them, so they cannot be overridden unconditionally.
 const UNFIT: [Unfit; 4] = [
     ("SessionType none", "SessionType=default"),
     ("SessionType subsystem", "SessionType=default"),
@@ -153,17 +153,17 @@ const UNFIT: [Unfit; 4] = [
     ("ForkAfterAuthentication yes", "ForkAfterAuthentication=no"),
 ];
 
-/// What the name of a host means to the user's ssh.
+/// The resolution of a host name by the user's ssh.
 #[derive(Debug)]
 pub(super) struct Resolved {
-    /// `[user@]host`, which needs none of the settings here.
+    /// `[user@]host`, which needs no local settings.
     pub(super) login: String,
     pub(super) port: Option<u16>,
     pub(super) addresses: Vec<IpAddr>,
 }
 
 impl Resolved {
-    /// Whether other machines reach something else by this name.
+    /// Returns whether the name means the local host, and therefore another one on other hosts.
     pub(super) fn is_this_machine(&self) -> bool {
         !self.addresses.is_empty() && self.addresses.iter().all(|address| address.to_canonical().is_loopback())
     }
@@ -191,25 +191,25 @@ fn check_program(program: &OsStr) -> io::Result<()> {
 }
 
 /// How long a remote downpour may be silent over UDP, on a path whose login takes less than twice that. This leaves
-/// three chances even with a round trip of a second, and the user is informed within five seconds...
+/// three attempts even with an RTT of a second, and the user is informed within five seconds...
 const UDP_PATIENCE: Duration = Duration::from_secs(4);
 /// ... and on any path: most of a long login may have been spent on typing a password.
 const LONGEST_UDP_PATIENCE: Duration = Duration::from_secs(15);
 
-/// A downpour on another machine, and the ssh that connects to it. Dropping it ends both.
+/// A downpour on a remote host, and the ssh that connects to it. Dropping it ends both.
 pub(super) struct Remote {
     process: Process,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
-    /// Ticket to reach it, including the addresses to which the host's name resolves here.
+    /// Ticket to reach it, including the addresses to which the host's name resolves locally.
     pub(super) ticket: Ticket,
-    /// Number of sources at the other side that are symbolic links and were followed.
+    /// Number of remote sources that are symbolic links and were followed.
     pub(super) links_followed: u64,
-    /// Number of items at the other side, if the request has wildcards.
+    /// Number of remote items, if the request has wildcards.
     pub(super) items: Option<u64>,
-    /// The restrictions of the request that the other side enforces.
+    /// The restrictions of the request that the remote host enforces.
     pub(super) enforced: Vec<Restriction>,
-    /// How long the login took, and whatever its user typed.
+    /// Duration of the login, with the user's typing.
     login: Duration,
 }
 
@@ -220,7 +220,7 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Wraps ssh and its pipes, once the other side has answered.
+    /// Wraps ssh and its pipes, once the remote host has answered.
     pub(super) fn new(
         process: Process,
         (stdin, stdout): (ChildStdin, ChildStdout),
@@ -232,25 +232,25 @@ impl Remote {
         Self { process, stdin, stdout, ticket, links_followed, items, enforced, login }
     }
 
-    /// Returns how long to wait for an answer over UDP before data goes through ssh, which is slower. A login takes
-    /// many round trips, an answer over UDP one.
+    /// Returns how long to wait for an answer over UDP before data uses ssh, which is slower. A login takes many round
+    /// trips, an answer over UDP one.
     pub(super) fn udp_patience(&self) -> Duration {
         udp_patience(self.login)
     }
 
-    /// Same as [`Self::udp_patience`], where UDP was closed not long ago: enough to see that it is open now.
+    /// Same as [`Self::udp_patience`], where UDP was blocked not long ago: enough to detect that it is open now.
     pub(super) fn short_patience(&self) -> Duration {
         (self.login / 4).clamp(Duration::from_millis(500), Duration::from_secs(2))
     }
 
-    /// Tells the other side to continue over ssh, and returns the pipes to it: the one to read, the one to write.
-    pub(super) fn go_on_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
+    /// Tells the remote host to continue over ssh, and returns the pipes to it: the one to read, the one to write.
+    pub(super) fn continue_over_ssh(&mut self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (read, mut write) = self.take_pipes()?;
-        write.write_all(&[GO_ON])?;
+        write.write_all(&[FALL_BACK])?;
         Ok((read.into(), write.into()))
     }
 
-    /// Takes the pipes to the other side: the one to read, the one to write.
+    /// Takes the pipes to the remote host: the one to read, the one to write.
     pub(super) fn take_pipes(&mut self) -> io::Result<(File, File)> {
         match (self.stdout.take(), self.stdin.take()) {
             (Some(read), Some(write)) => Ok((OwnedFd::from(read).into(), OwnedFd::from(write).into())),
@@ -258,38 +258,38 @@ impl Remote {
         }
     }
 
-    /// Takes the pipe to the other side.
+    /// Takes the pipe to the remote host.
     pub(super) fn take_input(&mut self) -> Option<ChildStdin> {
         self.stdin.take()
     }
 
-    /// Takes the pipe from the other side's command, if it runs one.
+    /// Takes the pipe from the remote command, if there is one.
     pub(super) fn take_output(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
     }
 
-    /// Returns a pipe whose other end closes when ssh ends.
+    /// Returns a pipe whose other end closes when ssh exits.
     pub(super) fn life(&self) -> Option<OwnedFd> {
         self.stdout.as_ref().and_then(|stdout| stdout.as_fd().try_clone_to_owned().ok())
     }
 
-    /// Returns ssh's exit status, if it has ended.
+    /// Returns ssh's exit status, if it has exited.
     pub(super) fn ended(&self) -> io::Result<Option<ExitStatus>> {
         self.process.ended()
     }
 
-    /// Returns ssh's exit status if it ends by itself within `time`.
+    /// Returns ssh's exit status if it exits by itself within `time`.
     pub(super) fn ends_within(&self, time: Duration) -> Option<ExitStatus> {
         self.process.ends_within(time);
         self.process.ended().ok().flatten()
     }
 
-    /// Returns a function that asks ssh to end, and does nothing once this is dropped.
+    /// Returns a function that requests ssh to exit, and does nothing once this is dropped.
     pub(super) fn terminator(&self) -> impl FnMut() + Send + 'static {
         self.process.terminator()
     }
 
-    /// Asks ssh to end, since nothing is left to be said.
+    /// Requests ssh to exit, since everything is sent.
     pub(super) fn terminate(&self) {
         self.process.terminate();
     }
@@ -297,7 +297,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // The end of its input tells the other side that it is over.
+        // Closing its input ends the remote program.
         drop(self.stdin.take());
         drop(self.stdout.take());
         self.process.ends_within(GOODBYE);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_gets_more_time_where_the_login_took_long() {
+    fn udp_timeout_grows_with_login_time() {
         let patience = [0, 8, 25, 600].map(|login| udp_patience(Duration::from_secs(login)).as_secs_f64());
         assert_eq!(patience, [4.0, 4.0, 12.5, 15.0]);
     }

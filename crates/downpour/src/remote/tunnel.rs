@@ -1,4 +1,4 @@
-//! A tunnel to a machine that ssh reaches.
+//! A tunnel to a host that ssh reaches.
 
 use std::future::Future;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use transport::ConnectOptions;
 
-use super::locator::from_there;
+use super::locator::from_remote;
 use super::process::TO_END;
 use super::request::RemoteTask;
 use super::ssh::Remote;
@@ -21,32 +21,31 @@ use crate::transfer::{StopReason, TransferControl};
 use crate::tunnel::control::{self, ControlDirectory};
 use crate::tunnel::{Forwarding, LocalEnd, Notes, TunnelEvent};
 
-/// What is forwarded through which machine.
+/// A tunnel's forwards and its host.
 #[derive(Clone, Debug)]
 pub struct Tunnel {
-    /// What is forwarded.
+    /// The forwards.
     pub forwarding: Forwarding,
-    /// Ends the login once the tunnel is open over UDP. Otherwise whoever reads what this process prints would wait for
-    /// the end of ssh, which prints to the same place, when this process has left it.
+    /// Ends the login once the tunnel is open over UDP. Otherwise a reader of this process's output would wait for the
+    /// exit of ssh, which prints to the same place, after this process has left it.
     pub is_detached: bool,
-    /// Others find it by its host ([`ControlDirectory::tunnels_to`]).
+    /// Whether other processes find it by its host ([`ControlDirectory::tunnels_to`]).
     pub is_found: bool,
-    /// The machine.
+    /// The host.
     pub reach: HostOptions,
 }
 
-/// Opens a tunnel and keeps it open until `stop`, until nobody has used it for [`Forwarding::persist`], or until its
+/// Opens a tunnel and keeps it open until `stop`, until it was idle for [`Forwarding::persist`], or until its
 /// connection ends.
 ///
 /// # Errors
-/// [`Error::Listen`] if a place of this machine or the other is taken; those of ssh and of the connection; why it was
-/// stopped.
+/// [`Error::Listen`] if a local or remote address is in use; those of ssh and of the connection; why it was stopped.
 pub async fn tunnel(
     tunnel: Tunnel,
-    told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    on_event: impl Fn(TunnelEvent) + Send + Sync + 'static,
     stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
-    let near = LocalEnd::listen(tunnel.forwarding.clone(), told)?;
+    let near = LocalEnd::listen(tunnel.forwarding.clone(), on_event)?;
     let mut stop = std::pin::pin!(stop);
     let notes = near.notes();
     let switch = Arc::<TransferControl>::default();
@@ -58,7 +57,7 @@ pub async fn tunnel(
         remote = &mut login => remote.map_err(|_| Error::Internal("the login panicked"))??,
         why = &mut stop => {
             switch.stop(why);
-            // ssh ends with it, unless that takes too long.
+            // This ends ssh, unless that takes too long.
             drop(timeout(TO_END, login).await);
             return Err(why.into());
         }
@@ -67,7 +66,7 @@ pub async fn tunnel(
         connected = tunnel.connect(&mut remote, &notes) => connected?,
         why = &mut stop => return Err(why.into()),
     };
-    // It works without, but cannot be found then.
+    // Without a control socket the tunnel works, but cannot be found.
     let found = || ControlDirectory::of_user().and_then(|directory| directory.hold(&tunnel.reach.host)).ok();
     let held = tunnel.is_found.then(found).flatten();
     let asked = async {
@@ -88,7 +87,7 @@ impl Tunnel {
         self.reach.log_in(RemoteTask::Tunnel { listen }, switch, &mut |line| notes.line(line))
     }
 
-    /// Connects to the other side over UDP, or over ssh if UDP is blocked. The endpoint has to live as long as the
+    /// Connects to the peer over UDP, or over ssh if UDP is blocked. The endpoint has to live as long as the
     /// connection.
     async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
         if self.reach.path.via != CarrierChoice::Ssh {
@@ -97,13 +96,13 @@ impl Tunnel {
             match connection.established().await {
                 Ok(()) => return Ok((connection, endpoint)),
                 Err(NetError::HandshakeTimedOut { .. }) if self.reach.path.via == CarrierChoice::Auto => {
-                    notes.line("UDP does not get through: going on over ssh, which is slower");
+                    notes.line("UDP is blocked: using ssh, which is slower");
                 }
                 Err(error) => return Err(self.ended(error, remote)),
             }
         }
-        let ended = |error: io::Error| Error::Ssh(format!("ssh to {} has ended: {error}", self.reach.host));
-        let (read, write) = remote.go_on_over_ssh().map_err(ended)?;
+        let ended = |error: io::Error| Error::Ssh(format!("ssh to {} exited: {error}", self.reach.host));
+        let (read, write) = remote.continue_over_ssh().map_err(ended)?;
         let endpoint = Endpoint::builder().options(self.reach.engine.endpoint).over_pipes(read, write)?;
         let connection = self.connect_over(&endpoint, remote);
         connection.established().await.map_err(|error| self.ended(error, remote))?;
@@ -125,6 +124,6 @@ impl Tunnel {
             return Error::ConnectionLimit;
         }
         let tried = Some((&remote.ticket.addresses[..], remote.udp_patience()));
-        from_there(Error::ended(error, &PeerContext { role: Role::Receiver, tried }))
+        from_remote(Error::ended(error, &PeerContext { role: Role::Receiver, tried }))
     }
 }

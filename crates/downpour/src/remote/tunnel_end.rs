@@ -1,4 +1,4 @@
-//! The end of a tunnel on the machine that ssh has logged in to.
+//! The remote side of a tunnel, which ssh has started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::tunnel::{ForwardAddress, Listener, Notes, Permitted, Session, raise_d
 /// How long after the end of the login the last packet of the handshake may arrive.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
-/// Serves a tunnel that takes connections at `places` too, until its other end closes it or is gone, or a signal.
+/// Serves a tunnel that also listens at `places`, until the peer closes it or is lost, or a signal.
 ///
 /// # Errors
-/// What prevented the start, of which the other side has been told; how the connection ended, if not in good order.
+/// A failed start, which was reported to the peer; the end of the connection, unless it was closed.
 pub(super) async fn run(request: &Request, places: &[ForwardAddress]) -> Result<(), Error> {
     raise_descriptor_limit();
     let (listeners, endpoint, ticket) = prepare(request, places).inspect_err(refuse)?;
@@ -65,7 +65,7 @@ pub(super) async fn run(request: &Request, places: &[ForwardAddress]) -> Result<
     loop {
         tokio::select! {
             error = session.run() => return ended(error),
-            // ssh may have ended alone: then the other side answers, and the tunnel goes on.
+            // ssh may have exited alone: then the peer answers, and the tunnel continues.
             word = words.recv(), if !is_asked => if word.is_none() {
                 is_asked = true;
                 connection.ping();

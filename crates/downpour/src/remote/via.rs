@@ -1,4 +1,4 @@
-//! What carries the data of a login, and over which network.
+//! The carrier of the data of a login, and its network.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ pub enum CarrierChoice {
     Ssh,
 }
 
-/// Where the data of a login may go.
+/// The allowed paths of the data of a login.
 #[derive(Clone, Debug, Default)]
 pub struct PathOptions {
     /// Carrier of the data.

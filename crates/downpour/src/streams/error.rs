@@ -1,46 +1,46 @@
-//! Why a stream was not passed on whole.
+//! Why a stream is incomplete.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::files::ErrorKind;
 
-/// Why a stream was not passed on whole.
+/// Why a stream is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The input cannot be read to its end.
-    #[error("cannot read stdin: {0}; the stream has no end, and the receiver keeps nothing of it")]
+    #[error("cannot read stdin: {0}; stream incomplete, the receiver discards it")]
     Input(io::Error),
-    /// The output takes no more.
-    #[error("cannot write to stdout: {0}; the stream is not whole there")]
+    /// The output is closed.
+    #[error("cannot write to stdout: {0}; output truncated")]
     Output(io::Error),
     /// A file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Target {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
-    /// Something has the name of the stream.
-    #[error("{} is already there, and not overwritten", .0.display())]
+    /// A file with the name of the stream exists.
+    #[error("{} exists and is not replaced", .0.display())]
     Exists(PathBuf),
-    /// The name of the stream is one that staging directories have.
-    #[error("{} has a name that is reserved for what downpour stages", .0.display())]
+    /// The name of the stream is reserved for staging directories.
+    #[error("{} is a name reserved for staging directories", .0.display())]
     Reserved(PathBuf),
-    /// It is longer than what this side accepts.
-    #[error("the stream has more than the {0} bytes that are accepted; nothing of it is kept")]
+    /// It is longer than this side accepts.
+    #[error("stream discarded: longer than the accepted {0} bytes")]
     TooLong(u64),
-    /// It broke off.
-    #[error("the stream broke off after {0} bytes, and cannot be resumed")]
+    /// The connection was lost.
+    #[error("stream interrupted after {0} bytes; it cannot be resumed")]
     BrokenOff(u64),
-    /// Its digest is another.
-    #[error("what arrived is not what was sent: nothing of it is kept")]
+    /// Its digest differs.
+    #[error("stream discarded: received data differs from sent data")]
     Damaged,
 }
 
 impl StreamError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Input(_) | Self::Output(_) => ErrorKind::Storage,

@@ -6,7 +6,7 @@ use super::error::StreamError;
 use super::is_name;
 use crate::error::Error;
 
-/// Longest name, in bytes; and longest chunk, of those that are sent and of those that are accepted.
+/// Maximum length of a name in bytes, and of a chunk: sent, and accepted.
 pub(super) const MAX_NAME: usize = u8::MAX as usize;
 const CHUNK: usize = 128 << 10;
 const MAX_CHUNK: usize = 1 << 20;
@@ -20,23 +20,19 @@ pub(super) fn write_name(name: &[u8], out: &mut impl Write) -> io::Result<()> {
 /// Reads the name.
 ///
 /// # Errors
-/// [`Error::ProtocolViolation`] for what is no name, [`StreamError::BrokenOff`].
+/// [`Error::ProtocolViolation`] for an invalid name, [`StreamError::BrokenOff`].
 pub(super) fn read_name(input: &mut impl Read) -> Result<Vec<u8>, Error> {
     let mut length = [0];
     input.read_exact(&mut length).map_err(|_| StreamError::BrokenOff(0))?;
     let mut name = vec![0; usize::from(length[0])];
     input.read_exact(&mut name).map_err(|_| StreamError::BrokenOff(0))?;
-    if is_name(&name) {
-        Ok(name)
-    } else {
-        Err(Error::ProtocolViolation("the stream has a name that no file has".to_owned()))
-    }
+    if is_name(&name) { Ok(name) } else { Err(Error::ProtocolViolation("invalid stream name".to_owned())) }
 }
 
-/// Sends `input` in chunks, as they are read, and its digest at its end; returns the number of bytes.
+/// Sends `input` in chunks as they are read, and its digest at its end; returns the number of bytes.
 ///
 /// # Errors
-/// [`StreamError::Input`], after which the end must not be sent; [`StreamError::BrokenOff`] if `out` takes no more.
+/// [`StreamError::Input`], after which the end must not be sent; [`StreamError::BrokenOff`] if `out` is closed.
 pub(super) fn send(input: &mut impl Read, out: &mut impl Write) -> Result<u64, StreamError> {
     let (mut buffer, mut hasher, mut sent) = (vec![0; CHUNK], blake3::Hasher::new(), 0);
     loop {
@@ -61,7 +57,7 @@ pub(super) fn send(input: &mut impl Read, out: &mut impl Write) -> Result<u64, S
     }
 }
 
-/// Passes what [`send`] has written to `take`, chunk by chunk; returns the number of bytes once its digest agrees.
+/// Passes the bytes of [`send`] to `take`, chunk by chunk; returns the number of bytes once the digest matches.
 ///
 /// # Errors
 /// Those of `take`; [`StreamError::TooLong`], [`StreamError::BrokenOff`], [`StreamError::Damaged`], [`Error::ProtocolViolation`].
@@ -76,7 +72,7 @@ pub(super) fn receive(
         input.read_exact(&mut length).map_err(|_| StreamError::BrokenOff(received))?;
         let length = u32::from_be_bytes(length);
         if length as usize > MAX_CHUNK {
-            return Err(Error::ProtocolViolation("a chunk of the stream is too long".to_owned()));
+            return Err(Error::ProtocolViolation("stream chunk too long".to_owned()));
         }
         if length == 0 {
             break;
@@ -97,7 +93,7 @@ pub(super) fn receive(
     }
     match input.read(&mut [0]) {
         Ok(0) => Ok(received),
-        Ok(_) => Err(Error::ProtocolViolation("the stream goes on behind its end".to_owned())),
+        Ok(_) => Err(Error::ProtocolViolation("stream data after its end".to_owned())),
         Err(_) => Err(StreamError::BrokenOff(received).into()),
     }
 }
@@ -122,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_whole_or_not_at_all() {
+    fn stream_frames_complete_or_error() {
         for length in [0, 1, CHUNK - 1, CHUNK, 3 * CHUNK + 7] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             let wire = sent(&bytes);
@@ -146,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_component_of_a_path() {
+    fn stream_name_is_one_component() {
         for name in [&b"a"[..], b"backup.tar", b"\xff", &[b'x'; MAX_NAME]] {
             let mut out = Vec::new();
             write_name(name, &mut out).unwrap();

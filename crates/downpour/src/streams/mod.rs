@@ -1,5 +1,5 @@
-//! A stream under a name: what a program writes, of unknown length, from the maker of a ticket to the first who connects
-//! with it. It is read once, so it cannot be resumed.
+//! A named stream: the output of a program, of unknown length, from the creator of a ticket to the first peer that
+//! connects with it. It is read once, so it cannot be resumed.
 
 mod error;
 mod frames;
@@ -19,7 +19,7 @@ use crate::error::{Closing, Error};
 /// Tag of the only stream.
 const STREAM: u64 = 0;
 
-/// Returns whether a name can be that of a stream: a single component of a path.
+/// Returns whether a name is valid for a stream: a single component of a path.
 #[must_use]
 pub fn is_name(name: &[u8]) -> bool {
     (1..=frames::MAX_NAME).contains(&name.len())
@@ -27,7 +27,7 @@ pub fn is_name(name: &[u8]) -> bool {
         && !name.iter().any(|byte| b"/\0".contains(byte))
 }
 
-/// Ends a connection with the reason of this side's end.
+/// Closes a connection with the reason of the local failure.
 async fn close(connection: &Connection, error: &Error) -> NetError {
     Closing::of(error, false).close(connection);
     connection.closed().await

@@ -1,4 +1,4 @@
-//! The side that gets the stream.
+//! The receiver of a stream.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::protocol::handshake;
 use crate::ticket::{Role, Ticket, TicketError};
 use crate::transfer::StopReason;
 
-/// How long the thread that reads may take to end when the stream was stopped.
+/// Time for the reading thread to end when the stream was stopped.
 const TO_END: Duration = Duration::from_millis(500);
 
-/// A stream that is offered. Nothing of it is taken before [`StreamFetch::take`].
+/// An offered stream. Nothing of it is read before [`StreamFetch::take`].
 #[derive(Debug)]
 pub struct StreamFetch {
     endpoint: Endpoint,
@@ -31,7 +31,7 @@ pub struct StreamFetch {
 }
 
 impl StreamFetch {
-    /// Connects to the maker of a ticket, which is tried for as long as `patience`, and learns the name of the stream.
+    /// Connects to the creator of a ticket within `patience`, and reads the name of the stream.
     ///
     /// # Errors
     /// [`Error::Unreachable`], those of the ticket and of the connection, and why it was stopped.
@@ -58,7 +58,7 @@ impl StreamFetch {
             connection.established().await.map_err(ended)?;
             let stream = connection.accept_uni().await.map_err(ended)?;
             if stream.tag() != STREAM {
-                return Err(Error::ProtocolViolation("a stream with another tag".to_owned()));
+                return Err(Error::ProtocolViolation("unexpected stream tag".to_owned()));
             }
             done(read(stream, frames::read_name).await)
         };
@@ -72,13 +72,13 @@ impl StreamFetch {
         }
     }
 
-    /// Returns the name that the other side gives it: one component of a path, and otherwise any bytes.
+    /// Returns the name that the peer gives it: one component of a path, and otherwise any bytes.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Refuses the stream, and says so to the other side, if the target cannot take it under its name.
+    /// Refuses the stream, and informs the peer, if the target cannot store it under its name.
     ///
     /// # Errors
     /// Those of [`StreamTarget::check`].
@@ -98,11 +98,11 @@ impl StreamFetch {
         drop(self.endpoint);
     }
 
-    /// Takes the stream, of at most `most` bytes; returns their number once the target has them all. Until then `arrived`
-    /// counts them.
+    /// Receives the stream, of at most `most` bytes; returns their number once the target has them all. Until then
+    /// `arrived` counts them.
     ///
     /// # Errors
-    /// [`Error::Stream`], how the connection ended, or why it was stopped. Then a file has no name at the target.
+    /// [`Error::Stream`], the end of the connection, or why it was stopped. No file is then published at the target.
     pub async fn take(
         self,
         target: StreamTarget,
@@ -127,7 +127,7 @@ impl StreamFetch {
             why = stop => {
                 let why = Error::from(why);
                 close(&connection, &why).await;
-                // The stream ends with it, and what was staged is removed, unless that takes too long.
+                // The stream ends with it, and the staged file is removed, unless that takes too long.
                 drop(timeout(TO_END, reading).await);
                 return Err(why);
             }
@@ -159,7 +159,7 @@ fn done<T>(ended: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
     ended.map_err(|_| Error::Internal("the thread of the stream panicked"))?
 }
 
-/// Closes the connection because of `error`; returns the reason of the other side if it has closed it before.
+/// Closes the connection because of `error`; returns the peer's reason if the peer closed it before.
 async fn instead(connection: &Connection, error: Error) -> Error {
     match (close(connection, &error).await, error) {
         (end @ NetError::ClosedByPeer { .. }, Error::Stream(_)) => {

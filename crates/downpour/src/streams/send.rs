@@ -1,4 +1,4 @@
-//! The side that has the stream.
+//! The sender of a stream.
 
 use std::future::Future;
 use std::io;
@@ -21,7 +21,7 @@ use crate::remote::{SignalProbe, Stdin};
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{StopReason, TransferControl, reachable};
 
-/// A side that has a stream on its standard input, for the first who connects with its ticket.
+/// A sender with a stream on its standard input, for the first peer that connects with its ticket.
 #[derive(Debug)]
 pub struct StreamOffer {
     endpoint: Endpoint,
@@ -32,8 +32,8 @@ pub struct StreamOffer {
 }
 
 impl StreamOffer {
-    /// Listens for whoever gets the ticket, which is good for so long. The receiver learns the name, which must be
-    /// [one of a file](super::is_name).
+    /// Listens for the holder of the ticket, which is valid for `valid_for`. The receiver gets the name, which must be
+    /// [that of a file](super::is_name).
     ///
     /// # Errors
     /// [`Error::Net`] if the address cannot be bound; [`Error::OutOfResources`], [`Error::Ticket`].
@@ -59,11 +59,12 @@ impl StreamOffer {
         &self.ticket
     }
 
-    /// Sends this process's standard input to the first who comes, until the receiver has it whole; returns the number of
-    /// its bytes. The end of an input that came with a signal to this process group, which `witness` shows, is none. `taken` counts what was read.
+    /// Sends this process's standard input to the first peer, until the receiver has it completely; returns the number
+    /// of its bytes. An end of the input by a signal to this process group, which `probe` detects, is an error. `taken`
+    /// counts the bytes that were read.
     ///
     /// # Errors
-    /// [`Error::TicketExpired`], [`Error::Stream`], how the connection ended, or why it was stopped.
+    /// [`Error::TicketExpired`], [`Error::Stream`], the end of the connection, or why it was stopped.
     pub async fn serve(
         self,
         witness: SignalProbe,
@@ -76,7 +77,7 @@ impl StreamOffer {
             connection = incoming.accept() => connection.ok_or(Error::TicketExpired(valid_for))?,
             why = &mut stop => return Err(why.into()),
         };
-        // What is read from a pipe can be given to one only.
+        // Data read from a pipe can be sent to one peer only.
         drop(incoming);
         let switch = Arc::<TransferControl>::default();
         let input = Stdin::new(witness, Arc::clone(&switch), taken);
@@ -95,7 +96,7 @@ impl StreamOffer {
     }
 }
 
-/// Sends a stream, and waits until the receiver says that it has it.
+/// Sends a stream, and waits until the receiver confirms it.
 async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result<u64, Error> {
     let stream = connection.open_uni_with(STREAM).await.map_err(ended)?;
     let (done, mut sent) = oneshot::channel();
@@ -105,7 +106,7 @@ async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result
     let sent = tokio::select! {
         sent = &mut sent => sent,
         end = connection.closed() => match is_done(&end) {
-            // The receiver has the whole stream, so the thread is about to say that it has sent it.
+            // The receiver has the whole stream, so the thread is about to report that it has sent it.
             true => sent.await,
             false => return Err(ended(end)),
         },
@@ -116,13 +117,13 @@ async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result
             drop(stream);
             if is_done(&end) { Ok(bytes) } else { Err(ended(end)) }
         }
-        // The connection has ended, and says why.
+        // The connection has ended, and has the reason.
         Err(StreamError::BrokenOff(_)) => Err(ended(connection.closed().await)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Returns the finished stream, too: dropping it early would break it off.
+/// Returns the finished stream, too: dropping it early would reset it.
 fn send(name: &[u8], mut input: Stdin, mut stream: SendStream) -> Result<(u64, SendStream), StreamError> {
     let broken = |_: io::Error| StreamError::BrokenOff(0);
     frames::write_name(name, &mut Blocking(&mut stream)).map_err(broken)?;

@@ -1,4 +1,4 @@
-//! Where a stream goes.
+//! The target of a stream.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,14 +12,14 @@ use super::error::StreamError;
 use crate::files::directory::{is_append_only, parent_of};
 use crate::files::{is_staging_name, leads_to_special, rename_new, under_random_name};
 
-/// Where a stream goes.
+/// The target of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamTarget {
-    /// This process's standard output, as it arrives.
+    /// This process's standard output, as data arrives.
     Stdout,
-    /// A file of its name in this directory, once it is whole.
+    /// A file of its name in this directory, once it is complete.
     Directory {
-        /// The directory, which is made if it does not exist.
+        /// The directory, which is created if it does not exist.
         path: PathBuf,
         /// Whether a file of this name is replaced.
         replaces: bool,
@@ -27,11 +27,11 @@ pub enum StreamTarget {
 }
 
 impl StreamTarget {
-    /// Checks that the stream could be stored under this name, as far as that shows before it comes.
+    /// Checks that the stream can be stored under this name, as far as possible before it arrives.
     ///
     /// # Errors
-    /// [`StreamError::Exists`] if something has it, [`StreamError::Reserved`] if it is one of this program's own, and
-    /// [`StreamError::Target`] if the system says that the directory or the name cannot be.
+    /// [`StreamError::Exists`] for an existing file, [`StreamError::Reserved`] for a reserved name, and
+    /// [`StreamError::Target`] if the system rejects the directory or the name.
     pub fn check(&self, name: &[u8]) -> Result<(), StreamError> {
         match self {
             Self::Stdout => Ok(()),
@@ -40,17 +40,17 @@ impl StreamTarget {
                 if is_staging_name(name) {
                     return Err(StreamError::Reserved(path));
                 }
-                // What is staged could not take its name at the end.
+                // The staged file could not be renamed at the end.
                 if File::open(directory).is_ok_and(|opened| is_append_only(&opened)) {
                     let source =
-                        io::Error::new(io::ErrorKind::PermissionDenied, "its directory is append-only (chattr +a)");
+                        io::Error::new(io::ErrorKind::PermissionDenied, "the directory is append-only (chattr +a)");
                     return Err(StreamError::Target { path, source });
                 }
                 match path.symlink_metadata() {
                     Ok(found) if !replaces || found.is_dir() => Err(StreamError::Exists(path)),
-                    // Programs may be communicating through a pipe or socket, or a link to one.
+                    // Programs may be communicating through a FIFO or socket, or a link to one.
                     Ok(_) if leads_to_special(&path) => {
-                        let source = io::Error::other("it is a device, pipe or socket, which is not replaced");
+                        let source = io::Error::other("devices, FIFOs and sockets are not replaced");
                         Err(StreamError::Target { path, source })
                     }
                     Ok(_) => Ok(()),
@@ -86,7 +86,7 @@ impl Opened {
         }
     }
 
-    /// Gives a file its name.
+    /// Publishes a file under its name.
     pub(super) fn finish(self) -> Result<(), StreamError> {
         match self {
             Self::Stdout(mut out) => out.flush().map_err(StreamError::Output),
@@ -95,7 +95,7 @@ impl Opened {
     }
 }
 
-/// A file that has not arrived whole. Dropping it removes it.
+/// An incomplete file. Dropping it removes it.
 pub(super) struct Staged {
     file: File,
     staged: PathBuf,
@@ -124,7 +124,7 @@ impl Staged {
             _ => self.failed(error),
         })?;
         let directory = parent_of(&self.path);
-        // Where a directory cannot be synced the name may be lost in a power cut, but not a part of the file.
+        // Where a directory cannot be synced the name may be lost in a power failure, but not a part of the file.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // It has another name once it is whole.
+        // A published file has another name.
         let _ = fs::remove_file(&self.staged);
     }
 }
@@ -158,19 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_its_name_once_it_is_whole() {
+    fn stream_target_published_when_complete() {
         let directory = tempfile::tempdir().unwrap();
         let target = |replaces| StreamTarget::Directory { path: directory.path().to_owned(), replaces };
         let mut opened = target(false).open(b"x").unwrap();
         opened.write(b"some").unwrap();
         assert!(!names(directory.path()).contains(&"x".into()));
         drop(opened);
-        assert!(names(directory.path()).is_empty(), "a part is dropped");
+        assert!(names(directory.path()).is_empty(), "an incomplete file is removed");
         let (mut first, mut second) = (target(false).open(b"x").unwrap(), target(false).open(b"x").unwrap());
         first.write(b"first").unwrap();
         second.write(b"second").unwrap();
         first.finish().unwrap();
-        assert!(matches!(second.finish(), Err(StreamError::Exists(_))), "it came in between");
+        assert!(matches!(second.finish(), Err(StreamError::Exists(_))), "another was published before");
         assert!(matches!(target(false).open(b"x"), Err(StreamError::Exists(_))));
         assert_eq!(fs::read(directory.path().join("x")).unwrap(), b"first");
         let mut third = target(true).open(b"x").unwrap();
@@ -180,7 +180,7 @@ mod tests {
             (fs::read(directory.path().join("x")).unwrap(), names(directory.path())),
             (b"third".to_vec(), vec!["x".into()])
         );
-        // Not to be known from what this program has staged.
+        // A reserved name could not be distinguished from a staged file.
         assert!(matches!(target(true).check(b".downpour-abcdefgh"), Err(StreamError::Reserved(_))));
         assert!(matches!(target(true).check(&[b'x'; 256]), Err(StreamError::Target { .. })), "ENAMETOOLONG");
         let below_file = StreamTarget::Directory { path: directory.path().join("x"), replaces: true };

@@ -6,11 +6,11 @@ use data_encoding::BASE32_NOPAD;
 
 use super::{MAX_ADDRESSES, PREFIX, Ticket, checksum, may_listen};
 
-/// Reads `data` as the text of a ticket, then as the fields of one whose checksum is right. What is accepted names only
+/// Reads `data` as the text of a ticket, then as the fields of one with a valid checksum. An accepted ticket has only
 /// addresses of hosts and is the same when it is written and read again.
 ///
 /// # Panics
-/// If it is not.
+/// If it differs.
 pub fn fuzz_ticket(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         check(text);
@@ -29,7 +29,7 @@ fn check(text: &str) {
     let again = ticket.to_text().expect("as many addresses as were read");
     assert_eq!(Ticket::parse(&again).expect("what was written"), ticket);
     let spaced = again.to_ascii_uppercase().replace('A', "A \n");
-    assert_eq!(Ticket::parse(&spaced).expect("white space and upper case do no harm"), ticket);
+    assert_eq!(Ticket::parse(&spaced).expect("white space and upper case are allowed"), ticket);
     assert_eq!(ticket.check_expiry(ticket.expires).ok(), Some(()));
     if let Some(later) = ticket.expires.checked_add(Duration::from_secs(1)) {
         assert!(ticket.check_expiry(later).is_err());

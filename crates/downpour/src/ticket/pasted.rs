@@ -1,4 +1,4 @@
-//! Finding a ticket in what a user has pasted: wrapped, quoted, or with the words around it.
+//! Finds a ticket in a pasted text: wrapped, quoted, or surrounded by words.
 
 use data_encoding::BASE32_NOPAD;
 
@@ -7,9 +7,9 @@ use super::{CHECKSUM, MAX_ADDRESSES, PREFIX, PROGRAM, TicketError};
 /// Bytes before the addresses of a ticket: role, expiry, key, and the number of addresses.
 const HEAD: usize = 1 + 8 + 32 + 1;
 
-/// Returns the base32 of the last ticket in a text, in lower case. What messengers and terminals put into and around a
-/// ticket is dropped: white space and line breaks of all kinds, invisible marks, quotes, and `>` before a cited line.
-/// Words may come before it.
+/// Returns the base32 of the last ticket in a text, in lower case. Characters that messengers and terminals insert are
+/// dropped: white space and line breaks of all kinds, invisible marks, quotes, and `>` before a cited line. Words may
+/// come before it.
 ///
 /// # Errors
 /// [`TicketError::Version`] if there is only one of another version, [`TicketError::NotATicket`] if there is none.
@@ -23,7 +23,7 @@ pub(super) fn find(text: &str) -> Result<String, TicketError> {
     Ok(coded.take_while(|c| matches!(c, 'a'..='z' | '2'..='7')).collect())
 }
 
-/// Whether a text is the beginning of a ticket that goes on in the next line, or only what stands before one.
+/// Returns whether a text is the beginning of a ticket that continues in the next line, or only the quotes before one.
 #[must_use]
 pub fn goes_on(text: &str) -> bool {
     match find(text) {
@@ -32,7 +32,7 @@ pub fn goes_on(text: &str) -> bool {
     }
 }
 
-/// Whether a text begins as a ticket of any version does, white space aside.
+/// Returns whether a text begins as a ticket of any version does, apart from white space.
 pub(super) fn begins_as_ticket(text: &str) -> bool {
     let begin: String = text.chars().filter(|c| !c.is_whitespace()).take(PREFIX.len()).collect();
     is_version(&begin.to_ascii_lowercase())
@@ -42,7 +42,7 @@ fn is_version(text: &str) -> bool {
     text.strip_prefix(PROGRAM).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns the number of bytes of a ticket of which this is the beginning; `None` as long as that is open.
+/// Returns the number of bytes of a ticket with this beginning; `None` while it is unknown.
 fn length(coded: &str) -> Option<usize> {
     // Whole groups of 8 characters, which are 5 bytes each.
     let whole = &coded[..coded.len() / 8 * 8];
@@ -52,7 +52,7 @@ fn length(coded: &str) -> Option<usize> {
     for _ in 0..count {
         length += match bytes.get(length)? {
             4 => 1 + 4 + 2,
-            // What is damaged is not waited for.
+            // A damaged ticket is not waited for.
             _ => 1 + 16 + 2,
         };
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_found_however_it_was_pasted() {
+    fn pasted_ticket_found_in_any_form() {
         let ticket = ticket(&["192.0.2.1:4000", "[2001:db8::1]:4000"]);
         let text = ticket.to_text().unwrap();
         let (first, rest) = text.split_at(40);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_goes_on_until_it_is_whole() {
+    fn pasted_ticket_continues_until_complete() {
         for addresses in
             [&[][..], &["192.0.2.1:4000"], &["192.0.2.1:4000", "[2001:db8::1]:4000"], &["[2001:db8::1]:1"; 16]]
         {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_about_tickets_is_no_ticket_to_be_replaced() {
+    fn ticket_save_keeps_note_about_tickets() {
         let text = ticket(&[]).to_text().unwrap();
         assert!(begins_as_ticket(&text) && begins_as_ticket(" downpour2x") && begins_as_ticket("DOWN\npour1"));
         for other in [format!("ticket: {text}"), format!("`{text}`"), "downpour".to_owned(), String::new()] {

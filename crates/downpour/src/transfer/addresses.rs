@@ -35,7 +35,7 @@ fn usable(ip: IpAddr) -> bool {
         }
 }
 
-/// Ranks the most useful addresses first, since a ticket has room for few: global, then private, then loopback.
+/// Ranks the most useful addresses first, since a ticket may have few: global, then private, then loopback.
 fn rank(ip: IpAddr) -> u8 {
     match ip {
         ip if ip.is_loopback() => 2,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_address_stands_alone() {
+    fn reachable_specific_address_only_itself() {
         let bound = "192.0.2.7:4000".parse().unwrap();
         assert_eq!(reachable(bound).unwrap(), [bound]);
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn link_local_addresses_are_left_out() {
+    fn reachable_skips_link_local() {
         for ip in ["169.254.1.1", "fe80::1", "ff02::1", "0.0.0.0"] {
             assert!(!usable(ip.parse().unwrap()), "{ip}");
         }

@@ -1,10 +1,10 @@
-//! What a sender says on the control stream, and the root over it.
+//! The messages of a sender on the control stream, and their root.
 
 use crate::error::Error;
 use crate::files::{Attributes, Batch, IdName, SourceId};
 use crate::messages::{Message, RootHasher, TransferEnd};
 
-/// The messages of a sender. They are passed on together, so that a burst of digests becomes one write.
+/// The messages of a sender. They are collected, so that a burst of digests becomes one write.
 pub(super) struct Announcements {
     hasher: RootHasher,
     unwritten: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Announcements {
 }
 
 impl Announcements {
-    /// Creates those of a transfer that has not begun.
+    /// Creates the messages of a transfer that has not begun.
     pub(super) fn new() -> Self {
         let hasher = RootHasher::new();
         let totals = TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: hasher.root() };
@@ -27,28 +27,28 @@ impl Announcements {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        self.say(&Message::Begin(id))?;
+        self.add(&Message::Begin(id))?;
         let (top, id_names) = std::mem::take(top);
-        top.map_or(Ok(()), |top| self.say(&Message::Top(top)))?;
-        self.say_id_names(id_names)
+        top.map_or(Ok(()), |top| self.add(&Message::Top(top)))?;
+        self.add_id_names(id_names)
     }
 
     /// Adds a message that determines the contents of the target, and hashes it into the root.
-    pub(super) fn say(&mut self, message: &Message) -> Result<(), Error> {
+    pub(super) fn add(&mut self, message: &Message) -> Result<(), Error> {
         let start = self.unwritten.len();
         message.encode(&mut self.unwritten)?;
         self.hasher.add(&self.unwritten[start..]);
         Ok(())
     }
 
-    /// Adds a message that says nothing of the contents of the target.
-    pub(super) fn say_aside(&mut self, message: &Message) -> Result<(), Error> {
+    /// Adds a message that does not determine the contents of the target.
+    pub(super) fn add_unhashed(&mut self, message: &Message) -> Result<(), Error> {
         Ok(message.encode(&mut self.unwritten)?)
     }
 
     /// Announces names of users and groups.
-    pub(super) fn say_id_names(&mut self, names: Vec<IdName>) -> Result<(), Error> {
-        names.into_iter().try_for_each(|name| self.say(&Message::IdName(name)))
+    pub(super) fn add_id_names(&mut self, names: Vec<IdName>) -> Result<(), Error> {
+        names.into_iter().try_for_each(|name| self.add(&Message::IdName(name)))
     }
 
     /// Counts a batch.
@@ -58,7 +58,7 @@ impl Announcements {
         self.totals.bytes += batch.length;
     }
 
-    /// Counts a name that is left out.
+    /// Counts a skipped name.
     pub(super) const fn count_skipped(&mut self) {
         self.totals.skipped += 1;
     }
@@ -68,25 +68,25 @@ impl Announcements {
         self.totals.batches
     }
 
-    /// Announces that nothing follows; returns what the last message says.
+    /// Announces the end; returns the contents of the last message.
     pub(super) fn end(&mut self) -> Result<TransferEnd, Error> {
         self.has_ended = true;
         self.totals.root = self.hasher.root();
-        self.say_aside(&Message::End(self.totals))?;
+        self.add_unhashed(&Message::End(self.totals))?;
         Ok(self.totals)
     }
 
-    /// Whether nothing follows.
+    /// Returns whether the end was announced.
     pub(super) const fn have_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Returns the number of bytes that are not passed on.
+    /// Returns the number of unwritten bytes.
     pub(super) const fn len(&self) -> usize {
         self.unwritten.len()
     }
 
-    /// Takes the bytes that are not passed on, if there are any.
+    /// Takes the unwritten bytes, if there are any.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         (!self.unwritten.is_empty()).then(|| std::mem::take(&mut self.unwritten))
     }
@@ -98,7 +98,7 @@ mod tests {
     use crate::messages::MessageReader;
 
     #[test]
-    fn the_root_is_of_what_determines_the_target() {
+    fn root_covers_messages_that_determine_target() {
         let mut announcements = Announcements::new();
         let mut top = (None, Vec::new());
         let id = SourceId([7; 16]);
@@ -106,7 +106,7 @@ mod tests {
             announcements.begin(id, &mut top).unwrap();
         }
         let begin = announcements.take().unwrap();
-        announcements.say_aside(&Message::Scanned).unwrap();
+        announcements.add_unhashed(&Message::Scanned).unwrap();
         announcements.count_skipped();
         assert!(!announcements.have_ended() && announcements.len() > 0);
         announcements.end().unwrap();

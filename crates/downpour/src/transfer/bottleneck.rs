@@ -1,4 +1,4 @@
-//! What keeps a transfer from being faster.
+//! The bottleneck of a transfer.
 
 use std::time::{Duration, Instant};
 
@@ -9,50 +9,50 @@ use transport::{ConnectionStats, Rate, SendLimit};
 
 use crate::messages::HostPressure;
 
-/// A network thread that works, or waits for a core, for this share of the time has no time left.
+/// Share of the time that a saturated network thread works or waits for a core.
 const SATURATED: f64 = 0.9;
 
 /// How long a socket that has dropped datagrams is called the bottleneck.
 const OVERFLOW_SHOWN: Duration = Duration::from_secs(2);
 
-/// Datagrams dropped between two reports that are worth a word.
+/// Minimum number of datagrams dropped between two reports that is reported.
 const SOME: u64 = 10;
 
-/// What keeps this side from sending faster, or, at the receiver, from receiving faster.
+/// The bottleneck of the sender or, at the receiver, of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bottleneck {
     /// The controller is still searching for the path's rate.
     Search,
     /// The path carries no more.
     Path,
-    /// Something on the path drops what exceeds a certain rate, without queueing it.
+    /// A device on the path drops packets beyond a certain rate, without queueing them.
     Policer,
-    /// Others use the same path and take their share.
+    /// Other traffic takes its share of the path.
     Neighbors,
-    /// The fixed rate that was asked for.
+    /// The fixed rate of the user.
     FixedRate,
-    /// The path, which carries far less than the fixed rate that was asked for.
+    /// The path, which carries far less than the fixed rate of the user.
     Overload,
-    /// The limit that the user of one of the two sides has set.
+    /// The rate limit of the user of either peer.
     RateLimit,
     /// The source's bytes have not been read yet.
     Reading,
-    /// The network thread of this side has no time left.
+    /// The local network thread is saturated.
     Processor,
     /// The receiver does not write fast enough.
     Writing,
-    /// The bound on this side's memory.
+    /// The local memory bound.
     Memory,
-    /// The bound on the other side's memory.
+    /// The peer's memory bound.
     PeerMemory,
-    /// The receive buffer of this side's socket is full, and its kernel drops what arrives.
+    /// The receive buffer of the local socket is full, and the kernel drops datagrams.
     Overflow,
-    /// That of the other side's.
+    /// The receive buffer of the peer's socket is full.
     PeerOverflow,
 }
 
 impl Bottleneck {
-    /// Returns its name: in progress lines, in `--json`, and in the traces from which the lab draws a transfer.
+    /// Returns its name: in progress lines, in `--json`, and in the traces that the lab draws.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,8 +73,8 @@ impl Bottleneck {
         }
     }
 
-    /// Returns the bottleneck of a connection whose network thread was saturated or not, and between whose machines
-    /// this is the strain; `None` if there is nothing to send.
+    /// Returns the bottleneck of a connection with or without a saturated network thread, under this pressure on its
+    /// hosts; `None` if there is nothing to send.
     fn of(stats: &ConnectionStats, is_saturated: bool, strains: &Strains) -> Option<Self> {
         let network = match stats.congestion.constraint {
             RateConstraint::Search => Self::Search,
@@ -99,7 +99,7 @@ impl Bottleneck {
     }
 }
 
-/// What holds the two machines back at present.
+/// The current pressure on the two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Strains {
     memory: bool,
@@ -108,7 +108,7 @@ struct Strains {
     peer_overflow: bool,
 }
 
-/// Watches how busy the network thread is, and whether sockets overflow.
+/// Monitors the load of the network thread, and dropped datagrams.
 #[derive(Debug)]
 pub(super) struct LoadMonitor {
     at: Instant,
@@ -123,7 +123,7 @@ impl LoadMonitor {
         Self { at: now, used: Duration::MAX, overflow: rise, peer_overflow: rise }
     }
 
-    /// Returns the bottleneck of the time since the last call, of which the two sides say this.
+    /// Returns the bottleneck of the time since the last call, given the reports of both peers.
     pub(super) fn bottleneck(
         &mut self,
         now: Instant,
@@ -145,7 +145,7 @@ impl LoadMonitor {
     }
 }
 
-/// A counter that has risen, and until when to say so.
+/// A counter, and until when its last rise is reported.
 #[derive(Clone, Copy, Debug)]
 struct Rise {
     count: u64,
@@ -153,7 +153,7 @@ struct Rise {
 }
 
 impl Rise {
-    /// Takes the counter; returns whether it has risen noticeably of late.
+    /// Updates the counter; returns whether it has risen noticeably of late.
     fn is_recent(&mut self, now: Instant, count: u64) -> bool {
         if count.saturating_sub(self.count) >= SOME {
             self.shown_until = now + OVERFLOW_SHOWN;
@@ -163,7 +163,7 @@ impl Rise {
     }
 }
 
-/// What the user has been told of a fixed rate far above the path's.
+/// The last note to the user about a fixed rate far above the path's.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Overload {
     #[default]
@@ -175,20 +175,22 @@ pub(super) enum Overload {
 }
 
 impl Overload {
-    /// Returns what to tell the user now of the rate that was asked for.
-    pub(super) fn note(&mut self, told: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
-        let (told, state) = told.zip(stats.congestion.controller)?;
+    /// Returns a new note to the user about the fixed rate, if there is one.
+    pub(super) fn note(&mut self, fixed: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
+        let (fixed, state) = fixed.zip(stats.congestion.controller)?;
         let is_fixed = matches!(state.constraint, RateConstraint::FixedRate | RateConstraint::Overload);
         let rate = |rate: Rate| units::scaled(rate.bits_per_second() as f64, "bit/s");
         match self {
             Self::None if state.constraint == RateConstraint::Overload => {
                 *self = Self::Named;
-                let (told, carried) = (rate(told), rate(state.rate));
-                Some(format!("the path carries {carried} of the {told} that was set: the rest is lost, for others too"))
+                let (fixed, carried) = (rate(fixed), rate(state.rate));
+                Some(format!(
+                    "path carries only {carried} of --rate {fixed}: the excess is lost, also for other traffic"
+                ))
             }
             Self::None | Self::Named if !is_fixed => {
                 *self = Self::GivenUp;
-                Some("the set rate was given up: from now on congestion control finds the rate".to_owned())
+                Some("--rate abandoned: congestion control sets the rate now".to_owned())
             }
             _ => None,
         }
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_means_what_constrains_the_engine() {
+    fn bottleneck_full_window_is_engine_constraint() {
         let of = |stats: &Stats| Bottleneck::of(&stats.connection, false, &Strains::default());
         let mut full = stats(SendLimit::Window, RateConstraint::Policer);
         assert_eq!(of(&full), Some(Bottleneck::Policer));
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_memory_is_named_on_the_side_that_has_it() {
+    fn bottleneck_memory_bound_names_side() {
         let of =
             |limited_by, strains| Bottleneck::of(&stats(limited_by, RateConstraint::Path).connection, false, &strains);
         let (ours, theirs) =
@@ -249,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_overflows_is_named_for_two_seconds() {
+    fn bottleneck_socket_drops_shown_two_seconds() {
         let began = Instant::now();
         let mut watch = LoadMonitor::new(began);
         let paced = stats(SendLimit::Pacing, RateConstraint::Path);
-        let mut after = |millis, here, there| {
+        let mut after = |millis, local, remote| {
             let strain = |overflowed| HostPressure { memory: false, overflowed };
-            watch.bottleneck(began + Duration::from_millis(millis), &paced, &strain(here), &strain(there))
+            watch.bottleneck(began + Duration::from_millis(millis), &paced, &strain(local), &strain(remote))
         };
         assert_eq!(after(200, 0, 0), Some(Bottleneck::Path));
         assert_eq!(after(400, 0, 9), Some(Bottleneck::Path), "a few");
@@ -269,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_far_above_the_path_is_named_once_and_so_is_its_end() {
-        let told = Some(Rate::from_bits_per_second(1_000_000_000));
+    fn rate_above_capacity_noted_once() {
+        let fixed = Some(Rate::from_bits_per_second(1_000_000_000));
         let mut overload = Overload::default();
-        let mut note = |constraint| overload.note(told, &stats(SendLimit::Pacing, constraint).connection);
+        let mut note = |constraint| overload.note(fixed, &stats(SendLimit::Pacing, constraint).connection);
         assert_eq!(note(RateConstraint::FixedRate), None);
         let named = note(RateConstraint::Overload).expect("a note");
-        assert!(named.starts_with("the path carries 1 bit/s of the 1 Gbit/s"), "{named}");
+        assert!(named.starts_with("path carries only 1 bit/s of --rate 1 Gbit/s"), "{named}");
         assert_eq!([note(RateConstraint::Overload), note(RateConstraint::FixedRate)], [None, None]);
         assert!(note(RateConstraint::Path).is_some());
         assert_eq!([note(RateConstraint::Path), note(RateConstraint::Search)], [None, None]);
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_time_is_the_bottleneck_unless_the_receiver_is() {
+    fn bottleneck_saturated_thread_is_processor() {
         let began = Instant::now();
         let mut watch = LoadMonitor::new(began);
         let mut after = |millis, stats: &Stats| {
@@ -291,10 +293,10 @@ mod tests {
             watch.bottleneck(began + Duration::from_millis(millis), stats, &none, &none)
         };
         let paced = stats(SendLimit::Pacing, RateConstraint::Path);
-        assert_eq!(after(200, &used(190, paced)), Some(Bottleneck::Path), "nothing to compare with");
+        assert_eq!(after(200, &used(190, paced)), Some(Bottleneck::Path), "no earlier sample");
         assert_eq!(after(400, &used(380, paced)), Some(Bottleneck::Processor));
         assert_eq!(after(600, &used(480, paced)), Some(Bottleneck::Path));
         assert_eq!(after(800, &used(680, stats(SendLimit::Receiver, RateConstraint::Path))), Some(Bottleneck::Writing));
-        assert_eq!(after(1000, &paced), Some(Bottleneck::Path), "a kernel that keeps no times");
+        assert_eq!(after(1000, &paced), Some(Bottleneck::Path), "a kernel without CPU times");
     }
 }

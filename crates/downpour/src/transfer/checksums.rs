@@ -33,7 +33,7 @@ impl List {
         Self { path, rename: None, replaces: Arc::default() }
     }
 
-    /// Checks that the list can be written, so that a failure does not show only at the end of a long transfer, and
+    /// Checks that the list can be written, so that a failure does not appear only at the end of a long transfer, and
     /// that it replaces nothing but a list.
     ///
     /// # Errors
@@ -44,10 +44,10 @@ impl List {
         if let Some(replaced) = &place.replaced {
             let trace = trace.map(File::metadata).transpose().map_err(failed)?;
             if trace.is_some_and(|trace| Identity::from(&trace) == Identity::from(replaced)) {
-                return Err(self.refused("the trace is written there; name another file"));
+                return Err(self.refused("the trace uses this file; choose another file"));
             }
             if replaced.len() > 0 && !begins_with_checksum(&place.path).map_err(failed)? {
-                return Err(self.refused("it holds something else, which would be lost; name another file"));
+                return Err(self.refused("the existing file is not a checksum list; choose another file"));
             }
         }
         *self.replaces() = place.identity();
@@ -66,23 +66,23 @@ impl List {
         self.replaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds the file that the list replaces or becomes: the one that a link leads to. Only a regular file is replaced,
-    /// since a device or pipe would be gone afterwards.
+    /// Finds the file that the list replaces or becomes: the target of a symbolic link. Only a regular file is
+    /// replaced, since replacing would destroy a device or FIFO.
     fn place(&self) -> Result<Place, Misplaced> {
         let (path, replaced) = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
             Ok(metadata) if metadata.is_file() => {
                 let path = fs::canonicalize(&self.path)?;
                 let found = fs::symlink_metadata(&path)?;
-                // In a directory of many users somebody may have put a link in its place meanwhile.
+                // In a shared directory another user may have put a link in its place meanwhile.
                 if Identity::from(&found) != Identity::from(&metadata) {
-                    return Err(io::Error::other("it was replaced while it was looked at: try again").into());
+                    return Err(io::Error::other("the file was replaced concurrently: try again").into());
                 }
                 (path, Some(metadata))
             }
-            Ok(_) => return Err(Misplaced::Refused("it is a device, pipe or socket; name a file")),
+            Ok(_) => return Err(Misplaced::Refused("not a regular file; name a file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(&self.path) {
-                Ok(_) => return Err(Misplaced::Refused("it is a link to a file that does not exist; name that file")),
+                Ok(_) => return Err(Misplaced::Refused("dangling symbolic link; name that file")),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (self.path.clone(), None),
                 Err(error) => return Err(error.into()),
             },
@@ -93,15 +93,15 @@ impl List {
     }
 }
 
-/// Why a list has no place.
+/// Why a list cannot be written.
 enum Misplaced {
-    /// What its name leads to is not replaced.
+    /// The existing file is not replaced.
     Refused(&'static str),
     Failed(io::Error),
 }
 
 impl Misplaced {
-    /// The error where nothing has been transferred yet.
+    /// Returns the error before anything was transferred.
     fn before(self, list: &List) -> Error {
         match self {
             Self::Refused(reason) => list.refused(reason),
@@ -125,7 +125,7 @@ impl From<Misplaced> for io::Error {
     }
 }
 
-/// Whether the first line of a file is that of a list.
+/// Returns whether the first line of a file is that of a list.
 fn begins_with_checksum(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     File::open(path)?.take(HASH_DIGITS + 4).read_to_end(&mut begin)?;
@@ -160,7 +160,7 @@ const NEW: u32 = 0o666;
 pub(super) struct Checksums {
     list: List,
     lines: Option<BufWriter<File>>,
-    /// Files that did not arrive.
+    /// Files that were not received.
     forgotten: BTreeSet<Vec<u8>>,
 }
 
@@ -192,19 +192,19 @@ impl Checksums {
         lines.write_all(&line).map_err(failed)
     }
 
-    /// Removes a file that, according to a notice, is not in place as it was sent.
+    /// Removes a file that, according to a notice, was not published as it was sent.
     pub(super) fn heed(&mut self, notice: &Notice) {
         if notice.kind.is_failure() || notice.kind == NoticeKind::Kept {
             self.forget(&notice.path);
         }
     }
 
-    /// Removes a file that did not arrive.
+    /// Removes a file that was not received.
     pub(super) fn forget(&mut self, path: &[u8]) {
         self.forgotten.insert(escape(&self.at_target(path)).0);
     }
 
-    /// Returns the path below the target, where `b3sum -c` looks for it.
+    /// Returns the path below the target, where `b3sum -c` reads it.
     fn at_target<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(name) = &self.list.rename else { return path.into() };
         let top = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
@@ -219,9 +219,9 @@ impl Checksums {
     fn write(&mut self) -> io::Result<()> {
         let mut replaces = self.list.replaces();
         let place = self.list.place()?;
-        // The other side may have the same directory, and have put a file of the transfer there.
+        // The peer may have the same directory, and have published a file of the transfer in it.
         if *replaces != place.identity() {
-            return Err(io::Error::other("another file has got this name since the transfer began: name another"));
+            return Err(io::Error::other("a file of this name was created during the transfer; choose another name"));
         }
         let Place { path, directory, replaced } = place;
         let permissions = Permissions::from_mode(NEW);
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_b3sums_and_what_failed_is_left_out() {
+    fn checksums_b3sum_format_without_failed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         let mut list = Checksums::new(List::new(path.clone()));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_at_the_target() {
+    fn checksums_use_target_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         let mut list = Checksums::new(List::new(path.clone()));
@@ -307,7 +307,7 @@ mod tests {
             list.add(name, &[0; 32]).unwrap();
         }
         list.forget(b"old/gone");
-        // The receiver names what is in the way by its name there.
+        // The receiver names existing files by their names at the target.
         for (kind, path) in
             [(NoticeKind::Kept, "new/kept"), (NoticeKind::Permission, "old/closed"), (NoticeKind::Attributes, "new/a")]
         {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_is_replaced_and_keeps_its_link_and_mode() {
+    fn checksums_replace_only_regular_file() {
         let dir = tempfile::tempdir().unwrap();
         let (old, link) = (dir.path().join("old"), dir.path().join("link"));
         let line = format!("{}  old\n", "0".repeat(64));
@@ -333,10 +333,10 @@ mod tests {
         let replaced = fs::symlink_metadata(&old).unwrap();
         assert_eq!((replaced.len(), replaced.permissions().mode() & 0o777), (0, 0o640));
 
-        let (nowhere, fifo) = (dir.path().join("nowhere"), dir.path().join("fifo"));
-        std::os::unix::fs::symlink("absent", &nowhere).unwrap();
+        let (dangling, fifo) = (dir.path().join("dangling"), dir.path().join("fifo"));
+        std::os::unix::fs::symlink("absent", &dangling).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        for path in [nowhere, fifo, PathBuf::from("/dev/null")] {
+        for path in [dangling, fifo, PathBuf::from("/dev/null")] {
             let before = fs::symlink_metadata(&path).unwrap();
             let list = List::new(path.clone());
             for error in [list.check(None).unwrap_err(), Checksums::new(list).save().unwrap_err()] {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_by_its_own_name_and_before_anything_crosses() {
+    fn checksums_unwritable_refused_before_transfer() {
         let dir = tempfile::tempdir().unwrap();
         for path in [dir.path().join("no/list"), dir.path().to_owned()] {
             let list = List::new(path.clone());

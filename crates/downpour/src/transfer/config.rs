@@ -38,7 +38,7 @@ pub(crate) struct TransferConfig {
     pub(crate) list: Option<List>,
 }
 
-/// The work to be done.
+/// The task of a transfer.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
     Send {
@@ -88,7 +88,7 @@ impl SessionStorage {
     /// Creates the store of a task.
     ///
     /// # Errors
-    /// A target that cannot be used.
+    /// An unusable target.
     pub(super) fn new(task: &Task) -> Result<Self, Error> {
         Ok(match task {
             Task::Send { .. } => Self::Sources,
@@ -98,7 +98,7 @@ impl SessionStorage {
         })
     }
 
-    /// Returns this side's application data for the handshake.
+    /// Returns the local application data for the handshake.
     pub(super) fn application(&self) -> Vec<u8> {
         match self {
             Self::Sources => application(Role::Sender, false, false),
@@ -119,7 +119,7 @@ pub(super) struct Beginning {
 pub(super) struct SessionEnd {
     pub(super) result: Result<Summary, Error>,
     pub(super) was_peer: bool,
-    /// When something was last received from the peer.
+    /// When the peer was last received from.
     pub(super) heard: Option<Instant>,
     /// Cost and results of the attempt.
     pub(super) attempt: Attempts,
@@ -149,7 +149,7 @@ impl TransferConfig {
         Self { task, options, acquaintance, trace, list }
     }
 
-    /// Checks that the list and the trace can be written, so that a failure does not show only when the peer is there.
+    /// Checks that the list and the trace can be written, so that a failure appears before the peer connects.
     ///
     /// # Errors
     /// [`Error::OutputRefused`], [`Error::Checksums`], [`Error::Trace`].
@@ -158,7 +158,7 @@ impl TransferConfig {
         self.list.as_ref().map_or(Ok(()), |list| list.check(trace))
     }
 
-    /// Returns the configuration where the number of items is known, unlike before.
+    /// Returns the configuration with a number of items that was unknown before.
     pub(super) fn for_items(&self, items: Option<u64>) -> Cow<'_, Self> {
         let Task::Receive { spec, target_is_directory, ask } = &self.task else { return Cow::Borrowed(self) };
         if items != Some(1) {
@@ -170,7 +170,7 @@ impl TransferConfig {
         Cow::Owned(Self { task, ..self.clone() })
     }
 
-    /// Checks that the target can be used, without changing it.
+    /// Checks that the target is usable, without changing it.
     ///
     /// # Errors
     /// [`Error::Files`].
@@ -209,7 +209,7 @@ impl TransferConfig {
         let session = match Session::new(connection.clone(), events, config, receiver, started) {
             Ok(session) => session,
             Err(error) => {
-                Closing::in_words(error.kind(), "it cannot write its trace").close(&connection);
+                Closing::as_text(error.kind(), "cannot write the trace").close(&connection);
                 return SessionEnd::at_once(error, true);
             }
         };

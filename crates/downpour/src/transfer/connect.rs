@@ -1,4 +1,4 @@
-//! The connecting side: finds the peer, runs a session with it, and reconnects when the connection breaks, for as long
+//! The connecting peer: finds the other one, runs a session with it, and reconnects after a lost connection for as long
 //! as the user has configured.
 
 use std::os::fd::OwnedFd;
@@ -25,10 +25,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// ... up to this.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Interval of checks whether the peer's program still runs; `DRAIN_TIMEOUT` times this interval is allowed for its
-/// last messages after it ended.
+/// Interval of checks whether the peer's program still runs; `DRAIN_STEPS` times this interval is allowed for its last
+/// messages after it exited.
 const LIFE_STEP: Duration = Duration::from_millis(200);
-const LAST_WORDS: u32 = 10;
+const DRAIN_STEPS: u32 = 10;
 
 /// The route to the peer.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) enum Route {
         ticket: Ticket,
         /// How long the peer may be silent before its first response.
         timeout: Duration,
-        /// A pipe whose other end closes when the peer's program ends, regardless of UDP.
+        /// A pipe whose other end closes when the peer's program exits, independent of UDP.
         life: Option<OwnedFd>,
     },
     /// Over a pair of pipes.
@@ -55,9 +55,9 @@ pub(crate) enum Route {
 
 /// Locates the peer. Its methods may block, on the network or on the user typing a password.
 pub(crate) trait PeerLocator: Send {
-    /// Returns the route to the peer, for the first or another attempt. Passes lines for the user to `told` while it
+    /// Returns the route to the peer, for the first or another attempt. Passes lines for the user to `on_note` while it
     /// takes long.
-    fn locate(&mut self, switch: &TransferControl, told: &mut dyn FnMut(String)) -> Result<Route, Error>;
+    fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error>;
 
     /// Returns another route for the same attempt after `error`, and a line for the user.
     fn fallback(&mut self, error: &Error) -> Option<(Result<Route, Error>, TransferEvent)>;
@@ -67,7 +67,7 @@ pub(crate) trait PeerLocator: Send {
         error
     }
 
-    /// Whether it may find the peer again after a broken connection.
+    /// Returns whether it may find the peer again after a lost connection.
     fn can_repeat(&self) -> bool {
         true
     }
@@ -77,7 +77,7 @@ pub(crate) trait PeerLocator: Send {
         0
     }
 
-    /// Returns the number of items that the peer sends, if it tells and that was not clear before.
+    /// Returns the number of items that the peer sends, if it reports that and it was unknown before.
     fn items(&self) -> Option<u64> {
         None
     }
@@ -118,7 +118,7 @@ pub(super) fn connect(
     if ticket.listener == config.task.role() {
         return Err(Error::WrongRole { both: config.task.role() });
     }
-    // Report an unusable directory at once.
+    // Reports an unusable directory at once.
     SessionStorage::new(&config.task)?;
     let timeout = config.options.handshake_timeout;
     follow(config, Box::new(TicketLocator { ticket, timeout }), events, switch)
@@ -157,7 +157,7 @@ impl Connecting {
             match ended.result {
                 Err(error) if self.is_worth_another(&error, heard) => {
                     let seconds = pause.as_secs();
-                    self.events.tell(TransferEvent::UserNote(format!("{error}; trying again in {seconds} s")));
+                    self.events.emit(TransferEvent::UserNote(format!("{error}; trying again in {seconds} s")));
                     self.switch.wait(pause);
                     pause = (2 * pause).min(LONGEST_PAUSE);
                     prior.add(&ended.attempt);
@@ -169,11 +169,11 @@ impl Connecting {
                 Err(error) => break Err(error),
             }
         };
-        self.events.tell(TransferEvent::Done(result));
+        self.events.emit(TransferEvent::Done(result));
     }
 
-    /// Whether to reconnect after a broken connection: the peer was reached in this run and heard recently, and neither
-    /// user has declined.
+    /// Returns whether to reconnect after a lost connection: the peer was reached in this run and received from
+    /// recently, and neither user has declined.
     fn is_worth_another(&self, error: &Error, heard: Option<Instant>) -> bool {
         let (Some(patience), Some(heard)) = (self.config.options.retry_for, heard) else { return false };
         self.switch.stopped().is_none()
@@ -182,10 +182,10 @@ impl Connecting {
             && self.locator.can_repeat()
     }
 
-    /// Makes one attempt: over the locator's route, or over its fallback if that one is closed.
+    /// Makes one attempt: over the locator's route, or over its fallback if that one is blocked.
     fn attempt(&mut self) -> SessionEnd {
         let events = self.events.clone();
-        let mut route = self.locator.locate(&self.switch, &mut |line| events.tell(TransferEvent::UserNote(line)));
+        let mut route = self.locator.locate(&self.switch, &mut |line| events.emit(TransferEvent::UserNote(line)));
         loop {
             let ended = match route {
                 Ok(route) => self.session(route),
@@ -195,8 +195,8 @@ impl Connecting {
                 return self.explained(stopped(ended, &self.switch));
             }
             let other = ended.result.as_ref().err().and_then(|error| self.locator.fallback(error));
-            let Some((other, told)) = other else { return self.explained(ended) };
-            self.events.tell(told);
+            let Some((other, event)) = other else { return self.explained(ended) };
+            self.events.emit(event);
             route = other;
         }
     }
@@ -214,7 +214,7 @@ impl Connecting {
             let (mailbox, inputs) = Mailbox::new();
             let (endpoint, key, remotes, timeout, peer_listens) = match route {
                 Route::Udp { ticket, timeout, life } => {
-                    // Its program runs, and made the ticket when it listened.
+                    // Its program runs, and created the ticket when it listened.
                     let peer_listens = life.is_some();
                     let endpoint = Endpoint::builder()
                         .options(config.options.engine.endpoint)
@@ -272,7 +272,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
                     runtime::sleep(LIFE_STEP);
                 }
             }
-            if closed >= LAST_WORDS {
+            if closed >= DRAIN_STEPS {
                 mailbox.put(Input::End(Error::ConnectionLost));
                 return;
             }
@@ -281,7 +281,7 @@ fn watch_life(life: OwnedFd, session: &Mailbox, over: Arc<AtomicBool>) -> Result
     session.spawn("downpour-life", work)
 }
 
-/// Replaces the error of an attempt that was stopped while looking for the peer by the user's reason for stopping.
+/// Replaces the error of an attempt that was stopped while searching the peer by the user's reason for stopping.
 fn stopped(mut ended: SessionEnd, switch: &TransferControl) -> SessionEnd {
     let looked_only = matches!(
         ended.result,
@@ -297,15 +297,15 @@ fn stopped(mut ended: SessionEnd, switch: &TransferControl) -> SessionEnd {
     ended
 }
 
-/// Whether another machine may no longer have a failure of this kind when it is asked again.
+/// Returns whether a remote failure of this kind may disappear.
 const fn is_temporary(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Cancelled | ErrorKind::Terminated | ErrorKind::Busy | ErrorKind::Exhausted)
 }
 
-/// Whether another attempt may succeed.
+/// Returns whether another attempt may succeed.
 fn may_pass(error: &Error) -> bool {
     match error {
-        // Another program on the peer's host may still hold what this one needs.
+        // Another program on the peer's host may still use the resources of this one.
         Error::ConnectionLost
         | Error::Exhausted(_)
         | Error::Unreachable { .. }
@@ -314,7 +314,7 @@ fn may_pass(error: &Error) -> bool {
         | Error::NothingStarts { .. } => true,
         Error::Within { context, source } => match context {
             Context::Peer { .. } => matches!(**source, Error::Stalled(_)) || is_temporary(source.kind()),
-            // A release that lacks something will not have it soon.
+            // A release that lacks a feature will not have it soon.
             Context::Host(_)
                 if matches!(**source, Error::Older(_) | Error::UnknownFields(_) | Error::VersionMismatch) =>
             {

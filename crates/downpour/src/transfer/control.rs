@@ -1,4 +1,4 @@
-//! Passes the user's decisions on to the running sessions.
+//! Relays the user's decisions to the running sessions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,20 +44,20 @@ impl fmt::Debug for TransferControl {
 
 impl TransferControl {
     pub(super) fn accept(&self) {
-        self.tell(|| Input::Step(SideInput::Accept));
+        self.broadcast(|| Input::Step(SideInput::Accept));
     }
 
     pub(super) fn refuse(&self) {
-        self.tell(|| Input::Step(SideInput::Refuse));
+        self.broadcast(|| Input::Step(SideInput::Refuse));
     }
 
     /// Caps the rate of current and future sessions.
     pub(crate) fn limit(&self, limit: Option<Rate>) {
         self.lock().limit = limit;
-        self.tell(|| Input::Step(SideInput::Limit(limit)));
+        self.broadcast(|| Input::Step(SideInput::Limit(limit)));
     }
 
-    /// Stops everything. The first reason given is kept.
+    /// Stops everything. The first reason is kept.
     pub(crate) fn stop(&self, why: StopReason) {
         let mut state = self.lock();
         if state.stopped.is_some() {
@@ -67,7 +67,7 @@ impl TransferControl {
         state.watchers.values_mut().for_each(|watcher| watcher(why));
         drop(state);
         self.changed.notify_all();
-        self.tell(|| Input::End(why.into()));
+        self.broadcast(|| Input::End(why.into()));
     }
 
     /// Returns the cap on the rate.
@@ -75,17 +75,17 @@ impl TransferControl {
         self.lock().limit
     }
 
-    /// Kills the program that provides the route to the peer, such as ssh, without a goodbye: this process is about to
-    /// exit and must not leave it behind.
+    /// Kills the program that provides the route to the peer, such as ssh, without closing the connection: this process
+    /// is about to exit and must not leave it running.
     pub(crate) fn abandon(&self) {
         let mut state = self.lock();
         state.abandoned = true;
         state.terminator.iter_mut().for_each(|terminate| terminate());
     }
 
-    /// Registers the program that provides the route to the peer from now on, replacing the previous one. `terminate`
-    /// is called when the transfer is abandoned.
-    pub(crate) fn leads(&self, mut terminate: Terminator) {
+    /// Registers the program that provides the route to the peer, replacing the previous one. `terminate` is called
+    /// when the transfer is abandoned.
+    pub(crate) fn set_route_process(&self, mut terminate: Terminator) {
         let mut state = self.lock();
         if state.abandoned {
             terminate();
@@ -93,12 +93,12 @@ impl TransferControl {
         state.terminator = Some(terminate);
     }
 
-    /// Returns the reason for stopping, if everything is to stop.
+    /// Returns the reason for stopping, if everything must stop.
     pub(crate) fn stopped(&self) -> Option<StopReason> {
         self.lock().stopped
     }
 
-    /// Waits for `time`, or until everything is to stop.
+    /// Waits for `time`, or until everything must stop.
     pub(crate) fn wait(&self, time: Duration) {
         runtime::wait(Some(runtime::now() + time), |left| {
             let state = self.lock();
@@ -127,8 +127,8 @@ impl TransferControl {
         self.lock().sessions.remove(&number);
     }
 
-    /// Calls `watcher` when everything is to stop, or at once if it is already, until [`TransferControl::unwatch`] is called
-    /// with the returned number.
+    /// Calls `watcher` when everything must stop, or at once if it already must, until [`TransferControl::unwatch`] is
+    /// called with the returned number.
     pub(crate) fn watch(&self, mut watcher: Watcher) -> u64 {
         let mut state = self.lock();
         let number = state.next;
@@ -144,7 +144,7 @@ impl TransferControl {
         self.lock().watchers.remove(&number);
     }
 
-    fn tell(&self, input: impl Fn() -> Input) {
+    fn broadcast(&self, input: impl Fn() -> Input) {
         for session in self.lock().sessions.values() {
             session.put(input());
         }

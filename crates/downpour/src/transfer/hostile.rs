@@ -1,5 +1,5 @@
-//! Tests with peers that hold the key and break the rules: each of them leads to one clear error on both sides, and
-//! never to a file.
+//! Tests with peers that hold the key and violate the protocol: each causes one clear error at both peers, and never a
+//! file.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -46,14 +46,14 @@ impl Sink for Sevens {
     }
 }
 
-/// A peer without a transfer: it sends whatever a test wants.
+/// A peer without a transfer: it sends the messages of a test.
 struct Puppet {
     connection: Connection,
     events: Receiver<Event>,
     reader: MessageReader,
-    /// Messages that have come with others, not yet heard.
-    come: VecDeque<Message>,
-    said: RootHasher,
+    /// Messages that arrived with others, not yet read.
+    pending: VecDeque<Message>,
+    hasher: RootHasher,
     /// Bytes sent and not known to have arrived.
     unacknowledged: usize,
     _endpoint: Endpoint,
@@ -61,11 +61,11 @@ struct Puppet {
 
 impl Puppet {
     fn connect(ticket: &Ticket, role: Role) -> Self {
-        Self::connect_saying(ticket, role, application(role, false, false))
+        Self::connect_with(ticket, role, application(role, false, false))
     }
 
     /// Connects with these application bytes in the handshake.
-    fn connect_saying(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
+    fn connect_with(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
         let endpoint = Endpoint::builder()
             .options(net::EndpointOptions::new(Duration::from_secs(30)))
             .bind(&Bind::default())
@@ -78,31 +78,31 @@ impl Puppet {
             connection,
             events,
             reader: MessageReader::new(),
-            come: VecDeque::new(),
-            said: RootHasher::new(),
+            pending: VecDeque::new(),
+            hasher: RootHasher::new(),
             unacknowledged: 0,
             _endpoint: endpoint,
         };
         puppet.wait(|event| matches!(event, Event::Connected { .. }).then_some(()));
         if role == Role::Sender {
-            puppet.say(&Message::Begin(SourceId([1; 16])));
+            puppet.send(&Message::Begin(SourceId([1; 16])));
         }
         puppet
     }
 
     fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
-            let event = self.events.recv_timeout(Duration::from_secs(30)).expect("the event comes");
+            let event = self.events.recv_timeout(Duration::from_secs(30)).expect("an event");
             if let Some(found) = wanted(event) {
                 return found;
             }
         }
     }
 
-    /// Waits for a message. Those before it are passed over, those that come with it remain to be heard.
-    fn hear(&mut self, is_wanted: impl Fn(&Message) -> bool) {
+    /// Waits for a message. Earlier ones are skipped, those that arrive with it remain to be read.
+    fn read_until(&mut self, is_wanted: impl Fn(&Message) -> bool) {
         loop {
-            while let Some(message) = self.come.pop_front() {
+            while let Some(message) = self.pending.pop_front() {
                 if is_wanted(&message) {
                     return;
                 }
@@ -110,38 +110,38 @@ impl Puppet {
             let bytes = self.wait(|event| if let Event::Control(bytes) = event { Some(bytes) } else { None });
             let mut rest = &bytes[..];
             while let Some(message) = self.reader.next(&mut rest).unwrap() {
-                self.come.push_back(message);
+                self.pending.push_back(message);
             }
         }
     }
 
-    fn say(&mut self, message: &Message) {
+    fn send(&mut self, message: &Message) {
         let mut bytes = Vec::new();
         message.encode(&mut bytes).unwrap();
-        self.said.add(&bytes);
+        self.hasher.add(&bytes);
         self.unacknowledged += bytes.len();
         self.connection.write_control(bytes);
     }
 
     /// Sends one batch with one file, and its object.
     fn send_file(&mut self, path: &str, size: u64, length: u64) {
-        self.say(&Message::Manifest(part(&[(path, size)])));
+        self.send(&Message::Manifest(part(&[(path, size)])));
         self.connection.send_object(0, length, Arc::new(Sevens));
     }
 
     fn skip(&mut self, path: &str, reason: SkipReason) {
-        self.say(&Message::Skipped(Skipped { path: path.into(), reason }));
+        self.send(&Message::Skipped(Skipped { path: path.into(), reason }));
     }
 
     /// Ends a transfer of the given numbers of batches, entries and skipped names, all without bytes.
     fn end(&mut self, (batches, entries, skipped): (u32, u64, u64)) {
-        let root = self.said.root();
-        self.say(&Message::End(TransferEnd { batches, entries, bytes: 0, skipped, root }));
+        let root = self.hasher.root();
+        self.send(&Message::End(TransferEnd { batches, entries, bytes: 0, skipped, root }));
         self.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
         Closing::done().close(&self.connection);
     }
 
-    /// Waits for the other side to close the connection; returns kind and words.
+    /// Waits for the peer to close the connection; returns kind and text of the reason.
     fn closed(&self) -> (ErrorKind, String) {
         self.wait(|event| match event {
             Event::Closed(NetError::ClosedByPeer { code, reason }) => {
@@ -199,8 +199,8 @@ fn files_and_end_of(mut transfer: Transfer) -> (Vec<Vec<u8>>, Error) {
     })
 }
 
-/// Returns how a transfer ends, and the number of names reported as left out on purpose.
-fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
+/// Returns the result of a transfer, and the number of names reported as skipped on purpose.
+fn result_and_skipped_of(mut transfer: Transfer) -> (Result<Summary, Error>, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut left_out = 0;
     runtime.block_on(async {
@@ -214,9 +214,9 @@ fn result_and_left_out_of(mut transfer: Transfer) -> (Result<Summary, Error>, u6
     })
 }
 
-/// Returns how a transfer ends.
+/// Returns the result of a transfer.
 fn result_of(transfer: Transfer) -> Result<Summary, Error> {
-    result_and_left_out_of(transfer).0
+    result_and_skipped_of(transfer).0
 }
 
 /// Returns the summary of a transfer that succeeds.
@@ -227,16 +227,16 @@ fn summary_of(transfer: Transfer) -> Summary {
 /// Returns the error of a transfer in which no file was verified.
 fn end_of(transfer: Transfer) -> Error {
     let (files, error) = files_and_end_of(transfer);
-    assert!(files.is_empty(), "{files:?} are told as verified: {error}");
+    assert!(files.is_empty(), "{files:?} are reported as verified: {error}");
     error
 }
 
-/// Runs a hostile sender; returns the receiver's error, and the kind and words with which it closes.
+/// Runs a hostile sender; returns the receiver's error, and the kind and text with which it closes.
 fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
     let (to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     act(&mut puppet);
-    let told = puppet.closed();
+    let reason = puppet.closed();
     let error = end_of(receiver);
     assert!(fs::read_dir(to.path()).unwrap().count() <= 1, "nothing beside the directory: {error}");
     if let Ok(entries) = fs::read_dir(to.path().join("into")) {
@@ -245,10 +245,10 @@ fn attack(act: impl FnOnce(&mut Puppet)) -> (Error, (ErrorKind, String)) {
             assert!(name.to_string_lossy().starts_with('.'), "{name:?} has its final name: {error}");
         }
     }
-    (error, told)
+    (error, reason)
 }
 
-/// Returns the error without the note about what is kept.
+/// Returns the error without its context of kept data.
 fn cause(error: Error) -> Error {
     match error {
         Error::Within { context: Context::Kept { .. }, source } => *source,
@@ -257,7 +257,7 @@ fn cause(error: Error) -> Error {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused() {
+fn hostile_name_outside_refused() {
     for path in ["../../etc/passwd", "/etc/passwd", "a/../../b", "a//b", ".", "..", "file/"] {
         let (error, (code, reason)) = attack(|puppet| puppet.send_file(path, 10, 10));
         let error = cause(error);
@@ -268,12 +268,12 @@ fn names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn a_file_beneath_a_link_or_beneath_nothing_is_refused() {
+fn hostile_file_beneath_link_refused() {
     for (top, path) in [("link", "link/passwd"), ("other", "nowhere/passwd"), ("photo", ".ssh/authorized_keys")] {
         let (error, (code, reason)) = attack(|puppet| {
             let mut part = part(&[(top, 0), (path, 10)]);
             part.entries[0].kind = EntryKind::Symlink { target: b"../outside".to_vec() };
-            puppet.say(&Message::Manifest(part));
+            puppet.send(&Message::Manifest(part));
         });
         let error = cause(error);
         assert!(matches!(&error, Error::Files(FilesError::BadName { reason: NameError::Orphan, .. })), "{error}");
@@ -283,10 +283,10 @@ fn a_file_beneath_a_link_or_beneath_nothing_is_refused() {
 
 /// The receiver's user was shown everything, and agreed to that.
 #[test]
-fn nothing_follows_a_complete_list() {
+fn hostile_entries_after_list_refused() {
     let complete = |puppet: &mut Puppet| {
-        puppet.say(&Message::Scanned);
-        puppet.say(&Message::Manifest(part(&[("photo", 1)])));
+        puppet.send(&Message::Scanned);
+        puppet.send(&Message::Manifest(part(&[("photo", 1)])));
     };
     let (_to, mut receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -300,7 +300,7 @@ fn nothing_follows_a_complete_list() {
     let more = ManifestPart { batch: 1, ..part(&[(".profile", 1)]) };
     let (error, (code, _)) = attack(|puppet| {
         complete(puppet);
-        puppet.say(&Message::Manifest(more));
+        puppet.send(&Message::Manifest(more));
     });
     let error = cause(error);
     assert!(matches!(&error, Error::ProtocolViolation(what) if what.contains("end of its list")), "{error}");
@@ -308,10 +308,10 @@ fn nothing_follows_a_complete_list() {
     // A list of two parts is complete with the second.
     let (_to, mut receiver) = self::receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
-    puppet.say(&Message::Scanned);
+    puppet.send(&Message::Scanned);
     let half = ManifestPart { last: false, length: 2, ..part(&[("a", 1)]) };
-    puppet.say(&Message::Manifest(half));
-    puppet.say(&Message::Manifest(ManifestPart { length: 2, ..part(&[("b", 1)]) }));
+    puppet.send(&Message::Manifest(half));
+    puppet.send(&Message::Manifest(ManifestPart { length: 2, ..part(&[("b", 1)]) }));
     let offer = loop {
         if let Some(TransferEvent::Offer(offer)) = receiver.next_blocking() {
             break offer;
@@ -321,18 +321,18 @@ fn nothing_follows_a_complete_list() {
 }
 
 #[test]
-fn an_end_before_everything_announced_is_refused_at_once() {
+fn hostile_early_end_refused() {
     let (error, (code, _)) = attack(|puppet| {
-        puppet.say(&Message::Manifest(part(&[("file", 10)])));
-        let root = puppet.said.root();
-        puppet.say(&Message::End(TransferEnd { batches: 2, entries: 1, bytes: 10, skipped: 0, root }));
+        puppet.send(&Message::Manifest(part(&[("file", 10)])));
+        let root = puppet.hasher.root();
+        puppet.send(&Message::End(TransferEnd { batches: 2, entries: 1, bytes: 10, skipped: 0, root }));
     });
     assert!(matches!(cause(error), Error::Files(FilesError::Protocol { .. })));
     assert_eq!(code, ErrorKind::Protocol);
 }
 
 #[test]
-fn an_object_of_another_length_than_its_manifest_is_refused() {
+fn hostile_object_length_mismatch_refused() {
     for claimed in [0, 9, 11, 1 << 50] {
         let (error, (code, _)) = attack(|puppet| puppet.send_file("file", 10, claimed));
         let error = cause(error);
@@ -342,7 +342,7 @@ fn an_object_of_another_length_than_its_manifest_is_refused() {
 }
 
 #[test]
-fn a_petabyte_costs_nothing_before_it_comes() {
+fn announced_petabyte_reserves_nothing() {
     let (_to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.send_file("file", 1 << 50, 1 << 50);
@@ -352,16 +352,16 @@ fn a_petabyte_costs_nothing_before_it_comes() {
         digest.digest,
         *blake3::hash(&vec![BYTE; usize::try_from(digest.range.end - digest.range.start).unwrap()]).as_bytes()
     );
-    Closing::in_words(ErrorKind::Cancelled, "enough").close(&puppet.connection);
+    Closing::as_text(ErrorKind::Cancelled, "enough").close(&puppet.connection);
     let error = end_of(receiver);
-    assert!(error.to_string().starts_with("the sender said: enough"), "{error}");
+    assert!(error.to_string().starts_with("error from the sender: enough"), "{error}");
 }
 
 #[test]
-fn bytes_that_do_not_match_their_digest_are_no_file() {
+fn hostile_digest_mismatch_no_file() {
     let (error, (code, reason)) = attack(|puppet| {
         puppet.send_file("file", 1000, 1000);
-        puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest: [1; 32] }));
+        puppet.send(&Message::Digest(Digest { batch: 0, block: 0, digest: [1; 32] }));
     });
     let error = cause(error);
     assert!(matches!(error, Error::Files(FilesError::Integrity { .. })), "{error}");
@@ -369,18 +369,18 @@ fn bytes_that_do_not_match_their_digest_are_no_file() {
 }
 
 #[test]
-fn a_root_that_does_not_match_is_no_transfer() {
+fn hostile_root_mismatch_fails() {
     for flip in [0, 1] {
         let (to, receiver) = receiver();
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
         puppet.send_file("file", 1000, 1000);
         let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
-        puppet.say(&Message::Digest(Digest { batch: 0, block: 0, digest }));
-        let mut root = puppet.said.root();
+        puppet.send(&Message::Digest(Digest { batch: 0, block: 0, digest }));
+        let mut root = puppet.hasher.root();
         root.0[31] ^= flip;
-        puppet.say(&Message::End(TransferEnd { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
+        puppet.send(&Message::End(TransferEnd { batches: 1, entries: 1, bytes: 1000, skipped: 0, root }));
         if flip == 0 {
-            // Without the lie it is a valid transfer, so the test fails for no other reason.
+            // Without the change it is a valid transfer, so the test fails for no other reason.
             puppet.wait(|event| matches!(event, Event::Control(bytes) if bytes.contains(&67)).then_some(()));
             Closing::done().close(&puppet.connection);
             assert_eq!(fs::read(to.path().join("into/file")).unwrap(), [BYTE; 1000]);
@@ -395,15 +395,15 @@ fn a_root_that_does_not_match_is_no_transfer() {
 
 /// Not hostile: a sender cannot know how many batches the receiver's disk keeps open.
 #[test]
-fn a_batch_too_many_waits_until_another_is_verified() {
+fn extra_batch_waits_for_verification() {
     const BATCHES: u32 = MAX_OPEN_BATCHES as u32 + 1;
     let (to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     let digest = *blake3::hash(&[BYTE; 1000]).as_bytes();
     for batch in 0..BATCHES {
         let manifest = part(&[(&format!("file-{batch}"), 1000)]);
-        puppet.say(&Message::Manifest(ManifestPart { batch, ..manifest }));
-        puppet.say(&Message::Digest(Digest { batch, block: 0, digest }));
+        puppet.send(&Message::Manifest(ManifestPart { batch, ..manifest }));
+        puppet.send(&Message::Digest(Digest { batch, block: 0, digest }));
         // Each arrives by itself, so that no other one announces it.
         let mut left = puppet.unacknowledged;
         puppet.wait(|event| {
@@ -414,9 +414,9 @@ fn a_batch_too_many_waits_until_another_is_verified() {
         puppet.unacknowledged = 0;
     }
     (0..BATCHES).for_each(|batch| puppet.connection.send_object(batch.into(), 1000, Arc::new(Sevens)));
-    let root = puppet.said.root();
+    let root = puppet.hasher.root();
     let bytes = u64::from(BATCHES) * 1000;
-    puppet.say(&Message::End(TransferEnd { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
+    puppet.send(&Message::End(TransferEnd { batches: BATCHES, entries: u64::from(BATCHES), bytes, skipped: 0, root }));
     puppet.wait(|event| match event {
         Event::Control(bytes) => bytes.contains(&67).then_some(()),
         Event::Closed(error) => panic!("closed: {error}"),
@@ -429,7 +429,7 @@ fn a_batch_too_many_waits_until_another_is_verified() {
 
 /// Notices about names are buffered only up to a bound for a sender that does not read them.
 #[test]
-fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
+fn refused_names_bounded_by_unread_notices() {
     const NAMES: usize = 36_000;
     let (_to, receiver) = receiver();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
@@ -438,7 +438,7 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
     let mut reserved = part(&[(".downpour-abcdefgh", 0)]).entries;
     reserved[0].kind = EntryKind::Directory;
     reserved.extend(part(&entries).entries);
-    manifest_parts(0, 0, &reserved).for_each(|part| puppet.say(&Message::Manifest(part)));
+    manifest_parts(0, 0, &reserved).for_each(|part| puppet.send(&Message::Manifest(part)));
     let mut untaken = 0;
     // Silence follows once each waits for the other; messages that arrived too early were processed before.
     while let Ok(event) = puppet.events.recv_timeout(Duration::from_secs(2)) {
@@ -449,23 +449,23 @@ fn names_are_refused_no_faster_than_the_sender_hears_of_it() {
             _ => {}
         }
     }
-    assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not dealt with", puppet.unacknowledged);
+    assert!(puppet.unacknowledged > 1_000_000, "{} bytes are not processed", puppet.unacknowledged);
     puppet.connection.release_control(untaken);
     while puppet.unacknowledged > 0 {
-        match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it goes on") {
+        match puppet.events.recv_timeout(Duration::from_secs(30)).expect("it continues") {
             Event::ControlAcknowledged(bytes) => puppet.unacknowledged -= bytes,
             Event::Control(bytes) => puppet.connection.release_control(bytes.len()),
             Event::Closed(error) => panic!("closed: {error}"),
             _ => {}
         }
     }
-    Closing::in_words(ErrorKind::Cancelled, "enough").close(&puppet.connection);
+    Closing::as_text(ErrorKind::Cancelled, "enough").close(&puppet.connection);
     end_of(receiver);
 }
 
 /// Not hostile: names skipped before must not hide it.
 #[test]
-fn every_failure_counts_however_much_is_left_out_and_fails() {
+fn failures_counted_beyond_listed() {
     const MANY: u64 = 1100;
     for (reason, vanished) in [(SkipReason::Unreadable, 0), (SkipReason::Vanished, MANY)] {
         let (_to, receiver) = receiver();
@@ -474,7 +474,7 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
         (0..MANY).for_each(|number| puppet.skip(&format!("file-{number}"), reason));
         // The receiver waits while its program does not take events.
         let (result, left_out) = thread::scope(|scope| {
-            let reader = scope.spawn(|| result_and_left_out_of(receiver));
+            let reader = scope.spawn(|| result_and_skipped_of(receiver));
             puppet.end((0, 0, 2 * MANY));
             reader.join().unwrap()
         });
@@ -487,29 +487,29 @@ fn every_failure_counts_however_much_is_left_out_and_fails() {
     }
 }
 
-/// Returns the summary of a sender of one file, whose receiver has this application data, wants none of it, and says
-/// this before it is done.
-fn summary_for_one_that_wants_nothing(application: Vec<u8>, told: &[Message]) -> Summary {
+/// Returns the summary of a sender of one file, whose receiver has this application data, wants none of it, and sends
+/// these messages before it is done.
+fn summary_for_one_that_wants_nothing(application: Vec<u8>, reports: &[Message]) -> Summary {
     let from = tempdir().unwrap();
     fs::write(from.path().join("file"), "x").unwrap();
     let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
-    let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receiver, application);
-    puppet.hear(|message| matches!(message, Message::Manifest(_)));
-    puppet.say(&Message::Accepted);
-    puppet.say(&Message::Wants(WantedPart { batch: 0, last: true, ranges: Vec::new() }));
-    puppet.hear(|message| matches!(message, Message::End(_)));
-    told.iter().for_each(|message| puppet.say(message));
-    puppet.say(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
+    let mut puppet = Puppet::connect_with(sender.ticket().unwrap(), Role::Receiver, application);
+    puppet.read_until(|message| matches!(message, Message::Manifest(_)));
+    puppet.send(&Message::Accepted);
+    puppet.send(&Message::Wants(WantedPart { batch: 0, last: true, ranges: Vec::new() }));
+    puppet.read_until(|message| matches!(message, Message::End(_)));
+    reports.iter().for_each(|message| puppet.send(message));
+    puppet.send(&Message::Complete(Complete { files: 1, bytes: 1, present: 1, failed: 0, unchecked: 0 }));
     summary_of(sender)
 }
 
-/// Not a hostile case: an older release does not report which files it left as they were, so the sender must assume
-/// that it compared nothing.
+/// Not a hostile case: an older release does not report which files it kept unchanged, so the sender must assume that
+/// it compared nothing.
 #[test]
-fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
-    for (told, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
-        let told: Vec<Message> = told.map(Message::Untouched).into_iter().collect();
-        let summary = summary_for_one_that_wants_nothing(application(Role::Receiver, true, false), &told);
+fn unreported_files_unchanged_not_verified() {
+    for (reports, unchanged) in [(None, 1), (Some(UnverifiedFiles { unchanged: 0, kept: 0 }), 0)] {
+        let reports: Vec<Message> = reports.map(Message::Untouched).into_iter().collect();
+        let summary = summary_for_one_that_wants_nothing(application(Role::Receiver, true, false), &reports);
         assert_eq!(
             (summary.names.files, summary.names.unchanged, summary.is_verified()),
             (1, unchanged, unchanged == 0)
@@ -517,19 +517,19 @@ fn what_a_receiver_neither_wants_nor_tells_of_is_unchanged_and_not_verified() {
     }
 }
 
-/// Not a hostile case either: what the receiver's kernel has dropped is known to the sender's user, to the last of it.
+/// Not a hostile case either: the sender's user learns of all datagrams that the receiver's kernel has dropped.
 #[test]
-fn a_sender_knows_what_the_socket_of_its_receiver_has_dropped_if_that_says_so() {
+fn sender_learns_receiver_socket_drops() {
     let recent = application(Role::Receiver, true, false);
     let older = [&recent[..2], &[1]].concat();
-    let told = [5, 77].map(|overflowed| Message::Strain(HostPressure { memory: false, overflowed }));
-    assert_eq!(summary_for_one_that_wants_nothing(recent, &told).connection.overflowed, Some(77));
+    let reports = [5, 77].map(|overflowed| Message::Strain(HostPressure { memory: false, overflowed }));
+    assert_eq!(summary_for_one_that_wants_nothing(recent, &reports).connection.overflowed, Some(77));
     assert_eq!(summary_for_one_that_wants_nothing(older, &[]).connection.overflowed, None);
 }
 
 /// Not a hostile case: an older release ends a transfer at a kind of notice that it does not know.
 #[test]
-fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
+fn unsafe_link_notice_known_to_older_sender() {
     let recent = application(Role::Sender, false, false);
     let older = [&recent[..2], &[0]].concat();
     for (application, wanted) in [(recent, NoticeKind::UnsafeLink), (older, NoticeKind::Other)] {
@@ -538,21 +538,21 @@ fn an_older_sender_hears_of_an_unsafe_link_in_words_that_it_knows() {
             Task::receive(ReceiveRequest { safe_links: true, ..ReceiveRequest::into_directory(to.path()) }, false);
         let config = TransferConfig::by_ticket(task, TransferOptions::default());
         let receiver = start(listening(), config).unwrap();
-        let mut puppet = Puppet::connect_saying(receiver.ticket().unwrap(), Role::Sender, application);
+        let mut puppet = Puppet::connect_with(receiver.ticket().unwrap(), Role::Sender, application);
         let mut link = part(&[("link", 0)]);
         link.entries[0].kind = EntryKind::Symlink { target: b"/etc/passwd".to_vec() };
-        puppet.say(&Message::Manifest(link));
+        puppet.send(&Message::Manifest(link));
         let heard = |message: &Message| matches!(message, Message::Notice(notice) if notice.kind == wanted);
-        puppet.hear(heard);
+        puppet.read_until(heard);
         puppet.end((1, 1, 0));
         let summary = summary_of(receiver);
-        assert_eq!((summary.failures.count, summary.names.links_skipped), (0, 1), "what its own user hears");
+        assert_eq!((summary.failures.count, summary.names.links_skipped), (0, 1), "the report to its own user");
     }
 }
 
 /// Not a hostile case: all entries of the first batch may be unreadable.
 #[test]
-fn batches_without_an_entry_do_not_decide_where_the_others_go() {
+fn empty_batch_does_not_decide_target() {
     let to = tempdir().unwrap();
     let directory_if = Some(DirectoryIf { is_directory: true, name_is_none_of: None });
     let requested = RequestedItems { directory_if, ..RequestedItems::default() };
@@ -561,11 +561,11 @@ fn batches_without_an_entry_do_not_decide_where_the_others_go() {
     let receiver = start(listening(), config).unwrap();
     let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
     puppet.skip("closed", SkipReason::Unreadable);
-    puppet.say(&Message::Manifest(part(&[])));
+    puppet.send(&Message::Manifest(part(&[])));
     let mut part = ManifestPart { batch: 1, ..part(&[("item", 0)]) };
     part.entries[0].kind = EntryKind::Directory;
     part.entries[0].mode = 0o755;
-    puppet.say(&Message::Manifest(part));
+    puppet.send(&Message::Manifest(part));
     puppet.end((2, 1, 1));
     assert_eq!(summary_of(receiver).names.directories, 1);
     assert!(to.path().join("name/item").is_dir());
@@ -586,7 +586,7 @@ fn messages_beyond_the_limits_end_the_transfer() {
 }
 
 #[test]
-fn a_receiver_that_lies_or_sends_is_refused() {
+fn hostile_receiver_messages_refused() {
     let lies = [
         Message::Complete(Complete { files: 1, bytes: 1, present: 0, failed: 0, unchecked: 0 }),
         Message::Manifest(part(&[("file", 1)])),
@@ -598,19 +598,19 @@ fn a_receiver_that_lies_or_sends_is_refused() {
         fs::File::create(from.path().join("file")).unwrap().set_len(100_000_000).unwrap();
         let sender = send(vec![from.path().join("file")], listening(), TransferOptions::default()).unwrap();
         let mut puppet = Puppet::connect(sender.ticket().unwrap(), Role::Receiver);
-        puppet.say(&lie);
+        puppet.send(&lie);
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{lie:?}");
         assert!(matches!(end_of(sender), Error::ProtocolViolation(_)), "{lie:?}");
     }
 }
 
 #[test]
-fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
+fn hostile_chunk_requests_refused() {
     let list = |batch, entries: &[u32]| Message::ListChunks(ListChunks { batch, entries: entries.to_vec() });
     let wants = |last| Message::Wants(WantedPart { batch: 0, last, ranges: vec![0..1, 2..3] });
     let cases: [(&str, &[Message]); 6] = [
         ("of an unknown batch", &[list(1, &[0])]),
-        ("of an entry that is not there", &[list(0, &[1, 2])]),
+        ("of an absent entry", &[list(0, &[1, 2])]),
         ("of a directory", &[list(0, &[0, 1])]),
         ("twice", &[list(0, &[1]), list(0, &[1])]),
         ("after its first wants", &[wants(false), list(0, &[1])]),
@@ -623,23 +623,23 @@ fn a_receiver_asks_once_for_chunks_of_files_before_it_wants_anything() {
         fs::File::create(from.path().join("dir/file")).unwrap().set_len(1 << 30).unwrap();
         let sender = send(vec![from.path().join("dir")], listening(), TransferOptions::default()).unwrap();
         let application = application(Role::Receiver, true, false);
-        let mut puppet = Puppet::connect_saying(sender.ticket().unwrap(), Role::Receiver, application);
-        puppet.hear(|message| matches!(message, Message::Manifest(_)));
-        lies.iter().for_each(|lie| puppet.say(lie));
+        let mut puppet = Puppet::connect_with(sender.ticket().unwrap(), Role::Receiver, application);
+        puppet.read_until(|message| matches!(message, Message::Manifest(_)));
+        lies.iter().for_each(|lie| puppet.send(lie));
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{name}");
         assert!(matches!(end_of(sender), Error::ProtocolViolation(_)), "{name}");
     }
 }
 
 #[test]
-fn chunks_that_nobody_asked_for_and_files_that_were_not_voided_are_refused() {
+fn hostile_chunks_and_resends_refused() {
     let chunks = Chunks { batch: 0, entry: 0, state: ListState::Complete, chunks: Vec::new() };
     let again = ManifestPart { batch: 1, again: true, ..part(&[("file", 1)]) };
     for lie in [Message::Chunks(chunks), Message::Manifest(again)] {
         let (_to, receiver) = receiver();
         let mut puppet = Puppet::connect(receiver.ticket().unwrap(), Role::Sender);
-        puppet.say(&Message::Manifest(part(&[("other", 0)])));
-        puppet.say(&lie);
+        puppet.send(&Message::Manifest(part(&[("other", 0)])));
+        puppet.send(&lie);
         assert_eq!(puppet.closed().0, ErrorKind::Protocol, "{lie:?}");
         let (_, error) = files_and_end_of(receiver);
         let error = cause(error);
@@ -662,39 +662,39 @@ fn patient_sender(patience: ProgressTimeouts) -> (TempDir, Transfer) {
 /// Connects a peer that holds the ticket and then only keeps its connection alive, including by messages.
 fn park(ticket: &Ticket) -> Puppet {
     let mut puppet = Puppet::connect(ticket, Role::Receiver);
-    puppet.say(&Message::Accepted);
-    puppet.say(&Message::Limit(None));
+    puppet.send(&Message::Accepted);
+    puppet.send(&Message::Limit(None));
     puppet
 }
 
 #[test]
-fn a_parked_peer_loses_its_place_to_the_next_one() {
+fn parked_peer_replaced_by_next() {
     let contested = Duration::from_millis(300);
     let (_from, sender) = patient_sender(ProgressTimeouts { contested, ..ProgressTimeouts::default() });
     let ticket = sender.ticket().unwrap().clone();
     let parked = park(&ticket);
     let to = tempdir().unwrap();
     // A receiver that connects too early is asked to retry.
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     let received = loop {
         parked.connection.ping();
         let receiver =
             receive(to.path().to_owned(), Rendezvous::Connect(ticket.clone()), TransferOptions::default()).unwrap();
         match result_of(receiver) {
             Ok(summary) => break summary,
-            Err(error) => told.push(error.to_string()),
+            Err(error) => errors.push(error.to_string()),
         }
-        assert!(told.len() < 20, "{told:?}");
+        assert!(errors.len() < 20, "{errors:?}");
     };
     assert_eq!((received.names.files, fs::read(to.path().join("file")).unwrap()), (1, b"content".to_vec()));
-    assert!(told.iter().all(|error| error.contains("another transfer with this ticket is under way")), "{told:?}");
+    assert!(errors.iter().all(|error| error.contains("another transfer with this ticket is running")), "{errors:?}");
     let (code, reason) = parked.closed();
-    assert_eq!((code, reason.as_str()), (ErrorKind::Timeout, "the other side made no progress for 0 s"));
+    assert_eq!((code, reason.as_str()), (ErrorKind::Timeout, "connection closed: no progress by the peer for 0 s"));
     assert_eq!(summary_of(sender).names.files, 1);
 }
 
 #[test]
-fn a_parked_peer_does_not_stay_for_ever_where_nobody_else_comes() {
+fn parked_peer_times_out_alone() {
     let alone = Duration::from_millis(300);
     let (_from, mut sender) = patient_sender(ProgressTimeouts { alone, ..ProgressTimeouts::default() });
     let parked = park(&sender.ticket().unwrap().clone());
@@ -708,5 +708,5 @@ fn a_parked_peer_does_not_stay_for_ever_where_nobody_else_comes() {
             }
         }
     });
-    assert_eq!(message, "a transfer failed: the other side made no progress for 0 s; the ticket is still good");
+    assert_eq!(message, "transfer failed: connection closed: no progress by the peer for 0 s; ticket still valid");
 }

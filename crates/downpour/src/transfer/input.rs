@@ -5,28 +5,28 @@ use net::{Event, Rate};
 use crate::error::Error;
 use crate::messages::Message;
 
-/// Called when a session has heard from its peer again.
+/// Called when a session has received from its peer again.
 pub(super) type OnAlive = Box<dyn FnOnce() + Send>;
 
 /// An input of a session's thread.
 pub(super) enum Input {
-    /// What the side handles, unless it is a network event that concerns the session.
+    /// An input of the sender or receiver, unless it is a network event that concerns the session.
     Step(SideInput),
-    /// Another peer wants the place of this one, which may have been killed.
+    /// Another peer requests the place of this one, which may have been killed.
     Takeover(OnAlive),
-    /// The session ends: the user stops it, the peer's program has ended without a goodbye, or a thread that works for the
-    /// session has failed.
+    /// The session ends: the user stops it, the peer's program has exited without closing, or a thread of the session
+    /// has failed.
     End(Error),
 }
 
 impl Input {
-    /// Whether this input ends the session.
+    /// Returns whether this input ends the session.
     pub(super) const fn is_end(&self) -> bool {
         matches!(self, Self::End(_) | Self::Step(SideInput::Network(Event::ObjectFailed(_) | Event::Closed(_))))
     }
 }
 
-/// What one side handles next.
+/// An input of the sender or receiver.
 #[derive(Debug)]
 pub(super) enum SideInput {
     /// The next message of the peer.
@@ -35,7 +35,7 @@ pub(super) enum SideInput {
     Network(Event),
     /// A thread of the sender has a batch or chunks of a file ready, or its scan has ended.
     Ready,
-    /// Files that have their final names, every byte of them verified: path and length.
+    /// Published files, every byte of them verified: path and length.
     Verified(Vec<(Vec<u8>, u64)>),
     /// Number of requests to settle files that were processed.
     Settled(usize),

@@ -1,4 +1,4 @@
-//! The listening side: one session for each peer that connects with our ticket.
+//! The listening peer: one session for each peer that connects with its ticket.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +21,13 @@ use crate::files::FilesError;
 use crate::ticket::{Role, Ticket, fresh_key};
 
 /// How long a second peer waits for the place of the first, which may prove that it is alive or send its last messages.
-const FOR_A_PLACE: Duration = Duration::from_secs(6);
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Inputs of the listener's thread.
 enum ListenerEvent {
     Peer(Beginning),
-    /// The current peer has been heard from, after another asked for its place.
-    FirstLives,
+    /// The current peer has sent something, after another requested its place.
+    FirstAlive,
     Ended(Box<SessionEnd>),
     Stop(StopReason),
     /// No more peers can connect.
@@ -57,7 +57,7 @@ pub(super) fn listen(
     Ok(ticket)
 }
 
-/// Creates a listener that does not accept connections yet, and what feeds it.
+/// Creates a listener that does not accept connections yet, and the sender of its events.
 fn prepare(
     config: TransferConfig,
     carrier: ListenCarrier,
@@ -107,7 +107,7 @@ fn prepare(
     Ok((listener, ticket))
 }
 
-/// Accepts a new connection, whose peer was told of this store in its handshake.
+/// Accepts a new connection, whose handshake described this store.
 fn accept(store: SessionStorage, connection: Connection, listener: Sender<ListenerEvent>) -> EventHandler {
     let (mailbox, inputs) = Mailbox::new();
     let mut events = mailbox.events();
@@ -124,13 +124,13 @@ fn accept(store: SessionStorage, connection: Connection, listener: Sender<Listen
 
 /// Rejects a peer because another transfer is running.
 fn refuse(beginning: &Beginning) {
-    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket is under way").close(&beginning.connection);
+    Closing::as_text(ErrorKind::Busy, "another transfer with this ticket is running").close(&beginning.connection);
 }
 
 /// Rejects a peer because the target has changed since the handshake described it; its next attempt gets a new
 /// description.
 fn refuse_late(beginning: &Beginning) {
-    Closing::in_words(ErrorKind::Busy, "another transfer with this ticket came first").close(&beginning.connection);
+    Closing::as_text(ErrorKind::Busy, "another transfer with this ticket was first").close(&beginning.connection);
 }
 
 /// Held by the acceptor of peers: reports to the listener when it is dropped without a successor.
@@ -153,7 +153,7 @@ impl Drop for UntilClosed {
     }
 }
 
-/// Whether serving another peer would fail too: this side's user has decided, or this side's system fails.
+/// Returns whether serving another peer would fail too: the local user has decided, or the local system fails.
 fn is_final(error: &Error) -> bool {
     match error {
         Error::Cancelled
@@ -162,7 +162,7 @@ fn is_final(error: &Error) -> bool {
         | Error::Trace { .. }
         | Error::OutOfResources(_)
         | Error::Internal(_) => true,
-        // This side's own disk would fail the next peer too.
+        // A failing local disk would fail for the next peer too.
         Error::Files(FilesError::NotPermitted { .. }) => false,
         Error::Files(error) => matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Permission | ErrorKind::Exists),
         Error::Within { context: Context::Kept { .. }, source } => is_final(source),
@@ -179,7 +179,7 @@ struct Listener {
     store: Arc<Mutex<SessionStorage>>,
     events: Events,
     switch: Arc<TransferControl>,
-    /// Our id among the switch's watchers.
+    /// The number of the listener's watcher.
     watch: u64,
     arrivals: Receiver<ListenerEvent>,
     sender: Sender<ListenerEvent>,
@@ -200,7 +200,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Accepts peers from now on, describing in the handshake the store that the next one will get.
+    /// Accepts peers from now on, describing in the handshake the store of the next one.
     fn answer(&self) {
         let store = lock(&self.store).clone();
         let sender = self.sender.clone();
@@ -254,12 +254,12 @@ impl Listener {
         if let Some(first) = &self.current {
             let sender = self.sender.clone();
             // The listener waits for the session, so it exists.
-            first.put(Input::Takeover(Box::new(move || drop(sender.send(ListenerEvent::FirstLives)))));
+            first.put(Input::Takeover(Box::new(move || drop(sender.send(ListenerEvent::FirstAlive)))));
         }
-        // A second peer must not take over what a receiver has begun to write; it may come again.
+        // A second peer must not take over the target of a running receiver; it may connect again.
         let may_wait = self.config.task.role() == Role::Sender && !self.only_one;
         if may_wait && self.waiting.is_none() {
-            self.waiting = Some((beginning, runtime::now() + FOR_A_PLACE));
+            self.waiting = Some((beginning, runtime::now() + TAKEOVER_TIMEOUT));
         } else {
             refuse(&beginning);
         }
@@ -269,7 +269,7 @@ impl Listener {
     fn take(&mut self, arrival: ListenerEvent) -> bool {
         match arrival {
             ListenerEvent::Peer(beginning) => {
-                // Two receivers would ask two questions at once, and two transfers would spend one ticket.
+                // Two receivers would ask two questions at once, and two transfers would use one ticket.
                 if self.running > 0 && (!self.keep || self.config.task.role() == Role::Receiver) {
                     self.second(beginning);
                 } else if self.is_current(&beginning.store) {
@@ -282,7 +282,7 @@ impl Listener {
                 }
                 false
             }
-            ListenerEvent::FirstLives => {
+            ListenerEvent::FirstAlive => {
                 self.waiting.take().into_iter().for_each(|(second, _)| refuse(&second));
                 false
             }
@@ -300,7 +300,7 @@ impl Listener {
             ListenerEvent::Closed(why) => {
                 let over = self.running == 0 && !self.served;
                 if over {
-                    self.events.tell(TransferEvent::Done(Err(why)));
+                    self.events.emit(TransferEvent::Done(Err(why)));
                 }
                 over
             }
@@ -308,15 +308,15 @@ impl Listener {
                 self.stopped = Some(why);
                 self.endpoint.stop_listening();
                 if self.running == 0 {
-                    self.events.tell(TransferEvent::Done(Err(why.into())));
+                    self.events.emit(TransferEvent::Done(Err(why.into())));
                 }
                 self.running == 0
             }
         }
     }
 
-    /// Whether a session may begin with `store`. A connection gets its store before its peer is authenticated; another
-    /// session may have written to that store and ended in the meantime.
+    /// Returns whether a session may begin with `store`. A connection gets its store before its peer is authenticated;
+    /// another session may have written to that store and ended in the meantime.
     fn is_current(&self, store: &SessionStorage) -> bool {
         match (store, &*lock(&self.store)) {
             (SessionStorage::Target(given), SessionStorage::Target(current)) => {
@@ -326,7 +326,7 @@ impl Listener {
         }
     }
 
-    /// Whether examining the directory again after the last session failed.
+    /// Returns whether examining the directory again after the last session failed.
     fn is_used_up(&self) -> bool {
         matches!(&*lock(&self.store), SessionStorage::Target(target) if target.is_started())
     }
@@ -339,7 +339,7 @@ impl Listener {
                 *lock(&self.store) = store;
                 self.answer();
             }
-            Err(error) => self.events.tell(TransferEvent::UserNote(format!("the target cannot be used: {error}"))),
+            Err(error) => self.events.emit(TransferEvent::UserNote(format!("cannot use the destination: {error}"))),
         }
     }
 
@@ -350,18 +350,18 @@ impl Listener {
             Err(error) if self.stopped.is_none() && !self.only_one && !is_final(&error) => {
                 if was_peer && self.keep {
                     self.served = true;
-                    self.events.tell(TransferEvent::Done(Err(error)));
+                    self.events.emit(TransferEvent::Done(Err(error)));
                 } else {
-                    let what = if was_peer { "a transfer failed" } else { "a peer came in vain" };
-                    let message = format!("{what}: {error}; the ticket is still good");
-                    self.events.tell(TransferEvent::AttemptFailed { message, kind: error.kind() });
+                    let failure = if was_peer { "transfer failed" } else { "connection attempt failed" };
+                    let message = format!("{failure}: {error}; ticket still valid");
+                    self.events.emit(TransferEvent::AttemptFailed { message, kind: error.kind() });
                     self.last = Some(error);
                 }
                 false
             }
             result => {
                 self.served = true;
-                self.events.tell(TransferEvent::Done(result));
+                self.events.emit(TransferEvent::Done(result));
                 (!self.keep || self.stopped.is_some()) && self.running == 0
             }
         }
@@ -375,7 +375,7 @@ impl Listener {
             None => Error::TicketExpired(self.valid_for),
             Some(last) => last.within(Context::NoneComplete { after: self.valid_for }),
         };
-        self.events.tell(TransferEvent::Done(Err(error)));
+        self.events.emit(TransferEvent::Done(Err(error)));
     }
 
     fn begin(&mut self, beginning: Beginning) {
@@ -391,8 +391,8 @@ impl Listener {
         match runtime::spawn("downpour-session", work) {
             Ok(_) => self.running += 1,
             Err(error) => {
-                Closing::in_words(ErrorKind::Other, "no thread left").close(&connection);
-                self.events.tell(TransferEvent::UserNote(format!("a peer came in vain: {error}")));
+                Closing::as_text(ErrorKind::Other, "no thread available").close(&connection);
+                self.events.emit(TransferEvent::UserNote(format!("connection attempt failed: {error}")));
             }
         }
     }

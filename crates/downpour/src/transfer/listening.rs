@@ -1,10 +1,10 @@
-//! Options of the side that can be reached.
+//! Options of the listening peer.
 
 use std::time::Duration;
 
 use net::Bind;
 
-/// Options of the side that can be reached.
+/// Options of the listening peer.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
     /// Local address; by default any port of every address of this host.

@@ -1,4 +1,5 @@
-//! The lists of chunks that a receiver asks for: made by a thread of their own, since files are read in full for them.
+//! The lists of chunks that a receiver requests: created by a thread of their own, since files are read in full for
+//! them.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -13,16 +14,16 @@ use crate::error::Error;
 use crate::files::TreeObject;
 use crate::messages::{Chunks, ListState};
 
-/// Files of a batch whose chunks are to be listed.
+/// Requested files of a batch whose chunks are listed.
 struct ChunkListRequest {
     batch: u32,
     object: Arc<dyn TreeObject>,
     entries: Vec<u32>,
-    /// What the line carries, if that is known.
+    /// The capacity of the path, if it is known.
     line: Option<Rate>,
 }
 
-/// The lists that are being made. The thread starts with the first request and ends when this is dropped.
+/// The requested lists. The thread starts with the first request and ends when this is dropped.
 pub(super) struct Lister {
     mailbox: Mailbox,
     thread: Option<(Sender<ChunkListRequest>, Receiver<Chunks>)>,
@@ -31,12 +32,12 @@ pub(super) struct Lister {
 }
 
 impl Lister {
-    /// Creates one that nobody has asked yet.
+    /// Creates a lister without requests.
     pub(super) const fn new(mailbox: Mailbox) -> Self {
         Self { mailbox, thread: None, due: VecDeque::new() }
     }
 
-    /// Lists the chunks of entries of a batch, of which there is at least one, after those asked for before.
+    /// Lists the chunks of entries of a batch, of which there is at least one, after earlier requests.
     ///
     /// # Errors
     /// [`Error::OutOfResources`] if the thread cannot be spawned.
@@ -52,17 +53,17 @@ impl Lister {
             none => none.insert(start(&self.mailbox)?),
         };
         self.due.push_back((batch, entries.len()));
-        // The thread ends only with the session, which learns of a panic by other means.
+        // The thread ends only with the session, which detects a panic by other means.
         let _ = asked.send(ChunkListRequest { batch, object, entries, line });
         Ok(())
     }
 
-    /// Whether lists of a batch are not complete.
+    /// Returns whether lists of a batch are incomplete.
     pub(super) fn is_due(&self, batch: u32) -> bool {
         self.due.iter().any(|(due, _)| *due == batch)
     }
 
-    /// Whether any list is not complete.
+    /// Returns whether any list is incomplete.
     pub(super) fn is_busy(&self) -> bool {
         !self.due.is_empty()
     }
@@ -85,7 +86,7 @@ impl Lister {
 
 fn start(mailbox: &Mailbox) -> Result<(Sender<ChunkListRequest>, Receiver<Chunks>), Error> {
     let (asked, requests) = channel::<ChunkListRequest>();
-    // Enough to stay ahead of a line that is taken up with something else.
+    // Enough to stay ahead of a path that is busy with other data.
     let (listed, lists) = sync_channel(8);
     let session = mailbox.clone();
     mailbox.spawn("downpour-list", move || {
@@ -94,7 +95,7 @@ fn start(mailbox: &Mailbox) -> Result<(Sender<ChunkListRequest>, Receiver<Chunks
     Ok((asked, lists))
 }
 
-/// Lists what was asked for; returns false when nobody wants it.
+/// Lists the requested chunks; returns false when the receiver is closed.
 fn list(asked: &ChunkListRequest, listed: &SyncSender<Chunks>, session: &Mailbox) -> bool {
     let line = asked.line.map(|rate| rate.bits_per_second() / 8);
     let mut is_wanted = true;

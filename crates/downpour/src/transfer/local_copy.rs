@@ -1,5 +1,5 @@
-//! A copy within this machine: from a source to a target in one process, without a connection. The kernel copies the bytes
-//! where it can.
+//! A copy within the local host: from a source to a target in one process, without a connection. The kernel copies the
+//! bytes where it can.
 //!
 //! ```text
 //! scan thread ─ batches ─ this thread: manifest, wanted ranges, copy ─ settle thread: sync, final names
@@ -41,28 +41,28 @@ use crate::ticket::Role;
 /// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Bytes that are copied between two looks at what the user wants, which are to take at most [`STEP_TIME`].
+/// Bytes that are copied between two checks of the user's decisions, which take at most [`STEP_TIME`].
 const SMALLEST_STEP: u64 = 1 << 20;
 const LARGEST_STEP: u64 = 32 << 20;
 const STEP_TIME: Duration = Duration::from_millis(100);
 
-/// Bytes of the blocks that are put on record: a second's with a limit, as far as these bounds permit.
+/// Bytes of the recorded blocks: those of a second under a rate limit, within these bounds.
 const SMALLEST_BLOCK: u64 = 64 << 10;
 const LARGEST_BLOCK: u64 = 4 << 20;
 
 /// Time from which an interruption in the middle of an object costs more than its digests.
 const WORTH_RECORDING: Duration = Duration::from_secs(2);
 
-/// Starts to copy within this machine what the task of `config` sends. What that says of a connection means nothing here,
-/// but its limits.
+/// Starts to copy within the local host what the task of `config` sends. Its connection options are ignored, except for
+/// its limits.
 ///
 /// # Errors
-/// A list that cannot be written, a target that cannot be used.
+/// A list that cannot be written, an unusable target.
 pub(crate) fn start_within(config: TransferConfig, spec: ReceiveRequest) -> Result<Transfer, Error> {
     config.check()?;
     let target_is_directory = spec.target.is_dir();
     let target = Arc::new(Target::new(Arc::new(spec), target_is_directory, false)?);
-    Transfer::elsewhere(move |events, switch| {
+    Transfer::run_by(move |events, switch| {
         let (mailbox, inputs) = Mailbox::new();
         let number = switch.add(&mailbox);
         let work = || run(&config, target, &events, (mailbox, inputs));
@@ -72,7 +72,7 @@ pub(crate) fn start_within(config: TransferConfig, spec: ReceiveRequest) -> Resu
     })
 }
 
-/// Replaces an error that only says that the copy was stopped by the user's reason.
+/// Replaces an error that only states that the copy was stopped by the user's reason.
 fn stopped(error: Error, switch: &TransferControl) -> Error {
     match (error, switch.stopped()) {
         (Error::Files(FilesError::Over), Some(why)) => why.into(),
@@ -110,7 +110,7 @@ fn run(
         meter: Meter::new(started),
         started,
         next_tick: started + TICK,
-        is_check_told: false,
+        has_reported_check: false,
         step: SMALLEST_STEP,
         block: Vec::new(),
         done: Totals::default(),
@@ -118,7 +118,7 @@ fn run(
     copy.run()
 }
 
-/// A copy that is under way.
+/// A running copy.
 struct LocalCopy {
     events: Events,
     inputs: Receiver<Input>,
@@ -135,11 +135,11 @@ struct LocalCopy {
     meter: Meter,
     started: Instant,
     next_tick: Instant,
-    /// Whether the user was told of a long check.
-    is_check_told: bool,
+    /// Whether the user was informed of a long verification.
+    has_reported_check: bool,
     /// Bytes to copy at a time.
     step: u64,
-    /// The block that is being put on record.
+    /// The block that is being recorded.
     block: Vec<u8>,
     done: Totals,
 }
@@ -163,7 +163,7 @@ impl LocalCopy {
         let end = self.announcements.end()?;
         self.files().check_end(&end)?;
         let outcome = self.files().finish(&end)?;
-        self.tell_notices()?;
+        self.report_notices()?;
         self.remove_sources()?;
         if let Some(checksums) = &mut self.checksums {
             checksums.save()?;
@@ -197,14 +197,14 @@ impl LocalCopy {
         }
     }
 
-    /// Announces a batch to the target, and copies what that wants of it.
+    /// Announces a batch to the target, and copies the wanted ranges.
     fn copy_batch(&mut self, mut batch: Batch, again: bool) -> Result<(), Error> {
         let most = if again { 0 } else { MAX_OPEN_BATCHES as u64 - 1 };
         self.settle(most)?;
         self.counts.total_is_final |= batch.is_last;
         let names = std::mem::take(&mut batch.id_names);
         names.iter().try_for_each(|name| self.files().id_name(name))?;
-        self.announcements.say_id_names(names)?;
+        self.announcements.add_id_names(names)?;
         for skipped in &batch.skipped {
             self.skip(skipped)?;
         }
@@ -212,9 +212,9 @@ impl LocalCopy {
         let batch = Arc::new(batch);
         self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         let wanted = self.announce(&batch, again)?;
-        // By the names that they have here, which is decided now.
+        // By their names at the target, which are decided now.
         self.note_entries(&batch)?;
-        self.tell_notices()?;
+        self.report_notices()?;
         (self.counts.bytes_known, self.counts.files_known) = (self.scan.bytes(), self.scan.files());
         self.counts.bytes_present += batch.length - wanted.length(batch.length);
         let ends = if again { self.changed.take_ends() } else { Default::default() };
@@ -224,10 +224,10 @@ impl LocalCopy {
         }
         // Empty files have no bytes to wait for.
         self.settler.request();
-        self.tell_notices()
+        self.report_notices()
     }
 
-    /// Notes the entries of a batch in the list of checksums and in what is told at the end.
+    /// Notes the entries of a batch in the list of checksums and for the final report.
     fn note_entries(&mut self, batch: &Batch) -> Result<(), Error> {
         for entry in &batch.entries {
             match &entry.kind {
@@ -245,7 +245,7 @@ impl LocalCopy {
         Ok(())
     }
 
-    /// Hands the manifest of a batch over; returns what is wanted of it.
+    /// Passes the manifest of a batch to the target; returns the wanted ranges.
     fn announce(&mut self, batch: &Batch, again: bool) -> Result<Wanted, Error> {
         let mut wanted = None;
         for part in manifest_parts(batch.number, batch.length, &batch.entries) {
@@ -253,39 +253,39 @@ impl LocalCopy {
             self.target.decide(part.entries.first())?;
             let rename = self.files().destination().rename.clone();
             self.checksums.iter_mut().for_each(|list| list.rename(rename.as_deref()));
-            self.tell_check();
+            self.report_check();
             let state = self.files().add_manifest_part(&part)?;
-            self.announcements.say(&Message::Manifest(part))?;
-            // What was said is only hashed.
+            self.announcements.add(&Message::Manifest(part))?;
+            // Messages are only hashed.
             self.announcements.take();
             match state {
                 ManifestState::More => {}
                 ManifestState::Complete(all) | ManifestState::Whole(all) => wanted = Some(all),
-                ManifestState::Compare(_) => return Err(Error::Internal("chunks are compared within a machine")),
+                ManifestState::Compare(_) => return Err(Error::Internal("chunks are compared within a host")),
             }
         }
         wanted.ok_or(Error::Internal("a manifest without an end"))
     }
 
-    /// Tells the user, once, that a check of what an earlier run has left will take a while.
-    fn tell_check(&mut self) {
-        /// Bytes whose check takes long enough to tell.
+    /// Informs the user, once, of a long verification of partial data.
+    fn report_check(&mut self) {
+        /// Bytes whose verification takes long enough to report.
         const LONG: u64 = 1_000_000_000;
         let bytes = self.files().bytes_to_check();
-        if bytes > LONG && !std::mem::replace(&mut self.is_check_told, true) {
-            let note = format!("checking {} that an earlier run has left", DisplayBytes(bytes));
-            self.events.tell(TransferEvent::UserNote(note));
+        if bytes > LONG && !std::mem::replace(&mut self.has_reported_check, true) {
+            let note = format!("verifying {} of partial data from an earlier run", DisplayBytes(bytes));
+            self.events.emit(TransferEvent::UserNote(note));
         }
     }
 
-    /// Copies an object. Once that takes long, or if there is a limit, what follows is read and put on record by its digests:
-    /// a run after an interruption goes on in the middle of a file.
+    /// Copies an object. Once that takes long, or with a rate limit, its blocks are read and recorded by their digests:
+    /// a run after an interruption resumes in the middle of a file.
     fn copy_object(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject, again: bool) -> Result<(), Error> {
         let begun = runtime::now();
         let (mut offset, mut block) = (0, 0);
         while offset < object.length() {
             let is_long = self.pace.is_limited() || runtime::since(begun) >= WORTH_RECORDING;
-            // A file that grows is compared as a whole where it is read a second time.
+            // A growing file is compared as a whole where it is read a second time.
             let end = if is_long && !again {
                 block += 1;
                 self.copy_recorded(batch, object, (offset, block - 1))?
@@ -294,7 +294,7 @@ impl LocalCopy {
             };
             self.counts.bytes_done += end - offset;
             self.counts.current = object.current().map(<[u8]>::to_vec);
-            self.tell_notices()?;
+            self.report_notices()?;
             self.wait(end - offset)?;
             offset = end;
         }
@@ -310,7 +310,7 @@ impl LocalCopy {
         if self.files().copied(batch.number, offset..end)? {
             self.settler.request();
         }
-        // The user is heeded between two steps.
+        // The user's decisions are handled between two steps.
         self.step = match runtime::since(begun) {
             time if time < STEP_TIME / 2 => (self.step * 2).min(LARGEST_STEP),
             time if time > STEP_TIME => (self.step / 2).max(SMALLEST_STEP),
@@ -319,7 +319,7 @@ impl LocalCopy {
         Ok(end)
     }
 
-    /// Reads the next block of an object, writes it, and puts it on record; returns where it ends.
+    /// Reads the next block of an object, writes it, and records it; returns where it ends.
     fn copy_recorded(
         &mut self,
         batch: &Arc<Batch>,
@@ -331,23 +331,23 @@ impl LocalCopy {
         object.read(offset, &mut self.block);
         self.take_voided(batch, object)?;
         self.files().write(batch.number, offset, &self.block)?;
-        let told = Digest { batch: batch.number, block, digest: *blake3::hash(&self.block).as_bytes() };
-        self.announcements.say(&Message::Digest(told))?;
+        let digest = Digest { batch: batch.number, block, digest: *blake3::hash(&self.block).as_bytes() };
+        self.announcements.add(&Message::Digest(digest))?;
         self.announcements.take();
-        let is_expected = self.files().expect_digest(&told)?;
-        if self.files().add_local_digest(batch.number, block, offset..end, told.digest)? || is_expected {
+        let is_expected = self.files().expect_digest(&digest)?;
+        if self.files().add_local_digest(batch.number, block, offset..end, digest.digest)? || is_expected {
             self.settler.request();
         }
         Ok(end)
     }
 
-    /// Drops the files that could not be read as they were.
+    /// Drops the files that could not be read unchanged.
     fn take_voided(&mut self, batch: &Arc<Batch>, object: &dyn TreeObject) -> Result<(), Error> {
         for voided in object.take_voided() {
             let InvalidatedFile { entry, reason } = voided;
             let void = Void { batch: batch.number, entry, reason };
             self.files().void(&void)?;
-            self.announcements.say(&Message::Void(void))?;
+            self.announcements.add(&Message::Void(void))?;
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
@@ -358,7 +358,7 @@ impl LocalCopy {
         Ok(())
     }
 
-    /// Copies files that have changed meanwhile once more, as they are now.
+    /// Copies files that have changed meanwhile once more, in their current state.
     fn repeat(&mut self) -> Result<(), Error> {
         let scan = &self.scan;
         let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(()) };
@@ -368,7 +368,7 @@ impl LocalCopy {
         }
         self.scan.grow(again.length);
         let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
-        self.events.tell(TransferEvent::UserNote(super::resend::note(batch.entries.len())));
+        self.events.emit(TransferEvent::UserNote(super::resend::note(batch.entries.len())));
         self.copy_batch(batch, true)
     }
 
@@ -379,23 +379,23 @@ impl LocalCopy {
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            self.events.left_out(skipped);
+            self.events.report_skipped(skipped);
         }
         self.announcements.count_skipped();
-        self.announcements.say(&Message::Skipped(skipped.clone()))
+        self.announcements.add(&Message::Skipped(skipped.clone()))
     }
 
-    /// Waits until at most so many batches are not yet in place, and if none may be, until the disk has everything.
+    /// Waits until at most `most` batches are unpublished, and if none may be, until everything is synced.
     fn settle(&mut self, most: u64) -> Result<(), Error> {
         while self.files().unverified() > most || (most == 0 && !self.settler.is_idle()) {
             self.attend(TICK)?;
-            self.tell_notices()?;
+            self.report_notices()?;
         }
         Ok(())
     }
 
-    /// Tells the user what happens to single names, and removes what is stored, if that was asked for.
-    fn tell_notices(&mut self) -> Result<(), Error> {
+    /// Reports changes of names to the user, and removes stored sources, if requested.
+    fn report_notices(&mut self) -> Result<(), Error> {
         for notice in self.files().take_notices() {
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.done.notice(notice, &self.events);
@@ -404,25 +404,25 @@ impl LocalCopy {
             for stored in stored(batch, &entries) {
                 let Some(removing) = &mut self.removing else { continue };
                 let notices = removing.take(&stored)?;
-                self.tell_removed(notices);
+                self.report_removed(notices);
             }
         }
         Ok(())
     }
 
-    /// Removes the sources that waited for the end.
+    /// Removes the sources whose removal waited for the end.
     fn remove_sources(&mut self) -> Result<(), Error> {
         let Some(removing) = &mut self.removing else { return Ok(()) };
         let (notices, _) = removing.finish()?;
-        self.tell_removed(notices);
+        self.report_removed(notices);
         Ok(())
     }
 
-    fn tell_removed(&mut self, notices: Vec<Notice>) {
+    fn report_removed(&mut self, notices: Vec<Notice>) {
         notices.into_iter().for_each(|notice| self.done.notice(notice, &self.events));
     }
 
-    /// Waits as long as the limit demands for so many bytes, and heeds the user meanwhile.
+    /// Waits as long as the rate limit requires for `bytes`, and handles the user's decisions meanwhile.
     fn wait(&mut self, bytes: u64) -> Result<(), Error> {
         let until = self.pace.next(runtime::now(), bytes);
         loop {
@@ -434,7 +434,7 @@ impl LocalCopy {
         }
     }
 
-    /// Handles what has come in, and waits for the next input for at most `time` if there is none.
+    /// Handles all inputs, and waits for the next one for at most `time` if there is none.
     fn attend(&mut self, time: Duration) -> Result<(), Error> {
         let mut wait = time;
         loop {
@@ -452,10 +452,10 @@ impl LocalCopy {
             wait = Duration::ZERO;
             match input {
                 Input::End(error) => return Err(error),
-                Input::Step(SideInput::Verified(files)) => self.events.tell(TransferEvent::Files(files)),
+                Input::Step(SideInput::Verified(files)) => self.events.emit(TransferEvent::Files(files)),
                 Input::Step(SideInput::Settled(requests)) => self.settler.on_settled(requests),
                 Input::Step(SideInput::Limit(limit)) => self.pace.limit(limit),
-                // Of a batch that is ready the caller looks for itself. Nobody is asked, and there is no peer.
+                // The caller checks for ready batches itself. There is no offer, and no peer.
                 Input::Step(
                     SideInput::Ready
                     | SideInput::Tick
@@ -472,7 +472,7 @@ impl LocalCopy {
     fn report(&mut self, now: Instant) {
         self.counts.files_done = self.files().in_place().min(self.counts.files_known);
         let counts = &self.counts;
-        self.events.try_tell(TransferEvent::Progress(Progress {
+        self.events.try_emit(TransferEvent::Progress(Progress {
             bytes_done: counts.bytes_done + counts.bytes_present,
             bytes_present: counts.bytes_present,
             bytes_underway: 0,
@@ -493,12 +493,12 @@ impl LocalCopy {
     fn summary(&mut self, outcome: &ReceiveOutcome) -> Summary {
         let done = std::mem::take(&mut self.done);
         let by_time = self.files().spec().compare != Compare::Checksum;
-        self.events.tell_links(done.names.links_skipped);
+        self.events.report_skipped_links(done.names.links_skipped);
         if let Some(left) = &outcome.staging_left {
-            self.events.tell(TransferEvent::UserNote(left.to_string()));
+            self.events.emit(TransferEvent::UserNote(left.to_string()));
         }
         let mut failures = done.failures;
-        // The target may have counted more than it has told.
+        // The target may have counted more than it has reported.
         failures.count = failures.count.max(outcome.failed_count);
         let names = NameCounts {
             files: outcome.files,
@@ -527,7 +527,7 @@ impl LocalCopy {
         }
     }
 
-    /// Keeps what was copied for a later run.
+    /// Keeps the copied data for a later run.
     fn abandon(&mut self, error: Error) -> Error {
         let error = match error {
             // The files only know that they were stopped.
@@ -535,21 +535,21 @@ impl LocalCopy {
             error => error,
         };
         let is_stopped = matches!(error, Error::Cancelled | Error::Terminated);
-        // What is told may say why it failed.
-        let _ = self.tell_notices();
-        // What cannot be made durable now is copied again.
+        // A notice may contain the cause.
+        let _ = self.report_notices();
+        // Data that cannot be synced now is copied again.
         let _ = self.files().flush();
         match self.files().abandon(false) {
             Ok(Some(staging)) if !is_stopped => error.within(Context::Kept { staging, by_ticket: false }),
             Ok(_) => error,
             Err(left) => {
-                self.events.tell(TransferEvent::UserNote(left.to_string()));
+                self.events.emit(TransferEvent::UserNote(left.to_string()));
                 error
             }
         }
     }
 
-    /// Returns the error that has ended the copy, if it has come in.
+    /// Returns the error that has ended the copy, if it is among the inputs.
     fn end(&self) -> Option<Error> {
         self.inputs.try_iter().find_map(|input| if let Input::End(error) = input { Some(error) } else { None })
     }

@@ -10,10 +10,10 @@ use net::Event;
 use super::input::{Input, SideInput};
 use crate::error::Error;
 
-/// Work to stop when a session ends: its thread may be busy, for hours, while the end waits in the queue.
+/// Work to stop when a session ends: its thread may be busy for hours while the end waits in the queue.
 #[derive(Default)]
 struct Work {
-    /// Whether the end has been put in.
+    /// Whether the end was queued.
     over: bool,
     stop: Option<Box<dyn FnMut() + Send>>,
 }
@@ -49,7 +49,7 @@ impl Mailbox {
         self.inputs.send(input).is_ok()
     }
 
-    /// Returns a handler that passes on the events of the session's connection.
+    /// Returns a handler that relays the events of the session's connection.
     pub(super) fn events(&self) -> impl FnMut(Event) + Send + 'static {
         let mailbox = self.clone();
         move |event| {
@@ -57,7 +57,7 @@ impl Mailbox {
         }
     }
 
-    /// Calls `stop` when the session ends, or at once if it has ended: its work is of no use from then on.
+    /// Calls `stop` when the session ends, or at once if it has ended: its work is then useless.
     pub(super) fn on_end(&self, mut stop: impl FnMut() + Send + 'static) {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         if work.over {

@@ -1,49 +1,49 @@
-//! Whether a bound on memory has slowed a transfer.
+//! Whether a memory bound has slowed a transfer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::messages::HostPressure;
 
-/// One of the two sides, as this one sees it.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
-    /// This side's.
+    /// The local host.
     Here,
-    /// The other side's.
+    /// The remote host.
     There,
 }
 
-/// A bound on memory has slowed a transfer if it was reached at one in so many ticks.
+/// A memory bound has slowed a transfer if it was reached at one in this many ticks.
 const NOTICEABLE: u32 = 10;
 
-/// Counts how often the bounds on memory were reached.
+/// Counts how often the memory bounds were reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MemoryTicks {
     all: u32,
-    here: u32,
-    there: u32,
+    local: u32,
+    remote: u32,
 }
 
 impl MemoryTicks {
-    /// Counts a tick, and at which side the bound was reached then.
+    /// Counts a tick, and the hosts whose bound was reached then.
     pub(super) fn count(&mut self, ours: &HostPressure, theirs: &HostPressure) {
         self.all += 1;
-        self.here += u32::from(ours.memory);
-        self.there += u32::from(theirs.memory);
+        self.local += u32::from(ours.memory);
+        self.remote += u32::from(theirs.memory);
     }
 
-    /// Adds those of another attempt.
+    /// Adds the counts of another attempt.
     pub(super) fn add(&mut self, other: &Self) {
         self.all += other.all;
-        self.here += other.here;
-        self.there += other.there;
+        self.local += other.local;
+        self.remote += other.remote;
     }
 
-    /// Returns the side whose bound has slowed the transfer.
+    /// Returns the host whose bound has slowed the transfer.
     pub(super) fn bound(&self) -> Option<Side> {
         let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
-        let here = is_noticeable(self.here).then_some(Side::Here);
-        here.or(is_noticeable(self.there).then_some(Side::There))
+        let local = is_noticeable(self.local).then_some(Side::Here);
+        local.or(is_noticeable(self.remote).then_some(Side::There))
     }
 }
 
@@ -52,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_that_is_reached_in_a_tenth_of_the_time_has_slowed_the_transfer() {
-        let bound = |here: u32, there: u32| {
+    fn memory_bound_at_a_tenth_of_ticks_reported() {
+        let bound = |local: u32, remote: u32| {
             let mut ticks = MemoryTicks::default();
             for tick in 0..100 {
                 let strain = |bound| HostPressure { memory: tick < bound, overflowed: 0 };
-                ticks.count(&strain(here), &strain(there));
+                ticks.count(&strain(local), &strain(remote));
             }
             ticks.bound()
         };

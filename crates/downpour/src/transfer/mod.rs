@@ -1,4 +1,4 @@
-//! Transfers from paths on one side to a directory on the other.
+//! Transfers from paths of one host to a directory of another.
 //!
 //! [`send`] and [`receive`] start threads and return at once; a [`Transfer`] reports events and takes the user's
 //! decisions. Its futures run on any executor.
@@ -65,16 +65,16 @@ pub use progress::Progress;
 pub use stop::StopReason;
 pub use summary::{ByteCounts, DisplayBytes, Failures, NameCounts, Summary};
 
-/// How the two sides find each other.
+/// How the two peers find each other.
 #[derive(Clone, Debug)]
 pub enum Rendezvous {
-    /// Connect, with a ticket created by the other side.
+    /// Connect, with a ticket created by the peer.
     Connect(Ticket),
     /// Create a ticket and listen.
     Listen(ListenOptions),
 }
 
-/// Sends files, directories and links. Bare paths are sent as they are found: see
+/// Sends files, directories and links. Bare paths are sent as they are: see
 /// [`SourceOptions`](crate::files::SourceOptions).
 ///
 /// # Errors
@@ -88,10 +88,10 @@ pub fn send(spec: impl Into<SendSpec>, peer: Rendezvous, options: TransferOption
 }
 
 /// Receives from a sender according to the [`ReceiveRequest`]. A bare path is a directory to receive into, in which
-/// nothing that exists is replaced.
+/// existing files are kept.
 ///
 /// # Errors
-/// A directory that cannot be used, a ticket that has expired or is for a receiver, an address that cannot be bound.
+/// An unusable directory, a ticket that has expired or is for a receiver, an address that cannot be bound.
 pub fn receive(spec: impl Into<ReceiveRequest>, peer: Rendezvous, options: TransferOptions) -> Result<Transfer, Error> {
     let spec = ReceiveRequest { outputs: options.outputs(), ..spec.into() };
     start(peer, TransferConfig::by_ticket(Task::receive(spec, options.confirm), options))
@@ -159,29 +159,29 @@ impl Transfer {
         (Events(sender), Self { ticket: None, keep: false, events, switch: Arc::default() })
     }
 
-    /// Starts a transfer that is no session of this side, of which `work` tells.
-    pub(crate) fn elsewhere(
+    /// Starts a transfer without a session of its own, which `work` runs.
+    pub(crate) fn run_by(
         work: impl FnOnce(Events, Arc<TransferControl>) -> Result<Summary, Error> + Send + 'static,
     ) -> Result<Self, Error> {
         let (events, transfer) = Self::new();
         let switch = Arc::clone(&transfer.switch);
-        let work = move || events.tell(TransferEvent::Done(work(events.clone(), switch)));
+        let work = move || events.emit(TransferEvent::Done(work(events.clone(), switch)));
         runtime::spawn("downpour-session", work).map_err(Error::OutOfResources)?;
         Ok(transfer)
     }
 
-    /// Returns what passes the user's decisions on, for other threads.
+    /// Returns the handle that relays the user's decisions, for other threads.
     pub(crate) fn switch(&self) -> Arc<TransferControl> {
         Arc::clone(&self.switch)
     }
 
-    /// Returns the ticket for the other side, if this side listens.
+    /// Returns the ticket for the peer, if this side listens.
     #[must_use]
     pub const fn ticket(&self) -> Option<&Ticket> {
         self.ticket.as_ref()
     }
 
-    /// Returns the next event; `None` when the connections are closed and nothing is left to do.
+    /// Returns the next event; `None` when the connections are closed and everything is done.
     pub async fn next(&mut self) -> Option<TransferEvent> {
         self.events.recv().await
     }
@@ -202,8 +202,8 @@ impl Transfer {
         self.switch.limit(limit);
     }
 
-    /// Ends everything and informs the peer. A receiver keeps what it has verified, so that the same transfer can
-    /// resume later.
+    /// Ends everything and informs the peer. A receiver keeps its verified data, so that the same transfer can resume
+    /// later.
     pub fn stop(&self, why: StopReason) {
         self.switch.stop(why);
     }

@@ -1,4 +1,4 @@
-//! What a transfer's user may choose on one side.
+//! The options of one side of a transfer.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::path_cache::PathCache;
 /// No reachable peer needs longer, and an unreachable one is not worth a longer wait.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a sender is to send.
+/// The items of a sender.
 #[derive(Clone, Debug, Default)]
 pub struct SendSpec {
     /// The items.
     pub roots: Vec<SourceItem>,
-    /// What is sent of them, and how.
+    /// How they are sent.
     pub scan: SourceOptions,
 }
 
@@ -25,26 +25,26 @@ impl<T: Into<SourceItem>> From<Vec<T>> for SendSpec {
     }
 }
 
-/// Options of one side of a transfer, which the other side does not learn.
+/// Options of one side of a transfer, which are not sent to the peer.
 #[derive(Clone, Debug)]
 pub struct TransferOptions {
-    /// How this side sends, and what its endpoint takes.
+    /// The sending profile and the limits of the endpoint.
     pub engine: EngineOptions,
-    /// How long a peer that we connect to may be silent before its first response.
+    /// How long a peer may be silent before its first response, if this side connects.
     pub handshake_timeout: Duration,
-    /// How long to keep reconnecting after a connection breaks, from when something was last received. A listener does
-    /// not reconnect: it waits.
+    /// How long to retry after a lost connection, from when something was last received. A listener does not reconnect:
+    /// it waits.
     pub retry_for: Option<Duration>,
     /// Whether a receiver writes nothing before [`Transfer::accept`](super::Transfer::accept) is called for the
     /// [`TransferEvent::Offer`](super::TransferEvent::Offer).
     pub confirm: bool,
     /// A file for the BLAKE3 hashes of all files, in b3sum's format. A receiver lists the paths below its target, a
-    /// sender those that it sends. It contains only files that the sender's scan has hashed: see [`SourceOptions::hash`].
+    /// sender those that it sends. It contains only files that the sender's scan has hashed: see
+    /// [`SourceOptions::hash`].
     pub checksums: Option<PathBuf>,
     /// A file to which the engine's trace is appended (qlog, JSON text sequences).
     pub qlog: Option<PathBuf>,
-    /// Where a sender finds what earlier transfers have learned of the path, and keeps what it learns; `None` by
-    /// default.
+    /// The path cache that a sender reads and writes; `None` by default.
     pub paths: Option<PathCache>,
 }
 

@@ -1,16 +1,16 @@
-//! The pace of a copy that has no engine to pace it.
+//! The pace of a copy without an engine.
 
 use std::time::{Duration, Instant};
 
 use transport::Rate;
 
-/// Time that a copy may be late and make up for.
+/// Delay of a copy that is made up for.
 const MADE_UP: Duration = Duration::from_millis(500);
 
 /// Spreads bytes evenly over time.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The rate that was chosen for good.
+    /// The fixed rate, which does not change.
     fixed: Option<Rate>,
     limit: Option<Rate>,
     /// When the next bytes are due.
@@ -18,7 +18,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates the pace of a copy with a limit, which the user may change, and a rate for good.
+    /// Creates the pace of a copy with a rate limit, which the user may change, and a fixed rate.
     pub(super) fn new(limit: Option<Rate>, fixed: Option<Rate>) -> Self {
         Self { fixed, limit, next: None }
     }
@@ -37,16 +37,16 @@ impl Pace {
         [self.fixed, self.limit].into_iter().flatten().min()
     }
 
-    /// Returns how many bytes to copy at a time: a second's, within these bounds.
+    /// Returns how many bytes to copy at a time: those of a second, within these bounds.
     pub(super) fn step(&self, least: u64, most: u64) -> u64 {
         self.rate().map_or(most, |rate| (rate.bits_per_second() / 8).clamp(least, most))
     }
 
-    /// Returns when to go on, so many bytes having been copied by now.
+    /// Returns when to continue after `bytes` were copied by now.
     pub(super) fn next(&mut self, now: Instant, bytes: u64) -> Instant {
         let Some(rate) = self.rate() else { return now };
         let time = Duration::from_secs_f64(bytes as f64 * 8.0 / rate.bits_per_second().max(1) as f64);
-        // What a slow disk has cost beyond that is lost.
+        // Longer delays of a slow disk are not made up for.
         let earliest = now.checked_sub(MADE_UP).unwrap_or(now);
         let begun = self.next.unwrap_or(now).max(earliest);
         *self.next.insert(begun + time)
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_may_be_changed_and_lifted_and_a_rate_stays() {
+    fn pace_limit_changes_fixed_rate_stays() {
         let rate = |bits| Some(Rate::from_bits_per_second(bits));
         let mut limited = Pace::new(rate(1_000_000), None);
         assert_eq!(limited.step(1, u64::MAX), 125_000);

@@ -8,7 +8,7 @@ use crate::messages::{ListState, Message};
 /// How long a peer may make no progress while this side waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProgressTimeouts {
-    /// If another peer wants to take its place.
+    /// If another peer requests its place.
     pub(crate) contested: Duration,
     /// If no other peer waits. The receiver's user may be asked during that time.
     pub(crate) alone: Duration,
@@ -23,15 +23,15 @@ impl Default for ProgressTimeouts {
 /// Time of the peer's last progress. Time in which this side works or waits for its user does not count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerProgress {
-    /// What is asked of the peer; `None` if it may take its time.
+    /// The timeouts of the peer; `None` if it may take any time.
     patience: Option<ProgressTimeouts>,
     last: Instant,
     bytes: u64,
     /// Whether this side has work to do before the peer can continue.
     is_busy: bool,
-    /// Whether it had, or waited for its user, when that was last looked at.
+    /// Whether it had at the last check, or waited for its user.
     ours: bool,
-    /// When this side got a step to handle: until that is done, no input of the peer is processed.
+    /// When this side began to handle a step: until that is done, no input of the peer is processed.
     handling: Option<Instant>,
     /// Whether the peer has lost its place because it made no progress.
     has_stalled: bool,
@@ -95,10 +95,10 @@ impl PeerProgress {
         self.last += self.handling.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
     }
 
-    /// Checks that the peer makes progress, where this side `waits` for its user or its disk or does not.
+    /// Checks that the peer makes progress; this side `waits` for its user or its disk, or not.
     ///
     /// # Errors
-    /// [`Error::Stalled`] if it has made none for too long. The limit is shorter if another peer wants its place.
+    /// [`Error::Stalled`] if it has made none for too long. The limit is shorter if another peer requests its place.
     pub(super) fn check(&mut self, now: Instant, waits: bool, is_contested: bool) -> Result<(), Error> {
         let ours = self.is_busy || waits;
         if self.ours || ours {
@@ -111,7 +111,7 @@ impl PeerProgress {
         if self.has_stalled { Err(Error::Stalled(limit)) } else { Ok(()) }
     }
 
-    /// Whether the peer has lost its place because it made no progress.
+    /// Returns whether the peer has lost its place because it made no progress.
     pub(super) const fn has_stalled(&self) -> bool {
         self.has_stalled
     }
@@ -125,14 +125,14 @@ mod tests {
     const PATIENCE: ProgressTimeouts =
         ProgressTimeouts { contested: Duration::from_secs(120), alone: Duration::from_secs(3600) };
 
-    /// Whether a contested peer has stalled by then, if nothing changes before.
+    /// Returns whether a contested peer has stalled by then, if nothing changes before.
     fn is_stalled(headway: &PeerProgress, now: Instant) -> bool {
         let mut copy = *headway;
         copy.check(now, headway.ours, true).is_err()
     }
 
     #[test]
-    fn bytes_and_messages_of_which_there_is_an_end_are_progress() {
+    fn stall_check_bounded_messages_are_progress() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut headway = PeerProgress::new(start, Some(PATIENCE));
@@ -150,13 +150,13 @@ mod tests {
             Message::Wants(WantedPart { batch: 0, last: false, ranges: Vec::new() }),
         ];
         endless.iter().for_each(|message| headway.on_message(at(210), message));
-        assert!(is_stalled(&headway, at(220)), "it could go on with these for ever");
+        assert!(is_stalled(&headway, at(220)), "these could continue for ever");
         headway.on_message(at(220), &Message::Manifest(ManifestPart { last: true, ..empty }));
         assert!(!is_stalled(&headway, at(339)) && is_stalled(&headway, at(340)));
     }
 
     #[test]
-    fn a_peer_is_not_to_blame_for_what_this_side_does() {
+    fn stall_check_ignores_local_delays() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut headway = PeerProgress::new(start, Some(PATIENCE));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_has_stalled_has_lost_its_place_for_good() {
+    fn stall_check_stalled_stays_stalled() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut headway = PeerProgress::new(start, Some(PATIENCE));

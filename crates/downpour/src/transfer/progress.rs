@@ -10,28 +10,28 @@ use super::bottleneck::Bottleneck;
 /// Smoothing time of the displayed goodput.
 const SMOOTHING: Duration = Duration::from_secs(2);
 
-/// Longest remaining time that is foreseen. A goodput that leads to more is that of a stalled transfer and predicts
+/// Maximum remaining time that is predicted. A goodput that leads to more is that of a stalled transfer and predicts
 /// nothing.
 const FORESEEN: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The progress of a transfer, reported about five times a second while there is a connection.
-/// It crosses from one release to another: a new field needs a default.
+/// Read by other releases: a new field needs a default.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes of files that are done: acknowledged at the sender, written at the receiver, or not wanted.
     pub bytes_done: u64,
     /// Bytes among them that were present before the transfer.
     pub bytes_present: u64,
-    /// Bytes not among `bytes_done` that have arrived in blocks which are not complete, or not written yet.
+    /// Bytes not among `bytes_done` that have arrived in blocks which are incomplete, or not written yet.
     #[serde(default)]
     pub bytes_underway: u64,
     /// Bytes of all files known so far.
     pub bytes_known: u64,
     /// Whether `bytes_known` and `files_known` are final; otherwise the sender is still scanning its directories.
     pub total_is_final: bool,
-    /// Regular files that are done: in place at the receiver; at the sender, those before the bytes that have arrived.
+    /// Regular files that are done: published at the receiver; at the sender, those before the bytes that have arrived.
     pub files_done: u64,
-    /// All regular files known so far; 0 from a release that does not tell.
+    /// All regular files known so far; 0 from a release that does not report it.
     #[serde(default)]
     pub files_known: u64,
     /// Name of the file that is being read or written.
@@ -44,23 +44,23 @@ pub struct Progress {
     /// Share of sent packets that the path loses, as estimated by the sender. The receiver cannot estimate it: it sends
     /// too little, and sees only the packets that arrive.
     pub loss: Option<f64>,
-    /// What limits this side; a receiver knows only its own processor.
+    /// The local bottleneck; a receiver knows only its own processor.
     pub limited_by: Option<Bottleneck>,
     /// Time since the first datagram.
     pub elapsed: Duration,
-    /// All counters of the engine; none of them of a transfer between two other machines.
+    /// All counters of the engine; empty for a transfer between two remote hosts.
     #[serde(skip)]
     pub connection: ConnectionStats,
 }
 
 impl Progress {
-    /// Returns the bytes that are done or have arrived, which rise evenly also where blocks are large.
+    /// Returns the bytes that are done or have arrived, which grow evenly also where blocks are large.
     #[must_use]
     pub fn bytes_arrived(&self) -> u64 {
         self.bytes_done.saturating_add(self.bytes_underway).min(self.bytes_known.max(self.bytes_done))
     }
 
-    /// Returns the time for the remaining known bytes at this goodput; `None` if next to nothing moves.
+    /// Returns the time for the remaining known bytes at this goodput; `None` if almost nothing arrives.
     #[must_use]
     pub fn left(&self) -> Option<Duration> {
         let left = self.bytes_known.saturating_sub(self.bytes_arrived());
@@ -82,8 +82,8 @@ impl Meter {
         Self { at: now, bytes: 0, goodput: None }
     }
 
-    /// Adds the total of bytes that have arrived at `now`; returns the goodput in bits per second. What has arrived of a
-    /// block may be dropped: it then counts once.
+    /// Adds the total of bytes that have arrived at `now`; returns the goodput in bits per second. The arrived part of
+    /// a block may be dropped: it then counts once.
     pub(super) fn update(&mut self, now: Instant, bytes: u64) -> f64 {
         let bytes = bytes.max(self.bytes);
         let span = now.saturating_duration_since(self.at).as_secs_f64();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_foreseen_from_what_has_arrived() {
+    fn progress_remaining_time_from_arrived_bytes() {
         let mut progress = Progress {
             bytes_done: 1_000,
             bytes_present: 0,
@@ -135,7 +135,7 @@ mod tests {
             connection: ConnectionStats::default(),
         };
         assert_eq!((progress.bytes_arrived(), progress.left()), (2_000, Some(Duration::from_secs(2))));
-        // Padding, and repair beyond what is needed.
+        // Padding, and repair beyond the need.
         progress.bytes_underway = 9_000;
         assert_eq!((progress.bytes_arrived(), progress.left()), (4_000, Some(Duration::ZERO)));
         (progress.bytes_underway, progress.goodput) = (0, 1e-7);

@@ -1,4 +1,4 @@
-//! The receiving side of a transfer: what is offered, accepted and verified.
+//! The receiver of a transfer: offered, accepted and verified data.
 
 mod batches;
 mod consent;
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::files::{Entry, EntryKind, FilesError, ManifestState, Notice, Wanted};
 use crate::messages::{ListChunks, MAX_OPEN_BATCHES, ManifestPart, Message, stored, wants};
 
-/// Bytes kept from an earlier run whose check takes long enough to tell the user.
+/// Bytes of partial data whose verification takes long enough to report.
 const LONG_CHECK: u64 = 1_000_000_000;
 
 /// The receiver of one transfer.
@@ -39,10 +39,10 @@ pub(super) struct Receiving {
     batches: Batches,
     settler: Settler,
     checksums: Option<Checksums>,
-    /// Whether the user was told of a long check.
-    is_check_told: bool,
+    /// Whether the user was informed of a long verification.
+    has_reported_check: bool,
     counts: SideProgress,
-    /// Names that the sender was to remove and could not.
+    /// Sources that the sender could not remove.
     unremoved: u64,
     done: Totals,
 }
@@ -66,14 +66,14 @@ impl Receiving {
             batches: Batches::default(),
             settler,
             checksums: checksums.map(Checksums::new),
-            is_check_told: false,
+            has_reported_check: false,
             counts: SideProgress::default(),
             unremoved: 0,
             done: Totals::default(),
         }
     }
 
-    /// Receives everything, up to the final names and the confirmation to the sender.
+    /// Receives everything, publishes it, and confirms it to the sender.
     pub(super) fn run(mut self) -> (Session, Result<Totals, Error>) {
         let result = self.drive().map_err(|error| {
             let error = self.reason(error);
@@ -99,18 +99,18 @@ impl Receiving {
                 }
                 step => self.take(step)?,
             }
-            self.tell_notices()?;
-            self.tell_stored()?;
+            self.report_notices()?;
+            self.send_stored()?;
             let full = self.session.control.peek().is_some_and(|next| self.is_too_early(next));
             self.session.control.pause(full);
             self.session.headway.set_busy(!self.settler.is_idle());
             let has_arrived = |batches| batches == self.batches.arrived() && self.settler.is_idle();
             if let Some(end) = self.listing.end().filter(|end| has_arrived(end.batches)) {
                 let outcome = self.target.files().finish(&end)?;
-                // Deletions, or what would be deleted, are known only now.
-                self.tell_notices()?;
+                // Deletions, performed or simulated, are known only now.
+                self.report_notices()?;
                 if self.target.files().spec().report_stored {
-                    self.tell_stored()?;
+                    self.send_stored()?;
                     self.await_removal()?;
                 }
                 return self.confirm(&outcome);
@@ -118,13 +118,13 @@ impl Receiving {
         }
     }
 
-    /// Whether a message begins a batch while none may begin before another is verified. The sender, which does not see
-    /// how slow this side's disk is, is held back because its messages are. It cannot wait for ever: the digests of a
-    /// batch precede the manifest of the next but one. Further parts of a manifest, which may cause a notice for each
-    /// name, are not processed either while the sender has not read the previous notices.
+    /// Returns whether a message begins a batch while none may begin before another is verified. The sender, which does
+    /// not see how slow the receiver's disk is, is held back because its messages are. It cannot wait for ever: the
+    /// digests of a batch precede the manifest of the next but one. Further parts of a manifest, which may cause a
+    /// notice for each name, are not processed either while the sender has not read the previous notices.
     fn is_too_early(&self, message: &Message) -> bool {
         let (Message::Manifest(part), true) = (message, self.consent.is_given()) else { return false };
-        // What comes again takes the place of what was voided, which has to be settled.
+        // Resent files replace voided ones, which have to be settled.
         let most = if part.again { 1 } else { MAX_OPEN_BATCHES as u64 };
         let full = self.target.files().unverified() >= most;
         (self.listing.begins(part) && full) || self.session.control.is_full(0)
@@ -138,7 +138,7 @@ impl Receiving {
                     self.target.files().sender_lists();
                 }
                 self.target.begin(source)?;
-                self.tell_check();
+                self.report_check();
                 Ok(())
             }
             SideInput::Message(message) => {
@@ -146,7 +146,7 @@ impl Receiving {
                     && let Some(first) = part.entries.first()
                 {
                     self.target.decide(Some(first))?;
-                    self.tell_check();
+                    self.report_check();
                     let name = self.target.files().destination().rename.as_deref();
                     self.checksums.iter_mut().for_each(|list| list.rename(name));
                 }
@@ -158,7 +158,7 @@ impl Receiving {
             SideInput::Network(Event::Digest(digest)) => self.digest(digest),
             SideInput::Network(Event::ObjectReceived { tag }) => self.batches.on_received(tag),
             SideInput::Verified(files) => {
-                self.session.events.tell(TransferEvent::Files(files));
+                self.session.events.emit(TransferEvent::Files(files));
                 Ok(())
             }
             SideInput::Settled(requests) => {
@@ -171,13 +171,13 @@ impl Receiving {
             }
             SideInput::Limit(limit) => {
                 let bits = limit.and_then(|limit| NonZeroU64::new(limit.bits_per_second()));
-                self.say(&Message::Limit(bits))
+                self.send(&Message::Limit(bits))
             }
             SideInput::Network(_) | SideInput::Ready => Ok(()),
         }
     }
 
-    /// Processes a message, or holds it until the user has consented.
+    /// Processes a message, or buffers it until the user has consented.
     fn gather(&mut self, message: Message) -> Result<(), Error> {
         let is_decided = || self.target.files().is_decided();
         match self.consent.take(message, is_decided, self.session.control.held()) {
@@ -187,38 +187,38 @@ impl Receiving {
         }
     }
 
-    /// Tells the user, once, that a check of what an earlier run has left will take a while.
-    fn tell_check(&mut self) {
+    /// Informs the user, once, of a long verification of partial data.
+    fn report_check(&mut self) {
         let bytes = self.target.files().bytes_to_check();
-        if bytes > LONG_CHECK && !std::mem::replace(&mut self.is_check_told, true) {
-            let note = format!("checking {} that an earlier run has left", DisplayBytes(bytes));
-            self.session.events.tell(TransferEvent::UserNote(note));
+        if bytes > LONG_CHECK && !std::mem::replace(&mut self.has_reported_check, true) {
+            let note = format!("verifying {} of partial data from an earlier run", DisplayBytes(bytes));
+            self.session.events.emit(TransferEvent::UserNote(note));
         }
     }
 
-    /// Shows the user what is offered, and asks for consent.
+    /// Shows the offer to the user, and asks for consent.
     fn offer(&mut self) -> Result<(), Error> {
-        // What is not permitted, or exists already, makes the question pointless.
+        // Names that are not allowed, or exist already, make the question pointless.
         self.target.files().check_offer(&mut self.consent.parts())?;
         let permitted = &self.target.files().spec().permitted;
         let limits = (permitted.max_bytes, permitted.max_entries);
         let Some(offer) = self.consent.ask(limits, self.target.files().destination().directory.clone()) else {
             return Ok(());
         };
-        self.session.events.tell(TransferEvent::Offer(offer));
+        self.session.events.emit(TransferEvent::Offer(offer));
         self.session.stopwatch.on_asked(runtime::now());
         if self.asks { Ok(()) } else { self.begin() }
     }
 
-    /// Proceeds after the user's consent, if that was asked for: processes the messages that were held.
+    /// Proceeds after the user's consent, if it was requested: processes the buffered messages.
     fn begin(&mut self) -> Result<(), Error> {
         let Some(held) = self.consent.give() else { return Ok(()) };
         self.target.decide(None)?;
-        self.tell_check();
+        self.report_check();
         self.session.stopwatch.on_answered(runtime::now());
         self.session.control.put_back(held);
         self.session.control.hold(false);
-        self.say(&Message::Accepted)
+        self.send(&Message::Accepted)
     }
 
     fn message(&mut self, message: Message) -> Result<(), Error> {
@@ -245,7 +245,7 @@ impl Receiving {
             }
             Message::Skipped(skipped) => {
                 files.skipped(&skipped)?;
-                self.session.events.left_out(&skipped);
+                self.session.events.report_skipped(&skipped);
             }
             Message::Top(top) => files.top(top)?,
             Message::IdName(name) => files.id_name(&name)?,
@@ -268,7 +268,7 @@ impl Receiving {
             | Message::Complete(_)
             | Message::Strain(_) => {
                 return Err(Error::ProtocolViolation(
-                    "it sends a receiver's message, or begins or ends twice".to_owned(),
+                    "sender sent a receiver's message, or began or ended twice".to_owned(),
                 ));
             }
         }
@@ -289,18 +289,18 @@ impl Receiving {
             ManifestState::Complete(wanted) => self.want(part.batch, &wanted, &wanted),
             ManifestState::Whole(wanted) => self.want(part.batch, &wanted, &Wanted::all()),
             ManifestState::Compare(entries) => {
-                self.say(&Message::ListChunks(ListChunks { batch: part.batch, entries }))
+                self.send(&Message::ListChunks(ListChunks { batch: part.batch, entries }))
             }
         }
     }
 
-    /// Tells the sender what is wanted of a batch, and waits for its object.
+    /// Requests the wanted ranges of a batch from the sender, and waits for its object.
     fn want(&mut self, batch: u32, wanted: &Wanted, object: &Wanted) -> Result<(), Error> {
         let tag = u64::from(batch);
         let full = self.batches.full_length(tag)?;
         if self.target.may_hold_some() {
             for wants in wants(batch, wanted, full) {
-                self.say(&Message::Wants(wants))?;
+                self.send(&Message::Wants(wants))?;
             }
         }
         let length = object.length(full);
@@ -325,11 +325,11 @@ impl Receiving {
         Ok(())
     }
 
-    /// Reports to the sender, and to this side's user, what happens to single names.
-    fn tell_notices(&mut self) -> Result<(), Error> {
+    /// Reports changes of names to the sender and to the local user.
+    fn report_notices(&mut self) -> Result<(), Error> {
         for notice in self.target.files().take_notices() {
             if let Some(kind) = self.session.peer.kind_for(notice.kind) {
-                self.say(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
+                self.send(&Message::Notice(Notice { kind, path: notice.path.clone() }))?;
             }
             self.checksums.iter_mut().for_each(|list| list.heed(&notice));
             self.done.notice(notice, &self.session.events);
@@ -357,10 +357,10 @@ impl Receiving {
         Ok(())
     }
 
-    /// Tells the sender what it may remove.
-    fn tell_stored(&mut self) -> Result<(), Error> {
+    /// Reports to the sender which sources it may remove.
+    fn send_stored(&mut self) -> Result<(), Error> {
         for (batch, entries) in self.target.files().take_stored() {
-            stored(batch, &entries).try_for_each(|stored| self.say(&Message::Stored(stored)))?;
+            stored(batch, &entries).try_for_each(|stored| self.send(&Message::Stored(stored)))?;
         }
         Ok(())
     }
@@ -370,23 +370,23 @@ impl Receiving {
         let stats = self.session.stats().map(|stats| stats.connection);
         let (done, underway) = stats.map_or((0, 0), |stats| (stats.objects.written, stats.objects.arriving));
         (self.counts.bytes_done, self.counts.bytes_underway) = (done, underway);
-        // Hard links are in place too, and are no files to come.
+        // Hard links are published too, and are no files to wait for.
         self.counts.files_done = self.target.files().in_place().min(self.counts.files_known);
         self.counts.current = self.target.files().current();
         self.session.report(self.counts.clone());
     }
 
-    /// Tells the user what the sender has removed, or could not remove.
+    /// Reports to the user which sources the sender has removed, or could not remove.
     fn removed(&mut self, notice: Notice) -> Result<(), Error> {
         if !self.target.files().spec().report_stored || !notice.kind.is_of_sender() {
-            return Err(Error::ProtocolViolation("it sends a receiver's notice".to_owned()));
+            return Err(Error::ProtocolViolation("sender sent a receiver's notice".to_owned()));
         }
         self.unremoved += u64::from(notice.kind.is_failure());
         self.done.notice(notice, &self.session.events);
         Ok(())
     }
 
-    fn say(&mut self, message: &Message) -> Result<(), Error> {
+    fn send(&mut self, message: &Message) -> Result<(), Error> {
         let mut bytes = Vec::new();
         message.encode(&mut bytes)?;
         self.session.write(bytes);

@@ -1,4 +1,4 @@
-//! What a sender removes of what the receiver says it has stored.
+//! Removes the sources that the receiver reports as stored.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::messages::{Stored, StoredEntry};
 pub(super) struct Removing {
     source: Arc<dyn TreeSource>,
     /// Whether names of one file are sent as hard links: they are removed together at the end, since the next run could
-    /// not make the links if this one is interrupted.
+    /// not create the links if this one is interrupted.
     hard_links: bool,
     /// Batches that the receiver has not stored yet.
     awaited: BTreeMap<u32, Awaited>,
-    /// Hard links that it has not made yet, by batch and entry, each with its version.
+    /// Hard links that it has not created yet, by batch and entry, each with its version.
     links: BTreeMap<(u32, u32), (Entry, u64)>,
-    /// Stored names of files with several names, each with the versions of its source and of what stands there.
+    /// Stored names of files with several names, each with the versions of its source and of its copy.
     shared: Vec<(Entry, Versions)>,
     removed: u64,
-    /// Whether the receiver has said that it has stored all that it will.
+    /// Whether the receiver has reported the end of its storing.
     is_over: bool,
 }
 
 struct Awaited {
     batch: Arc<Batch>,
-    /// Entries that were not sent as they are.
+    /// Entries that were not sent unchanged.
     spoiled: BTreeSet<u32>,
     /// Entries before this one are settled.
     next: u32,
@@ -61,20 +61,21 @@ impl Removing {
         self.awaited.insert(batch.number, Awaited { batch: Arc::clone(batch), spoiled, next: 0 });
     }
 
-    /// Keeps the source of an entry that could not be read as it was.
+    /// Keeps the source of an entry that could not be read unchanged.
     pub(super) fn spoil(&mut self, batch: u32, entry: u32) {
         if let Some(awaited) = self.awaited.get_mut(&batch) {
             awaited.spoiled.insert(entry);
         }
     }
 
-    /// Removes what is stored; returns what became of each name.
+    /// Removes stored sources; returns the result for each name.
     ///
     /// # Errors
-    /// [`Error::ProtocolViolation`] if the receiver names what it cannot have, or names it twice.
+    /// [`Error::ProtocolViolation`] if the receiver names entries that it cannot have, or names them twice.
     pub(super) fn take(&mut self, stored: &Stored) -> Result<Vec<Notice>, Error> {
-        let broken =
-            || Error::ProtocolViolation(format!("it stores entries of batch {} that it cannot have", stored.batch));
+        let broken = || {
+            Error::ProtocolViolation(format!("entries of batch {} reported as stored that were not sent", stored.batch))
+        };
         if self.is_over {
             return Err(broken());
         }
@@ -89,7 +90,7 @@ impl Removing {
             });
             let (entry, sent) = match (found, self.links.remove(&(stored.batch, *number))) {
                 (None, Some(link)) => link,
-                // In a dry run, links are not told apart.
+                // In a dry run, links are not distinguished.
                 (Some(found), _) if !matches!(found.0.kind, EntryKind::Directory) => found,
                 _ => return Err(broken()),
             };
@@ -107,13 +108,14 @@ impl Removing {
         Ok(notices)
     }
 
-    /// Removes what waited for the end; returns what became of each name, and how many names are removed in all.
+    /// Removes the sources that waited for the end; returns the result for each name, and the total number of removed
+    /// names.
     ///
     /// # Errors
-    /// [`Error::ProtocolViolation`] if the receiver has not said of each batch what it has stored.
+    /// [`Error::ProtocolViolation`] if the receiver has not reported its stored entries of each batch.
     pub(super) fn finish(&mut self) -> Result<(Vec<Notice>, u64), Error> {
         if self.is_over || !self.awaited.is_empty() {
-            return Err(Error::ProtocolViolation("it does not say once, at the end, that all is stored".to_owned()));
+            return Err(Error::ProtocolViolation("end of storing reported early or twice".to_owned()));
         }
         self.is_over = true;
         let mut notices = Vec::new();
@@ -123,7 +125,7 @@ impl Removing {
         Ok((notices, self.removed))
     }
 
-    /// Whether the receiver has said that all is stored.
+    /// Returns whether the receiver has reported the end of its storing.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
     }
@@ -150,14 +152,14 @@ mod tests {
     use super::*;
     use crate::files::{LocalSource, SourceItem, SourceOptions};
 
-    /// A directory with a file, a directory and another file, and what is removed of them.
-    fn expecting(here: &Path) -> Removing {
-        fs::create_dir(here.join("b")).unwrap();
+    /// Creates a directory with a file, a directory and another file, and their removal.
+    fn expecting(base: &Path) -> Removing {
+        fs::create_dir(base.join("b")).unwrap();
         for name in ["a", "c"] {
-            fs::write(here.join(name), name).unwrap();
+            fs::write(base.join(name), name).unwrap();
         }
         let options = SourceOptions { remove_sources: true, ..SourceOptions::default() };
-        let source = Arc::new(LocalSource::new(vec![SourceItem::contents(here)], options, false).unwrap());
+        let source = Arc::new(LocalSource::new(vec![SourceItem::contents(base)], options, false).unwrap());
         let batch = source.next_batch().unwrap().unwrap();
         let mut removing = Removing::new(source, false);
         removing.expect(&Arc::new(batch));
@@ -169,41 +171,41 @@ mod tests {
         Stored { batch, last, entries }
     }
 
-    fn count(here: &Path) -> usize {
-        here.read_dir().unwrap().count()
+    fn count(base: &Path) -> usize {
+        base.read_dir().unwrap().count()
     }
 
     #[test]
-    fn a_receiver_cannot_name_what_it_was_not_sent() {
+    fn removal_of_unsent_entries_refused() {
         for (batch, entries) in [(0, &[3][..]), (0, &[u32::MAX]), (0, &[1]), (1, &[0]), (0, &[2, 0]), (0, &[0, 0])] {
-            let here = tempfile::tempdir().unwrap();
-            let mut removing = expecting(here.path());
+            let base = tempfile::tempdir().unwrap();
+            let mut removing = expecting(base.path());
             let error = removing.take(&stored(batch, true, entries)).unwrap_err();
             assert!(matches!(error, Error::ProtocolViolation(_)), "{error}");
-            assert!(count(here.path()) >= 2, "{entries:?}");
+            assert!(count(base.path()) >= 2, "{entries:?}");
         }
     }
 
     #[test]
-    fn a_batch_is_told_once_and_the_end_after_all() {
-        let here = tempfile::tempdir().unwrap();
-        let mut removing = expecting(here.path());
+    fn removal_batch_reported_once_end_last() {
+        let base = tempfile::tempdir().unwrap();
+        let mut removing = expecting(base.path());
         assert!(matches!(removing.finish(), Err(Error::ProtocolViolation(_))));
         assert_eq!(removing.take(&stored(0, false, &[0])).unwrap().len(), 1);
         assert_eq!(removing.take(&stored(0, true, &[])).unwrap(), []);
         assert!(matches!(removing.take(&stored(0, true, &[2])), Err(Error::ProtocolViolation(_))));
         assert_eq!(removing.finish().unwrap(), (vec![], 1));
         assert!(removing.is_over() && matches!(removing.take(&stored(0, true, &[])), Err(Error::ProtocolViolation(_))));
-        assert_eq!(count(here.path()), 2);
+        assert_eq!(count(base.path()), 2);
     }
 
     #[test]
-    fn what_could_not_be_read_as_it_was_stays_whatever_the_receiver_says() {
-        let here = tempfile::tempdir().unwrap();
-        let mut removing = expecting(here.path());
+    fn removal_keeps_changed_sources() {
+        let base = tempfile::tempdir().unwrap();
+        let mut removing = expecting(base.path());
         removing.spoil(0, 0);
         let notices = removing.take(&stored(0, true, &[0, 2])).unwrap();
         assert_eq!(notices, [Notice::new(NoticeKind::SourceRemoved, b"c")]);
-        assert!(here.path().join("a").exists());
+        assert!(base.path().join("a").exists());
     }
 }

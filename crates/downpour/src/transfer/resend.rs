@@ -1,4 +1,4 @@
-//! Files that have changed while they were read: they come once more, when all else is read.
+//! Files that have changed while they were read: they are resent once, after everything else is read.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use crate::files::{
     Batch, COMES_AGAIN, EndsDigest, Entry, EntryKind, FailReason, InvalidatedFile, MAX_BATCH_NAMES, TreeObject,
 };
 
-/// Files that come again at most: those that change all the time would make a transfer much longer.
+/// Maximum number of resent files: those that change all the time would make a transfer much longer.
 const MAX_FILES: usize = 1024;
 
-/// Bytes that come again at most.
+/// Maximum number of resent bytes.
 const MAX_BYTES: u64 = COMES_AGAIN;
 
-/// Files that were voided and may come again, once.
+/// Files that were voided and may be resent, once.
 #[derive(Default)]
 pub(super) struct ResendList {
     voided: Vec<(Arc<Batch>, InvalidatedFile)>,
-    /// Whether they have come again.
+    /// Whether they were resent.
     is_over: bool,
-    /// What those that come again have at their ends.
+    /// The digests of both ends of each resent file.
     ends: HashMap<u32, EndsDigest>,
     /// Hashes of the names of files to which hard links were announced.
     first_names: HashSet<u64>,
 }
 
-/// What comes again.
+/// The files to resend.
 pub(super) struct Again {
     pub(super) entries: Vec<Entry>,
     /// The sum of their sizes in bytes.
     pub(super) length: u64,
-    /// What does not, and why.
+    /// Files that are not resent, and why.
     pub(super) failed: Vec<(Vec<u8>, FailReason)>,
 }
 
@@ -44,10 +44,10 @@ impl Again {
     }
 }
 
-/// Returns what a user is told of so many files that come again.
+/// Returns the note to the user about resent files.
 pub(super) fn note(files: usize) -> String {
-    let which = if files == 1 { "file that has" } else { "files that have" };
-    format!("sending {files} {which} changed meanwhile again")
+    let which = if files == 1 { "file that" } else { "files that" };
+    format!("resending {files} {which} changed meanwhile")
 }
 
 impl ResendList {
@@ -56,8 +56,7 @@ impl ResendList {
         self.first_names.insert(name_hash(first_name));
     }
 
-    /// Notes a voided file; returns false if it does not come again. One that was hashed does not: that took a reading
-    /// of its own.
+    /// Notes a voided file; returns false if it is not resent. A hashed one is not: that took a reading of its own.
     pub(super) fn note(&mut self, batch: &Arc<Batch>, voided: InvalidatedFile) -> bool {
         let entry = batch.entries.get(voided.entry as usize);
         let is_hashed = entry.is_some_and(|entry| matches!(entry.kind, EntryKind::File { hash: Some(_), .. }));
@@ -68,7 +67,7 @@ impl ResendList {
         comes
     }
 
-    /// Returns what comes again, as it is now, the first time that there is something; later there is nothing.
+    /// Returns the files to resend in their current state, the first time that there are some; later there are none.
     pub(super) fn take(&mut self, object: impl Fn(Arc<Batch>) -> Arc<dyn TreeObject>) -> Option<Again> {
         if self.voided.is_empty() {
             return None;
@@ -84,7 +83,7 @@ impl ResendList {
             };
             let found = object_of_batch.entry_again(entry).filter(|(found, _)| {
                 let length = again.length.checked_add(found.size());
-                // Links may be of the file that it was.
+                // The links may belong to the earlier file.
                 length.is_some_and(|length| length <= MAX_BYTES)
                     && names + found.name_bytes() <= MAX_BATCH_NAMES
                     && !self.first_names.contains(&name_hash(path))
@@ -101,12 +100,12 @@ impl ResendList {
         Some(again)
     }
 
-    /// Takes what the files that come again have at their ends.
+    /// Takes the digests of the ends of resent files.
     pub(super) fn take_ends(&mut self) -> HashMap<u32, EndsDigest> {
         std::mem::take(&mut self.ends)
     }
 
-    /// Whether the batches that begin now are of files that come again.
+    /// Returns whether the batches that begin now are of resent files.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
     }

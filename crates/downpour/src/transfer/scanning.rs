@@ -34,7 +34,7 @@ enum ScanResult {
     All,
 }
 
-/// What the thread has.
+/// The state of the scanning thread.
 struct Walk {
     source: Arc<dyn TreeSource>,
     found: SyncSender<ScanResult>,
@@ -70,7 +70,7 @@ impl Walk {
 /// A thread that walks the sources, a little ahead of sending. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Where the files are.
+    /// The tree of the files.
     source: Arc<dyn TreeSource>,
     /// Attributes of the directory whose contents are sent, and the names of its owner and group; taken by the session.
     pub(super) top: (Option<Attributes>, Vec<IdName>),
@@ -87,14 +87,14 @@ pub(super) struct Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        // Nothing that is found from here on is heard of: a walk that was stopped has not seen everything.
+        // Results from here on are dropped: a stopped walk has not seen everything.
         (_, self.found) = sync_channel(0);
         self.source.stop();
     }
 }
 
 impl Scan {
-    /// Starts to walk a source. The session is informed of each batch that is ready, and of the end.
+    /// Starts to walk a source. The session is informed of each ready batch, and of the end.
     ///
     /// # Errors
     /// [`Error::OutOfResources`] if the thread cannot be spawned.
@@ -105,7 +105,7 @@ impl Scan {
     ) -> Result<Self, Error> {
         let top = source.top();
         let [bytes, files] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
-        // One batch waits here and one in the thread: enough to stay ahead, at little memory.
+        // One batch waits in the channel and one in the thread: enough to stay ahead, at little memory.
         let (sender, found) = sync_channel(1);
         let walk = Walk {
             source: Arc::clone(&source),
@@ -119,7 +119,7 @@ impl Scan {
         Ok(Self { source, top, removes, hard_links, found, is_over: false, bytes, files })
     }
 
-    /// Returns where the files are.
+    /// Returns the tree of the files.
     pub(super) const fn source(&self) -> &Arc<dyn TreeSource> {
         &self.source
     }
@@ -134,8 +134,8 @@ impl Scan {
         self.source.object(batch, wanted, HashMap::new())
     }
 
-    /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session learns of that by
-    /// other means.
+    /// Returns the next batch, if it is ready. A thread that has panicked gives none; the session detects that by other
+    /// means.
     pub(super) fn next(&mut self) -> Option<Batch> {
         match self.found.try_recv().ok()? {
             ScanResult::Batch(batch) => Some(batch),
@@ -146,12 +146,12 @@ impl Scan {
         }
     }
 
-    /// Whether the last batch was returned.
+    /// Returns whether the last batch was returned.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Adds to the total bytes what comes again.
+    /// Adds the bytes of resent files to the total.
     pub(super) fn grow(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -179,13 +179,13 @@ mod tests {
     fn wait_for_end(source: &Arc<dyn TreeSource>, limit: Duration) {
         let begun = Instant::now();
         while Arc::strong_count(source) > 1 {
-            assert!(begun.elapsed() < limit, "the thread goes on");
+            assert!(begun.elapsed() < limit, "the thread still runs");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     #[test]
-    fn a_scan_ends_with_what_wanted_it_though_it_reads_a_long_file() {
+    fn scan_dropped_stops_hashing_long_file() {
         let directory = tempfile::tempdir().unwrap();
         // A sparse file: hashing its zeros takes minutes.
         File::create(directory.path().join("file")).unwrap().set_len(1 << 40).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_that_dies_is_not_one_that_is_complete() {
+    fn scan_panicked_is_not_complete() {
         let directory = tempfile::tempdir().unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = SourceOptions::default();

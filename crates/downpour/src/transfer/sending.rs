@@ -1,5 +1,5 @@
-//! The sending side of a transfer: batches from the scan become manifests on the control stream and one object each,
-//! made of the ranges that the receiver wants.
+//! The sender of a transfer: batches from the scan become manifests on the control stream and one object each, of the
+//! ranges that the receiver wants.
 
 mod batch;
 mod batches;
@@ -27,29 +27,29 @@ use crate::error::Error;
 use crate::files::{Batch, EntryKind, FailReason, InvalidatedFile, Notice, SkipReason, Skipped, Wanted};
 use crate::messages::{Complete, Digest, ListChunks, Message, Stored, UnverifiedFiles, Void};
 
-/// Bytes of a transfer up to which the sender does not wait to hear what is wanted: they fit in its first flight.
+/// Bytes of a transfer up to which the sender does not wait for the wanted ranges: they fit in its first flight.
 const NOT_WORTH_WAITING: u64 = 8 << 10;
 
 /// The sender of one transfer.
 pub(super) struct Sending {
     session: Session,
     scan: Scan,
-    /// Whether to report only what would be sent.
+    /// Whether files are only reported, and not sent.
     dry_run: bool,
     batches: Batches,
     announcements: Announcements,
     lister: Lister,
     changed: ResendList,
     checksums: Option<Checksums>,
-    /// What is removed of the sources, if that is wanted.
+    /// The removal of the sources, if requested.
     removing: Option<Removing>,
-    /// The receiver's report of files it left as they were, if it has arrived.
+    /// The receiver's report of files that it kept unchanged, if it has arrived.
     untouched: Option<UnverifiedFiles>,
     done: Totals,
 }
 
 impl Sending {
-    /// Creates a sender of what `scan` finds.
+    /// Creates a sender of the files of `scan`.
     pub(super) fn new(session: Session, mailbox: Mailbox, scan: Scan, dry_run: bool, checksums: Option<List>) -> Self {
         let removing = scan.removes.then(|| Removing::new(Arc::clone(scan.source()), scan.hard_links));
         Self {
@@ -84,7 +84,7 @@ impl Sending {
             }
             // No batch can begin before the scan has found its files.
             let is_scanning = !self.scan.is_over() && self.batches.is_empty();
-            // A peer that takes no more of the lists is waited for.
+            // A peer that does not read the lists is waited for.
             let is_listing = self.lister.is_busy() && !self.session.control.is_full(0);
             self.session.headway.set_busy(is_scanning || is_listing);
         }
@@ -96,7 +96,7 @@ impl Sending {
             SideInput::Network(Event::Digest(digest)) => self.digest(digest)?,
             SideInput::Network(Event::ObjectSent { tag }) => self.batches.of_event(tag)?.on_sent()?,
             SideInput::Network(Event::ObjectAnnounced(_)) => {
-                return Err(Error::ProtocolViolation("it sends files to a sender".to_owned()));
+                return Err(Error::ProtocolViolation("receiver sent files".to_owned()));
             }
             SideInput::Tick => {
                 let counts = self.counts();
@@ -134,9 +134,9 @@ impl Sending {
                 if self.announcements.have_ended() && is_removed {
                     return Ok(Some(complete));
                 }
-                return Err(Error::ProtocolViolation("it reports an incomplete transfer as complete".to_owned()));
+                return Err(Error::ProtocolViolation("incomplete transfer confirmed as complete".to_owned()));
             }
-            _ => return Err(Error::ProtocolViolation("it sends messages that only senders send".to_owned())),
+            _ => return Err(Error::ProtocolViolation("receiver sent a sender's message".to_owned())),
         }
         Ok(None)
     }
@@ -146,7 +146,7 @@ impl Sending {
         self.session.complete();
         // The confirmation may overtake the last acknowledgements.
         for begun in self.batches.take_all() {
-            self.tell_files(&begun);
+            self.report_files(&begun);
         }
         if let Some(checksums) = &mut self.checksums {
             checksums.save()?;
@@ -154,12 +154,12 @@ impl Sending {
         let done = &mut self.done;
         (done.names.files, done.bytes.total) = (complete.files, complete.bytes);
         (done.bytes.present, done.bytes.unverified) = (complete.present, complete.unchecked);
-        // An older receiver does not report it: it is then assumed to have compared none that it did not want.
+        // An older receiver does not report it: it is then assumed to have compared no file that it did not want.
         if let Some(UnverifiedFiles { unchanged, kept }) = self.untouched {
             (done.names.unchanged, done.names.kept) = (unchanged, kept);
         }
         done.names.links_followed = self.scan.source().followed();
-        self.session.events.tell_links(done.names.links_skipped);
+        self.session.events.report_skipped_links(done.names.links_skipped);
         // The receiver may have counted more than it reported.
         done.failures.count = done.failures.count.max(complete.failed);
         Ok(())
@@ -176,22 +176,22 @@ impl Sending {
         let Some(removing) = &mut self.removing else { return Err(unasked()) };
         self.batches.on_stored(stored.batch)?;
         let notices = removing.take(stored)?;
-        self.tell_removed(notices)
+        self.report_removed(notices)
     }
 
-    /// Removes the rest, and tells the receiver.
+    /// Removes the remaining sources, and reports them to the receiver.
     fn all_stored(&mut self) -> Result<(), Error> {
         let has_ended = self.announcements.have_ended();
         let Some(removing) = self.removing.as_mut().filter(|_| has_ended) else { return Err(unasked()) };
         let (notices, count) = removing.finish()?;
-        self.tell_removed(notices)?;
-        self.announcements.say_aside(&Message::Removed(count))
+        self.report_removed(notices)?;
+        self.announcements.add_unhashed(&Message::Removed(count))
     }
 
-    /// Tells both users what became of sources.
-    fn tell_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
+    /// Reports the removed sources to both users.
+    fn report_removed(&mut self, notices: Vec<Notice>) -> Result<(), Error> {
         for notice in notices {
-            self.announcements.say_aside(&Message::Notice(notice.clone()))?;
+            self.announcements.add_unhashed(&Message::Notice(notice.clone()))?;
             self.done.notice(notice, &self.session.events);
         }
         Ok(())
@@ -204,7 +204,7 @@ impl Sending {
         let batch = Arc::clone(begun.batch());
         for voided in voided {
             let InvalidatedFile { entry, reason } = voided;
-            self.announcements.say(&Message::Void(Void { batch: batch.number, entry, reason }))?;
+            self.announcements.add(&Message::Void(Void { batch: batch.number, entry, reason }))?;
             self.removing.iter_mut().for_each(|removing| removing.spoil(batch.number, entry));
             let Some(entry) = batch.entries.get(entry as usize) else { continue };
             self.checksums.iter_mut().for_each(|list| list.forget(&entry.path));
@@ -213,7 +213,7 @@ impl Sending {
             }
         }
         let digest = Digest { batch: batch.number, block: block.block, digest: block.digest };
-        self.announcements.say(&Message::Digest(digest))
+        self.announcements.add(&Message::Digest(digest))
     }
 
     /// Opens and closes batches as far as possible.
@@ -233,7 +233,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Announces the files that have changed once more, as they are now. Returns false if there are none.
+    /// Announces the changed files once more, in their current state. Returns false if there are none.
     fn repeat(&mut self) -> Result<bool, Error> {
         let scan = &self.scan;
         let Some(again) = self.changed.take(|batch| scan.object(batch, Wanted::all())) else { return Ok(false) };
@@ -243,7 +243,7 @@ impl Sending {
         }
         self.scan.grow(again.length);
         let batch = again.into_batch(self.announcements.batches(), self.removing.is_some());
-        self.session.events.tell(TransferEvent::UserNote(resend::note(batch.entries.len())));
+        self.session.events.emit(TransferEvent::UserNote(resend::note(batch.entries.len())));
         self.begin(batch)?;
         while self.next_part()? {}
         self.open_objects();
@@ -253,29 +253,29 @@ impl Sending {
     /// Drops batches that the receiver has and whose digests are written, in order.
     fn forget_sent(&mut self) {
         while let Some(begun) = self.batches.take_done() {
-            self.tell_files(&begun);
+            self.report_files(&begun);
         }
     }
 
     /// Reports the files of a batch of which any part was sent, and counts those of which the receiver wanted nothing.
-    fn tell_files(&mut self, begun: &SentBatch) {
+    fn report_files(&mut self, begun: &SentBatch) {
         let (files, unwanted) = begun.files();
         if self.session.peer.may_hold_some() {
             self.done.names.unchanged += unwanted;
         }
-        // The receiver's notices list what would be sent.
+        // The receiver's notices list the files of a dry run.
         if !self.dry_run {
-            self.session.events.tell(TransferEvent::Files(files));
+            self.session.events.emit(TransferEvent::Files(files));
         }
     }
 
-    /// Writes the next chunks that the receiver has asked for; returns false if there are none, or no more may be written.
+    /// Writes the next requested chunks; returns false if there are none, or no more may be written.
     fn next_chunks(&mut self) -> Result<bool, Error> {
         if self.session.control.is_full(self.announcements.len()) {
             return Ok(false);
         }
         let Some(chunks) = self.lister.next() else { return Ok(false) };
-        self.announcements.say(&Message::Chunks(chunks))?;
+        self.announcements.add(&Message::Chunks(chunks))?;
         Ok(true)
     }
 
@@ -288,11 +288,11 @@ impl Sending {
         let Some((part, batch)) = self.batches.next_part()? else { return self.next_batch() };
         if part.last {
             if batch.is_last {
-                self.announcements.say_aside(&Message::Scanned)?;
+                self.announcements.add_unhashed(&Message::Scanned)?;
             }
             self.removing.iter_mut().for_each(|removing| removing.expect(&batch));
         }
-        self.announcements.say(&Message::Manifest(part))?;
+        self.announcements.add(&Message::Manifest(part))?;
         Ok(true)
     }
 
@@ -307,7 +307,7 @@ impl Sending {
     }
 
     fn begin(&mut self, mut batch: Batch) -> Result<(), Error> {
-        self.announcements.say_id_names(std::mem::take(&mut batch.id_names))?;
+        self.announcements.add_id_names(std::mem::take(&mut batch.id_names))?;
         for skipped in &batch.skipped {
             self.skip(skipped)?;
         }
@@ -331,11 +331,11 @@ impl Sending {
         Ok(())
     }
 
-    /// Returns who decides what is sent of a batch.
+    /// Returns who decides which bytes of a batch are sent.
     fn choice(&self, batch: &Batch, again: bool) -> Choice {
         let is_short = batch.number == 0 && batch.is_last && batch.length <= NOT_WORTH_WAITING;
         let peer = &self.session.peer;
-        // What has changed once may do so again meanwhile.
+        // A changed file may have changed again meanwhile.
         if (again || is_short) && peer.takes_whole() && !self.dry_run {
             Choice::Listed
         } else if peer.may_hold_some() {
@@ -351,13 +351,13 @@ impl Sending {
         } else if skipped.reason.is_failure() {
             self.done.failures.add(&skipped.path, FailReason::Skipped(skipped.reason));
         } else {
-            self.session.events.left_out(skipped);
+            self.session.events.report_skipped(skipped);
         }
         if !skipped.reason.is_known_to_all() && !self.session.peer.knows_reasons() {
             return Ok(());
         }
         self.announcements.count_skipped();
-        self.announcements.say(&Message::Skipped(skipped.clone()))
+        self.announcements.add(&Message::Skipped(skipped.clone()))
     }
 
     /// Opens the objects of batches whose wanted ranges are known, in order.
@@ -396,5 +396,5 @@ impl Sending {
 }
 
 fn unasked() -> Error {
-    Error::ProtocolViolation("it says what it has stored, which nobody has asked".to_owned())
+    Error::ProtocolViolation("stored entries reported without a request".to_owned())
 }

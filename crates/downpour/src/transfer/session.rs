@@ -1,5 +1,5 @@
-//! The part of a transfer that both sides have in common, on a thread of its own: processing events in order, detecting
-//! the end of the connection, reporting progress, writing the trace, and telling the peer how the transfer ended.
+//! The common part of sender and receiver, on a thread of its own: processing events in order, detecting the end of the
+//! connection, reporting progress, writing the trace, and reporting the result to the peer.
 
 mod config;
 mod control;
@@ -92,7 +92,7 @@ impl Session {
         })
     }
 
-    /// Returns the rate that the path is known to carry, or is limited to, if any is.
+    /// Returns the capacity or the rate limit of the path, if any is known.
     pub(super) fn line_rate(&self) -> Option<Rate> {
         let learned =
             || self.stats.as_ref().and_then(|stats| stats.connection.congestion.memory).map(|memory| memory.rate);
@@ -108,7 +108,7 @@ impl Session {
     /// Waits for the next step.
     ///
     /// # Errors
-    /// Whatever ends the transfer: the peer, the network, the disk, the user.
+    /// Any end of the transfer: by the peer, the network, the disk, the user.
     pub(super) fn next(&mut self) -> Result<SideInput, Error> {
         self.headway.on_handled(runtime::now());
         let step = self.wait()?;
@@ -138,7 +138,7 @@ impl Session {
                     }
                 }
                 Ok(Input::Step(step)) => return Ok(step),
-                Ok(Input::Takeover(lives)) => self.liveness.on_rival(lives),
+                Ok(Input::Takeover(on_alive)) => self.liveness.on_takeover(on_alive),
                 Ok(Input::End(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Internal("the network thread has ended")),
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Returns the error that ended the session, when something else has noticed the end first.
+    /// Returns the error that ended the session, when another part has noticed the end first.
     pub(super) fn end(&mut self) -> Error {
         loop {
             if let Err(error) = self.next() {
@@ -155,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Handles network events that concern every session, and returns those that the side gets too.
+    /// Handles network events that concern every session, and returns those that sender or receiver get too.
     fn on_network(&mut self, event: Event) -> Result<Option<Event>, Error> {
         match event {
             Event::Connected { remote, ref application } => {
@@ -164,7 +164,7 @@ impl Session {
                 if let Some(memory) = self.path.recall(remote, &self.config) {
                     self.connection.recall(memory);
                 }
-                self.events.tell(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
+                self.events.emit(TransferEvent::Connected { peer: (remote != PIPE_PEER).then_some(remote) });
             }
             Event::Control(bytes) => {
                 self.control.on_bytes(&bytes, |strain| self.strains.on_peer(strain))?;
@@ -172,7 +172,7 @@ impl Session {
             }
             Event::ControlAcknowledged(bytes) => self.control.on_acknowledged(bytes),
             Event::StreamOpened => {
-                return Err(Error::ProtocolViolation("it opens a stream in a transfer of files".to_owned()));
+                return Err(Error::ProtocolViolation("stream opened in a transfer of files".to_owned()));
             }
             Event::ObjectFailed(error) => return Err(error.into()),
             Event::Trace(records) => {
@@ -207,8 +207,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the statistics of the connection. Returns whether they have news of this machine's strain, and an error if
-    /// the peer has stalled or vanished.
+    /// Takes the statistics of the connection. Returns whether the local pressure has changed, and an error if the peer
+    /// has stalled or is lost.
     fn take_stats(&mut self) -> (bool, Result<(), Error>) {
         let (stats, now) = (block_on(self.connection.stats()), runtime::now());
         self.stats = Some(stats);
@@ -220,8 +220,8 @@ impl Session {
     fn check_life(&mut self, now: Instant, stats: &Stats) -> Result<(), Error> {
         let connection = &stats.connection;
         self.headway.on_bytes(now, connection.objects.written + connection.objects.acknowledged);
-        // A pause is no excuse: it lasts until the peer takes notices, or sends what is missing of earlier batches.
-        // What the peer alone can end is none either: blocks that it never reports as done.
+        // A pause does not excuse the peer: it lasts until the peer reads notices, or sends the missing data of earlier
+        // batches. Neither do blocks that it never reports as done.
         let waits = self.stopwatch.is_waiting() || connection.objects.reading > 0;
         self.headway.check(now, waits, self.liveness.is_contested())?;
         if self.liveness.check(now, connection.congestion.in_flight)? {
@@ -230,7 +230,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the peer what holds this machine back.
+    /// Reports the local pressure to the peer.
     fn send_pressure(&mut self) {
         let mut bytes = Vec::new();
         // A message of fixed length can be encoded.
@@ -242,19 +242,19 @@ impl Session {
     /// Reports progress with the latest statistics.
     pub(super) fn report(&mut self, counts: SideProgress) {
         self.monitor.on_counts(counts);
-        self.tell_progress();
+        self.report_progress();
     }
 
-    fn tell_progress(&mut self) {
+    fn report_progress(&mut self) {
         let Some(stats) = &self.stats else { return };
         let now = runtime::now();
         if let Some(note) = self.monitor.note(self.config.fixed_rate(), &stats.connection) {
-            self.events.tell(TransferEvent::UserNote(note));
+            self.events.emit(TransferEvent::UserNote(note));
         }
         let elapsed = self.stopwatch.elapsed(now);
         let progress = self.monitor.progress(now, stats, &self.strains, self.config.sends(), elapsed);
         self.recording.write_progress(&progress);
-        self.events.try_tell(TransferEvent::Progress(progress));
+        self.events.try_emit(TransferEvent::Progress(progress));
     }
 
     /// Returns the latest statistics of the engine.

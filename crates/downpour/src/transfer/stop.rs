@@ -7,7 +7,7 @@ use crate::error::Error;
 pub enum StopReason {
     /// Ctrl-C or similar.
     Cancelled,
-    /// The system, or the process that started this program, ends it.
+    /// The system, or the process that started this program, stops it.
     Terminated,
 }
 

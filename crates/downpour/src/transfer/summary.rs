@@ -15,10 +15,10 @@ use crate::ticket::Role;
 /// Maximum number of names listed as failed.
 const MAX_FAILED: usize = 1000;
 
-/// A complete transfer: every file that is not among the `failures` is under its final name, and verified unless
-/// `unchecked` says otherwise.
+/// A complete transfer: every file that is not among the `failures` is published, and verified except for `unchecked`
+/// bytes.
 ///
-/// It crosses from one release to another: a new field needs a default.
+/// Read by other releases: a new field needs a default.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// Role of this side.
@@ -28,29 +28,28 @@ pub struct Summary {
     /// Location of the files, at the receiver.
     #[serde(skip)]
     pub into: Option<PathBuf>,
-    /// Names of files, directories and links, by what became of them.
+    /// Names of files, directories and links, by result.
     #[serde(flatten)]
     pub names: NameCounts,
-    /// Bytes of regular files, by where they come from.
+    /// Bytes of regular files, by origin.
     #[serde(flatten)]
     pub bytes: ByteCounts,
-    /// Time from the first datagram to completion, not counting the time spent waiting for this side's user.
+    /// Time from the first datagram to completion, without the time spent waiting for the local user.
     pub elapsed: Duration,
     /// Names that were not transferred.
     #[serde(flatten)]
     pub failures: Failures,
     /// IP bytes sent by the sender of the files; at the receiver, those that arrived.
     pub wire_bytes: u64,
-    /// What the connection had to do with it.
+    /// The measurements of the connection.
     #[serde(flatten)]
     pub connection: ConnectionFigures,
-    /// Why this side's trace is not complete, if one was asked for and it is not.
+    /// Why the local trace is incomplete, if it was requested and is.
     #[serde(skip)]
     pub trace_lost: Option<String>,
 }
 
-/// Names of a transfer, by kind and by what became of them. They cross from one release to another: a new field needs a
-/// default.
+/// Names of a transfer, by kind and by result. Read by other releases: a new field needs a default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameCounts {
     /// Regular files.
@@ -61,7 +60,7 @@ pub struct NameCounts {
     pub symlinks: u64,
     /// Files among `files` whose size and modification time matched the source; their content was not compared.
     pub unchanged: u64,
-    /// Files not among `files` that existed and were left alone, whatever their content
+    /// Files not among `files` that existed and were kept, with any content
     /// ([`Existing::Skip`](crate::files::Existing::Skip)).
     pub kept: u64,
     /// Names of the target that were deleted, or would be.
@@ -72,30 +71,29 @@ pub struct NameCounts {
     /// Links among the sources that were followed: see
     /// [`SourceOptions::follow_items`](crate::files::SourceOptions::follow_items).
     pub links_followed: u64,
-    /// Symbolic links that were left out as requested ([`Links::Skip`](crate::files::LinkPolicy::Skip)), or because they
+    /// Symbolic links that were skipped as requested ([`Links::Skip`](crate::files::LinkPolicy::Skip)), or because they
     /// lead out of the target.
     #[serde(rename = "links_left_out")]
     pub links_skipped: u64,
 }
 
-/// Bytes of the regular files of a transfer. They cross from one release to another: a new field needs a default.
+/// Bytes of the regular files of a transfer. Read by other releases: a new field needs a default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByteCounts {
-    /// In place at the receiver.
+    /// Bytes published at the receiver.
     #[serde(rename = "bytes")]
     pub total: u64,
     /// Bytes among them that were present before.
     #[serde(rename = "bytes_present")]
     pub present: u64,
-    /// Bytes that an interrupted run had left at the receiver and that were used without a check, as its user wanted.
+    /// Bytes of partial data at the receiver that were used without verification, as its user requested.
     #[serde(rename = "unchecked")]
     pub unverified: u64,
-    /// Bytes that an interrupted run had left and that had changed since, so that they were transferred again; known
-    /// only to the receiver.
+    /// Bytes of partial data that had changed since, so that they were transferred again; known only to the receiver.
     pub altered: Option<u64>,
 }
 
-/// Names that were not transferred. They cross from one release to another: a new field needs a default.
+/// Names that were not transferred. Read by other releases: a new field needs a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     /// The first thousand of them, each with the reason.
@@ -104,7 +102,7 @@ pub struct Failures {
     /// Number of all of them.
     #[serde(rename = "failed_count")]
     pub count: u64,
-    /// Those among them that vanished at the sender between its scan and their turn.
+    /// Those among them that disappeared at the sender after its scan.
     #[serde(rename = "vanished_count")]
     pub vanished: u64,
 }
@@ -125,7 +123,7 @@ impl Failures {
 pub(super) struct Attempts {
     /// When the first of them began.
     pub(super) since: Option<Instant>,
-    /// Bytes of files that the first of them found at the target, as far as this side knew when it ended.
+    /// Bytes of files that the first of them found at the target, as known to this side at its end.
     pub(super) present: u64,
     /// See [`Summary::wire_bytes`].
     pub(super) wire_bytes: u64,
@@ -156,8 +154,8 @@ impl Summary {
         let began = last.since.unwrap_or_else(runtime::now);
         self.elapsed += prior.since.map_or(Duration::ZERO, |since| began.saturating_duration_since(since));
         let share = elapsed.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
-        // Bytes transferred by an earlier attempt were not present before the transfer. What had been acknowledged when
-        // it broke off is not all that had arrived.
+        // Bytes transferred by an earlier attempt were not present before the transfer. More may have arrived than was
+        // acknowledged when the connection was lost.
         let earlier = self.bytes.present.saturating_sub(prior.present).min(prior.wire_bytes);
         let crossed = self.bytes.total.saturating_sub(self.bytes.present).max(1);
         let more = 1.0 + earlier as f64 / crossed as f64;
@@ -182,15 +180,15 @@ impl Summary {
         self.names.unchanged == 0 && self.bytes.unverified == 0 && self.names.kept == 0 && self.failures.count == 0
     }
 
-    /// Returns the bytes of files that this transfer has moved, which were not present before; after a dry run, those
-    /// that it would move at most.
+    /// Returns the bytes of files that this transfer has moved, which were not present before; after a dry run, the
+    /// most that it would move.
     #[must_use]
     pub const fn transferred(&self) -> u64 {
         self.bytes.total.saturating_sub(self.bytes.present)
     }
 
-    /// Returns the bits of files transferred per second over the whole transfer. A dry run transfers none, whatever this
-    /// says.
+    /// Returns the bits of files transferred per second over the whole transfer. A dry run transfers none, independent
+    /// of this value.
     #[must_use]
     pub fn goodput(&self) -> f64 {
         self.transferred() as f64 * 8.0 / self.elapsed.as_secs_f64().max(1e-9)
@@ -207,7 +205,7 @@ impl fmt::Display for Summary {
             (0, 0) => {}
             (0, _) => f.write_str(", unchanged (content not read)")?,
             (_, unchanged) if self.bytes.unverified > 0 => {
-                write!(f, ", {} of it not checked", DisplayBytes(self.bytes.unverified))?;
+                write!(f, ", {} not verified", DisplayBytes(self.bytes.unverified))?;
                 if unchanged > 0 {
                     write!(f, ", {unchanged} unchanged (content not read)")?;
                 }
@@ -216,7 +214,7 @@ impl fmt::Display for Summary {
             (verified, unchanged) => write!(f, ", {verified} verified, {unchanged} unchanged (content not read)")?,
         }
         if self.names.kept > 0 {
-            write!(f, ", {} left as at the target", self.names.kept)?;
+            write!(f, ", {} kept", self.names.kept)?;
         }
         if self.names.deleted > 0 {
             write!(f, ", {} deleted", self.names.deleted)?;
@@ -225,18 +223,18 @@ impl fmt::Display for Summary {
             write!(f, ", {} removed from the source", self.names.removed)?;
         }
         if let Some(share) = self.connection.path_share {
-            write!(f, ", {:.0} % of what the set rate allows", share * 100.0)?;
+            write!(f, ", {:.0} % of --rate", share * 100.0)?;
         }
         match self.connection.memory_bound {
-            Some(Side::Here) => f.write_str(", slowed by the bound on memory here")?,
-            Some(Side::There) => f.write_str(", slowed by the bound on memory there")?,
+            Some(Side::Here) => f.write_str(", limited by --max-memory on the local host")?,
+            Some(Side::There) => f.write_str(", limited by --max-memory on the remote host")?,
             None => {}
         }
         match self.bytes.present {
             0 => {}
             _ if self.names.unchanged >= self.names.files => {}
-            all if all >= self.bytes.total => f.write_str(", all there already")?,
-            some => write!(f, ", {} of it there already", DisplayBytes(some))?,
+            all if all >= self.bytes.total => f.write_str(", all already present")?,
+            some => write!(f, ", {} already present", DisplayBytes(some))?,
         }
         match self.names.links_followed {
             0 => {}
@@ -342,7 +340,8 @@ mod tests {
         assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Side::Here)));
         let whole = Summary { elapsed: Duration::from_secs(2), ..with_share(Some(0.9)) }.after(&prior, &last);
         assert_eq!(whole.connection.path_share, Some(0.9 * 0.25));
-        // Half of what the last attempt found there had crossed in the one before: three times as much in all.
+        // Half of the bytes that the last attempt found had been transferred in the one before: three times as much in
+        // all.
         let of_last = Summary { bytes: bytes(10_000, 8_000), ..with_share(Some(0.3)) };
         let prior =
             Attempts { wire_bytes: 4_000, since: last.since.map(|last| last - of_last.elapsed), ..Attempts::default() };
@@ -351,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_has_not_crossed() {
+    fn summary_present_bytes_not_transferred() {
         let resumed = Summary { bytes: bytes(10_000_000, 4_500_000), ..summary() };
         let resumed = Summary { elapsed: Duration::from_secs(2), ..resumed };
         assert_eq!((resumed.transferred(), resumed.goodput()), (5_500_000, 22e6));
@@ -369,7 +368,7 @@ mod tests {
 
     /// Releases with groups and those without write the same.
     #[test]
-    fn groups_do_not_show_in_what_crosses() {
+    fn summary_json_has_flat_groups() {
         let summary = Summary {
             bytes: ByteCounts { altered: Some(5), ..bytes(4_200_000_000, 1) },
             failures: Failures {
@@ -402,7 +401,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&summary).unwrap(), serde_json::from_str::<serde_json::Value>(text).unwrap());
         let read: Summary = serde_json::from_str(text).unwrap();
         assert_eq!(format!("{read:?}"), format!("{summary:?}"));
-        // From a release that does not tell, and from one that tells more.
+        // From a release without some fields, and from one with more.
         let older =
             text.replace(r#""refused_for":{"malformed":3},"#, r#""more":[1],"#).replace(r#","overflowed":7"#, "");
         let older: Summary = serde_json::from_str(&older).unwrap();
@@ -417,33 +416,33 @@ mod tests {
         (summary.failures.count, summary.bytes.present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, 82 % of what the set rate allows, 1.0 MB of it there already; 1 name failed"
+            "31 files, 4.2 GB, 39 s, verified, 82 % of --rate, 1.0 MB already present; 1 name failed"
         );
         summary.connection.path_share = None;
         let trusted = Summary { bytes: ByteCounts { unverified: 2_000_000, ..summary.bytes }, ..summary.clone() };
         assert_eq!(
             trusted.to_string(),
-            "31 files, 4.2 GB, 39 s, 2.0 MB of it not checked, 1.0 MB of it there already; 1 name failed"
+            "31 files, 4.2 GB, 39 s, 2.0 MB not verified, 1.0 MB already present; 1 name failed"
         );
         let mut bound = Summary { failures: Failures::default(), ..summary.clone() };
         bound.connection.memory_bound = Some(Side::There);
         assert_eq!(
             bound.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, slowed by the bound on memory there, 1.0 MB of it there already"
+            "31 files, 4.2 GB, 39 s, verified, limited by --max-memory on the remote host, 1.0 MB already present"
         );
         let none = Summary { names: NameCounts::default(), bytes: bytes(0, 0), ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
     }
 
     #[test]
-    fn what_was_not_compared_is_not_called_verified() {
+    fn summary_uncompared_not_verified() {
         let whole = summary();
         assert!(whole.is_verified());
         let unchanged = |unchanged| NameCounts { unchanged, ..whole.names };
         let total = whole.bytes.total;
         let some = Summary { names: unchanged(19), bytes: bytes(total, 1_000_000), ..whole.clone() };
         assert!(!some.is_verified());
-        let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged (content not read), 1.0 MB of it there already";
+        let text = "31 files, 4.2 GB, 39 s, 12 verified, 19 unchanged (content not read), 1.0 MB already present";
         assert_eq!(some.to_string(), text);
         let all = Summary { names: unchanged(31), bytes: bytes(total, total), ..whole.clone() };
         assert!(!all.is_verified());
@@ -451,7 +450,7 @@ mod tests {
         let only = |names| Summary { names, bytes: bytes(0, 0), ..whole.clone() };
         let kept = only(NameCounts { kept: 2, ..NameCounts::default() });
         assert!(!kept.is_verified());
-        assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 left as at the target");
+        assert_eq!(kept.to_string(), "0 files, 0 B, 39 s, 2 kept");
         let deleted = only(NameCounts { deleted: 3, ..NameCounts::default() });
         assert!(deleted.is_verified());
         assert_eq!(deleted.to_string(), "0 files, 0 B, 39 s, 3 deleted");

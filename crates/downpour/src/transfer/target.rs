@@ -13,8 +13,8 @@ use super::mailbox::Mailbox;
 use crate::error::Error;
 use crate::files::{Entry, FileSink, FilesError, ReceiveRequest, SourceId, TreeTarget};
 
-/// How long to wait while another process holds the staging directory: longer than one that has lost its peer takes to
-/// end.
+/// How long to wait while another process uses the staging directory: longer than one that has lost its peer takes to
+/// exit.
 const PATIENCE: Duration = Duration::from_secs(6);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
@@ -22,7 +22,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Target {
     files: Box<dyn TreeTarget>,
-    /// Whether the user decides first about what comes.
+    /// Whether the user decides about an offer first.
     asks: bool,
     started: AtomicBool,
     /// Whether the session has ended.
@@ -34,7 +34,7 @@ impl Target {
     /// Examines the target without changing it.
     ///
     /// # Errors
-    /// A target that cannot be used.
+    /// An unusable target.
     pub(super) fn new(spec: Arc<ReceiveRequest>, target_is_directory: bool, asks: bool) -> Result<Self, Error> {
         Ok(Self {
             files: Box::new(FileSink::with_target(spec, target_is_directory)?),
@@ -48,27 +48,27 @@ impl Target {
     /// Sets the source, before anything else is requested.
     ///
     /// # Errors
-    /// The reason why an earlier transfer cannot be continued; [`FilesError::Over`] after [`Target::stop`].
+    /// The reason why an earlier transfer cannot be resumed; [`FilesError::Over`] after [`Target::stop`].
     pub(super) fn begin(&self, source: SourceId) -> Result<(), Error> {
         Ok(self.patiently(|| self.files.begin(source))?)
     }
 
-    /// Decides where the items go, which may depend on the first entry; `None` if there is none, or none soon.
+    /// Decides where the items are written, which may depend on the first entry; `None` if there is none, or none soon.
     ///
     /// # Errors
-    /// A target that then has to be a directory and cannot be one; those of [`Target::begin`].
+    /// A target that must be a directory and cannot be one; those of [`Target::begin`].
     pub(super) fn decide(&self, entry: Option<&Entry>) -> Result<(), Error> {
         Ok(self.patiently(|| self.files.decide(entry))?)
     }
 
-    /// Whether the sender must wait for the wanted ranges of each batch. Nothing is wanted before the user has
+    /// Returns whether the sender must wait for the wanted ranges of each batch. Nothing is wanted before the user has
     /// consented.
     pub(super) fn may_hold_some(&self) -> bool {
         self.asks || self.files.may_have_data()
     }
 
-    /// Whether files that have changed may come again, with other sizes. They may not where a user has agreed to a list
-    /// of what comes.
+    /// Returns whether changed files may be resent, with other sizes. They may not where a user has accepted a list of
+    /// names and sizes.
     pub(super) const fn takes_again(&self) -> bool {
         !self.asks
     }
@@ -87,13 +87,13 @@ impl Target {
         Ok(Settler { requests: settler, due: 0 })
     }
 
-    /// Whether [`Target::start`] was called.
+    /// Returns whether [`Target::start`] was called.
     pub(super) fn is_started(&self) -> bool {
         self.started.load(Ordering::SeqCst)
     }
 
     /// Makes long operations (comparing, deleting, waiting for another process) end soon with [`FilesError::Over`].
-    /// Data that has arrived can still be made durable.
+    /// Received data can still be synced.
     pub(super) fn stop(&self) {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.on_stop.notify_all();
@@ -106,13 +106,13 @@ impl Target {
         move || target.upgrade().into_iter().for_each(|target| target.stop())
     }
 
-    /// Whether [`Target::stop`] was called.
+    /// Returns whether [`Target::stop`] was called.
     pub(super) fn is_stopped(&self) -> bool {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Retries while another process holds what is needed: the same transfer, interrupted a moment ago, may still be
-    /// ending.
+    /// Retries while another process uses the staging directory: the same transfer, interrupted a moment ago, may still
+    /// be ending.
     fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, FilesError>) -> Result<T, FilesError> {
         let deadline = runtime::now() + PATIENCE;
         loop {
@@ -136,7 +136,7 @@ impl Target {
         })
     }
 
-    /// Returns the tree that files go to.
+    /// Returns the tree of the target.
     pub(super) fn files(&self) -> &dyn TreeTarget {
         &*self.files
     }
@@ -157,38 +157,38 @@ impl Sink for BatchSink {
 
 /// Converts a tag to a batch number.
 pub(super) fn batch_number(tag: u64) -> Result<u32, Error> {
-    u32::try_from(tag).map_err(|_| Error::ProtocolViolation(format!("it sends object {tag}, which is not a batch")))
+    u32::try_from(tag).map_err(|_| Error::ProtocolViolation(format!("object {tag} is not a batch")))
 }
 
-/// The thread that settles files, as its session sees it.
+/// The session's handle to the thread that settles files.
 #[derive(Debug)]
 pub(super) struct Settler {
     requests: Sender<()>,
-    /// Requests that it has not answered yet.
+    /// Requests without an answer.
     due: usize,
 }
 
 impl Settler {
-    /// Has files settled, at least once from now on.
+    /// Requests that files are settled, at least once from now on.
     pub(super) fn request(&mut self) {
         self.due += 1;
         // The thread ends only after an error, which it has reported.
         let _ = self.requests.send(());
     }
 
-    /// Handles the answer to so many requests.
+    /// Handles the answer to this many requests.
     pub(super) const fn on_settled(&mut self, requests: usize) {
         self.due -= requests;
     }
 
-    /// Whether it has answered all requests.
+    /// Returns whether it has answered all requests.
     pub(super) const fn is_idle(&self) -> bool {
         self.due == 0
     }
 }
 
-/// Number of files with final names that are reported at a time.
-const TOLD_AT_ONCE: usize = 256;
+/// Maximum number of published files in a report.
+const MAX_REPORTED_FILES: usize = 256;
 
 /// Settles verified files, which waits for the disk, on each request.
 fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
@@ -198,7 +198,7 @@ fn settle_files(target: &Target, requests: &Receiver<()>, session: &Mailbox) {
         let mut files = Vec::new();
         let result = target.files().publish_ready(&mut |path, bytes| {
             files.push((path.to_vec(), bytes));
-            if files.len() >= TOLD_AT_ONCE {
+            if files.len() >= MAX_REPORTED_FILES {
                 session.put(Input::Step(SideInput::Verified(std::mem::take(&mut files))));
             }
         });

@@ -1,4 +1,4 @@
-//! What one side of a transfer counts.
+//! The counters of one side of a transfer.
 
 use std::path::PathBuf;
 
@@ -35,17 +35,17 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Counts what happens to a name at the receiver, or to its source, and tells this side's user.
+    /// Counts a change of a name at the receiver, or of its source, and reports it to the local user.
     pub(super) fn notice(&mut self, notice: Notice, events: &Events) {
         if notice.kind.is_failure() {
             self.failures.add(&notice.path, FailReason::Refused(notice.kind));
         } else if notice.kind == NoticeKind::UnsafeLink {
             let reason = FailReason::Refused(notice.kind);
-            events.tell(TransferEvent::Skipped(Failed { path: notice.path, reason }));
+            events.emit(TransferEvent::Skipped(Failed { path: notice.path, reason }));
         } else {
             self.names.deleted += u64::from(notice.kind == NoticeKind::Delete);
             self.names.removed += u64::from(notice.kind == NoticeKind::SourceRemoved);
-            events.tell(TransferEvent::Notice { kind: notice.kind, path: notice.path });
+            events.emit(TransferEvent::Notice { kind: notice.kind, path: notice.path });
         }
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     use crate::transfer::Transfer;
 
     #[test]
-    fn what_happens_to_names_is_counted_and_told_but_failures() {
+    fn totals_count_and_report_notices() {
         let (events, mut transfer) = Transfer::new();
         let mut totals = Totals::default();
         for kind in [NoticeKind::Exists, NoticeKind::UnsafeLink, NoticeKind::Delete, NoticeKind::SourceRemoved] {
@@ -64,14 +64,14 @@ mod tests {
         }
         drop(events);
         assert_eq!((totals.failures.count, totals.names.deleted, totals.names.removed), (1, 1, 1));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some(event) = transfer.next_blocking() {
-            told.push(match event {
+            reported.push(match event {
                 TransferEvent::Skipped(_) => None,
                 TransferEvent::Notice { kind, .. } => Some(kind),
                 other => panic!("{other:?}"),
             });
         }
-        assert_eq!(told, [None, Some(NoticeKind::Delete), Some(NoticeKind::SourceRemoved)]);
+        assert_eq!(reported, [None, Some(NoticeKind::Delete), Some(NoticeKind::SourceRemoved)]);
     }
 }

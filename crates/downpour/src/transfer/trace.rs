@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use crate::error::Error;
 use crate::files::OutputKind;
 
-/// Where the engine's trace is appended (qlog, JSON text sequences). It is opened once for all attempts: it may be a pipe,
-/// whose reader sees an end when it is closed.
+/// The file to which the engine's trace is appended (qlog, JSON text sequences). It is opened once for all attempts: it
+/// may be a pipe, whose reader sees the end when it is closed.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     path: PathBuf,
@@ -22,8 +22,8 @@ impl Trace {
         Self { path: path.to_owned(), file: Arc::default() }
     }
 
-    /// Opens it, unless it is open. Waits for a reader if it is a pipe. A file that holds something else would be damaged
-    /// by it.
+    /// Opens it, unless it is open. Waits for a reader if it is a pipe. Refuses a file with other content, which a
+    /// trace would damage.
     ///
     /// # Errors
     /// [`Error::OutputRefused`], [`Error::Trace`].
@@ -33,7 +33,7 @@ impl Trace {
         }
         let failed = |source| Error::Trace { path: self.path.clone(), source };
         if !takes_trace(&self.path).map_err(failed)? {
-            let reason = "it holds something else, which a trace would damage; name another file";
+            let reason = "the existing file is not a trace; choose another file";
             return Err(Error::OutputRefused { kind: OutputKind::Trace, path: self.path.clone(), reason });
         }
         let file = File::options().create(true).append(true).open(&self.path).map_err(failed)?;
@@ -49,7 +49,7 @@ impl Trace {
     }
 }
 
-/// Whether a file is none, is empty, or begins like a trace: with a record separator (RFC 7464).
+/// Returns whether a file does not exist, is empty, or begins like a trace: with a record separator (RFC 7464).
 fn takes_trace(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         Ok(found) if found.is_file() && found.len() > 0 => {

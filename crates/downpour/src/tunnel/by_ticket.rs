@@ -1,5 +1,4 @@
-//! Tunnels between two machines of which neither logs in to the other: one listens and makes a ticket, and whoever has that
-//! connects.
+//! Tunnels between two hosts without a login: one listens and creates a ticket, and its holder connects.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,29 +20,29 @@ use crate::protocol::handshake::TUNNEL;
 use crate::ticket::{Role, Ticket, TicketError, fresh_key};
 use crate::transfer::{StopReason, reachable};
 
-/// Guests at once.
+/// Maximum number of connected peers.
 const MOST_GUESTS: usize = 64;
 
-/// Opens a tunnel to the maker of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until nobody has
-/// used it for [`Forwarding::persist`], or until its connection ends. The other side is tried for as long as `patience`.
+/// Opens a tunnel to the creator of a ticket, without [`Forwarding::remote`], and keeps it open until `stop`, until it
+/// was idle for [`Forwarding::persist`], or until its connection ends. Connecting takes at most `patience`.
 ///
 /// # Errors
-/// [`Error::Listen`] if a place of this machine is taken, [`Error::Unreachable`], those of the ticket and of the connection,
+/// [`Error::Listen`] if a local address is in use, [`Error::Unreachable`], those of the ticket and of the connection,
 /// and why it was stopped.
 pub async fn connect(
     ticket: Ticket,
     forwarding: Forwarding,
     options: EngineOptions,
     patience: Duration,
-    told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+    on_event: impl Fn(TunnelEvent) + Send + Sync + 'static,
     stop: impl Future<Output = StopReason>,
 ) -> Result<(), Error> {
     if ticket.listener != Role::Tunnel {
         return Err(TicketError::OtherUse(ticket.listener).into());
     }
     ticket.check_expiry(runtime::system_time())?;
-    // Nobody has asked the other side to listen.
-    let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, told)?;
+    // The peer has no request to listen.
+    let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, on_event)?;
     let endpoint = Endpoint::builder().options(options.endpoint).bind(&Bind::default())?;
     let asked = ConnectOptions::new(ticket.addresses.clone())
         .profile(options.profile)
@@ -62,20 +61,20 @@ pub async fn connect(
     near.serve(&connection, std::future::pending(), stop, ended).await
 }
 
-/// An event of the side that has made a ticket.
+/// An event of the creator of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerEvent {
-    /// Somebody with the ticket has connected: the first, the second and so on.
+    /// A holder of the ticket has connected: the first, the second and so on.
     Joined(u64),
-    /// Something happens to the connection of a program, of this number, through the tunnel of this one.
+    /// An event of a program's connection, with this number, through the tunnel of this peer.
     Connection(u64, u64, ConnectionEvent),
-    /// The tunnel of this one has ended, in the words of its end.
+    /// The tunnel of this peer has ended, for this reason.
     Left(u64, String),
-    /// The ticket is good no longer; those who are connected stay.
+    /// The ticket has expired; open tunnels stay open.
     Expired,
 }
 
-/// A side that listens for tunnels.
+/// A listener for tunnels.
 #[derive(Debug)]
 pub struct TicketListener {
     endpoint: Endpoint,
@@ -86,7 +85,8 @@ pub struct TicketListener {
 }
 
 impl TicketListener {
-    /// Listens for whoever gets the ticket, which is good for so long. They may connect to the permitted places.
+    /// Listens for the holders of the ticket, which is valid for `valid_for`. They may connect to the permitted
+    /// addresses.
     ///
     /// # Errors
     /// [`Error::Net`] if the address cannot be bound; [`Error::OutOfResources`], [`Error::Ticket`].
@@ -113,17 +113,17 @@ impl TicketListener {
         &self.ticket
     }
 
-    /// Serves all who come until `stop`, or until the ticket has expired and the last of them has left.
+    /// Serves all peers until `stop`, or until the ticket has expired and the last of them has closed.
     ///
     /// # Errors
     /// Why it was stopped; [`Error::TicketExpired`].
     pub async fn serve(
         self,
-        told: impl Fn(PeerEvent) + Send + Sync + 'static,
+        on_event: impl Fn(PeerEvent) + Send + Sync + 'static,
         stop: impl Future<Output = StopReason>,
     ) -> Result<(), Error> {
         let Self { endpoint, incoming, permitted, valid_for, .. } = self;
-        let (told, mut joined) = (Arc::new(told), 0);
+        let (on_event, mut joined) = (Arc::new(on_event), 0);
         let (mut sessions, mut guests) = (JoinSet::new(), HashMap::new());
         let mut incoming = Some(incoming);
         let accept = async |incoming: &mut Option<Incoming>| match incoming {
@@ -135,22 +135,22 @@ impl TicketListener {
             tokio::select! {
                 connection = accept(&mut incoming) => match connection {
                     Some(connection) if guests.len() >= MOST_GUESTS => {
-                        Closing::in_words(ErrorKind::Busy, "there are as many tunnels as there can be").close(&connection);
+                        Closing::as_text(ErrorKind::Busy, "tunnel limit reached").close(&connection);
                     }
                     Some(connection) => {
                         joined += 1;
                         let number = joined;
-                        told(PeerEvent::Joined(number));
-                        let notes = notes(number, Arc::clone(&told));
+                        on_event(PeerEvent::Joined(number));
+                        let notes = notes(number, Arc::clone(&on_event));
                         let permitted = Permitted::Some(Arc::clone(&permitted));
                         let session = Session::new(connection.clone(), permitted, false, notes);
                         let task = sessions.spawn(async move { session.run().await });
                         guests.insert(task.id(), (number, connection));
                     }
                     None => {
-                        // Who shows the key from now on is turned away.
+                        // Peers with the key are rejected from now on.
                         incoming = None;
-                        told(PeerEvent::Expired);
+                        on_event(PeerEvent::Expired);
                     }
                 },
                 Some(left) = sessions.join_next_with_id() => {
@@ -159,8 +159,8 @@ impl TicketListener {
                         Err(error) => (error.id(), Error::Internal("a tunnel panicked").to_string()),
                     };
                     if let Some((number, connection)) = guests.remove(&task) {
-                        Closing::in_words(ErrorKind::Other, why.clone()).close(&connection);
-                        told(PeerEvent::Left(number, why));
+                        Closing::as_text(ErrorKind::Other, why.clone()).close(&connection);
+                        on_event(PeerEvent::Left(number, why));
                     }
                 },
                 why = &mut stop => break Error::from(why),
@@ -183,15 +183,15 @@ impl TicketListener {
     }
 }
 
-fn notes(number: u64, told: Arc<impl Fn(PeerEvent) + Send + Sync + 'static>) -> Notes {
+fn notes(number: u64, on_event: Arc<impl Fn(PeerEvent) + Send + Sync + 'static>) -> Notes {
     Notes(Arc::new(move |note| {
         if let Note::Connection(connection, event) = note {
-            told(PeerEvent::Connection(number, connection, event));
+            on_event(PeerEvent::Connection(number, connection, event));
         }
     }))
 }
 
-/// Returns how a tunnel has ended.
+/// Returns the reason for the end of a tunnel.
 fn words(error: NetError) -> String {
     match error {
         NetError::ClosedByPeer { reason, .. } => reason,

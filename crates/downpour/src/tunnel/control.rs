@@ -1,6 +1,6 @@
-//! Where a user's tunnels are found while they run: unix sockets in a directory that only the user can change.
+//! The control sockets of a user's running tunnels, in a directory that only the user can change.
 //!
-//! Whoever holds such a socket answers on it with the number of its process, and ends when it is asked to.
+//! The owner of such a socket answers with its process number, and exits on request.
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
@@ -15,10 +15,10 @@ use super::grammar::ForwardAddress;
 use super::listener::Listener;
 use crate::private_directory::{absolute, cache_home, own_directory};
 
-/// The longest time that a tunnel takes to end.
+/// The maximum time that a tunnel takes to exit.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What asks a tunnel to end.
+/// The byte that requests a tunnel to exit.
 const END: u8 = b'e';
 
 /// The directory of this user's sockets.
@@ -29,10 +29,10 @@ impl ControlDirectory {
     /// Opens the directory, in `$XDG_RUNTIME_DIR` or the user's cache, and creates it where it is missing.
     ///
     /// # Errors
-    /// There is no such place, or it belongs to somebody else; the system's.
+    /// There is no such directory, or it belongs to another user; errors of the system.
     pub fn of_user() -> io::Result<Self> {
         let mut found = Err(io::ErrorKind::NotFound.into());
-        // `sudo` may leave the first as another user's.
+        // `sudo` may set the first to another user's.
         for base in absolute("XDG_RUNTIME_DIR").into_iter().chain(cache_home()) {
             let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", base.display()));
             found = Self::in_directory(&base).map_err(named);
@@ -47,24 +47,24 @@ impl ControlDirectory {
         own_directory(base, true).map(Self)
     }
 
-    /// Returns the path of the socket for what these words tell apart. It is short: the path of a socket has at most
-    /// 107 bytes.
+    /// Returns the path of the socket that these words identify. It is short: the path of a socket has at most 107
+    /// bytes.
     pub fn socket(&self, words: &impl fmt::Debug) -> PathBuf {
         self.0.join(format!("s-{}", digest(words)))
     }
 
-    /// Shows that this process has a tunnel to `host`, for as long as the result lives.
+    /// Announces that this process has a tunnel to `host`, until the result is dropped.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     pub(crate) fn hold(&self, host: &str) -> io::Result<Listener> {
         Listener::bind(&ForwardAddress::Unix(self.0.join(format!("{}{}", prefix(host), std::process::id()))))
     }
 
-    /// Returns the tunnels to `host` that run.
+    /// Returns the running tunnels to `host`.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     pub fn tunnels_to(&self, host: &str) -> io::Result<Vec<Running>> {
         let prefix = prefix(host);
         let mut found = Vec::new();
@@ -84,7 +84,7 @@ impl ControlDirectory {
     }
 }
 
-/// A tunnel that runs.
+/// A running tunnel.
 #[derive(Debug)]
 pub struct Running {
     pid: u32,
@@ -105,12 +105,12 @@ impl Running {
         self.pid
     }
 
-    /// Ends the tunnel, and waits until it has ended.
+    /// Ends the tunnel, and waits until it has exited.
     ///
     /// # Errors
-    /// It does not end.
+    /// It does not exit.
     pub fn end(mut self) -> io::Result<()> {
-        // Fails if it has ended by itself.
+        // Fails if it has exited.
         let _ = self.socket.write_all(&[END]);
         match self.socket.read(&mut [0]) {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Err(error),
@@ -120,7 +120,7 @@ impl Running {
     }
 }
 
-/// Answers those who look for this tunnel; returns when one of them wants it to end.
+/// Answers processes that search this tunnel; returns when one of them requests it to exit.
 pub(crate) async fn answer(held: Listener) {
     let mut lookers = JoinSet::new();
     loop {
@@ -134,7 +134,7 @@ pub(crate) async fn answer(held: Listener) {
             }
             Some(asked) = lookers.join_next() => {
                 if let Ok((true, socket)) = asked {
-                    // Whoever asked waits until the end of this process closes it.
+                    // The requesting process waits until the exit of this process closes it.
                     std::mem::forget(socket);
                     return;
                 }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tunnel_is_found_by_its_host_while_it_is_held_and_ends_when_it_is_asked() {
+    async fn control_socket_found_by_host_ends_tunnel() {
         let base = tempdir().expect("a directory");
         let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
         assert!(pids(&directory, "far").is_empty());
@@ -177,7 +177,7 @@ mod tests {
             (&running.socket).write_all(&[END]).expect("it listens");
         });
         answers.await.expect("it was asked");
-        // What a killed process has left goes away. No process has this number.
+        // The socket of a killed process is removed. No process has this number.
         drop(
             std::os::unix::net::UnixListener::bind(directory.0.join(format!("{}99999999", prefix("far"))))
                 .expect("a socket"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_write_is_refused() {
+    fn control_directory_writable_by_others_refused() {
         let base = tempdir().expect("a directory");
         let directory = ControlDirectory::in_directory(base.path()).expect("a directory of one's own");
         let mode = fs::metadata(&directory.0).expect("a directory").permissions().mode();
@@ -206,6 +206,6 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         fs::remove_dir(&directory.0).expect("a directory");
         std::os::unix::fs::symlink(base.path(), base.path().join("downpour")).expect("a link");
-        assert!(ControlDirectory::in_directory(base.path()).is_err(), "a link is nobody's directory");
+        assert!(ControlDirectory::in_directory(base.path()).is_err(), "a link is not a private directory");
     }
 }

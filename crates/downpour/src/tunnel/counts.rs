@@ -1,41 +1,41 @@
-//! What a session has counted.
+//! The counters of a session.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::relay::Traffic;
 
-/// The side of the program that a connection was opened by.
+/// The side whose program opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    Here,
-    There,
+    Local,
+    Remote,
 }
 
-/// What has become of a connection.
+/// The stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionStage {
-    /// Nothing is known of where it is to go.
+    /// Its target is unknown.
     Unasked,
-    /// It waits for its answer.
+    /// It waits for its reply.
     Wanted,
     Open,
-    /// There is none.
+    /// It was refused.
     Refused,
-    /// Both directions ended in good order.
+    /// Both directions were finished.
     Completed,
-    /// It broke off, open or not.
+    /// It was reset, open or not.
     Cut,
 }
 
 /// Connections that programs of one side opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Figures {
-    /// Those that wait for their answers now.
+    /// Connections that wait for their replies now.
     pub(super) opening: u64,
-    /// Those that are open now.
+    /// Connections that are open now.
     pub(super) open: u64,
-    /// Those that were ever open.
+    /// Connections that were ever open.
     pub(super) opened: u64,
     pub(super) refused: u64,
     pub(super) completed: u64,
@@ -43,7 +43,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// All of them.
+    /// Returns the number of all of them.
     pub(super) const fn total(&self) -> u64 {
         self.opening + self.open + self.refused + self.completed + self.cut
     }
@@ -60,11 +60,11 @@ impl Figures {
     }
 }
 
-/// What a session has counted since it began.
+/// The counters of a session since it began.
 #[derive(Debug)]
 pub(super) struct TunnelCounters {
     pub(super) begun: SystemTime,
-    /// Of both sides.
+    /// Bytes of both sides.
     pub(super) traffic: Traffic,
     connections: Mutex<[Figures; 2]>,
 }
@@ -74,7 +74,7 @@ impl TunnelCounters {
         Self { begun: runtime::system_time(), traffic: Traffic::default(), connections: Mutex::default() }
     }
 
-    /// Counts a connection that goes from one stage to another.
+    /// Counts a connection that changes from one stage to another.
     pub(super) fn count(&self, from: Origin, before: ConnectionStage, next: ConnectionStage) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         let figures = &mut connections[from as usize];
@@ -83,9 +83,9 @@ impl TunnelCounters {
         figures.opened += u64::from(next == ConnectionStage::Open);
     }
 
-    /// Returns the figures of the programs here and there.
+    /// Returns the figures of local and remote programs.
     pub(super) fn connections(&self) -> [(Origin, Figures); 2] {
-        let [here, there] = *self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        [(Origin::Here, here), (Origin::There, there)]
+        let [local, remote] = *self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        [(Origin::Local, local), (Origin::Remote, remote)]
     }
 }

@@ -1,4 +1,4 @@
-//! What the user is told of the connections that a tunnel carries.
+//! The events that report the connections of a tunnel to the user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,35 +6,35 @@ use std::time::Duration;
 
 use super::grammar::{Forward, ForwardAddress};
 
-/// What happens to a connection: it is wanted, perhaps open, and then refused or over.
+/// An event of a connection: it is requested, perhaps open, and then refused or closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
-    /// A program wants one, to this place. Its first bytes are on their way.
+    /// A program requests a connection to this address. Its first bytes are in flight.
     OpenRequested {
-        /// The place, in the grammar of the forwards.
+        /// The address, in the grammar of the forwards.
         to: String,
-        /// The program is at the other end.
+        /// Whether the program is on the remote host.
         is_from_there: bool,
     },
-    /// The place takes it.
+    /// The connection is open.
     Open {
-        /// The time since it was wanted.
+        /// The time since the request.
         after: Duration,
     },
-    /// There is none.
+    /// The connection was refused.
     Refused {
-        /// The reason, in the words of the end that tried.
+        /// The reason, as the connecting side states it.
         why: String,
     },
-    /// It is over.
+    /// The connection is closed.
     Closed {
-        /// Bytes that went to the other end.
+        /// Bytes sent to the remote host.
         sent: u64,
-        /// Bytes that came from there.
+        /// Bytes received from the remote host.
         received: u64,
-        /// The time since it was wanted.
+        /// The time since the request.
         after: Duration,
-        /// It broke off: one of its ends is gone, or the tunnel.
+        /// Whether it was reset: one of its programs has exited, or the tunnel has ended.
         is_cut: bool,
     },
 }
@@ -44,28 +44,28 @@ pub enum ConnectionEvent {
 pub enum TunnelEvent {
     /// A line for the user.
     Note(String),
-    /// This one of the local forwards listens; at this port, where the system has chosen it.
+    /// One of the local forwards listens, at this port if the system has chosen it.
     Listening(Forward, Option<u16>),
-    /// This one of the remote forwards listens over there.
+    /// One of the remote forwards listens on the remote host.
     ListeningThere(Forward),
-    /// The figures are here; at this port, where the system has chosen it.
+    /// The metrics are served at this address, at this port if the system has chosen it.
     Metrics(ForwardAddress, Option<u16>),
     /// The tunnel is open.
     Open,
-    /// Something happens to the connection of this number.
+    /// An event of the connection of this number.
     Connection(u64, ConnectionEvent),
 }
 
-/// Something for the user.
+/// A note for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// A line.
     Line(String),
-    /// What happens to the connection of this number.
+    /// An event of the connection of this number.
     Connection(u64, ConnectionEvent),
 }
 
-/// Takes notes.
+/// The receiver of notes.
 #[derive(Clone)]
 pub(crate) struct Notes(pub(crate) Arc<dyn Fn(Note) + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Fuzz target of what a tunnel reads: the user's forwards, and what programs and the other side say.
+//! Fuzz target of the inputs of a tunnel: the user's forwards, and the bytes of programs and of the peer.
 
 use std::io;
 use std::pin::Pin;
@@ -11,23 +11,23 @@ use super::messages::{ConnectReply, ConnectRequest, Refusal};
 use super::{http, socks};
 use crate::block_on::block_on;
 
-/// Reads all but the first byte of `data`, which says how much comes at once, as each of what a tunnel reads.
+/// Reads all but the first byte of `data`, which is the size of the pieces, as each of the inputs of a tunnel.
 ///
 /// # Panics
-/// If something is understood otherwise than it was written, or than by a second reading of SOCKS.
+/// If an input is read differently from its written form, or from a second reading of SOCKS.
 pub fn fuzz_tunnel(data: &[u8]) {
-    let Some((&piece, said)) = data.split_first() else { return };
+    let Some((&piece, input)) = data.split_first() else { return };
     let piece = usize::from(piece).max(1);
-    if let Ok(text) = str::from_utf8(said) {
+    if let Ok(text) = str::from_utf8(input) {
         check_forwards(text);
     }
-    check_socks(said, piece);
-    check_wish(said, piece);
-    check_answer(said, piece);
-    check_request(said);
+    check_socks(input, piece);
+    check_connect_request(input, piece);
+    check_answer(input, piece);
+    check_http_request(input);
 }
 
-/// What is read is written as something that is read as the same.
+/// Checks that an accepted text is read as the same after it is written.
 fn check_forwards(text: &str) {
     let forwards: [fn(&str) -> _; 3] =
         [|text| Forward::read(text, false), |text| Forward::read(text, true), Forward::read_proxy];
@@ -40,24 +40,24 @@ fn check_forwards(text: &str) {
     }
 }
 
-/// A program that says something in pieces, and keeps what it is answered.
+/// A program that sends its bytes in pieces, and keeps the replies.
 struct Program<'a> {
-    said: &'a [u8],
+    input: &'a [u8],
     piece: usize,
     answered: Vec<u8>,
 }
 
 impl<'a> Program<'a> {
-    const fn new(said: &'a [u8], piece: usize) -> Self {
-        Self { said, piece, answered: Vec::new() }
+    const fn new(input: &'a [u8], piece: usize) -> Self {
+        Self { input, piece, answered: Vec::new() }
     }
 }
 
 impl AsyncRead for Program<'_> {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let (now, later) = self.said.split_at(self.piece.min(self.said.len()).min(buffer.remaining()));
+        let (now, later) = self.input.split_at(self.piece.min(self.input.len()).min(buffer.remaining()));
         buffer.put_slice(now);
-        self.said = later;
+        self.input = later;
         Poll::Ready(Ok(()))
     }
 }
@@ -78,41 +78,41 @@ impl AsyncWrite for Program<'_> {
     }
 }
 
-/// What a conversation by SOCKS comes to.
+/// The result of a SOCKS conversation.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Socks {
-    /// Where the program wants to.
+    /// The requested address.
     place: Option<(String, u16)>,
     answered: Vec<u8>,
-    /// Bytes that were not read, which are for the other program.
+    /// Unread bytes, which are for the other program.
     left: usize,
 }
 
-/// What is understood is what [`second_reading`] understands, and can be wished for.
-fn check_socks(said: &[u8], piece: usize) {
-    let mut program = Program::new(said, piece);
+/// Checks that an accepted conversation is accepted by [`second_reading`], and can be requested.
+fn check_socks(input: &[u8], piece: usize) {
+    let mut program = Program::new(input, piece);
     let asked = block_on(socks::asked(&mut program)).ok();
     let place = asked.and_then(|(_, place)| match place {
         ForwardAddress::Tcp { host, port } => Some((host, port)),
         ForwardAddress::Unix(_) => None,
     });
-    let found = Socks { place, left: program.said.len(), answered: program.answered };
-    assert_eq!(found, second_reading(said));
+    let found = Socks { place, left: program.input.len(), answered: program.answered };
+    assert_eq!(found, second_reading(input));
     if let Some((host, port)) = found.place {
         assert!(port > 0 && !host.is_empty(), "{host}:{port}");
-        let wish = ConnectRequest::Place(ForwardAddress::Tcp { host, port }).encode().expect("a short name");
-        check_wish(&wish, piece);
+        let request = ConnectRequest::Place(ForwardAddress::Tcp { host, port }).encode().expect("a short name");
+        check_connect_request(&request, piece);
     }
     // SOCKS 4a with the longest user and name.
-    let read = said.len() - found.left;
+    let read = input.len() - found.left;
     assert!(read <= 9 + 2 * 256, "{read}");
 }
 
-/// Reads a conversation that is known as a whole: another formulation of [`socks`].
-fn second_reading(said: &[u8]) -> Socks {
+/// Reads a complete conversation: another formulation of [`socks`].
+fn second_reading(input: &[u8]) -> Socks {
     let mut answered = Vec::new();
-    // What ends too early, or is no SOCKS, is not answered any more.
-    let (place, left) = match said {
+    // A truncated or invalid conversation is not answered any more.
+    let (place, left) = match input {
         [4, rest @ ..] => second_reading_of_four(rest, &mut answered),
         [5, rest @ ..] => second_reading_of_five(rest, &mut answered),
         rest => (None, rest.len().saturating_sub(1)),
@@ -122,10 +122,10 @@ fn second_reading(said: &[u8]) -> Socks {
 
 type Reading = (Option<(String, u16)>, usize);
 
-fn second_reading_of_four(said: &[u8], answered: &mut Vec<u8>) -> Reading {
-    let [command, high, low, a, b, c, d, rest @ ..] = said else { return (None, 0) };
+fn second_reading_of_four(input: &[u8], answered: &mut Vec<u8>) -> Reading {
+    let [command, high, low, a, b, c, d, rest @ ..] = input else { return (None, 0) };
     let is_named = matches!((a, b, c, d), (0, 0, 0, 1..));
-    // The user, and perhaps the name; too long a one is read to its 256th byte.
+    // The user, and perhaps the name; one that is too long is read to its 256th byte.
     let (mut texts, mut rest, mut is_long) = (Vec::new(), rest, false);
     for _ in 0..1 + usize::from(is_named) {
         let longest = &rest[..rest.len().min(256)];
@@ -152,8 +152,8 @@ fn second_reading_of_four(said: &[u8], answered: &mut Vec<u8>) -> Reading {
     (place, rest.len())
 }
 
-fn second_reading_of_five(said: &[u8], answered: &mut Vec<u8>) -> Reading {
-    let Some((methods, rest)) = said.split_first().and_then(|(count, rest)| rest.split_at_checked((*count).into()))
+fn second_reading_of_five(input: &[u8], answered: &mut Vec<u8>) -> Reading {
+    let Some((methods, rest)) = input.split_first().and_then(|(count, rest)| rest.split_at_checked((*count).into()))
     else {
         return (None, 0);
     };
@@ -191,17 +191,17 @@ fn second_reading_of_five(said: &[u8], answered: &mut Vec<u8>) -> Reading {
     (place, rest.len())
 }
 
-/// What is read as a wish are its bytes.
-fn check_wish(said: &[u8], piece: usize) {
-    let mut other = Program::new(said, piece);
-    let Ok(wish) = block_on(ConnectRequest::read(&mut other)) else { return };
-    let written = wish.encode().expect("it was short enough to be read");
-    assert_eq!([&written, other.said].concat(), said);
+/// Checks that an accepted request is encoded as its bytes.
+fn check_connect_request(input: &[u8], piece: usize) {
+    let mut other = Program::new(input, piece);
+    let Ok(request) = block_on(ConnectRequest::read(&mut other)) else { return };
+    let written = request.encode().expect("it was short enough to be read");
+    assert_eq!([&written, other.input].concat(), input);
 }
 
-/// What is read as an answer is the same when it is written and read again, but for words that were no text.
-fn check_answer(said: &[u8], piece: usize) {
-    let mut other = Program::new(said, piece);
+/// Checks that an accepted reply is the same when it is written and read again, except for invalid text.
+fn check_answer(input: &[u8], piece: usize) {
+    let mut other = Program::new(input, piece);
     let Ok(answer) = block_on(ConnectReply::read(&mut other)) else { return };
     let written = answer.encode();
     let again = block_on(ConnectReply::read(&mut &*written)).expect("what was written");
@@ -213,15 +213,15 @@ fn check_answer(said: &[u8], piece: usize) {
         _ => assert_eq!(answer, again),
     }
     // Numbers of later releases are failures.
-    assert!(written[0] == said[0] || matches!(answer, ConnectReply::Refused(Refusal::Failed, _)));
-    let read = said.len() - other.said.len();
+    assert!(written[0] == input[0] || matches!(answer, ConnectReply::Refused(Refusal::Failed, _)));
+    let read = input.len() - other.input.len();
     assert!(read <= 3 + 1_024, "{read}");
 }
 
-/// A request has a response, whose content is as long as it says.
-fn check_request(said: &[u8]) {
-    let response = http::judge(said, &http::Hosts::Any).response("metrics\n");
+/// Checks that a request has a response with a correct content length.
+fn check_http_request(input: &[u8]) {
+    let response = http::judge(input, &http::Hosts::Any).response("metrics\n");
     let (head, content) = response.split_once("\r\n\r\n").expect("an empty line");
     assert!(head.starts_with("HTTP/1.1 ") && head.contains("\r\nContent-Length: 8\r\n"), "{head}");
-    assert!(content == "metrics\n" || content.is_empty() && said.starts_with(b"HEAD "), "{content}");
+    assert!(content == "metrics\n" || content.is_empty() && input.starts_with(b"HEAD "), "{content}");
 }

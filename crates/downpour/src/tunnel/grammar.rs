@@ -1,14 +1,14 @@
-//! What is forwarded where, in the grammar of ssh's `-L`, `-R` and `-D`.
+//! The forwards of a tunnel, in the grammar of ssh's `-L`, `-R` and `-D`.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A place that a program listens on or connects to.
+/// An address that a program listens on or connects to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ForwardAddress {
-    /// A TCP port. To listen on, `host` is an address of the machine, `localhost`, or `*` for all of them; port 0 lets the
+    /// A TCP port. To listen on, `host` is an address of the host, `localhost`, or `*` for all of them; port 0 lets the
     /// system choose.
     Tcp {
         /// A name or an address.
@@ -20,30 +20,30 @@ pub enum ForwardAddress {
     Unix(PathBuf),
 }
 
-/// Where the connections to a place go.
+/// The target of a forward's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardTarget {
-    /// Always there.
+    /// A fixed address.
     Place(ForwardAddress),
-    /// Where each asks to, by SOCKS.
+    /// The address of each SOCKS request.
     Socks,
 }
 
-/// A place to listen on, and where its connections go.
+/// An address to listen on, and the target of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Where it listens.
+    /// The listening address.
     pub listen: ForwardAddress,
-    /// Where its connections go.
+    /// The target of its connections.
     pub to: ForwardTarget,
 }
 
-/// Places that the other side may have connected to, as `PermitOpen` of sshd has them.
+/// Addresses that the peer may request connections to, like `PermitOpen` of sshd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// Whatever this machine reaches.
+    /// Every address that this host can reach.
     Any,
-    /// A port of this host, by the name that is asked for; or all of its ports.
+    /// A port of this host, by the requested name; or all of its ports.
     Tcp {
         /// The name or address, in lower case.
         host: String,
@@ -58,7 +58,7 @@ impl Permit {
     /// Reads `any`, HOST:PORT, HOST:*, or the path of a unix socket.
     ///
     /// # Errors
-    /// [`ForwardError`] says what to write.
+    /// [`ForwardError`], which states the valid forms.
     pub fn read(text: &str) -> Result<Self, ForwardError> {
         let fields = fields(text)?;
         match &fields[..] {
@@ -77,7 +77,7 @@ impl Permit {
         }
     }
 
-    /// Returns whether a place is one of these. Names are compared as they are written: what a name stands for is not asked.
+    /// Returns whether an address is among these. Names are compared as written, and not resolved.
     pub(super) fn covers(&self, place: &ForwardAddress) -> bool {
         match (self, place) {
             (Self::Any, _) => true,
@@ -90,41 +90,41 @@ impl Permit {
     }
 }
 
-/// The reason why a forward cannot be read.
+/// Why a forward cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
-    /// It has too few parts or too many.
+    /// It has too few or too many parts.
     #[error(
         "write [BIND:]PORT:HOST:PORT, or the path of a unix socket, with a '/', in place of a port or of HOST:PORT"
     )]
     Form,
-    /// What is permitted is a place.
+    /// A permission is not an address.
     #[error("write HOST:PORT, HOST:*, the path of a unix socket, or any")]
     PermitForm,
-    /// A proxy has a place of its own only.
+    /// A proxy has only a listening address.
     #[error("write [BIND:]PORT")]
     ProxyForm,
-    /// A port that is none.
-    #[error("'{0}' is not a port from 1 to 65535")]
+    /// An invalid port.
+    #[error("invalid port '{0}': use 1 to 65535")]
     Port(String),
     /// A host without a name.
-    #[error("there is no host before port {0}")]
+    #[error("no host before port {0}")]
     NoHost(u16),
     /// Brackets that are not around a whole field.
-    #[error("brackets stand around a whole address, as in [2001:db8::1]")]
+    #[error("brackets must enclose a whole address, as in [2001:db8::1]")]
     Bracket,
 }
 
 impl ForwardAddress {
-    /// A port of this machine alone.
+    /// Returns a port of the loopback addresses.
     fn local(port: u16) -> Self {
         Self::Tcp { host: "localhost".to_owned(), port }
     }
 
-    /// Reads a place to listen on: `[BIND:]PORT`, or the path of a unix socket.
+    /// Reads an address to listen on: `[BIND:]PORT`, or the path of a unix socket.
     ///
     /// # Errors
-    /// [`ForwardError`] says what to write.
+    /// [`ForwardError`], which states the valid forms.
     pub fn read_listening(text: &str) -> Result<Self, ForwardError> {
         match fields(text)?[..] {
             [socket] => one(socket),
@@ -137,7 +137,7 @@ impl ForwardAddress {
 impl fmt::Display for ForwardAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = |f: &mut fmt::Formatter<'_>, text: &str| {
-            // It would not be read as one field without brackets.
+            // Without brackets it would not be read as one field.
             let needs_brackets = text.contains(':') || text.starts_with('[');
             if needs_brackets { write!(f, "[{text}]") } else { f.write_str(text) }
         };
@@ -155,13 +155,13 @@ impl fmt::Display for ForwardTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Place(place) => place.fmt(f),
-            Self::Socks => f.write_str("wherever SOCKS asks to"),
+            Self::Socks => f.write_str("any address requested by SOCKS"),
         }
     }
 }
 
 impl fmt::Display for Forward {
-    /// Writes what is read as the same forward.
+    /// Writes text that is read as the same forward.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.to {
             ForwardTarget::Place(to) => write!(f, "{}:{to}", self.listen),
@@ -174,7 +174,7 @@ impl Forward {
     /// Reads the argument of `-L`, or of `-R`, which may also be that of `-D`.
     ///
     /// # Errors
-    /// [`ForwardError`] says what to write.
+    /// [`ForwardError`], which states the valid forms.
     pub fn read(text: &str, may_be_proxy: bool) -> Result<Self, ForwardError> {
         let fields = fields(text)?;
         let is_path = |field: &str| field.contains('/');
@@ -194,7 +194,7 @@ impl Forward {
     /// Reads the argument of `-D`.
     ///
     /// # Errors
-    /// [`ForwardError`] says what to write.
+    /// [`ForwardError`], which states the valid forms.
     pub fn read_proxy(text: &str) -> Result<Self, ForwardError> {
         let listen = ForwardAddress::read_listening(text)?;
         Ok(Self { listen, to: ForwardTarget::Socks })
@@ -218,7 +218,7 @@ fn fields(text: &str) -> Result<Vec<&str>, ForwardError> {
     }
 }
 
-/// Reads a port of this machine alone, or a unix socket, to listen on.
+/// Reads a port of the loopback addresses, or a unix socket, to listen on.
 fn one(field: &str) -> Result<ForwardAddress, ForwardError> {
     if field.contains('/') {
         Ok(ForwardAddress::Unix(field.into()))
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_permitted_is_compared_as_it_is_written() {
+    fn permit_compares_names_as_written() {
         let read = |text: &str| Permit::read(text).expect("a place");
         let path = |path: &str| ForwardAddress::Unix(path.into());
         for (permit, place, is_covered) in [
@@ -347,7 +347,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_written_is_read_or_refused(text in r"[\[\]:/*0-9a-z.]{0,24}", proxy in any::<bool>()) {
+        fn forward_any_text_read_or_refused(text in r"[\[\]:/*0-9a-z.]{0,24}", proxy in any::<bool>()) {
             drop(Forward::read_proxy(&text));
             if let Ok(Forward { to: ForwardTarget::Place(ForwardAddress::Tcp { host, port }), .. }) = Forward::read(&text, proxy) {
                 prop_assert!(port > 0 && !host.is_empty());

@@ -1,4 +1,5 @@
-//! Just enough of HTTP/1.1 (RFC 9112) for `GET /metrics`: one request on each connection, whose size and time are bounded.
+//! A minimal subset of HTTP/1.1 (RFC 9112) for `GET /metrics`: one request on each connection, of bounded size and
+//! time.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,23 +17,23 @@ use super::session::Session;
 /// The path of the metrics.
 const PATH: &str = "/metrics";
 
-/// The most clients at once. Others wait to be accepted.
+/// Maximum number of clients at once. Others wait to be accepted.
 const MOST: usize = 8;
 
-/// The longest request line with its header fields, in bytes.
+/// Maximum length of the request line with its header fields, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Bytes after a request that are read, and not used.
+/// Maximum number of bytes after a request that are read and dropped.
 const MOST_CONTENT: u64 = 64 << 10;
 
-/// How long a request may take to arrive, and its response to leave.
+/// Time for a request to arrive, and for its response to be sent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a request is answered.
+/// The response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HttpResponse {
     status: Status,
-    /// The content is only described.
+    /// Whether the content is omitted.
     is_head: bool,
 }
 
@@ -49,18 +50,18 @@ enum Status {
     VersionNotSupported = 505,
 }
 
-/// The hosts that a request may name. A page of another site, whose name its DNS leads to this machine, names that site
-/// and must not read the answer.
+/// The hosts that a request may name. A page of another site whose name resolves to this host names that site, and must
+/// not read the response.
 #[derive(Clone, Debug)]
 pub(super) enum Hosts {
-    /// On a unix socket, where no browser comes, any.
+    /// Any host: on a unix socket, which browsers do not reach.
     Any,
-    /// The name that the user has given, `localhost`, and the numbers of these addresses, all with their port.
+    /// The name given by the user, `localhost`, and the numeric forms of these addresses, all with their port.
     Of { name: String, addresses: Vec<SocketAddr> },
 }
 
 impl Hosts {
-    /// Returns those of a listener for this place.
+    /// Returns the hosts of a listener at this address.
     pub(super) fn of(place: &ForwardAddress, listener: &Listener) -> Self {
         match place {
             ForwardAddress::Unix(_) => Self::Any,
@@ -73,7 +74,7 @@ impl Hosts {
         let Self::Of { name, addresses } = self else { return true };
         let port = addresses.first().map_or(0, SocketAddr::port);
         let with_port = value.rsplit_once(':').filter(|(_, asked)| *asked == port.to_string());
-        // Port 80 is left out.
+        // Port 80 is omitted.
         let Some(host) = with_port.map(|(host, _)| host).or_else(|| (port == 80).then_some(value)) else {
             return false;
         };
@@ -88,7 +89,7 @@ impl Hosts {
     }
 }
 
-/// Answers those who ask for the metrics of `session` at one of these hosts.
+/// Serves the metrics of `session` to requests for one of these hosts.
 pub(crate) async fn serve_metrics(listener: Listener, hosts: Hosts, session: Arc<Session>) {
     let hosts = Arc::new(hosts);
     let mut clients = JoinSet::new();
@@ -99,7 +100,7 @@ pub(crate) async fn serve_metrics(listener: Listener, hosts: Hosts, session: Arc
         let mut socket = listener.accept().await;
         let (session, hosts) = (Arc::clone(&session), Arc::clone(&hosts));
         clients.spawn(async move {
-            // Whoever takes longer is reset.
+            // A slower client is reset.
             let answered = answer(&mut socket, &hosts, PATIENCE, async || session.metrics().await);
             if timeout(2 * PATIENCE, answered).await.is_ok() {
                 socket.finish().await;
@@ -108,7 +109,7 @@ pub(crate) async fn serve_metrics(listener: Listener, hosts: Hosts, session: Arc
     }
 }
 
-/// Reads one request, for so long, and answers it; `page` makes what was asked for.
+/// Reads one request within `patience`, and answers it; `page` creates the content.
 async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut S,
     hosts: &Hosts,
@@ -118,20 +119,20 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     let verdict = match timeout(patience, read_head(socket)).await {
         Ok(Some(Ok(head))) => judge(&head, hosts),
         Ok(Some(Err(status))) => status.into(),
-        // It has gone without asking.
+        // It has closed without a request.
         Ok(None) => return,
         Err(_) => Status::RequestTimeout.into(),
     };
     let content = if verdict.status == Status::Ok { page().await } else { verdict.status.words() };
-    // It may be gone.
+    // It may have closed.
     if socket.write_all(verdict.response(&content).as_bytes()).await.is_err() || socket.shutdown().await.is_err() {
         return;
     }
-    // The system would reset the connection if something was left to be read, such as the content of a request.
+    // The system would reset the connection if unread bytes remained, such as the content of a request.
     let _ = tokio::io::copy(&mut socket.take(MOST_CONTENT), &mut tokio::io::sink()).await;
 }
 
-/// Reads the request line and the header fields, to the empty line after them; `None` if nothing comes.
+/// Reads the request line and the header fields, to the empty line after them; `None` if nothing arrives.
 async fn read_head(from: &mut (impl AsyncRead + Unpin)) -> Option<Result<Vec<u8>, Status>> {
     let mut head = Vec::new();
     let mut more = [0; 1 << 10];
@@ -182,7 +183,7 @@ pub(super) fn judge(head: &[u8], hosts: &Hosts) -> HttpResponse {
     HttpResponse { status, is_head }
 }
 
-/// Returns which hosts the fields name, if all of them are fields (RFC 9112 section 5).
+/// Returns the hosts in the fields, if all lines are fields (RFC 9112 section 5).
 fn fields<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {
     lines.try_fold(Vec::new(), |mut hosts, line| {
         let (name, value) = line.split_once(':')?;
@@ -191,7 +192,7 @@ fn fields<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> 
     })
 }
 
-/// Returns the host in a target, if there is one, as proxies say it, and the path.
+/// Returns the host in a target, if there is one, as in requests to proxies, and the path.
 fn split(target: &str) -> (Option<&str>, &str) {
     let (host, path) = match target.split_once("://") {
         Some(("http", rest)) => {
@@ -256,7 +257,7 @@ impl Status {
     fn words(self) -> String {
         match self {
             Self::Misdirected => {
-                format!("{}: ask for localhost, or for the address that the metrics have\n", self.reason())
+                format!("{}: use localhost, or the listening address of the metrics\n", self.reason())
             }
             _ => format!("{}: the metrics are at {PATH}\n", self.reason()),
         }
@@ -274,7 +275,7 @@ mod tests {
         Hosts::Of { name: name.to_owned(), addresses }
     }
 
-    /// Sends this and ends; returns the response of `web:9100`, which is at 192.0.2.7.
+    /// Sends this request; returns the response of `web:9100`, which is at 192.0.2.7.
     async fn ask(request: &[u8]) -> String {
         let (mut client, mut server) = duplex(1 << 16);
         client.write_all(request).await.unwrap();
@@ -321,11 +322,11 @@ mod tests {
         }
         let endless = [b"GET /metrics HTTP/1.1\r\n", &[b'a'; LONGEST][..]].concat();
         assert!(ask(&endless).await.starts_with("HTTP/1.1 431 "));
-        assert_eq!(ask(b"").await, "", "nobody has asked");
+        assert_eq!(ask(b"").await, "", "no request");
     }
 
     #[tokio::test]
-    async fn only_who_asks_for_this_host_is_answered() {
+    async fn metrics_other_host_misdirected() {
         let is_misdirected = async |request: &str| {
             let response = ask(request.as_bytes()).await;
             let refused = response.starts_with("HTTP/1.1 421 Misdirected Request\r\n");
@@ -334,7 +335,7 @@ mod tests {
         };
         assert!(is_misdirected("GET /metrics HTTP/1.1\r\nHost: evil.example:9100\r\n\r\n").await);
         assert!(is_misdirected("GET /metrics HTTP/1.0\r\nHost: evil.example:9100\r\n\r\n").await);
-        // What the target names counts, whatever the field does.
+        // The name in the target counts, independent of the field.
         assert!(is_misdirected("GET http://evil.example:9100/metrics HTTP/1.1\r\nHost: web:9100\r\n\r\n").await);
         assert!(is_misdirected("GET http://x@web:9100/metrics HTTP/1.0\r\n\r\n").await);
         assert!(is_misdirected("GET http://web:9100/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n").await);
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_one_that_was_given_exactly_or_a_number_that_is_listened_on() {
+    fn metrics_host_is_given_name_or_listening_address() {
         let web = hosts("web", &["192.0.2.7:9100", "[2001:db8::7]:9100"]);
         for value in ["web:9100", "WEB:9100", "localhost:9100", "192.0.2.7:9100", "[2001:db8::7]:9100"] {
             assert!(web.have(value), "{value}");
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_does_not_end_is_given_up() {
+    async fn metrics_endless_request_times_out() {
         let (mut client, mut server) = duplex(1 << 10);
         client.write_all(b"GET /metrics HTTP/1.1\r\n").await.unwrap();
         let read = async {
@@ -399,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_head_ends_at_its_first_empty_line_however_it_arrives(text in "[a\\r\\n]{0,12}", pieces in 1_usize..5) {
+        fn metrics_head_ends_at_first_empty_line(text in "[a\\r\\n]{0,12}", pieces in 1_usize..5) {
             let (mut head, mut found) = (Vec::new(), None);
             for piece in text.as_bytes().chunks(pieces) {
                 let seen = head.len();

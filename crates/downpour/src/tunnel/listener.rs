@@ -1,4 +1,4 @@
-//! Places that programs connect to.
+//! Listening sockets for programs.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,32 +14,32 @@ use super::grammar::ForwardAddress;
 use super::relay::Socket;
 use crate::home::{self, HomeError};
 
-/// Programs that may wait to be accepted: as many as the system permits. Linux resets those beyond that.
+/// Programs that may wait to be accepted: as many as the system allows. Linux resets those beyond that.
 const BACKLOG: i32 = i32::MAX;
 
-/// How long to wait when the system has no room for another socket.
+/// How long to wait when the system has no descriptor for another socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Lets this process have as many descriptors as its user permits: each connection of a tunnel takes one.
+/// Raises the number of descriptors of this process to the limit of its user: each connection of a tunnel takes one.
 pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Fewer connections fit where it fails.
+    // If this fails, fewer connections are possible.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// A place that is listened on: several addresses for `localhost` and `*`.
+/// A listening address: several for `localhost` and `*`.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(Vec<TcpListener>),
     Unix {
         listener: UnixListener,
-        /// Removes its path at the end.
+        /// Removes its path when dropped.
         _path: Owned,
     },
 }
 
-/// The path of a unix socket, which is removed at the end if it is still the same.
+/// The path of a unix socket, which is removed when dropped if it is still the same.
 #[derive(Debug)]
 pub(crate) struct Owned {
     path: PathBuf,
@@ -66,10 +66,10 @@ fn inode_of(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// Listens on a place.
+    /// Listens on an address.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     pub(crate) fn bind(place: &ForwardAddress) -> io::Result<Self> {
         match place {
             ForwardAddress::Tcp { host, port } => Self::bind_tcp(host, *port),
@@ -94,11 +94,11 @@ impl Listener {
         for address in addresses {
             match bind_address((address, port).into()) {
                 Ok(listener) => {
-                    // Whatever the system has chosen, for all of them.
+                    // The port that the system has chosen, for all of them.
                     port = listener.local_addr()?.port();
                     listeners.push(listener);
                 }
-                // A machine without IPv6, or a port that was free for IPv4 alone.
+                // A host without IPv6, or a port that was free for IPv4 alone.
                 Err(error) if is_several && (may_choose || error.kind() != io::ErrorKind::AddrInUse) => refused = error,
                 Err(error) => return Err(error),
             }
@@ -131,7 +131,7 @@ impl Listener {
             };
             match accepted {
                 Ok(socket) => return socket,
-                // Of a program that has gone already, or for lack of descriptors: others will close some.
+                // The program has closed, or descriptors are used up: others will be closed.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -161,13 +161,13 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Says that the path of a unix socket leads nowhere.
+/// Returns the error for a unix socket whose path cannot be expanded.
 pub(super) fn no_home(error: HomeError) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, error)
 }
 
-/// Binds a unix socket that only its user can connect to, as ssh's `StreamLocalBindMask`. The umask, which would do the
-/// same, is all threads'.
+/// Binds a unix socket that only its user can connect to, as ssh's `StreamLocalBindMask`. The umask, which would have
+/// the same effect, applies to all threads.
 fn bind_unix(path: &Path) -> io::Result<(UnixListener, Owned)> {
     use rustix::fs::{CWD, FileType, Mode, RawMode, chmodat, fchmod};
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
@@ -180,7 +180,7 @@ fn bind_unix(path: &Path) -> io::Result<(UnixListener, Owned)> {
     let owned = Owned::new(path);
     let bound = rustix::fs::lstat(path)?;
     if FileType::from_raw_mode(bound.st_mode) == FileType::Socket && bound.st_mode & 0o777 & !OWN != 0 {
-        // Nobody can connect before it listens.
+        // Nothing can connect before it listens.
         chmodat(CWD, path, Mode::from_raw_mode(OWN), rustix::fs::AtFlags::empty())?;
     }
     listen(&socket, BACKLOG)?;
@@ -188,7 +188,7 @@ fn bind_unix(path: &Path) -> io::Result<(UnixListener, Owned)> {
     Ok((UnixListener::from_std(listener)?, owned))
 }
 
-/// Removes a socket that nobody listens on any more.
+/// Removes a socket without a listener.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
     let is_refused = || {
@@ -203,10 +203,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// Files that other threads make get the modes that they ask for, all the while: nothing but the mode of the socket
-    /// is set (`clippy.toml` forbids to change the umask).
+    /// Files that other threads create meanwhile get their requested modes: only the mode of the socket is set
+    /// (`clippy.toml` forbids to change the umask).
     #[tokio::test]
-    async fn a_unix_socket_is_its_users_alone_and_its_name_goes_with_it() {
+    async fn unix_socket_private_and_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let listener = Listener::bind(&ForwardAddress::Unix(path.clone())).unwrap();
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(tokio::io::AsyncReadExt::read(&mut accepted, &mut [0]).await.unwrap(), 0);
         let taken = Listener::bind(&ForwardAddress::Unix(path.clone())).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-        assert!(path.exists(), "who fails to bind it leaves it alone");
+        assert!(path.exists(), "a failed bind keeps it");
         drop(listener);
         assert!(!path.exists());
         let long = directory.path().join("s".repeat(200));

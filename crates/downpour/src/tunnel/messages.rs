@@ -1,7 +1,7 @@
-//! What stands at the beginning of a tunnel's streams.
+//! The messages at the beginning of a tunnel's streams.
 //!
-//! Whoever wants a connection opens a stream in both directions that begins with a [`ConnectRequest`]; the bytes of its program follow
-//! at once. What comes back begins with an [`ConnectReply`].
+//! The requesting side opens a stream in both directions that begins with a [`ConnectRequest`]; the bytes of its
+//! program follow at once. The other direction begins with a [`ConnectReply`].
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,20 +11,20 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::grammar::ForwardAddress;
 
-/// The longest name of a host or path of a socket, and the longest text of a refusal, in bytes.
+/// Maximum length of the name of a host or path of a socket, and of the text of a refusal, in bytes.
 const LONGEST: usize = 1_024;
 
-/// The beginnings of wishes.
+/// The first bytes of requests.
 const TCP: u8 = 1;
 const UNIX: u8 = 2;
 const LISTENER: u8 = 3;
 
-/// Where a connection is to go.
+/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConnectRequest {
-    /// To this place, as seen from there.
+    /// This address, as seen from the peer.
     Place(ForwardAddress),
-    /// To where the connections of this one of the listeners go that were asked for.
+    /// The target of this one of the requested listeners.
     Listener(u16),
 }
 
@@ -44,7 +44,7 @@ impl ConnectRequest {
         Ok([&[kind][..], &number.to_be_bytes(), &length.to_be_bytes(), name].concat())
     }
 
-    /// Reads a wish.
+    /// Reads a request.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] for anything else; that of reading.
@@ -77,7 +77,7 @@ pub(super) enum Refusal {
     Unknown = 3,
     /// There was no answer in time.
     TimedOut = 4,
-    /// It is not permitted, or was not asked for.
+    /// It is not allowed, or was not requested.
     Forbidden = 5,
     /// The name is too long.
     Unnamable = 6,
@@ -86,7 +86,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal that an error of connecting stands for.
+    /// Returns the refusal for an error of connecting.
     pub(super) fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
@@ -113,7 +113,7 @@ impl Refusal {
     }
 }
 
-/// The answer to a wish: connected, or why not, in the words of the other side.
+/// The reply to a request: connected, or refused with the peer's reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConnectReply {
     /// The bytes of the other program follow.
@@ -134,7 +134,7 @@ impl ConnectReply {
         }
     }
 
-    /// Reads an answer.
+    /// Reads a reply.
     ///
     /// # Errors
     /// That of reading.
@@ -164,12 +164,12 @@ mod tests {
     use crate::block_on::block_on;
     use proptest::prelude::*;
 
-    fn wish(mut bytes: &[u8]) -> io::Result<ConnectRequest> {
+    fn request(mut bytes: &[u8]) -> io::Result<ConnectRequest> {
         block_on(ConnectRequest::read(&mut bytes))
     }
 
     #[test]
-    fn wishes_are_read_as_they_were_written() {
+    fn connect_requests_round_trip() {
         for (asked, bytes) in [
             (
                 ConnectRequest::Place(ForwardAddress::Tcp { host: "web".into(), port: 0x1234 }),
@@ -179,7 +179,7 @@ mod tests {
             (ConnectRequest::Listener(7), &[3, 0, 7, 0, 0]),
         ] {
             assert_eq!(asked.encode().as_deref(), Ok(bytes));
-            assert_eq!(wish(bytes).ok(), Some(asked));
+            assert_eq!(request(bytes).ok(), Some(asked));
         }
         let long = ConnectRequest::Place(ForwardAddress::Tcp { host: "a".repeat(1_025), port: 1 });
         assert_eq!(long.encode(), Err(Refusal::Unnamable));
@@ -194,12 +194,12 @@ mod tests {
             &[1, 0, 80, 4, 1],
             &[1, 0, 80],
         ] {
-            assert!(wish(bytes).is_err(), "{bytes:?}");
+            assert!(request(bytes).is_err(), "{bytes:?}");
         }
     }
 
     #[test]
-    fn answers_are_read_as_they_were_written() {
+    fn connect_replies_round_trip() {
         for (given, bytes) in [
             (ConnectReply::Connected, &[0][..]),
             (ConnectReply::Refused(Refusal::Unknown, "no".into()), &[3, 0, 2, b'n', b'o']),
@@ -213,9 +213,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_wish_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            if let Ok(wish) = wish(&bytes) {
-                let written = wish.encode().expect("short enough");
+        fn connect_request_any_bytes_or_error(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(request) = request(&bytes) {
+                let written = request.encode().expect("short enough");
                 prop_assert_eq!(&bytes[..written.len()], &written[..]);
             }
         }

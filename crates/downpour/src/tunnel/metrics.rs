@@ -14,7 +14,7 @@ use super::session::Session;
 /// The media type of the format.
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a number goes up and down or only grows.
+/// Whether a number can fall or only grows.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Gauge,
@@ -22,7 +22,7 @@ enum Kind {
 }
 
 impl Session {
-    /// Returns its figures as they are now.
+    /// Returns its current metrics.
     pub(super) async fn metrics(&self) -> String {
         let mut page = Page::default();
         page.tunnel(&self.counts);
@@ -42,8 +42,12 @@ impl Page {
         self.connections(&counts.connections());
         let traffic = [&counts.traffic.sent, &counts.traffic.received];
         let [sent, received] = traffic.map(|bytes| Some(bytes.load(Ordering::Relaxed)));
-        self.counter("tunnel_sent_bytes_total", "Bytes that programs here have sent to the remote host.", sent);
-        self.counter("tunnel_received_bytes_total", "Bytes that programs here have received from there.", received);
+        self.counter("tunnel_sent_bytes_total", "Bytes that local programs have sent to the remote host.", sent);
+        self.counter(
+            "tunnel_received_bytes_total",
+            "Bytes that local programs have received from the remote host.",
+            received,
+        );
     }
 
     fn connections(&mut self, figures: &[(Origin, Figures); 2]) {
@@ -51,14 +55,14 @@ impl Page {
             let name = format!("tunnel_connections{name}");
             self.family(&name, kind, help, figures.iter().map(|(from, figures)| (label(*from), count(figures))));
         };
-        family("_opening", Kind::Gauge, "Connections that wait for their answers now.", |figures| figures.opening);
-        family("_open", Kind::Gauge, "Connections that are open now.", |figures| figures.open);
-        family("_total", Kind::Counter, "Connections that programs have asked for.", Figures::total);
+        family("_opening", Kind::Gauge, "Connections that wait for a reply.", |figures| figures.opening);
+        family("_open", Kind::Gauge, "Open connections.", |figures| figures.open);
+        family("_total", Kind::Counter, "Connections that programs have requested.", Figures::total);
         family("_opened_total", Kind::Counter, "Connections that have been open.", |figures| figures.opened);
         self.family(
             "tunnel_connections_ended_total",
             Kind::Counter,
-            "Connections that are over: both directions completed, cut off in the middle, or refused.",
+            "Ended connections: both directions completed, reset (cut), or refused.",
             figures.iter().flat_map(|(from, figures)| {
                 let outcomes = [("completed", figures.completed), ("cut", figures.cut), ("refused", figures.refused)];
                 outcomes.map(|(outcome, count)| (format!("{},outcome=\"{outcome}\"", label(*from)), count))
@@ -75,7 +79,7 @@ impl Page {
         let rate = connection.congestion.pacing_rate.map(Rate::bytes_per_second);
         self.gauge("transport_rate_bytes_per_second", "Rate at which packets may leave, with all headers.", rate);
         let loss = Some(connection.path.loss);
-        self.gauge("transport_loss_ratio", "Estimated loss on the way to the remote host, before repair.", loss);
+        self.gauge("transport_loss_ratio", "Estimated loss towards the remote host, before repair.", loss);
         self.gauge("transport_window_bytes", "Congestion window.", Some(connection.congestion.window));
         self.gauge(
             "transport_in_flight_bytes",
@@ -91,7 +95,7 @@ impl Page {
             ("surplus_symbols_total", "Symbols received that were not needed.", connection.symbols.surplus),
             (
                 "probe_timeouts_total",
-                "Probes sent because no acknowledgement came in time.",
+                "Probes sent because no acknowledgement arrived in time.",
                 connection.timers.probe_timeouts,
             ),
             ("path_changes_total", "Changes of the remote host's address.", connection.path.changes),
@@ -106,7 +110,7 @@ impl Page {
         self.family(
             "transport_symbols_sent_total",
             Kind::Counter,
-            "Symbols sent: of data for the first time, of data again, and of repair.",
+            "Symbols sent: source, retransmitted source (resent), and repair.",
             symbols.map(|(kind, count)| (format!("kind=\"{kind}\""), count)),
         );
         self.family(
@@ -122,17 +126,17 @@ impl Page {
         );
     }
 
-    /// A number that goes up and down, if it is known.
+    /// Adds a number that can fall, if it is known.
     fn gauge(&mut self, name: &str, help: &str, value: Option<impl Display>) {
         self.family(name, Kind::Gauge, help, value.map(|value| (String::new(), value)));
     }
 
-    /// A number that only grows, if it is known.
+    /// Adds a number that only grows, if it is known.
     fn counter(&mut self, name: &str, help: &str, value: Option<u64>) {
         self.family(name, Kind::Counter, help, value.map(|value| (String::new(), value)));
     }
 
-    /// A family of samples, each with its labels.
+    /// Adds a family of samples, each with its labels.
     fn family<V: Display>(
         &mut self,
         name: &str,
@@ -149,7 +153,7 @@ impl Page {
             Kind::Counter => "counter",
         };
         let mut line = |line: std::fmt::Arguments<'_>| {
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = writeln!(self.0, "{line}");
         };
         line(format_args!("# HELP downpour_{name} {help}"));
@@ -164,11 +168,11 @@ impl Page {
     }
 }
 
-/// The label of the side whose program opened a connection.
+/// Returns the label of the side whose program opened a connection.
 fn label(from: Origin) -> String {
     let side = match from {
-        Origin::Here => "here",
-        Origin::There => "there",
+        Origin::Local => "here",
+        Origin::Remote => "there",
     };
     format!("from=\"{side}\"")
 }

@@ -1,4 +1,4 @@
-//! The end of a tunnel at which its user is, however the other one is reached.
+//! The local side of a tunnel, which is independent of the carrier.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,38 +15,38 @@ use super::session::{Permitted, Session, SocksReplyTime};
 use crate::error::{Closing, Error};
 use crate::transfer::StopReason;
 
-/// What is forwarded, and for how long.
+/// The forwards of a tunnel, and its lifetime.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
-    /// Connections taken here, which go on from there.
+    /// Forwards that listen locally.
     pub local: Vec<Forward>,
-    /// Connections taken there, which go on from here.
+    /// Forwards that listen on the remote host.
     pub remote: Vec<Forward>,
-    /// The programs of a SOCKS proxy here are told at once that they are connected, so that their first bytes need not
-    /// wait for the other side. What it refuses is reset.
+    /// Reports connections of a local SOCKS proxy as open at once, so that their first bytes need not wait for the
+    /// peer. Refused ones are reset.
     pub is_eager: bool,
-    /// Where Prometheus finds its figures, by HTTP.
+    /// The address of the metrics for Prometheus, by HTTP.
     pub metrics: Option<ForwardAddress>,
-    /// Ends the tunnel once no connection has been open for so long.
+    /// Ends the tunnel after this time without an open connection.
     pub persist: Option<Duration>,
 }
 
-/// An end that listens, and has no connection to the other one yet.
+/// A local side that listens, and has no connection to the peer yet.
 pub(crate) struct LocalEnd {
     forwarding: Forwarding,
     listeners: Vec<Listener>,
     metrics: Option<Listener>,
-    told: Arc<dyn Fn(TunnelEvent) + Send + Sync>,
+    on_event: Arc<dyn Fn(TunnelEvent) + Send + Sync>,
 }
 
 impl LocalEnd {
-    /// Listens on all places of this machine, and will tell what happens.
+    /// Listens on all local addresses; `on_event` gets the events.
     ///
     /// # Errors
     /// [`Error::Listen`].
     pub(crate) fn listen(
         forwarding: Forwarding,
-        told: impl Fn(TunnelEvent) + Send + Sync + 'static,
+        on_event: impl Fn(TunnelEvent) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
         let listen = |place: &ForwardAddress| {
@@ -54,25 +54,25 @@ impl LocalEnd {
         };
         let listeners = forwarding.local.iter().map(|forward| listen(&forward.listen)).collect::<Result<_, _>>()?;
         let metrics = forwarding.metrics.as_ref().map(listen).transpose()?;
-        Ok(Self { forwarding, listeners, metrics, told: Arc::new(told) })
+        Ok(Self { forwarding, listeners, metrics, on_event: Arc::new(on_event) })
     }
 
-    /// Returns what takes its notes.
+    /// Returns a receiver of its notes.
     pub(crate) fn notes(&self) -> Notes {
-        let told = Arc::clone(&self.told);
+        let on_event = Arc::clone(&self.on_event);
         Notes(Arc::new(move |note| {
-            told(match note {
+            on_event(match note {
                 Note::Line(line) => TunnelEvent::Note(line),
                 Note::Connection(number, event) => TunnelEvent::Connection(number, event),
             });
         }))
     }
 
-    /// Carries connections until `stop`, until it is `asked` to end, until nobody has used it for
-    /// [`Forwarding::persist`], or until the connection ends; `ended` says what that means.
+    /// Carries connections until `stop`, until it is `asked` to end, until it was idle for [`Forwarding::persist`], or
+    /// until the connection ends; `ended` translates its error.
     ///
     /// # Errors
-    /// Why it was stopped, or how the connection ended.
+    /// Why it was stopped, or the end of the connection.
     pub(crate) async fn serve(
         self,
         connection: &Connection,
@@ -81,25 +81,25 @@ impl LocalEnd {
         ended: impl FnOnce(NetError) -> Error,
     ) -> Result<(), Error> {
         let notes = self.notes();
-        let Self { forwarding, listeners, metrics, told } = self;
+        let Self { forwarding, listeners, metrics, on_event } = self;
         let destinations: Vec<ForwardTarget> = forwarding.remote.iter().map(|forward| forward.to.clone()).collect();
         let permitted = Permitted::Listeners(destinations);
         let session = Session::new(connection.clone(), permitted, !listeners.is_empty(), notes);
         let mut tasks = JoinSet::new();
         for (listener, forward) in listeners.into_iter().zip(forwarding.local) {
-            told(TunnelEvent::Listening(forward.clone(), listener.port()));
+            on_event(TunnelEvent::Listening(forward.clone(), listener.port()));
             let proxied = if forwarding.is_eager { SocksReplyTime::Eagerly } else { SocksReplyTime::Answered };
             tasks.spawn(Arc::clone(&session).listen(listener, forward.to, proxied));
         }
         for forward in forwarding.remote {
-            told(TunnelEvent::ListeningThere(forward));
+            on_event(TunnelEvent::ListeningThere(forward));
         }
         if let Some((listener, place)) = metrics.zip(forwarding.metrics) {
             let hosts = Hosts::of(&place, &listener);
-            told(TunnelEvent::Metrics(place, listener.port()));
+            on_event(TunnelEvent::Metrics(place, listener.port()));
             tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&session)));
         }
-        told(TunnelEvent::Open);
+        on_event(TunnelEvent::Open);
         let unused = async {
             match forwarding.persist {
                 Some(span) => session.idle(span).await,
@@ -108,14 +108,14 @@ impl LocalEnd {
         };
         let (reason, result) = tokio::select! {
             error = session.run() => return Err(ended(error)),
-            () = unused => ("nobody uses the tunnel".to_owned(), Ok(())),
+            () = unused => ("tunnel idle".to_owned(), Ok(())),
             () = asked => (Closing::of(&Error::Terminated, false).reason, Err(Error::Terminated)),
             why = stop => {
                 let error = Error::from(why);
                 (Closing::of(&error, false).reason, Err(error))
             }
         };
-        // Whoever comes now is not taken any more.
+        // Later connections are not accepted any more.
         drop(tasks);
         Closing { reason, ..Closing::done() }.close(connection);
         drop(connection.closed().await);

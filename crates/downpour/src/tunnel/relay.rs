@@ -1,5 +1,5 @@
-//! The bytes of two connected programs, of which one is at each end: each direction goes on by itself, so that either may
-//! end before the other.
+//! The bytes between two connected programs, one on each host: the two directions are independent, and either may end
+//! before the other.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -14,7 +14,7 @@ use tokio::io::{
 };
 use tokio::net::{TcpStream, UnixStream};
 
-/// The code of a stream whose program has gone without ending it, or takes no more.
+/// The code of a stream whose program has exited without finishing it, or reads no more.
 const GONE: u32 = 1;
 
 /// Bytes read from a socket at once.
@@ -27,13 +27,13 @@ pub(super) enum Socket {
     Unix(UnixStream),
 }
 
-/// What has become of a connection that was wished for.
+/// The result of a requested connection.
 pub(super) enum ConnectResult {
     /// The bytes of the other program follow.
     Connected(RecvStream),
-    /// There is none, and the program has been told.
+    /// It was refused, and the program was informed.
     Refused,
-    /// There is none.
+    /// It was refused.
     Failed,
 }
 
@@ -44,52 +44,52 @@ pub(super) struct Traffic {
     pub(super) received: AtomicU64,
 }
 
-/// What a connection has carried.
+/// The bytes of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectionTotals {
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// It broke off.
+    /// Whether it was reset.
     pub(super) is_cut: bool,
 }
 
 /// How a direction ended.
 #[derive(Debug, PartialEq, Eq)]
 enum CloseKind {
-    /// After all bytes, or its receiver takes no more.
+    /// After all bytes, or its receiver reads no more.
     Over,
-    /// In the middle: the other program is gone, or the tunnel.
+    /// In the middle: the other program or the tunnel has ended.
     Cut,
 }
 
 impl Socket {
-    /// Small writes go out at once: a tunnel has its own rules for them. Until it is over the socket is reset if it is
-    /// dropped, even by the death of this process, so that nobody takes a part for the whole. A unix socket has no reset;
-    /// its peer gets an error if it writes.
+    /// Small writes are sent at once: a tunnel has its own rules for them. Until the end the socket is reset if it is
+    /// dropped, even by the death of this process, so that truncated data is not taken as complete. A unix socket has
+    /// no reset; its peer gets an error if it writes.
     pub(super) fn of_tcp(socket: TcpStream) -> Self {
-        // It works all the same without the first, and ends in good order without the second.
+        // Without the first it works, and without the second it is closed instead of reset.
         let _ = socket.set_nodelay(true);
         let _ = set_socket_linger(&socket, Some(Duration::ZERO));
         Self::Tcp(socket)
     }
 
-    /// Ends a connection that carries nothing, after what the program has been told.
+    /// Finishes a connection without data, after the reply to the program.
     pub(super) async fn finish(mut self) {
-        // Fails if the program is gone.
+        // Fails if the program has exited.
         let _ = self.shutdown().await;
         self.end();
     }
 
-    /// Closes in good order when it is dropped.
+    /// Closes without a reset when it is dropped.
     fn end(&self) {
         if let Self::Tcp(socket) = self {
-            // What was written last may still be on its way.
+            // The last written bytes may still be in flight.
             let _ = set_socket_linger(socket, None);
         }
     }
 
-    /// Carries what the program writes to `send`, from now on, and to the program what follows `opened`; adds to `total`
-    /// meanwhile. What breaks off resets the socket.
+    /// Relays the bytes of the program to `send`, and those that follow `opened` to the program; adds to `total`
+    /// meanwhile. An interruption resets the socket.
     pub(super) async fn carry(
         self,
         send: SendStream,
@@ -118,7 +118,7 @@ fn count(counts: [&AtomicU64; 2], bytes: usize) {
     }
 }
 
-/// Waits for both directions; a cut of either ends the other.
+/// Waits for both directions; an interruption of either ends the other.
 async fn both(up: impl Future<Output = CloseKind>, down: impl Future<Output = CloseKind>) -> CloseKind {
     let (mut up, mut down) = (pin!(up), pin!(down));
     let (first, other_is_up) = tokio::select! {
@@ -132,7 +132,7 @@ async fn both(up: impl Future<Output = CloseKind>, down: impl Future<Output = Cl
     }
 }
 
-/// Carries what the program writes.
+/// Relays the bytes of the program.
 async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU64; 2]) -> CloseKind {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -143,7 +143,7 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU
             }
             Ok(bytes) => {
                 if let Err(error) = send.write_all(&buffer[..bytes]).await {
-                    // The other program may still have something to say, unless the tunnel has ended.
+                    // The other program may still send, unless the tunnel has ended.
                     return if error.kind() == io::ErrorKind::BrokenPipe { CloseKind::Over } else { CloseKind::Cut };
                 }
                 count(sent, bytes);
@@ -156,7 +156,7 @@ async fn up(reader: &mut ReadHalf<Socket>, mut send: SendStream, sent: [&AtomicU
     }
 }
 
-/// Carries what the other program writes.
+/// Relays the bytes of the other program.
 async fn down(
     writer: &mut WriteHalf<Socket>,
     opened: impl AsyncFnOnce(&mut WriteHalf<Socket>) -> ConnectResult,
@@ -165,7 +165,7 @@ async fn down(
     let mut recv = match opened(writer).await {
         ConnectResult::Connected(recv) => recv,
         ConnectResult::Refused => {
-            // What it was told is on its way; whatever it still writes is not wanted.
+            // The reply is in flight; later bytes of the program are dropped.
             let _ = writer.shutdown().await;
             return CloseKind::Over;
         }
@@ -174,7 +174,7 @@ async fn down(
     loop {
         let Ok(chunk) = recv.fill_buf().await else { return CloseKind::Cut };
         if chunk.is_empty() {
-            // Fails if the program is gone.
+            // Fails if the program has exited.
             let _ = writer.shutdown().await;
             return CloseKind::Over;
         }

@@ -1,4 +1,4 @@
-//! One end of a tunnel: opens connections at the other end for the programs here, and here for those there.
+//! One side of a tunnel: requests connections for local programs from the peer, and opens those that the peer requests.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,62 +21,62 @@ use super::socks;
 use crate::error::{Closing, ErrorKind};
 use crate::home;
 
-/// The code of a stream that nobody has asked for, or that does not begin as it should.
+/// The code of a stream that was not requested, or begins with invalid bytes.
 const UNWANTED: u32 = 2;
 
-/// How long a program may take to say by SOCKS where it wants to, and the other side to say what it wishes.
+/// Time for a program's SOCKS request, and for the peer's request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Connections at once. Each has a stream of either side, of which a side has 1,024 at once in a connection of `net`: where
-/// both sides open connections, each opens half of them. Programs beyond them wait to be accepted.
+/// Maximum number of connections. Each has a stream of either side, of which a side has 1,024 at once in a connection
+/// of `net`: where both sides open connections, each opens half of them. Further programs wait to be accepted.
 const MOST: usize = 1_000;
 const MOST_EACH: usize = 480;
 
-/// What the other side may wish for.
+/// The requests that the peer may make.
 #[derive(Debug)]
 pub(crate) enum Permitted {
-    /// Any place that this machine reaches: at the side that was logged in to.
+    /// Any address that this host reaches: at the remote host of a login.
     Places,
-    /// These places.
+    /// These addresses.
     Some(Arc<[Permit]>),
-    /// Where the connections of these listeners go, which were asked for.
+    /// The targets of these requested listeners.
     Listeners(Vec<ForwardTarget>),
 }
 
-/// Where the connections of a listener here go.
+/// The target of a local listener's connections.
 #[derive(Clone, Debug)]
 enum ListenerTarget {
-    /// Always there.
-    Wish(ConnectRequest),
-    /// Where each asks to, by SOCKS.
+    /// A fixed request.
+    Request(ConnectRequest),
+    /// The address of each SOCKS request.
     Socks(SocksReplyTime),
 }
 
-/// When a program that has asked by SOCKS is told that it is connected.
+/// When a SOCKS client gets the reply that it is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocksReplyTime {
-    /// When it is.
+    /// When it is connected.
     Answered,
-    /// At once, so that its first bytes travel with the wish. A refusal can only break it off then.
+    /// At once, so that its first bytes travel with the request. A refusal can then only reset it.
     Eagerly,
 }
 
-/// One end of a tunnel.
+/// One side of a tunnel.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) connection: Connection,
     permitted: Permitted,
-    /// Room for own wishes, and for those of the other side.
+    /// Room for own requests, and for those of the peer.
     room: [Arc<Semaphore>; 2],
     /// Connections that are open, of both sides.
     open: watch::Sender<usize>,
-    /// How many there were.
+    /// The total number of connections.
     numbers: AtomicU64,
     pub(super) counts: TunnelCounters,
     notes: Notes,
 }
 
-/// A connection that is wanted or open.
+/// A requested or open connection.
 struct Open<'a> {
     session: &'a Session,
     from: Origin,
@@ -97,12 +97,12 @@ impl<'a> Open<'a> {
         }
     }
 
-    fn tell(&self, event: ConnectionEvent) {
+    fn emit(&self, event: ConnectionEvent) {
         (self.session.notes.0)(Note::Connection(self.number, event));
     }
 
-    /// Counts it in its next stage; returns the one before.
-    fn go_on(&self, next: ConnectionStage) -> ConnectionStage {
+    /// Counts it in its next stage; returns the previous one.
+    fn advance(&self, next: ConnectionStage) -> ConnectionStage {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *stage, next);
         self.session.counts.count(self.from, before, next);
@@ -110,21 +110,21 @@ impl<'a> Open<'a> {
     }
 
     fn wanted(&self, to: &ForwardAddress) {
-        self.go_on(ConnectionStage::Wanted);
-        self.tell(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_there: self.from == Origin::There });
+        self.advance(ConnectionStage::Wanted);
+        self.emit(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_there: self.from == Origin::Remote });
     }
 
     fn opened(&self) {
-        self.go_on(ConnectionStage::Open);
-        self.tell(ConnectionEvent::Open { after: runtime::since(self.begun) });
+        self.advance(ConnectionStage::Open);
+        self.emit(ConnectionEvent::Open { after: runtime::since(self.begun) });
     }
 
     fn refused(&self, why: String) {
-        self.go_on(ConnectionStage::Refused);
-        self.tell(ConnectionEvent::Refused { why });
+        self.advance(ConnectionStage::Refused);
+        self.emit(ConnectionEvent::Refused { why });
     }
 
-    /// Tells of the end, unless it was refused.
+    /// Reports the end, unless it was refused.
     fn over(&self, ConnectionTotals { sent, received, is_cut }: ConnectionTotals) {
         let is_pending = matches!(
             *self.stage.lock().unwrap_or_else(PoisonError::into_inner),
@@ -133,8 +133,8 @@ impl<'a> Open<'a> {
         if !is_pending {
             return;
         }
-        self.go_on(if is_cut { ConnectionStage::Cut } else { ConnectionStage::Completed });
-        self.tell(ConnectionEvent::Closed { sent, received, after: runtime::since(self.begun), is_cut });
+        self.advance(if is_cut { ConnectionStage::Cut } else { ConnectionStage::Completed });
+        self.emit(ConnectionEvent::Closed { sent, received, after: runtime::since(self.begun), is_cut });
     }
 }
 
@@ -156,7 +156,7 @@ impl Permitted {
 }
 
 impl Session {
-    /// Creates an end of a tunnel. `listens`: it opens connections too.
+    /// Creates a side of a tunnel. `listens`: it requests connections too.
     pub(crate) fn new(connection: Connection, permitted: Permitted, listens: bool, notes: Notes) -> Arc<Self> {
         let most = if listens && !permitted.is_nothing() { MOST_EACH } else { MOST };
         let room = [0, 1].map(|_| Arc::new(Semaphore::new(most)));
@@ -167,7 +167,7 @@ impl Session {
     /// Waits until no connection has been open for this long.
     pub(crate) async fn idle(&self, span: Duration) {
         let mut open = self.open.subscribe();
-        // What changes it lives as long as this.
+        // Its sender lives as long as this.
         loop {
             drop(open.wait_for(|open| *open == 0).await);
             let used = async { drop(open.wait_for(|open| *open > 0).await) };
@@ -177,7 +177,7 @@ impl Session {
         }
     }
 
-    /// Serves the other side until the connection ends.
+    /// Serves the peer until the connection ends.
     pub(crate) async fn run(self: &Arc<Self>) -> NetError {
         loop {
             let stream = match self.connection.accept().await {
@@ -185,39 +185,39 @@ impl Session {
                 Err(error) => return error,
             };
             let session = Arc::clone(self);
-            // What does not fit is refused.
+            // Requests beyond the room are refused.
             let room = Arc::clone(&self.room[1]).try_acquire_owned().ok();
             tokio::spawn(async move {
-                session.grant(stream, room, &Open::new(&session, Origin::There)).await;
+                session.grant(stream, room, &Open::new(&session, Origin::Remote)).await;
             });
         }
     }
 
-    /// Takes the connections of a listener until the tunnel ends. Those of a proxy are told so that they are connected.
+    /// Accepts the connections of a listener until the tunnel ends. `proxied` is the reply time of a proxy.
     pub(crate) async fn listen(self: Arc<Self>, listener: Listener, to: ForwardTarget, proxied: SocksReplyTime) {
         let asked = match to {
-            ForwardTarget::Place(place) => ListenerTarget::Wish(ConnectRequest::Place(place)),
+            ForwardTarget::Place(place) => ListenerTarget::Request(ConnectRequest::Place(place)),
             ForwardTarget::Socks => ListenerTarget::Socks(proxied),
         };
         self.take(listener, asked).await;
     }
 
-    /// Takes the connections of a listener that the other side has asked for, as this one of several.
+    /// Accepts the connections of the listener with this number that the peer has requested.
     pub(crate) async fn listen_for(self: Arc<Self>, listener: Listener, number: u16) {
-        self.take(listener, ListenerTarget::Wish(ConnectRequest::Listener(number))).await;
+        self.take(listener, ListenerTarget::Request(ConnectRequest::Listener(number))).await;
     }
 
-    /// Takes the connections of a listener, as far as there is room.
+    /// Accepts the connections of a listener, as far as there is room.
     async fn take(self: Arc<Self>, listener: Listener, asked: ListenerTarget) {
         loop {
             let socket = listener.accept().await;
-            // It is never closed. Further programs wait meanwhile, this one and those that are not accepted yet.
+            // It is never closed. Further programs wait meanwhile, accepted or not.
             let room = Arc::clone(&self.room[0]).acquire_owned().await.ok();
             let (session, asked) = (Arc::clone(&self), asked.clone());
             tokio::spawn(async move {
-                let open = Open::new(&session, Origin::Here);
+                let open = Open::new(&session, Origin::Local);
                 match asked {
-                    ListenerTarget::Wish(wish) => session.connect(socket, &wish, None, &open).await,
+                    ListenerTarget::Request(request) => session.connect(socket, &request, None, &open).await,
                     ListenerTarget::Socks(proxied) => session.proxy(socket, proxied, &open).await,
                 }
                 drop(room);
@@ -225,38 +225,38 @@ impl Session {
         }
     }
 
-    /// Asks a program by SOCKS where it wants to, and connects it.
+    /// Reads the SOCKS request of a program, and connects it.
     async fn proxy(&self, mut socket: Socket, proxied: SocksReplyTime, open: &Open<'_>) {
         match tokio::time::timeout(PATIENCE, socks::asked(&mut socket)).await {
             Ok(Ok((version, place))) => {
                 self.connect(socket, &ConnectRequest::Place(place), Some((version, proxied)), open).await;
             }
-            // It has been told why.
+            // It has received the reason.
             _ => socket.finish().await,
         }
     }
 
-    /// Connects a program to what it wishes for, until both directions are over.
+    /// Connects a program to its target, until both directions are finished.
     async fn connect(
         &self,
         socket: Socket,
-        wish: &ConnectRequest,
+        request: &ConnectRequest,
         proxy: Option<(socks::Version, SocksReplyTime)>,
         open: &Open<'_>,
     ) {
-        if let ConnectRequest::Place(place) = wish {
+        if let ConnectRequest::Place(place) = request {
             open.wanted(place);
         }
-        let (mut recv, send) = match self.open(wish).await {
+        let (mut recv, send) = match self.open(request).await {
             Ok(opened) => opened.into_split(),
             Err(error) => return self.on_unopened(&error),
         };
         let opened = async |writer: &mut WriteHalf<Socket>| {
-            let is_told = match proxy {
+            let replied = match proxy {
                 Some((version, SocksReplyTime::Eagerly)) => socks::answer(writer, version, None).await,
                 _ => Ok(()),
             };
-            if is_told.is_err() {
+            if replied.is_err() {
                 return ConnectResult::Failed;
             }
             let Ok(answer) = ConnectReply::read(&mut recv).await else { return ConnectResult::Failed };
@@ -270,12 +270,12 @@ impl Session {
                     Some(*refusal)
                 }
             };
-            let told = match proxy {
+            let replied = match proxy {
                 Some((version, SocksReplyTime::Answered)) => socks::answer(writer, version, refusal).await.is_ok(),
                 _ => refusal.is_none(),
             };
             match refusal {
-                _ if !told => ConnectResult::Failed,
+                _ if !replied => ConnectResult::Failed,
                 None => ConnectResult::Connected(recv),
                 Some(_) => ConnectResult::Refused,
             }
@@ -283,38 +283,37 @@ impl Session {
         open.over(socket.carry(send, opened, &self.counts.traffic).await);
     }
 
-    /// Tells the other side of a wish. What the program writes may follow at once.
-    async fn open(&self, wish: &ConnectRequest) -> io::Result<Stream> {
-        let bytes = wish.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
+    /// Sends a request to the peer. The bytes of the program may follow at once.
+    async fn open(&self, request: &ConnectRequest) -> io::Result<Stream> {
+        let bytes = request.encode().map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut stream = self.connection.open_with(0).await?;
         stream.write_all(&bytes).await?;
         Ok(stream)
     }
 
-    /// Ends the tunnel if no further connection can be opened: a connection of `net` has numbers for 65,535 streams of each
-    /// side.
+    /// Ends the tunnel if no further connection can be opened: a connection of `net` has numbers for 65,535 streams of
+    /// each side.
     fn on_unopened(&self, error: &io::Error) {
         let of_net = error.get_ref().and_then(|error| error.downcast_ref());
         if let Some(NetError::Flow(FlowError::Exhausted)) = of_net {
-            Closing::in_words(ErrorKind::Exhausted, "no numbers are left for further connections")
-                .close(&self.connection);
+            Closing::as_text(ErrorKind::Exhausted, "no connection numbers left").close(&self.connection);
         }
     }
 
-    /// Grants a wish of the other side, or says why not.
+    /// Grants a request of the peer, or replies why not.
     async fn grant(&self, mut stream: Stream, room: Option<OwnedSemaphorePermit>, open: &Open<'_>) {
-        let wish = match &room {
+        let request = match &room {
             Some(_) => {
                 tokio::time::timeout(PATIENCE, ConnectRequest::read(&mut stream)).await.ok().and_then(Result::ok)
             }
             None => None,
         };
-        let target = match wish {
-            _ if room.is_none() => Err((Refusal::Failed, "there are as many connections as there can be".to_owned())),
-            Some(wish) => tokio::time::timeout(PATIENCE, self.socket_for(&wish, open))
+        let target = match request {
+            _ if room.is_none() => Err((Refusal::Failed, "connection limit reached".to_owned())),
+            Some(request) => tokio::time::timeout(PATIENCE, self.socket_for(&request, open))
                 .await
                 .unwrap_or_else(|_| Err((Refusal::TimedOut, format!("no answer in {} s", PATIENCE.as_secs())))),
-            None => Err((Refusal::Failed, "what was wished for has not arrived".to_owned())),
+            None => Err((Refusal::Failed, "no request received".to_owned())),
         };
         let answer = match &target {
             Ok(_) => ConnectReply::Connected,
@@ -339,9 +338,9 @@ impl Session {
         }
     }
 
-    /// Connects to what was wished for.
-    async fn socket_for(&self, wish: &ConnectRequest, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
-        let place = match (wish, &self.permitted) {
+    /// Connects to the requested target.
+    async fn socket_for(&self, request: &ConnectRequest, open: &Open<'_>) -> Result<Target, (Refusal, String)> {
+        let place = match (request, &self.permitted) {
             (ConnectRequest::Place(place), Permitted::Places) => place,
             (ConnectRequest::Place(place), Permitted::Some(permits))
                 if permits.iter().any(|permit| permit.covers(place)) =>
@@ -350,21 +349,21 @@ impl Session {
             }
             (ConnectRequest::Place(place), Permitted::Some(_)) => {
                 open.wanted(place);
-                return Err((Refusal::Forbidden, format!("{place} is not permitted")));
+                return Err((Refusal::Forbidden, format!("{place} is not allowed")));
             }
             (ConnectRequest::Listener(number), Permitted::Listeners(all)) => match all.get(usize::from(*number)) {
                 Some(ForwardTarget::Place(place)) => place,
                 Some(ForwardTarget::Socks) => return Ok(Target::Socks),
-                None => return Err((Refusal::Forbidden, "nobody asked for this listener".to_owned())),
+                None => return Err((Refusal::Forbidden, "this listener was not requested".to_owned())),
             },
-            _ => return Err((Refusal::Forbidden, "nobody asked for this connection".to_owned())),
+            _ => return Err((Refusal::Forbidden, "this connection was not requested".to_owned())),
         };
         open.wanted(place);
         let socket = connect_to(place).await.map_err(|error| (Refusal::of(&error), format!("{place}: {error}")))?;
         Ok(Target::Socket(socket))
     }
 
-    /// Carries a connection that the other side wished for.
+    /// Relays a connection that the peer requested.
     async fn carry(&self, socket: Socket, stream: Stream, open: &Open<'_>) {
         open.opened();
         let (recv, send) = stream.into_split();
@@ -372,10 +371,10 @@ impl Session {
         open.over(socket.carry(send, connected, &self.counts.traffic).await);
     }
 
-    /// Asks a program at the other side by SOCKS where it wants to, and connects it here.
+    /// Reads the SOCKS request of a remote program, and connects it locally.
     async fn serve_proxy(&self, mut program: Stream, open: &Open<'_>) {
         let Ok(Ok((version, place))) = tokio::time::timeout(PATIENCE, socks::asked(&mut program)).await else {
-            // It has been told why, if it takes it.
+            // It has received the reason, if it reads it.
             let _ = finish(program.into_split().1).await;
             return;
         };
@@ -396,7 +395,7 @@ impl Session {
     }
 }
 
-/// Ends a stream, and waits until all of it has arrived.
+/// Finishes a stream, and waits until all of it has arrived.
 async fn finish(mut send: SendStream) -> Result<(), NetError> {
     send.finish();
     send.sent().await
@@ -404,16 +403,16 @@ async fn finish(mut send: SendStream) -> Result<(), NetError> {
 
 enum Target {
     Socket(Socket),
-    /// A proxy here.
+    /// A local proxy.
     Socks,
 }
 
-/// Connects to a place, as seen from here.
+/// Connects to an address from this host.
 async fn connect_to(place: &ForwardAddress) -> io::Result<Socket> {
     match place {
         ForwardAddress::Tcp { host, port } => {
             let addresses = tokio::net::lookup_host((host.as_str(), *port)).await;
-            // Whatever the resolver says, the name led nowhere.
+            // The name could not be resolved, for any reason.
             let addresses = addresses.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
             let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
             for address in addresses {
@@ -427,7 +426,7 @@ async fn connect_to(place: &ForwardAddress) -> io::Result<Socket> {
         ForwardAddress::Unix(path) => {
             let path = if path.as_os_str().as_bytes().starts_with(b"~") {
                 let path = path.clone();
-                // The system may ask others.
+                // The lookup may use the network.
                 tokio::task::spawn_blocking(move || home::expand(&path)).await?.map_err(no_home)?
             } else {
                 path.clone()

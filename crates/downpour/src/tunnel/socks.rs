@@ -1,5 +1,5 @@
-//! The side of SOCKS that serves: versions 5 (RFC 1928, without authentication), 4 and 4a, of which only CONNECT. Names are
-//! resolved at the other side.
+//! The server side of SOCKS: versions 5 (RFC 1928, without authentication), 4 and 4a, of which only CONNECT. Names are
+//! resolved by the peer.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -20,10 +20,10 @@ const IPV6: u8 = 4;
 /// RFC 1928 section 6.
 const COMMAND_NOT_SUPPORTED: u8 = 7;
 const ADDRESS_NOT_SUPPORTED: u8 = 8;
-/// The longest user id or name of version 4.
+/// Maximum length of the user id or name of version 4.
 const LONGEST: usize = 255;
 
-/// The version in which a program has asked.
+/// The version of a program's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     /// SOCKS 4 and 4a.
@@ -32,10 +32,10 @@ pub(super) enum Version {
     Five,
 }
 
-/// Reads what a program asks for. One that asks for anything else is answered, and is an error.
+/// Reads a program's request. Any other request is answered, and is an error.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] for what is not SOCKS, or not supported; that of the socket.
+/// [`io::ErrorKind::InvalidData`] for invalid or unsupported requests; that of the socket.
 pub(super) async fn asked<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<(Version, ForwardAddress)> {
     match socket.read_u8().await? {
         4 => Ok((Version::Four, four(socket).await?)),
@@ -46,11 +46,11 @@ pub(super) async fn asked<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> 
 
 async fn four<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<ForwardAddress> {
     let (command, port, address) = (socket.read_u8().await?, socket.read_u16().await?, socket.read_u32().await?);
-    // Whoever asks is known by the login.
+    // The user id is ignored: the login has authenticated the user.
     let is_short = until_zero(socket).await?.is_some();
     let host = match address {
         _ if !is_short => None,
-        // 4a: 0.0.0.x stands for a name that follows.
+        // 4a: 0.0.0.x means that a name follows.
         1..=255 => until_zero(socket).await?.and_then(|name| String::from_utf8(name).ok()),
         _ => Some(Ipv4Addr::from(address).to_string()),
     };
@@ -63,7 +63,7 @@ async fn four<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<F
     }
 }
 
-/// Reads what a zero ends; `None` if it is too long.
+/// Reads a zero-terminated text; `None` if it is too long.
 async fn until_zero(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     loop {
@@ -93,7 +93,7 @@ async fn five<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut S) -> io::Result<F
         NAME => {
             let mut name = vec![0; socket.read_u8().await?.into()];
             socket.read_exact(&mut name).await?;
-            // What is no text names nothing.
+            // Invalid text is no name.
             String::from_utf8(name).unwrap_or_default()
         }
         _ => return refuse_five(socket, ADDRESS_NOT_SUPPORTED).await,
@@ -113,7 +113,7 @@ async fn refuse_five(socket: &mut (impl AsyncWrite + Unpin), code: u8) -> io::Re
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Answers a program: connected, or why not. The address that it is told is 0.0.0.0, as by ssh.
+/// Replies to a program: connected, or why not. The address in the reply is 0.0.0.0, as by ssh.
 ///
 /// # Errors
 /// That of the socket.
@@ -147,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
     use tokio::io::duplex;
 
-    /// Returns what is understood of these bytes, and what the program is answered.
+    /// Returns the parsed request, and the reply to the program.
     async fn of(bytes: &[u8]) -> (Option<(Version, String)>, Vec<u8>) {
         let (mut program, mut served) = duplex(4_096);
         program.write_all(bytes).await.unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_asks_for_anything_else_is_told_so() {
+    async fn socks_unsupported_requests_answered() {
         let refused = |code| [&[5, 0, 5, code, 0, 1][..], &[0; 6]].concat();
         for (bytes, answered) in [
             (vec![5, 1, 2], vec![5, 0xff]),

@@ -1,4 +1,4 @@
-//! Both ends of a tunnel in one process, over UDP on loopback, between real sockets.
+//! Both sides of a tunnel in one process, over UDP on loopback, between real sockets.
 
 mod hostile;
 mod metrics;
@@ -22,10 +22,10 @@ const KEY: [u8; 32] = [7; 32];
 
 /// A tunnel. Its tasks end when it is dropped.
 struct Ends {
-    here: Arc<Session>,
-    there: Arc<Session>,
+    local: Arc<Session>,
+    remote: Arc<Session>,
     connections: [Connection; 2],
-    /// Taken to kill that end.
+    /// Taken to kill that side.
     endpoints: [Option<Endpoint>; 2],
     tasks: JoinSet<()>,
 }
@@ -42,17 +42,17 @@ impl Ends {
         near.established().await.unwrap();
         let far = incoming.accept().await.unwrap();
         let notes = || Notes(Arc::new(drop));
-        let here = Session::new(near.clone(), Permitted::Listeners(listeners), true, notes());
-        let there = Session::new(far.clone(), Permitted::Places, false, notes());
+        let local = Session::new(near.clone(), Permitted::Listeners(listeners), true, notes());
+        let remote = Session::new(far.clone(), Permitted::Places, false, notes());
         let mut tasks = JoinSet::new();
-        for session in [&here, &there] {
+        for session in [&local, &remote] {
             let session = Arc::clone(session);
             tasks.spawn(async move { drop(session.run().await) });
         }
-        Self { here, there, connections: [near, far], endpoints: [Some(a), Some(b)], tasks }
+        Self { local, remote, connections: [near, far], endpoints: [Some(a), Some(b)], tasks }
     }
 
-    /// Listens at the near end; returns the port.
+    /// Listens at the local side; returns the port.
     fn listen(&mut self, to: ForwardTarget) -> u16 {
         self.listen_as(to, SocksReplyTime::Answered)
     }
@@ -60,15 +60,15 @@ impl Ends {
     fn listen_as(&mut self, to: ForwardTarget, proxied: SocksReplyTime) -> u16 {
         let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
         let port = listener.port().unwrap();
-        self.tasks.spawn(Arc::clone(&self.here).listen(listener, to, proxied));
+        self.tasks.spawn(Arc::clone(&self.local).listen(listener, to, proxied));
         port
     }
 
-    /// Leaves the near end alone with its connection, whose other end becomes the test's.
-    async fn only_here(&mut self) -> Connection {
+    /// Runs only the local side; the peer's connection becomes the test's.
+    async fn only_local(&mut self) -> Connection {
         self.tasks.shutdown().await;
-        let here = Arc::clone(&self.here);
-        self.tasks.spawn(async move { drop(here.run().await) });
+        let local = Arc::clone(&self.local);
+        self.tasks.spawn(async move { drop(local.run().await) });
         self.connections[1].clone()
     }
 
@@ -98,7 +98,7 @@ async fn serve<F: Future<Output = ()> + Send + 'static>(with: impl Fn(TcpStream)
     port
 }
 
-/// Sends everything back only once it has all come.
+/// Sends everything back only once it has all arrived.
 async fn echo(mut socket: TcpStream) {
     let mut bytes = Vec::new();
     if socket.read_to_end(&mut bytes).await.is_ok() {
@@ -119,7 +119,7 @@ async fn exchange(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// The result of reading to the end of what breaks off.
+/// Returns the result of reading until the reset.
 async fn broken(socket: &mut TcpStream) -> io::ErrorKind {
     let mut read = Vec::new();
     socket.read_to_end(&mut read).await.expect_err("no end").kind()
@@ -134,7 +134,7 @@ async fn bytes_go_both_ways_and_either_may_end_first() {
         let bytes = pattern(length);
         assert!(exchange(&mut dial(port).await, &bytes).await.unwrap() == bytes, "{length}");
     }
-    // A server that speaks first, and ends, while its client goes on.
+    // A server that sends first, and finishes, while its client continues.
     let server = serve(async |mut socket: TcpStream| {
         socket.write_all(b"hello").await.unwrap();
         socket.shutdown().await.unwrap();
@@ -151,9 +151,9 @@ async fn bytes_go_both_ways_and_either_may_end_first() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_no_end() {
+async fn tunnel_refused_or_reset_is_no_clean_end() {
     let mut ends = Ends::new(vec![]).await;
-    // Nobody listens on a port that has just been given back.
+    // A port that was just released has no listener.
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", closed)));
     assert_eq!(broken(&mut dial(port).await).await, io::ErrorKind::ConnectionReset);
@@ -172,7 +172,7 @@ async fn what_breaks_off_is_no_end() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_killed_resets_what_it_carried() {
+async fn tunnel_killed_side_resets_connections() {
     for end in [0, 1] {
         let mut ends = Ends::new(vec![]).await;
         let (sender, mut results) = tokio::sync::mpsc::unbounded_channel();
@@ -194,7 +194,7 @@ async fn an_end_that_is_killed_resets_what_it_carried() {
     }
 }
 
-/// Asks a SOCKS server for a place; returns its answer and the socket.
+/// Requests an address from a SOCKS server; returns its reply and the socket.
 async fn by_socks(port: u16, name: &str, to: u16) -> (u8, TcpStream) {
     command_by_socks(port, 1, name, to).await
 }
@@ -211,64 +211,64 @@ async fn command_by_socks(port: u16, command: u8, name: &str, to: u16) -> (u8, T
 }
 
 #[tokio::test]
-async fn a_proxy_leads_wherever_it_is_asked_to() {
-    let proxy_there = vec![ForwardTarget::Socks];
-    let mut ends = Ends::new(proxy_there).await;
+async fn socks_proxy_connects_requested_address() {
+    let remote_proxy = vec![ForwardTarget::Socks];
+    let mut ends = Ends::new(remote_proxy).await;
     let server = serve(echo).await;
-    let here = ends.listen(ForwardTarget::Socks);
+    let local = ends.listen(ForwardTarget::Socks);
     let listener = Listener::bind(&tcp("localhost", 0)).unwrap();
-    let there = listener.port().unwrap();
-    ends.tasks.spawn(Arc::clone(&ends.there).listen_for(listener, 0));
+    let remote = listener.port().unwrap();
+    ends.tasks.spawn(Arc::clone(&ends.remote).listen_for(listener, 0));
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
-    for proxy in [here, there] {
+    for proxy in [local, remote] {
         let (answer, mut client) = by_socks(proxy, "localhost", server).await;
         assert_eq!((answer, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
         let (answer, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
         assert_eq!((answer, exchange(&mut client, b"").await.unwrap()), (5, vec![]), "refused");
         let (answer, _) = by_socks(proxy, "no-such-name.invalid", 80).await;
         assert_eq!(answer, 4, "unknown");
-        // What is not understood is answered too, and nothing follows.
+        // Unsupported requests are answered too, and nothing follows.
         let (answer, mut client) = command_by_socks(proxy, 2, "localhost", server).await;
         assert_eq!((answer, exchange(&mut client, b"").await.unwrap()), (7, vec![]), "BIND");
     }
 }
 
 #[tokio::test]
-async fn an_eager_proxy_carries_the_first_bytes_with_the_wish() {
+async fn eager_proxy_sends_bytes_with_request() {
     let mut ends = Ends::new(vec![]).await;
-    let far = ends.only_here().await;
+    let far = ends.only_local().await;
     let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
-    let (told, mut client) = by_socks(proxy, "far.example", 80).await;
+    let (reply, mut client) = by_socks(proxy, "far.example", 80).await;
     client.write_all(b"hello").await.unwrap();
     // Nothing has been answered yet.
-    let mut wished = far.accept().await.unwrap();
+    let mut requested = far.accept().await.unwrap();
     assert_eq!(
-        (told, ConnectRequest::read(&mut wished).await.unwrap()),
+        (reply, ConnectRequest::read(&mut requested).await.unwrap()),
         (0, ConnectRequest::Place(tcp("far.example", 80)))
     );
     let mut first = [0; 5];
-    wished.read_exact(&mut first).await.unwrap();
+    requested.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"hello");
-    wished.write_all(&[&ConnectReply::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
-    wished.finish();
+    requested.write_all(&[&ConnectReply::Connected.encode()[..], b"goodbye"].concat()).await.unwrap();
+    requested.finish();
     let mut read = String::new();
     client.read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "goodbye");
 }
 
 #[tokio::test]
-async fn what_an_eager_proxy_cannot_reach_is_reset() {
+async fn eager_proxy_refusal_resets() {
     let mut ends = Ends::new(vec![]).await;
     let proxy = ends.listen_as(ForwardTarget::Socks, SocksReplyTime::Eagerly);
     let server = serve(echo).await;
-    let (told, mut client) = by_socks(proxy, "localhost", server).await;
-    assert_eq!((told, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
+    let (reply, mut client) = by_socks(proxy, "localhost", server).await;
+    assert_eq!((reply, exchange(&mut client, b"hello").await.unwrap()), (0, b"hello".to_vec()));
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap().port();
-    let (told, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
-    assert_eq!((told, broken(&mut client).await), (0, io::ErrorKind::ConnectionReset));
-    // What is no request is answered as by any proxy.
-    let (told, _) = command_by_socks(proxy, 2, "localhost", server).await;
-    assert_eq!(told, 7);
+    let (reply, mut client) = by_socks(proxy, "127.0.0.1", closed).await;
+    assert_eq!((reply, broken(&mut client).await), (0, io::ErrorKind::ConnectionReset));
+    // An invalid request is answered as by any proxy.
+    let (reply, _) = command_by_socks(proxy, 2, "localhost", server).await;
+    assert_eq!(reply, 7);
 }
 
 #[tokio::test]
@@ -282,11 +282,11 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
             socket.write_all(b"from a unix socket").await.unwrap();
         }
     });
-    // One that was left behind is replaced, and one in use is not.
+    // A stale one is replaced, and one in use is not.
     drop(std::os::unix::net::UnixListener::bind(&own).unwrap());
     let listener = Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap();
     assert_eq!(Listener::bind(&ForwardAddress::Unix(own.clone())).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-    ends.tasks.spawn(Arc::clone(&ends.here).listen(
+    ends.tasks.spawn(Arc::clone(&ends.local).listen(
         listener,
         ForwardTarget::Place(ForwardAddress::Unix(far)),
         SocksReplyTime::Answered,
@@ -295,31 +295,31 @@ async fn unix_sockets_are_listened_on_and_connected_to() {
     UnixStream::connect(&own).await.unwrap().read_to_string(&mut read).await.unwrap();
     assert_eq!(read, "from a unix socket");
     ends.tasks.shutdown().await;
-    assert!(!own.exists(), "it is removed at the end");
+    assert!(!own.exists(), "it is removed");
 }
 
-/// Wishes for something at the other end; returns the answer.
-async fn wish(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
+/// Sends a request to the peer; returns the reply.
+async fn request(from: &Connection, asked: &ConnectRequest) -> ConnectReply {
     let mut stream = from.open_with(99).await.unwrap();
     stream.write_all(&asked.encode().unwrap()).await.unwrap();
     ConnectReply::read(&mut stream).await.unwrap()
 }
 
 #[tokio::test]
-async fn nobody_gets_what_was_not_asked_for() {
+async fn tunnel_unrequested_forbidden() {
     let mut ends = Ends::new(vec![ForwardTarget::Place(tcp("127.0.0.1", 9))]).await;
-    // The answers come to the test and not to the sessions.
+    // The replies go to the test and not to the sessions.
     ends.tasks.shutdown().await;
     let [near, far] = ends.connections.clone();
     let forbidden = |answer| matches!(answer, ConnectReply::Refused(Refusal::Forbidden, _));
-    let serving = Arc::clone(&ends.here);
+    let serving = Arc::clone(&ends.local);
     ends.tasks.spawn(async move { drop(serving.run().await) });
-    assert!(forbidden(wish(&far, &ConnectRequest::Place(tcp("127.0.0.1", 22))).await));
-    assert!(forbidden(wish(&far, &ConnectRequest::Listener(1)).await));
+    assert!(forbidden(request(&far, &ConnectRequest::Place(tcp("127.0.0.1", 22))).await));
+    assert!(forbidden(request(&far, &ConnectRequest::Listener(1)).await));
     ends.tasks.shutdown().await;
-    let serving = Arc::clone(&ends.there);
+    let serving = Arc::clone(&ends.remote);
     ends.tasks.spawn(async move { drop(serving.run().await) });
-    assert!(forbidden(wish(&near, &ConnectRequest::Listener(0)).await));
+    assert!(forbidden(request(&near, &ConnectRequest::Listener(0)).await));
 }
 
 #[tokio::test]
@@ -330,7 +330,7 @@ async fn a_thousand_connections_at_once_and_many_in_a_row() {
     let server = serve(echo).await;
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     let mut clients = JoinSet::new();
-    // Idle ones keep nobody from being served.
+    // Idle ones prevent no others.
     let mut idle = Vec::new();
     for _ in 0..900 {
         idle.push(dial(port).await);

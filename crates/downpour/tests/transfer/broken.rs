@@ -1,4 +1,4 @@
-//! Transfers that break off, and disturbances that do not break them.
+//! Interrupted transfers, and disturbances that do not interrupt them.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,7 +16,7 @@ use downpour::{
 
 use crate::support::{directory, done, listen, listen_on, noise, run, said_kind, sending_by, ticket, tree, wait_for};
 
-/// Environment variable that tells a process of this test program which child it is.
+/// Environment variable that selects the child of this test program.
 const CHILD: &str = "DOWNPOUR_TEST_CHILD";
 
 /// More than a receiver's credit, so that the sender cannot have read all of it before the receiver writes.
@@ -53,7 +53,7 @@ fn child_that_sends() {
 }
 
 #[test]
-fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
+fn killed_sender_detected_partial_data_kept() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let (mut process, mut output) = child(&[], "broken::child_that_sends", from.path().join("file").to_str().unwrap());
@@ -83,7 +83,7 @@ fn a_sender_that_is_killed_is_missed_and_what_came_is_kept() {
 }
 
 #[test]
-fn a_receiver_that_vanishes_is_missed() {
+fn killed_receiver_detected() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     let mut options = TransferOptions::default();
@@ -129,7 +129,7 @@ fn receiver_killed_found_before_timeout() {
 }
 
 #[test]
-fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
+fn killed_receiver_replaced_by_next() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(6_000_000, 1)).unwrap();
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
@@ -158,7 +158,7 @@ fn a_receiver_that_was_killed_does_not_keep_the_next_one_out() {
 
 /// The receiver was killed while its user was asked: nothing was in flight to it, and it owed no answer.
 #[test]
-fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out() {
+fn killed_idle_receiver_replaced_by_next() {
     let (from, lost, to) = (directory(), directory(), directory());
     fs::write(from.path().join("file"), noise(100_000, 1)).unwrap();
     // Silence alone does not end a connection in this test.
@@ -167,7 +167,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     let mut sender = send(vec![from.path().join("file")], listen(), options).unwrap();
     let real = ticket(&sender);
     let argument = format!("{} {}", real.to_text().unwrap(), lost.path().display());
-    let (mut process, mut output) = child(&[], "broken::child_that_says_what_it_wants", &argument);
+    let (mut process, mut output) = child(&[], "broken::child_that_lists_wanted_ranges", &argument);
     line(&mut output, "offered").unwrap();
     process.kill().unwrap();
     process.wait().unwrap();
@@ -188,7 +188,7 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
         let (sent, received) = tokio::select! {
             biased;
             both = async { tokio::join!(wait_for(&mut sender, done), receiver(to.path())) } => both,
-            () = others => unreachable!("they go on"),
+            () = others => unreachable!("they continue"),
         };
         assert!(turned_away.get() > 0);
         assert_eq!((sent.unwrap().bytes.total, received.unwrap().bytes.total), (100_000, 100_000));
@@ -196,10 +196,10 @@ fn a_receiver_that_was_killed_while_it_was_idle_does_not_keep_the_next_one_out()
     assert_eq!(tree(from.path()), tree(to.path()));
 }
 
-/// A receiver announces what it wants before any bytes arrive, and then its user does not answer.
+/// A receiver lists its wanted ranges before any bytes arrive, and then its user does not answer.
 #[test]
 #[ignore = "the child of another test"]
-fn child_that_says_what_it_wants() {
+fn child_that_lists_wanted_ranges() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let settings = ReceiveRequest { dry_run: true, ..ReceiveRequest::into_directory(into) };
@@ -224,7 +224,7 @@ fn child_that_is_asked() {
 }
 
 #[test]
-fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
+fn stopped_receiver_keeps_data_informs_sender() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
@@ -242,9 +242,9 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), wait_for(&mut receiver, done));
         assert_eq!(received.unwrap_err().kind(), downpour::ErrorKind::Cancelled);
         let sent = sent.unwrap_err();
-        assert_eq!(sent.to_string(), "the receiver said: interrupted by its user");
+        assert_eq!(sent.to_string(), "error from the receiver: interrupted by its user");
         assert_eq!(said_kind(&sent), Some(ErrorKind::Cancelled));
-        // The same transfer again only fetches the rest.
+        // The same transfer again fetches only the rest.
         let settings = ReceiveRequest { existing: Existing::Replace, ..ReceiveRequest::into_directory(to.path()) };
         let receiver = receive(settings, Rendezvous::Connect(ticket(&sender)), TransferOptions::default()).unwrap();
         let summary = receiver.finish().await.unwrap();
@@ -257,7 +257,7 @@ fn a_receiver_that_stops_keeps_what_came_and_tells_the_sender() {
 }
 
 #[test]
-fn a_receiver_that_waits_for_another_ones_directory_hears_that_it_is_to_stop() {
+fn receiver_waiting_for_staging_can_be_stopped() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(BEYOND_CREDIT, 1)).unwrap();
     run(async {
@@ -289,7 +289,7 @@ fn a_receiver_that_waits_for_another_ones_directory_hears_that_it_is_to_stop() {
 }
 
 #[test]
-fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
+fn shrinking_file_voided_others_complete() {
     let (from, to) = (directory(), directory());
     let root = from.path().join("dir");
     fs::create_dir(&root).unwrap();
@@ -303,15 +303,15 @@ fn a_file_that_shrinks_is_voided_and_its_neighbours_stand() {
         offered(&mut receiver).await;
         fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();
         receiver.accept();
-        let mut told = Vec::new();
-        let hear = |event| {
+        let mut reported = Vec::new();
+        let collect = |event| {
             if let TransferEvent::Files(files) = &event {
-                told.extend(files.iter().map(|(path, _)| path.clone()));
+                reported.extend(files.iter().map(|(path, _)| path.clone()));
             }
             done(event)
         };
-        let (sent, received) = tokio::join!(wait_for(&mut sender, hear), wait_for(&mut receiver, done));
-        assert_eq!(told, [b"dir/a".to_vec(), b"dir/c".to_vec()], "the sender tells of no file that failed");
+        let (sent, received) = tokio::join!(wait_for(&mut sender, collect), wait_for(&mut receiver, done));
+        assert_eq!(reported, [b"dir/a".to_vec(), b"dir/c".to_vec()], "the sender reports no failed file");
         let (sent, received) = (sent.unwrap(), received.unwrap());
         let reason = FailReason::Voided(VoidReason::Shrank);
         let failed = vec![Failed { path: b"dir/b".to_vec(), reason }];
@@ -345,7 +345,7 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
         }
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
         assert_eq!(received.unwrap().bytes.total, 20_000_000);
-        // The kernel's queue may have overflowed on a busy machine, but most datagrams must have been seen.
+        // The kernel's queue may have overflowed on a busy host, but most datagrams must have been seen.
         let refused = sent.unwrap().connection.refused;
         assert!((GARBAGE as u64 / 2..=GARBAGE as u64 + 10).contains(&refused), "{refused}");
     });
@@ -353,10 +353,10 @@ fn garbage_during_a_transfer_is_counted_and_does_no_harm() {
 }
 
 #[test]
-fn a_full_disk_is_told_to_both_sides() {
+fn full_disk_reported_to_both_peers() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(8_000_000, 1)).unwrap();
-    // At this rate the first blocks are small, and whole before the disk is full.
+    // At this rate the first blocks are small, and complete before the disk is full.
     let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(16_000_000));
     let mut sender = send(vec![from.path().join("file")], listen_on(), sending_by(profile)).unwrap();
     let argument = format!("{} {}", ticket(&sender).to_text().unwrap(), to.path().display());
@@ -369,8 +369,8 @@ fn a_full_disk_is_told_to_both_sides() {
     let sent = run(wait_for(&mut sender, done)).unwrap_err();
     process.wait().unwrap();
     assert!(received.starts_with("NoSpace disk full while writing "), "{received}");
-    assert!(received.contains("what has arrived is kept in "), "{received}");
-    assert!(sent.to_string().starts_with("the receiver said: disk full while writing "), "{sent}");
+    assert!(received.contains("partial data kept in "), "{received}");
+    assert!(sent.to_string().starts_with("error from the receiver: disk full while writing "), "{sent}");
     assert_eq!(sent.kind(), ErrorKind::NoSpace);
 }
 

@@ -36,15 +36,15 @@ async fn fail_at(ticket: &Ticket) {
 }
 
 #[test]
-fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
+fn ticket_survives_failures_ends_with_success() {
     run(async {
         let (from, mut sender) = sender(100_000, listen(), TransferOptions::default());
         let ticket = ticket(&sender);
         for _ in 0..2 {
             fail_at(&ticket).await;
             let note = wait_for(&mut sender, note).await;
-            assert!(note.starts_with("a transfer failed: the receiver said: already there"), "{note}");
-            assert!(note.ends_with("; the ticket is still good"), "{note}");
+            assert!(note.starts_with("transfer failed: error from the receiver: already there"), "{note}");
+            assert!(note.ends_with("; ticket still valid"), "{note}");
         }
         let to = directory();
         let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver(&ticket, &to).finish());
@@ -55,7 +55,7 @@ fn a_ticket_outlasts_transfers_that_fail_and_ends_with_one_that_is_complete() {
 }
 
 #[test]
-fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
+fn ticket_keep_survives_transfers() {
     run(async {
         let (from, mut sender) = sender(100_000, listen_on(), TransferOptions::default());
         let ticket = ticket(&sender);
@@ -72,20 +72,23 @@ fn a_ticket_that_is_kept_outlasts_complete_transfers_and_failed_ones() {
 }
 
 #[test]
-fn when_the_time_is_over_the_last_failure_is_told() {
+fn expired_ticket_reports_last_failure() {
     run(async {
         let options = ListenOptions { valid_for: Duration::from_millis(1500), ..listening() };
         let (_from, mut sender) = sender(1000, Rendezvous::Listen(options), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
         let error = wait_for(&mut sender, done).await.unwrap_err();
         assert!(matches!(error, Error::Within { context: Context::NoneComplete { .. }, .. }), "{error}");
-        assert!(error.to_string().contains("no transfer was complete; the last one: the receiver said"), "{error}");
+        assert!(
+            error.to_string().contains("without a complete transfer; last error: error from the receiver"),
+            "{error}"
+        );
         assert_eq!(error.kind(), downpour::ErrorKind::Other, "that of the last failure");
     });
 }
 
 #[test]
-fn a_listener_that_waits_again_is_cancelled() {
+fn waiting_listener_can_be_cancelled() {
     run(async {
         let (_from, mut sender) = sender(1000, listen(), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
@@ -96,7 +99,7 @@ fn a_listener_that_waits_again_is_cancelled() {
 }
 
 #[test]
-fn a_user_who_declines_at_the_listening_side_ends_it() {
+fn declined_offer_ends_listener() {
     run(async {
         let to = directory();
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
@@ -114,7 +117,7 @@ fn a_user_who_declines_at_the_listening_side_ends_it() {
 }
 
 #[test]
-fn a_second_peer_is_told_that_the_ticket_is_in_use() {
+fn second_peer_gets_busy() {
     run(async {
         // 20 Mbit/s: slow enough for a second receiver to connect meanwhile.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
@@ -130,9 +133,9 @@ fn a_second_peer_is_told_that_the_ticket_is_in_use() {
     });
 }
 
-/// A peer starts the handshake with the right key, but the answers to it are lost.
+/// A peer starts the handshake with the right key, but the replies to it are lost.
 #[test]
-fn a_peer_that_vanishes_in_the_handshake_keeps_nobody_out() {
+fn half_handshake_blocks_no_peer() {
     run(async {
         let (from, mut sender) = sender(100_000, listen(), TransferOptions::default());
         let real = ticket(&sender);

@@ -1,4 +1,4 @@
-//! Transfers that are refused before they begin, and the errors on both sides.
+//! Transfers that are refused before they begin, and the errors of both peers.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -11,18 +11,18 @@ use crate::support::{
     directory, done, listen, listen_on, listening, noise, note, run, said_kind, ticket, tree, wait_for,
 };
 
-/// Short enough for a test, long enough for a busy machine.
+/// Short enough for a test, long enough for a busy host.
 const SOON: Duration = Duration::from_millis(500);
 
 #[test]
-fn a_source_that_is_absent_is_told_at_once() {
+fn absent_source_refused_at_once() {
     let error = send(vec![PathBuf::from("/nowhere/at/all")], listen(), TransferOptions::default()).unwrap_err();
     assert_eq!(error.kind(), downpour::ErrorKind::NotFound, "{error}");
     assert_eq!(error.to_string(), "/nowhere/at/all does not exist");
 }
 
 #[test]
-fn an_expired_ticket_is_told_at_once() {
+fn expired_ticket_refused_at_once() {
     let (from, to) = (directory(), directory());
     let sender = send(vec![from.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
@@ -30,12 +30,12 @@ fn an_expired_ticket_is_told_at_once() {
     let error = receive(to.path().to_owned(), Rendezvous::Connect(ticket), TransferOptions::default()).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (downpour::ErrorKind::Authentication, "this ticket expired 5 minutes ago")
+        (downpour::ErrorKind::Authentication, "ticket expired 5 minutes ago")
     );
 }
 
 #[test]
-fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
+fn wrong_key_ignored_listener_continues() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
@@ -56,7 +56,7 @@ fn a_wrong_key_is_met_with_silence_and_the_listener_serves_on() {
 }
 
 #[test]
-fn nobody_at_the_address_is_unreachable() {
+fn silent_address_is_unreachable() {
     let to = directory();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let sender = send(vec![to.path().to_owned()], listen(), TransferOptions::default()).unwrap();
@@ -70,7 +70,7 @@ fn nobody_at_the_address_is_unreachable() {
 }
 
 #[test]
-fn nobody_comes_while_the_ticket_is_good() {
+fn ticket_no_peer_expires() {
     let from = directory();
     let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
     let sender = send(vec![from.path().to_owned()], Rendezvous::Listen(options), TransferOptions::default()).unwrap();
@@ -80,7 +80,7 @@ fn nobody_comes_while_the_ticket_is_good() {
 }
 
 #[test]
-fn two_senders_tell_each_other() {
+fn two_senders_get_wrong_role() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     run(async {
@@ -88,24 +88,24 @@ fn two_senders_tell_each_other() {
         let mut listener = send(paths.clone(), listen(), TransferOptions::default()).unwrap();
         let error =
             send(paths.clone(), Rendezvous::Connect(ticket(&listener)), TransferOptions::default()).unwrap_err();
-        assert!(matches!(error, Error::WrongRole { both: Role::Sender }), "the ticket says it: {error}");
+        assert!(matches!(error, Error::WrongRole { both: Role::Sender }), "known from the ticket: {error}");
         let mut forged = ticket(&listener);
         forged.listener = Role::Receiver;
         let mut second = send(paths, Rendezvous::Connect(forged), TransferOptions::default()).unwrap();
         let error = wait_for(&mut second, done).await.unwrap_err();
-        let told = matches!(error, Error::WrongRole { .. }) || said_kind(&error) == Some(ErrorKind::WrongRole);
-        assert!(told && error.kind() == ErrorKind::WrongRole, "{error}");
+        let is_reported = matches!(error, Error::WrongRole { .. }) || said_kind(&error) == Some(ErrorKind::WrongRole);
+        assert!(is_reported && error.kind() == ErrorKind::WrongRole, "{error}");
         let note = wait_for(&mut listener, note).await;
-        assert!(note.starts_with("a peer came in vain"), "{note}");
+        assert!(note.starts_with("connection attempt failed"), "{note}");
         let peer = Rendezvous::Connect(ticket(&listener));
         let receiver = receive(to.path().to_owned(), peer, TransferOptions::default()).unwrap();
         let (sent, received) = tokio::join!(listener.finish(), receiver.finish());
-        assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1), "the ticket is still good");
+        assert_eq!((sent.unwrap().names.files, received.unwrap().names.files), (1, 1), "the ticket is still valid");
     });
 }
 
 #[test]
-fn what_is_there_already_is_not_overwritten() {
+fn existing_file_not_replaced_by_default() {
     let (from, to) = (directory(), directory());
     fs::write(from.path().join("file"), noise(1000, 1)).unwrap();
     fs::write(to.path().join("file"), b"mine").unwrap();
@@ -118,7 +118,7 @@ fn what_is_there_already_is_not_overwritten() {
             let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
             assert!(received.to_string().starts_with("already exists at the destination: "), "{received}");
-            assert!(sent.to_string().starts_with("the receiver said: already there"), "{sent}");
+            assert!(sent.to_string().starts_with("error from the receiver: already exists"), "{sent}");
             assert_eq!((sent.kind(), received.kind()), (ErrorKind::Other, ErrorKind::Exists));
             assert_eq!(tree(to.path()), before);
         }

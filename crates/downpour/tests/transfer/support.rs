@@ -45,7 +45,7 @@ pub(crate) fn listen_on() -> Rendezvous {
     Rendezvous::Listen(ListenOptions { keep: true, ..listening() })
 }
 
-/// Returns the ticket of a listening side.
+/// Returns the ticket of a listener.
 pub(crate) fn ticket(transfer: &Transfer) -> Ticket {
     transfer.ticket().unwrap().clone()
 }
@@ -56,7 +56,7 @@ pub(crate) fn sending_by(profile: Profile) -> TransferOptions {
     TransferOptions { engine, ..TransferOptions::default() }
 }
 
-/// The side that listens.
+/// The listening peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Listener {
     Sender,
@@ -87,7 +87,7 @@ pub(crate) async fn transfer(
 /// Returns the next event for which `wanted` returns a value, and discards others.
 pub(crate) async fn wait_for<T>(transfer: &mut Transfer, mut wanted: impl FnMut(TransferEvent) -> Option<T>) -> T {
     loop {
-        let event = transfer.next().await.expect("the event comes before the end");
+        let event = transfer.next().await.expect("an event before the end");
         if let Some(found) = wanted(event) {
             return found;
         }

@@ -103,7 +103,7 @@ fn one_sender_serves_two_receivers_at_once() {
 }
 
 #[test]
-fn a_receiver_that_asks_writes_nothing_before_the_answer() {
+fn confirm_writes_nothing_before_answer() {
     let (from, to) = (directory(), directory());
     fs::create_dir(from.path().join("dir")).unwrap();
     fs::write(from.path().join("dir/file"), noise(3_000_000, 4)).unwrap();
@@ -115,9 +115,9 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
             wait_for(&mut receiver, |event| if let TransferEvent::Offer(offer) = event { Some(offer) } else { None })
                 .await;
         assert_eq!((offer.names, offer.entries, offer.bytes), (vec![b"dir".to_vec()], 2, 3_000_000));
-        assert!(offer.is_all, "one batch that ends the scan is all there is");
+        assert!(offer.is_all, "one batch that ends the scan is everything");
         assert!(tree(to.path()).is_empty());
-        // The time that the user takes is not counted, neither while the user is asked nor afterwards.
+        // The time of the user is not counted, neither while the user is asked nor afterwards.
         let mut last = Duration::ZERO;
         for _ in 0..3 {
             let now = wait_for(&mut receiver, |event| match event {
@@ -139,7 +139,7 @@ fn a_receiver_that_asks_writes_nothing_before_the_answer() {
 }
 
 #[test]
-fn progress_and_files_are_told_and_the_trace_is_written() {
+fn progress_and_files_reported_trace_written() {
     let (from, to) = (directory(), directory());
     let path = from.path().join("file");
     fs::write(&path, noise(4_000_000, 5)).unwrap();
@@ -179,7 +179,7 @@ fn progress_and_files_are_told_and_the_trace_is_written() {
 }
 
 #[test]
-fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
+fn changed_files_resent_once() {
     const LONG: usize = 64_000_000;
     for existing in [Existing::Refuse, Existing::Replace] {
         let (from, to) = (directory(), directory());
@@ -203,7 +203,7 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
         }
         let (mut notes, mut files) = (Vec::new(), Vec::new());
         run(async {
-            // Slow enough, and with so little read ahead, that the others change before they are read.
+            // Slow enough, and with so little read-ahead, that the others change before they are read.
             let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
             let mut options = sending_by(profile);
             options.engine.endpoint.max_memory = Some(32 << 20);
@@ -235,7 +235,7 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
                 assert_eq!(summary.bytes.total, LONG as u64 + 200_007 + 200_001);
             }
         });
-        assert_eq!(notes[1..], ["sending 3 files that have changed meanwhile again"]);
+        assert_eq!(notes[1..], ["resending 3 files that changed meanwhile"]);
         files.sort();
         let again = [("dir/log", 200_007), ("dir/other", 200_001)];
         assert!(again.iter().all(|(name, size)| files.contains(&((*name).to_owned(), *size))), "{files:?}");
@@ -245,7 +245,7 @@ fn files_that_change_before_they_are_read_come_again_as_they_are_then() {
 }
 
 #[test]
-fn nothing_large_crosses_before_the_user_has_agreed() {
+fn confirm_sends_little_before_consent() {
     let (from, to) = (directory(), directory());
     let path = from.path().join("file");
     fs::write(&path, noise(30_000_000, 1)).unwrap();
@@ -254,7 +254,7 @@ fn nothing_large_crosses_before_the_user_has_agreed() {
         let options = TransferOptions { confirm: true, ..TransferOptions::default() };
         let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
-        // More than a second, in which all of it could have crossed.
+        // More than a second, in which all of it could have been sent.
         let mut reports = 0;
         let sent = wait_for(&mut sender, |event| {
             let TransferEvent::Progress(now) = event else { return None };

@@ -7,17 +7,17 @@ use serde::Serialize;
 use super::machine::Machine;
 use super::meter::Traffic;
 
-/// One of the two machines.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The machine that runs the doctor.
+    /// The host that runs the doctor.
     Here,
-    /// The other machine.
+    /// The remote host.
     There,
 }
 
-/// Whether UDP passes.
+/// Whether UDP works.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Udp {
@@ -40,9 +40,9 @@ pub enum Udp {
         port: u16,
         /// Seconds waited.
         waited: f64,
-        /// Whether datagrams arrived there, and the answers were lost.
+        /// Whether datagrams arrived, and the answers were lost.
         arrived: bool,
-        /// Error of this kernel when sending, if any.
+        /// The local kernel's error when sending, if any.
         hint: Option<String>,
     },
     /// The first connection failed in another way: see [`Checkup::troubles`].
@@ -58,18 +58,18 @@ pub enum Finding {
         /// The host as the user named it.
         host: String,
     },
-    /// Whether UDP passes.
+    /// Whether UDP works.
     Udp(Udp),
-    /// What was measured in one direction.
+    /// The measurements of one direction.
     Traffic {
-        /// Whether the direction is from here to there.
+        /// Whether the direction is from the local to the remote host.
         up: bool,
         /// The figures.
         traffic: Box<Traffic>,
     },
-    /// The properties of a machine.
+    /// The properties of a host.
     Machine {
-        /// Which machine.
+        /// Which host.
         side: Side,
         /// The figures.
         machine: Box<Machine>,
@@ -77,33 +77,33 @@ pub enum Finding {
 }
 
 /// All findings of an examination. In JSON, sizes are in bytes, times in seconds, and rates in bytes per second unless
-/// the name says bits.
+/// the name includes bits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checkup {
     /// The host as the user named it.
     pub host: String,
-    /// Whether UDP passes.
+    /// Whether UDP works.
     pub udp: Udp,
-    /// Whether the traffic went over ssh's own connection, since UDP does not pass.
+    /// Whether the traffic used ssh's connection because UDP is blocked.
     pub over_ssh: bool,
     /// Minimum round-trip time in seconds.
     pub min_rtt: Option<f64>,
-    /// Traffic from here to there.
+    /// Traffic from the local to the remote host.
     pub up: Option<Traffic>,
-    /// Traffic from there to here.
+    /// Traffic from the remote to the local host.
     pub down: Option<Traffic>,
-    /// This machine.
+    /// The local host.
     pub here: Machine,
-    /// The other machine.
+    /// The remote host.
     pub there: Machine,
-    /// What could not be determined, and why.
+    /// Failed measurements and their reasons.
     pub troubles: Vec<String>,
-    /// What the findings mean for transfers.
+    /// The consequences for transfers.
     pub verdict: DoctorVerdict,
 }
 
 impl Checkup {
-    /// Returns the machine of a side.
+    /// Returns the host of a side.
     #[must_use]
     pub const fn machine(&self, side: Side) -> &Machine {
         match side {
@@ -120,23 +120,24 @@ pub enum ForecastLimit {
     /// The path: its rate, its loss, or the controller's caution.
     Network,
     /// The configured rate or limit.
-    ToldRate,
+    #[serde(rename = "told_rate")]
+    ConfiguredRate,
     /// ssh's own connection.
     Ssh,
-    /// A core of this side.
+    /// A core of this host.
     Cpu(Side),
     /// Reading the source, or writing the target.
     Disk(Side),
 }
 
-/// What the findings mean for transfers; `None` for a direction that could not be probed.
+/// The consequences of the findings for transfers; `None` for a direction that could not be probed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DoctorVerdict {
-    /// From here to there.
+    /// From the local to the remote host.
     pub up: Option<Speed>,
-    /// From there to here.
+    /// From the remote to the local host.
     pub down: Option<Speed>,
-    /// How long transfers will take.
+    /// Predicted transfer times.
     pub forecasts: Vec<Forecast>,
 }
 
@@ -149,15 +150,15 @@ pub struct Speed {
     pub bottleneck: ForecastLimit,
 }
 
-/// How long a transfer will take, in seconds.
+/// The predicted time of a transfer, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Number of files.
     pub files: u64,
-    /// Bytes of all of them.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// From here to there.
+    /// From the local to the remote host.
     pub up: Option<f64>,
-    /// From there to here.
+    /// From the remote to the local host.
     pub down: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Measures the speed of the disk below a directory. All files written for this are removed.
+//! Measures the speed of the disk of a directory. All files written for this are removed.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 256 << 20;
 /// Bytes per system call.
 const PIECE: usize = 1 << 20;
 
-/// Bytes between two syncs: few at first, so that a slow disk is not given more than it can write in time.
+/// Bytes between two syncs: few at first, so that a slow disk gets no more than it can write in time.
 const FIRST_STRETCH: usize = 4 << 20;
 const LONGEST_STRETCH: usize = 64 << 20;
 
@@ -32,7 +32,7 @@ const SMALL_FILE: usize = 4_000;
 /// Nothing is written unless the free space is at least this many times the bytes to write.
 const RESERVE: u64 = 4;
 
-/// A disk, as a transfer would meet it.
+/// The measurements of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
     /// The measured directory: the requested one, or its nearest existing parent.
@@ -49,7 +49,7 @@ pub struct Disk {
     pub read: Option<u64>,
     /// Files of 4 kB per second, created, written and renamed as a receiver does it.
     pub small_files: Option<u64>,
-    /// What could not be measured, and why.
+    /// Failed measurements and their reasons.
     pub trouble: Option<String>,
 }
 
@@ -64,10 +64,10 @@ pub(super) fn measure(directory: &Path, stopped: &dyn Fn() -> bool) -> Disk {
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         disk.free = Some(free);
         if free < RESERVE * MAX_BYTES as u64 {
-            return Err(io::Error::other("too little space to write a trial file"));
+            return Err(io::Error::other("not enough free space for a test file"));
         }
         if is_append_only(openat(CWD, &directory, NAMED_WAY, Mode::empty())?) {
-            return Err(io::Error::other("it is append-only, and what a trial writes could not be removed"));
+            return Err(io::Error::other("append-only directory: a test file could not be deleted"));
         }
         sequential(&directory, &mut disk, stopped)?;
         disk.small_files = Some(small_files(&directory, stopped)?);
@@ -87,7 +87,7 @@ fn per_second(count: usize, since: Instant) -> u64 {
     (count as f64 / runtime::since(since).as_secs_f64().max(1e-6)) as u64
 }
 
-/// Writes and reads an unnamed file, so that nothing can be left behind.
+/// Writes and reads an unnamed file, which cannot be left behind.
 fn sequential(directory: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(directory)?;
     // Incompressible bytes.
@@ -115,7 +115,7 @@ fn sequential(directory: &Path, disk: &mut Disk, stopped: &dyn Fn() -> bool) -> 
 }
 
 fn read(file: &mut File, mut piece: Vec<u8>, stopped: &dyn Fn() -> bool) -> io::Result<u64> {
-    // Synced data can be dropped from the cache; if it stays there, the figure is that of memory.
+    // Synced data can be dropped from the cache; if it stays there, the figure is that of RAM.
     fadvise(&*file, 0, None, Advice::DontNeed)?;
     file.seek(SeekFrom::Start(0))?;
     let started = runtime::now();
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_has_figures_and_nothing_stays_on_it() {
+    fn doctor_disk_measured_and_cleaned() {
         let dir = tempfile::tempdir().unwrap();
         let disk = measure(&dir.path().join("not/there"), &|| false);
         assert_eq!((disk.directory.as_str(), &disk.trouble), (dir.path().to_str().unwrap(), &None), "{disk:?}");
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_written_to_is_trouble_and_no_error() {
+    fn doctor_disk_unwritable_is_trouble() {
         let disk = measure(Path::new("/proc"), &|| false);
         assert!(disk.trouble.is_some() && disk.write.is_none(), "{disk:?}");
         assert_eq!(disk.directory, "/proc");
     }
 
     #[test]
-    fn who_is_stopped_ends_at_once() {
+    fn doctor_disk_stop_ends_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let started = Instant::now();
         let disk = measure(dir.path(), &|| true);

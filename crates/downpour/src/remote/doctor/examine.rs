@@ -1,4 +1,4 @@
-//! The steps of an examination, on the machine that runs the doctor.
+//! The steps of an examination, on the host that runs the doctor.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,13 +19,13 @@ use super::remote::Arrivals;
 use super::{DEAD_AFTER, DoctorOptions, Reporter, verdict};
 use crate::base64::Bytes;
 use crate::error::Error;
-use crate::protocol::ssh::{GO_ON, MEASURE};
+use crate::protocol::ssh::{FALL_BACK, MEASURE};
 use crate::remote::launch::log_in;
 use crate::remote::request::{RemoteTask, Request};
 use crate::remote::{CarrierChoice, PathOptions};
 use crate::ticket::Ticket;
 
-/// How long the other machine may take to measure itself: a slow disk takes its time.
+/// Time for the remote host to measure itself: a slow disk takes long.
 const LINE_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum length of its answer line in bytes.
@@ -35,7 +35,7 @@ const MAX_LINE: u64 = 64 << 10;
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 
-/// Connects to the other machine and examines it.
+/// Connects to the remote host and examines it.
 pub(super) fn through_ssh(doctor: &DoctorOptions, reporter: &Reporter) -> Result<Checkup, Error> {
     let host = (&doctor.ssh, doctor.host.as_str(), doctor.path.family);
     // An examination shows no notes; prompts of ssh itself appear on the terminal.
@@ -48,14 +48,14 @@ pub(super) fn through_ssh(doctor: &DoctorOptions, reporter: &Reporter) -> Result
     examine(doctor, ticket, (read, write), remote.udp_patience(), reporter)
 }
 
-/// Creates the request to the other machine.
+/// Creates the request to the remote host.
 pub(super) fn request(doctor: &DoctorOptions) -> Request {
     let directory = doctor.target.as_ref().map(|directory| Bytes::from(directory.as_path()));
     let task = RemoteTask::Examine { directory };
     Request::new(task, &PathOptions { via: CarrierChoice::Auto, ..doctor.path.clone() }, &doctor.engine)
 }
 
-/// Examines the machine that `ticket` refers to and whose program reads and writes `pipes`.
+/// Examines the host of `ticket`, whose program reads and writes `pipes`.
 pub(super) fn examine(
     doctor: &DoctorOptions,
     ticket: Ticket,
@@ -90,24 +90,25 @@ pub(super) fn examine(
             arrived: arrivals > 0,
             hint: hint.map(|hint| machine::cleaned(&hint)),
         };
-        found.tell_udp(udp, reporter);
+        found.report_udp(udp, reporter);
     }
     let directory = doctor.local.clone().unwrap_or_else(|| PathBuf::from("."));
     let stops = || reporter.stopped().is_err();
-    let (there, here) = thread::scope(|scope| {
+    let (remote, local) = thread::scope(|scope| {
         let measure = || Machine::measure(&directory, endpoint.facts(), load, &stops);
-        let here = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
-        Ok::<_, Error>((read_line::<Machine>(read, reporter), here.join()))
+        let local = runtime::spawn_scoped(scope, "downpour-measure", measure).map_err(Error::OutOfResources)?;
+        Ok::<_, Error>((read_line::<Machine>(read, reporter), local.join()))
     })?;
-    let ((there, read), here) = (there?, here.map_err(|_| Error::Internal("the measurement of this machine failed"))?);
-    let there = there.cleaned();
-    reporter.found(Finding::Machine { side: Side::There, machine: Box::new(there.clone()) });
+    let ((remote, read), local) =
+        (remote?, local.map_err(|_| Error::Internal("the measurement of the local host panicked"))?);
+    let remote = remote.cleaned();
+    reporter.found(Finding::Machine { side: Side::There, machine: Box::new(remote.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
-        write.write_all(&[GO_ON]).map_err(|_| Error::ConnectionLost)?;
+        write.write_all(&[FALL_BACK]).map_err(|_| Error::ConnectionLost)?;
         let endpoint = Endpoint::builder().options(doctor.engine.endpoint).over_pipes(read.into(), write.into())?;
         (target.endpoint, target.remotes, target.patience) = (&endpoint, vec![PIPE_PEER], DEAD_AFTER);
-        // The pipes exist, so there is an answer, or any other failure.
+        // Over pipes there is no silence: this is an answer, or another failure.
         if found.probe(&target, reporter)?.is_some() {
             found.troubles.push(Error::ConnectionLost.to_string());
         }
@@ -115,8 +116,8 @@ pub(super) fn examine(
         drop((read, write));
     }
     reporter.stopped()?;
-    reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(here.clone()) });
-    Ok(found.checkup(doctor, over_ssh, here, there))
+    reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(local.clone()) });
+    Ok(found.checkup(doctor, over_ssh, local, remote))
 }
 
 /// Findings about the path.
@@ -174,7 +175,7 @@ impl Network {
         Ok(())
     }
 
-    /// Notes what the first handshakes show.
+    /// Notes the results of the first handshakes.
     fn connected(&mut self, opened: &ProbeHandle<'_>, reporter: &Reporter) {
         let (remote, stats) = (opened.remote, opened.stats);
         self.min_rtt = [self.min_rtt, stats.path.min_rtt].into_iter().flatten().min();
@@ -186,17 +187,17 @@ impl Network {
                 largest_tried: opened.largest_tried(),
                 min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             };
-            self.tell_udp(udp, reporter);
+            self.report_udp(udp, reporter);
         }
     }
 
-    fn tell_udp(&mut self, udp: Udp, reporter: &Reporter) {
+    fn report_udp(&mut self, udp: Udp, reporter: &Reporter) {
         reporter.found(Finding::Udp(udp.clone()));
         self.udp = Some(udp);
     }
 
-    fn checkup(self, doctor: &DoctorOptions, over_ssh: bool, here: Machine, there: Machine) -> Checkup {
-        let told = doctor.engine.profile.fixed_rate().is_some() || doctor.engine.profile.limit.is_some();
+    fn checkup(self, doctor: &DoctorOptions, over_ssh: bool, local: Machine, remote: Machine) -> Checkup {
+        let is_capped = doctor.engine.profile.fixed_rate().is_some() || doctor.engine.profile.limit.is_some();
         let mut checkup = Checkup {
             host: doctor.host.clone(),
             udp: self.udp.unwrap_or(Udp::Unclear),
@@ -204,12 +205,12 @@ impl Network {
             min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             up: self.up,
             down: self.down,
-            here,
-            there,
+            here: local,
+            there: remote,
             troubles: self.troubles,
             verdict: DoctorVerdict::default(),
         };
-        checkup.verdict = verdict::judge(&checkup, told, doctor.size);
+        checkup.verdict = verdict::judge(&checkup, is_capped, doctor.size);
         checkup
     }
 }
@@ -219,12 +220,12 @@ const fn headers(remote: SocketAddr) -> usize {
     if remote.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 }
 }
 
-/// Reads one line of JSON from the other machine, which may take long; the user may stop it.
+/// Reads one line of JSON from the remote host, which may take long; the user may stop it.
 fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T, File), Error> {
     let (sender, receiver) = channel();
     let work = move || {
         let mut line = Vec::new();
-        // Byte by byte: everything after the line belongs to others.
+        // Byte by byte: everything after the line belongs to other readers.
         let mut reader = BufReader::with_capacity(1, read);
         let result = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
         // Fails if the doctor has stopped waiting.
@@ -236,15 +237,15 @@ fn read_line<T: DeserializeOwned>(read: File, reporter: &Reporter) -> Result<(T,
         reporter.stopped()?;
         match runtime::recv_timeout(&receiver, TICK) {
             Ok(result) => {
-                let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh has ended: {error}")))?;
+                let (line, read) = result.map_err(|error| Error::Ssh(format!("ssh exited: {error}")))?;
                 if line.is_empty() {
                     return Err(Error::ConnectionLost);
                 }
-                let unreadable = |error| Error::Ssh(format!("the other side's report cannot be understood: {error}"));
+                let unreadable = |error| Error::Ssh(format!("unreadable report from the remote host: {error}"));
                 return Ok((serde_json::from_slice(&line).map_err(unreadable)?, read));
             }
             Err(RecvTimeoutError::Timeout) if runtime::now() < deadline => {}
-            Err(_) => return Err(Error::Ssh("the other side does not say what it is".to_owned())),
+            Err(_) => return Err(Error::Ssh("no report from the remote host in time".to_owned())),
         }
     }
 }

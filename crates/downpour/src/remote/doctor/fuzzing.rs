@@ -1,4 +1,4 @@
-//! Fuzz target of what the other machine says to a doctor.
+//! Fuzz target of the remote host's reports to a doctor.
 
 use serde::de::DeserializeOwned;
 use transport::Profile;
@@ -14,8 +14,7 @@ use super::verdict;
 /// Bytes that IPv6 and UDP add to a datagram.
 const HEADERS: usize = 48;
 
-/// Reads the lines of `text` as those that a doctor expects: whatever the figures are, there is a verdict, and a
-/// terminal can show it.
+/// Reads the lines of `text` as reports to a doctor: any figures give a verdict, and a terminal can show it.
 pub(in crate::remote) fn check_report(text: &[u8]) {
     let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
     let arrived = read::<Arrivals>(&lines).first().is_some_and(|found| found.arrivals > 0);

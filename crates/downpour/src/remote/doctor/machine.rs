@@ -1,4 +1,4 @@
-//! The properties of one machine: its kernel, its ciphers, its disk.
+//! The properties of one host: its kernel, its ciphers, its disk.
 
 use std::fs;
 use std::path::Path;
@@ -21,13 +21,13 @@ const SYMBOL: usize = 1408;
 /// Bytes hashed at once: a full block.
 const BLOCK: usize = 1024 * SYMBOL;
 
-/// Load average beyond which the other machine's value is not believed.
+/// Load average beyond which a remote value is not believed.
 const MAX_LOAD: f64 = 1e6;
 
-/// Maximum length of texts accepted from the other machine, in characters.
+/// Maximum length of texts accepted from the remote host, in characters.
 const MAX_TEXT: usize = 120;
 
-/// A machine, as seen by the downpour on it.
+/// A host, as the downpour on it reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Version of its downpour.
@@ -36,13 +36,13 @@ pub struct Machine {
     pub system: String,
     /// Cores that the program may use.
     pub cores: u32,
-    /// Average number of tasks that wanted a core in the last minute (`/proc/loadavg`), before the measurements.
+    /// Average number of tasks that requested a core in the last minute (`/proc/loadavg`), before the measurements.
     pub load: Option<f64>,
-    /// Properties that the kernel gives a UDP socket.
+    /// Properties of a UDP socket on this kernel.
     pub socket: Option<SocketInfo>,
     /// Speed of one core.
     pub core: Core,
-    /// The disk below the directory that files come from or go to.
+    /// The disk of the source or target directory.
     pub disk: Disk,
 }
 
@@ -60,8 +60,8 @@ pub struct Core {
 }
 
 impl Machine {
-    /// Measures this machine and the disk below `directory`, which takes about two seconds; ends early once `stopped`
-    /// returns true.
+    /// Measures this host and the disk of `directory`, which takes about two seconds; ends early once `stopped` returns
+    /// true.
     pub(super) fn measure(
         directory: &Path,
         socket: Option<SocketInfo>,
@@ -79,7 +79,7 @@ impl Machine {
         }
     }
 
-    /// Returns the same with texts that are safe for a terminal, whatever the other machine sent.
+    /// Returns the same with texts that are safe for a terminal, independent of the remote host.
     pub(super) fn cleaned(mut self) -> Self {
         let texts = [&mut self.version, &mut self.system, &mut self.core.cipher, &mut self.disk.directory];
         for text in texts.into_iter().chain(&mut self.disk.trouble).chain(&mut self.disk.absent) {
@@ -90,7 +90,7 @@ impl Machine {
     }
 }
 
-/// Shortens a text of the other machine and removes control characters.
+/// Shortens a text of the remote host and removes control characters.
 pub(super) fn cleaned(text: &str) -> String {
     let escaped = text.chars().flat_map(|c| {
         let is_plain = !c.is_control();

@@ -1,4 +1,4 @@
-//! The counters of one end of a probe, and what both ends' counters say about the path.
+//! The counters of one side of a probe, and their evaluation.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ const MAX_LOOKS: usize = 4096;
 /// Bytes of a source symbol's packet in addition to the symbol.
 const SYMBOL_OVERHEAD: usize = transport::wire::SYMBOL_OVERHEAD;
 
-/// A rate in IP bits per second that no path has: figures of the other side beyond it are not believed.
+/// A rate in IP bits per second that no path has: remote figures beyond it are not believed.
 const MAX_RATE: f64 = 1e14;
 
-/// Bytes that arrive are at most this many times those sent at the same time: a queue may have been there before.
+/// Bytes that arrive are at most this many times those sent at the same time: a queue may have existed before.
 const MOST_ARRIVING: f64 = 1.5;
 
-/// One end's counters, as sent over the connection that they describe. Those that an earlier release does not send are 0.
+/// Counters of one side, sent over the connection that they describe. Those that an earlier release lacks are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ProbeCounters {
@@ -50,23 +50,23 @@ pub(super) struct ProbeCounters {
     micros: u64,
 }
 
-/// Measured traffic of one direction. The receiver counts what arrives, the sender what is lost.
+/// Measured traffic of one direction. The receiver counts arrivals, the sender losses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Traffic {
-    /// What decided how fast it was sent: the name of a congestion control, `fixed-rate` if a rate was set.
+    /// The congestion controller, or `fixed-rate`.
     pub control: String,
-    /// The rate that was set, in IP bits per second.
+    /// The fixed rate in IP bits per second.
     pub set_bits_per_second: Option<u64>,
-    /// IP bits per second sent in the second half of the probe; `None` if the other side did not say.
+    /// IP bits per second sent in the second half of the probe; `None` if the peer did not report it.
     pub sent_bits_per_second: Option<u64>,
-    /// IP bits per second that arrived in the second half of the probe: what `control` got, which may be less than the
-    /// line carries.
+    /// IP bits per second that arrived in the second half of the probe: the rate of `control`, which may be less than
+    /// the capacity.
     pub rate_bits_per_second: u64,
-    /// The corresponding bytes of files per second.
+    /// The corresponding goodput in bytes of files per second.
     pub goodput: u64,
     /// Share of packets lost in the second half of the probe...
     pub loss: f64,
-    /// ... of so many.
+    /// ... of this many.
     pub packets: u64,
     /// Share of packets marked for congestion (CE).
     pub marked: f64,
@@ -74,13 +74,13 @@ pub struct Traffic {
     pub ecn: Option<bool>,
     /// Smoothed round-trip time at the end in seconds, including queues filled by the probe.
     pub loaded_rtt: Option<f64>,
-    /// What limited the sender most of the time.
+    /// The most frequent limit of the sender.
     pub limited_by: SendLimit,
     /// The network thread of the sender.
     pub sender: Option<ThreadShare>,
     /// The network thread of the receiver.
     pub receiver: Option<ThreadShare>,
-    /// IP bytes sent during the whole probe; what arrived of them if an earlier release sent them.
+    /// IP bytes sent during the whole probe; the bytes that arrived if an earlier release sent them.
     pub bytes_sent: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct ThreadShare {
     pub waiting: f64,
 }
 
-/// What an end had counted at a moment.
+/// The counters of one side at one time.
 #[derive(Clone, Copy)]
 struct Look {
     at: Instant,
@@ -103,7 +103,7 @@ struct Look {
     packets_lost: u64,
 }
 
-/// Samples one end of a probe while it runs.
+/// Samples one side of a probe while it runs.
 pub(super) struct Meter {
     began: Instant,
     /// The driver's thread.
@@ -111,7 +111,7 @@ pub(super) struct Meter {
     before: Option<ThreadTime>,
     looks: Vec<Look>,
     last: ConnectionStats,
-    /// How often each limit was found.
+    /// How often each limit was sampled.
     limits: [(SendLimit, u32); 5],
 }
 
@@ -163,7 +163,7 @@ impl Meter {
         let half_time = from.zip(to).map(|(from, to)| to.at.saturating_duration_since(from.at));
         let now = self.thread.time();
         let share = |of: fn(ThreadTime) -> Duration| Some(micros(of(now?).saturating_sub(of(self.before?))));
-        // Of limits found equally often, the first in the list explains most.
+        // Of limits sampled equally often, the first in the list explains most.
         let most = self.limits.iter().rev().max_by_key(|(_, times)| *times);
         ProbeCounters {
             half_micros: half_time.map_or(0, micros),
@@ -188,7 +188,7 @@ impl Meter {
         }
     }
 
-    /// Returns the first and the last look of the second half.
+    /// Returns the first and the last sample of the second half.
     fn second_half(&self) -> (Option<Look>, Option<Look>) {
         let last = self.looks.last().copied();
         let middle = last.map(|last| self.began + last.at.saturating_duration_since(self.began) / 2);
@@ -210,12 +210,12 @@ impl ProbeCounters {
         Some(ThreadShare { running: share(running, self.micros), waiting: share(waiting, self.micros) })
     }
 
-    /// Returns the bits per second of so many bytes in the second half.
+    /// Returns the bits per second of this many bytes in the second half.
     fn rate(&self, bytes: u64) -> f64 {
         if self.half_micros == 0 { 0.0 } else { (bytes as f64 * 8e6 / self.half_micros as f64).min(MAX_RATE) }
     }
 
-    /// Returns the share of packets lost in the second half, or in all of the probe if nothing is known of that.
+    /// Returns the share of packets lost in the second half, or in the whole probe if that is unknown.
     fn loss(&self) -> f64 {
         let lost = if self.half_packets_sent == 0 { self.packets_lost } else { self.half_packets_lost };
         share(lost, self.judged())
@@ -227,8 +227,9 @@ impl ProbeCounters {
 }
 
 impl Traffic {
-    /// Computes the traffic from both ends' counters; `headers` is what IP and UDP add to a datagram. One of them is the
-    /// other side's: whatever it says, no rate is beyond what a path may have, and no more arrives than was sent.
+    /// Computes the traffic from the counters of both sides; `headers` are the bytes that IP and UDP add to a datagram.
+    /// One side is remote: with any counters, no rate exceeds that of possible paths, and no more arrives than was
+    /// sent.
     pub(super) fn of(
         control: &CongestionConfig,
         sender: &ProbeCounters,

@@ -1,5 +1,5 @@
-//! `doctor`: examines the path between this machine and another, and both machines; forecasts how long transfers will
-//! take, and advises how to make them faster.
+//! `doctor`: examines the path between the local host and a remote one, and both hosts; forecasts transfer times, and
+//! advises how to make transfers faster.
 
 mod checkup;
 mod disk;
@@ -34,10 +34,10 @@ pub use meter::{ThreadShare, Traffic};
 pub use net::{BufferFacts, SocketInfo};
 pub(super) use remote::attend;
 
-/// Maximum number of events waiting for the program; there are fewer.
+/// Maximum number of queued events; there are fewer.
 const MAX_EVENTS: usize = 64;
 
-/// How long the other side of a probe may be silent.
+/// Time without a packet after which a probe fails.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 
 /// Description of an examination.
@@ -47,23 +47,22 @@ pub struct DoctorOptions {
     pub host: String,
     /// How to call ssh.
     pub ssh: SshOptions,
-    /// Where probes go: over UDP, and over ssh if that is blocked, whatever [`PathOptions::via`] says.
+    /// Path of the probes: UDP, and ssh if that is blocked, independent of [`PathOptions::via`].
     pub path: PathOptions,
-    /// The remote directory whose disk is measured, or a directory that is yet to be created on it; the home if `None`.
+    /// The remote directory whose disk is measured, which need not exist; the home if `None`.
     pub target: Option<PathBuf>,
-    /// The same on this machine; the current directory if `None`.
+    /// The same on the local host; the current directory if `None`.
     pub local: Option<PathBuf>,
-    /// How both sides send, and what each may buffer.
+    /// The sending profile and buffer limits of both sides.
     pub engine: EngineOptions,
-    /// How long to send in each direction. Extended to up to 15 s if round trips are long: a controller needs 20 of
-    /// them.
+    /// Sending time in each direction. Extended to up to 15 s for long round-trip times: a controller needs 20 of them.
     pub probe_time: Duration,
     /// Bytes of the transfer to forecast; some usual sizes if `None`.
     pub size: Option<u64>,
 }
 
 impl DoctorOptions {
-    /// Creates an examination of `host`, reached like by [`copy`](super::copy) without any options.
+    /// Creates an examination of `host` with the defaults of [`copy`](super::copy).
     #[must_use]
     pub fn new(host: impl Into<String>) -> Self {
         Self {
@@ -88,7 +87,7 @@ pub enum DoctorEvent {
     Done(Result<Box<Checkup>, Error>),
 }
 
-/// Starts an examination; it takes about nine seconds, and longer if round trips are long or the user types a password.
+/// Starts an examination; it takes about nine seconds, and longer if the RTT is long or the user types a password.
 ///
 /// # Errors
 /// A host that ssh would take for an option; [`Error::OutOfResources`] if a thread cannot be spawned. Other errors are
@@ -102,7 +101,7 @@ pub fn doctor(doctor: DoctorOptions) -> Result<RunningDoctor, Error> {
     let reporter = Reporter { events: sender, switch: Arc::clone(&switch) };
     let work = move || {
         let result = examine::through_ssh(&doctor, &reporter);
-        reporter.tell(DoctorEvent::Done(result.map(Box::new)));
+        reporter.emit(DoctorEvent::Done(result.map(Box::new)));
     };
     runtime::spawn("downpour-doctor", work).map_err(Error::OutOfResources)?;
     Ok(RunningDoctor { events, switch })
@@ -128,7 +127,7 @@ impl RunningDoctor {
 
     /// Waits for the end.
     ///
-    /// # Errors
+    /// The reason for a missing checkup.
     /// The reason why there is no checkup.
     pub async fn finish(mut self) -> Result<Checkup, Error> {
         while let Some(event) = self.next().await {
@@ -146,7 +145,7 @@ impl Drop for RunningDoctor {
     }
 }
 
-/// The program's end of an examination.
+/// The user's side of an examination.
 #[derive(Debug)]
 struct Reporter {
     events: mpsc::Sender<DoctorEvent>,
@@ -155,12 +154,12 @@ struct Reporter {
 
 impl Reporter {
     /// Sends an event; does nothing if the program has dropped its [`RunningDoctor`].
-    fn tell(&self, event: DoctorEvent) {
+    fn emit(&self, event: DoctorEvent) {
         let _ = self.events.blocking_send(event);
     }
 
     fn found(&self, finding: Finding) {
-        self.tell(DoctorEvent::Finding(finding));
+        self.emit(DoctorEvent::Finding(finding));
     }
 
     /// Checks whether the user has stopped the examination.

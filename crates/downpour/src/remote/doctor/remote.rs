@@ -1,4 +1,4 @@
-//! The side of an examination that ssh starts.
+//! The process of an examination that ssh starts.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -15,7 +15,7 @@ use super::machine::{self, Machine};
 use super::probe::Answering;
 use crate::block_on::block_on;
 use crate::error::Error;
-use crate::protocol::ssh::{GO_ON, MEASURE};
+use crate::protocol::ssh::{FALL_BACK, MEASURE};
 use crate::remote::asked::ticket;
 use crate::remote::path_expansion::expand;
 use crate::remote::request::{RemoteTask, Request};
@@ -25,14 +25,14 @@ use crate::ticket::{Role, Ticket};
 /// The immediate answer to [`MEASURE`]: one line of JSON, like the [`Machine`] that follows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Arrivals {
-    /// Connections begun with the right key.
+    /// Number of connections with the right key.
     pub(super) arrivals: usize,
 }
 
-/// Does what the doctor at the other end of `input` requests, until that end is closed.
+/// Serves the doctor at the other end of `input`, until that closes.
 ///
 /// # Errors
-/// No socket, or another system error; reported on `output` too.
+/// No socket, or another system error; written to `output` too.
 pub(in crate::remote) fn attend(request: Request, input: File, mut output: File) -> Result<(), Error> {
     match Attending::new(request) {
         Ok((attending, ticket)) => {
@@ -46,15 +46,15 @@ pub(in crate::remote) fn attend(request: Request, input: File, mut output: File)
     }
 }
 
-/// Writes to the doctor. Errors are ignored: there is then no reader.
-fn say(output: &mut File, text: &str) {
+/// Writes to the doctor. Errors are ignored: they mean that nothing reads.
+fn write_text(output: &mut File, text: &str) {
     let _ = output.write_all(text.as_bytes());
 }
 
-/// Writes one line of JSON. Plain data can always be encoded; otherwise the other end would miss the line.
-fn say_json(output: &mut File, what: &impl Serialize) {
-    if let Ok(text) = serde_json::to_string(what) {
-        say(output, &format!("{text}\n"));
+/// Writes one line of JSON. Plain data can always be encoded.
+fn write_json(output: &mut File, value: &impl Serialize) {
+    if let Ok(text) = serde_json::to_string(value) {
+        write_text(output, &format!("{text}\n"));
     }
 }
 
@@ -86,43 +86,43 @@ impl Attending {
     fn run(self, mut input: File, output: File) -> Result<(), Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut measuring = None;
-        let go_on = loop {
+        let falls_back = loop {
             let mut byte = [0];
             match input.read(&mut byte) {
                 Ok(1) if byte == [MEASURE] && measuring.is_none() => {
                     let output = output.try_clone().map_err(Error::OutOfResources)?;
                     measuring = Some(self.measure(output, Arc::clone(&stop))?);
                 }
-                Ok(1) if byte == [GO_ON] => break true,
+                Ok(1) if byte == [FALL_BACK] => break true,
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // ssh has ended, so the figures are not needed; the files written for them are removed first.
+                // ssh has exited: the figures are not needed, and the files written for them are removed first.
                 _ => break false,
             }
         };
-        stop.store(!go_on, Ordering::Relaxed);
+        stop.store(!falls_back, Ordering::Relaxed);
         // A panic of the thread has been reported already.
         measuring.into_iter().for_each(|thread| drop(thread.join()));
-        if go_on { self.over_ssh(input, output) } else { Ok(()) }
+        if falls_back { self.over_ssh(input, output) } else { Ok(()) }
     }
 
-    /// Measures this machine and reports on it.
+    /// Measures this host and reports on it.
     fn measure(&self, mut output: File, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
-        // The network has been examined by now. Where the answers are lost, no probe has begun.
+        // The network has been examined by now. Where replies are lost, no probe has begun.
         let unanswered = block_on(self.endpoint.half_open()).unwrap_or_default();
         self.endpoint.stop_listening();
-        say_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
+        write_json(&mut output, &Arrivals { arrivals: self.answering.arrivals() + unanswered });
         let (socket, load, directory) = (self.endpoint.facts(), self.load, self.directory.clone());
         let work = move || {
             let machine = Machine::measure(&directory, socket, load, &|| stop.load(Ordering::Relaxed));
-            say_json(&mut output, &machine);
+            write_json(&mut output, &machine);
         };
         runtime::spawn("downpour-measure", work).map_err(Error::OutOfResources)
     }
 
     /// Answers probes over standard input and output until these end.
     fn over_ssh(self, input: File, output: File) -> Result<(), Error> {
-        // Nothing over UDP is needed any more.
+        // UDP is not needed any more.
         drop(self.endpoint);
         let (until_closed, closed) = channel::<()>();
         let endpoint =

@@ -16,7 +16,7 @@ use super::meter::Traffic;
 #[cfg(any(test, fuzzing))]
 pub(super) const MAX_LINES: usize = 20;
 
-/// Tasks per core from which a machine is called busy.
+/// Tasks per core from which a host is called busy.
 const BUSY: f64 = 1.0;
 
 fn bits(rate: u64) -> String {
@@ -30,8 +30,8 @@ fn bytes_per_second(rate: Option<u64>) -> String {
 impl Display for Side {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Here => "here",
-            Self::There => "there",
+            Self::Here => "local",
+            Self::There => "remote",
         })
     }
 }
@@ -44,16 +44,16 @@ impl Display for Udp {
                 if datagram < largest_tried {
                     write!(f, ", {largest_tried} do not")?;
                 }
-                min_rtt.map_or(Ok(()), |rtt| write!(f, "; idle round trip {}", seconds(rtt)))
+                min_rtt.map_or(Ok(()), |rtt| write!(f, "; idle RTT {}", seconds(rtt)))
             }
             Self::Closed { port, waited, arrived, hint } => {
-                write!(f, "CLOSED: port {port} did not answer in {waited:.0} s")?;
+                write!(f, "BLOCKED: no answer from port {port} within {waited:.0} s")?;
                 if *arrived {
-                    f.write_str("; datagrams arrive there, the answers get lost on the way back")?;
+                    f.write_str("; datagrams arrive, replies are lost")?;
                 }
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
             }
-            Self::Unclear => f.write_str("somebody answers, but the probe failed"),
+            Self::Unclear => f.write_str("the port answers, but the probe failed"),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Display for Traffic {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (goodput, arrived) = (scaled(self.goodput as f64, "B/s"), bits(self.rate_bits_per_second));
         match self.set_bits_per_second {
-            Some(rate) => write!(f, "set to {}: {arrived} arrive ({goodput} of files)", bits(rate))?,
+            Some(rate) => write!(f, "fixed rate {}: {arrived} arrive ({goodput} of files)", bits(rate))?,
             None => write!(f, "{goodput} of files with {} ({arrived} arrive)", self.control)?,
         }
         write!(f, ", {} lost", percent(self.loss))?;
@@ -73,14 +73,14 @@ impl Display for Traffic {
             f.write_str(", ECN marks erased")?;
         }
         if let Some(rtt) = self.loaded_rtt {
-            write!(f, ", round trip {} under load", seconds(rtt))?;
+            write!(f, ", RTT {} under load", seconds(rtt))?;
         }
         f.write_str(match self.limited_by {
             SendLimit::Nothing => "",
             SendLimit::Window | SendLimit::Pacing if self.set_bits_per_second.is_some() => "",
-            SendLimit::Window | SendLimit::Pacing => "; congestion control holds it back",
-            SendLimit::Source => "; the sender's cores hold it back",
-            SendLimit::Receiver => "; the receiver's cores hold it back",
+            SendLimit::Window | SendLimit::Pacing => "; limited by congestion control",
+            SendLimit::Source => "; limited by the sender's CPU",
+            SendLimit::Receiver => "; limited by the receiver's CPU",
         })
     }
 }
@@ -100,7 +100,7 @@ impl Display for Core {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let [aes, chacha, blake3] = [self.aes_256_gcm, self.chacha20_poly1305, self.blake3];
         let rate = |rate: u64| scaled(rate as f64, "B/s");
-        write!(f, "a core does AES {}, ChaCha20 {}, BLAKE3 {}", rate(aes), rate(chacha), rate(blake3))
+        write!(f, "per core: AES {}, ChaCha20 {}, BLAKE3 {}", rate(aes), rate(chacha), rate(blake3))
     }
 }
 
@@ -125,7 +125,7 @@ impl Display for Disk {
 fn socket(socket: &SocketInfo) -> String {
     let offload = |segments| if segments > 1 { format!("{segments} at once") } else { "one by one".to_owned() };
     format!(
-        "sends {}, takes {}; queues of {} out and {} in; ECN {}",
+        "sends {}, receives {}; socket buffers: send {}, receive {}; ECN {}",
         offload(socket.send_segments),
         offload(socket.receive_segments),
         bytes(socket.send_buffer.granted as u64),
@@ -149,22 +149,22 @@ impl Display for ForecastLimit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network => f.write_str("the network"),
-            Self::ToldRate => f.write_str("the set rate"),
+            Self::ConfiguredRate => f.write_str("the configured rate"),
             Self::Ssh => f.write_str("ssh"),
-            Self::Cpu(side) => write!(f, "a core {side}"),
-            Self::Disk(side) => write!(f, "the disk {side}"),
+            Self::Cpu(side) => write!(f, "{side} CPU"),
+            Self::Disk(side) => write!(f, "{side} disk"),
         }
     }
 }
 
 impl Display for Forecast {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let what = match self.files {
+        let transfer = match self.files {
             1 => bytes(self.bytes),
             files => format!("{} files of {}", grouped(files), bytes(self.bytes / files)),
         };
         let time = |time: Option<f64>| time.map_or_else(|| "unknown".to_owned(), seconds);
-        write!(f, "{what:<24} {:<13} {}", time(self.up), time(self.down))
+        write!(f, "{transfer:<24} {:<13} {}", time(self.up), time(self.down))
     }
 }
 
@@ -180,7 +180,7 @@ impl Display for Checkup {
             }
         }
         let sent = |traffic: &Option<Traffic>| bytes(traffic.as_ref().map_or(0, |traffic| traffic.bytes_sent));
-        writeln!(f, "sent    {} up and {} down for these figures", sent(&self.up), sent(&self.down))?;
+        writeln!(f, "traffic {} up, {} down for these tests", sent(&self.up), sent(&self.down))?;
         for side in [Side::Here, Side::There] {
             let machine = self.machine(side);
             writeln!(f, "{side:<7} {machine}")?;

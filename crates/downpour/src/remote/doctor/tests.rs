@@ -1,4 +1,4 @@
-//! Tests of the verdict on made-up figures, and of examinations within this process.
+//! Tests of the verdict on invented figures, and of examinations within this process.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -94,7 +94,7 @@ fn judged(mut checkup: Checkup, doctor: &DoctorOptions) -> Checkup {
 }
 
 #[test]
-fn each_figure_says_what_it_is() {
+fn doctor_figures_have_labels() {
     let mut found = checkup();
     found.down = Some(Traffic {
         control: "fixed-rate".into(),
@@ -106,17 +106,17 @@ fn each_figure_says_what_it_is() {
     });
     let text = judged(found, &DoctorOptions::new("far")).to_string();
     for line in [
-        "UDP     open both ways at 192.0.2.1:4000; datagrams of 1451 bytes pass (IP packets of 1479); idle round trip 50 ms",
-        "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load; congestion control holds it back",
-        "down    set to 1.7 Gbit/s: 1.68 Gbit/s arrive (200 MB/s of files), 1.0 % lost, round trip 60 ms under load",
-        "sent    300 MB up and 300 MB down for these figures",
+        "UDP     open both ways at 192.0.2.1:4000; datagrams of 1451 bytes pass (IP packets of 1479); idle RTT 50 ms",
+        "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, RTT 60 ms under load; limited by congestion control",
+        "down    fixed rate 1.7 Gbit/s: 1.68 Gbit/s arrive (200 MB/s of files), 1.0 % lost, RTT 60 ms under load",
+        "traffic 300 MB up, 300 MB down for these tests",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
 }
 
 #[test]
-fn counters_of_the_other_side_are_bounded_and_those_of_an_earlier_release_understood() {
+fn probe_remote_counters_bounded_old_ones_read() {
     let counts = |text: &str| serde_json::from_str::<ProbeCounters>(text).unwrap();
     let of = |sender: &ProbeCounters, receiver: &ProbeCounters| {
         Traffic::of(&CongestionConfig::default(), sender, receiver, 28)
@@ -144,23 +144,23 @@ fn closed(arrived: bool) -> Udp {
 }
 
 #[test]
-fn what_limits_a_transfer() {
-    use ForecastLimit::{Cpu, Disk as OfDisk, Network, Ssh, ToldRate};
+fn doctor_forecast_names_bottleneck() {
+    use ForecastLimit::{ConfiguredRate, Cpu, Disk as OfDisk, Network, Ssh};
     type Change = fn(&mut Checkup);
     let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
         ("nothing special", |_| {}, Network, Network),
-        ("slow disk there", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
-        ("slow source there", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
-        ("slow disk here", |c| c.here.disk.write = Some(99_999_999), Network, OfDisk(Side::Here)),
+        ("slow remote disk", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
+        ("slow remote source", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
+        ("slow local disk", |c| c.here.disk.write = Some(99_999_999), Network, OfDisk(Side::Here)),
         ("unknown disk", |c| c.here.disk = Disk::default(), Network, Network),
         (
-            "full core here",
+            "full local core",
             |c| c.up.as_mut().unwrap().sender = Some(ThreadShare { running: 0.6, waiting: 0.3 }),
             Cpu(Side::Here),
             Network,
         ),
         (
-            "full core of the receiver here",
+            "full core of the local receiver",
             |c| c.down.as_mut().unwrap().receiver = Some(ThreadShare { running: 0.95, waiting: 0.0 }),
             Network,
             Cpu(Side::Here),
@@ -177,13 +177,13 @@ fn what_limits_a_transfer() {
     }
     let mut paced = checkup();
     paced.up.as_mut().unwrap().limited_by = SendLimit::Pacing;
-    assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ToldRate);
+    assert_eq!(judge(&paced, true, None).up.unwrap().bottleneck, ConfiguredRate);
     paced.down = None;
     assert_eq!(judge(&paced, false, None).down, None);
 }
 
 #[test]
-fn how_long_it_will_take() {
+fn doctor_forecast_predicts_time() {
     let near = |found: Option<f64>, expected: f64| found.is_some_and(|found| (found / expected - 1.0).abs() < 0.02);
     let mut found = checkup();
     found.here.disk.write = Some(50_000_000);
@@ -203,12 +203,12 @@ fn how_long_it_will_take() {
 }
 
 #[test]
-fn a_checkup_is_short_whatever_is_wrong() {
+fn doctor_text_has_bounded_lines() {
     let (mut worst, mut doctor) = (checkup(), DoctorOptions::new("far"));
     doctor.size = None;
     worst.udp = closed(true);
     (worst.over_ssh, worst.up) = (true, None);
-    worst.troubles = vec!["this".into(), "that".into()];
+    worst.troubles = vec!["first".into(), "second".into()];
     for side in [&mut worst.here, &mut worst.there] {
         let socket = side.socket.as_mut().unwrap();
         (socket.receive_buffer.granted, socket.send_segments) = (1, 1);
@@ -217,15 +217,15 @@ fn a_checkup_is_short_whatever_is_wrong() {
     }
     let text = judged(worst, &doctor).to_string();
     assert!(text.lines().count() <= super::show::MAX_LINES, "{text}");
-    assert!(text.contains("CLOSED: port 4000 did not answer in 4 s"), "{text}");
+    assert!(text.contains("BLOCKED: no answer from port 4000 within 4 s"), "{text}");
     let text = judged(checkup(), &DoctorOptions::new("far")).to_string();
     assert!(text.contains("100,000 files of 4 kB    5.00 s        5.00 s"), "{text}");
-    let usual = "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, round trip 60 ms under load";
+    let usual = "up      100 MB/s of files with auto (840 Mbit/s arrive), 0.010 % lost, RTT 60 ms under load";
     assert!(text.contains(usual), "{text}");
 }
 
 #[test]
-fn what_the_other_machine_says_is_cleaned() {
+fn doctor_remote_texts_escaped() {
     let mut hostile = machine();
     hostile.version = "1\u{1b}[2J".repeat(1000);
     hostile.disk.trouble = Some("a\nb".into());
@@ -241,7 +241,7 @@ enum Firewall {
     Open,
     /// Nothing arrives.
     Closed,
-    /// No answer comes back.
+    /// Replies are lost.
     OneWay,
 }
 
@@ -254,8 +254,8 @@ struct Scene {
     port: u16,
 }
 
-/// Receives datagrams in place of `behind`, and forwards them or not.
-fn stand_before(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
+/// Receives datagrams in place of `behind`, and may forward them.
+fn intercept(behind: SocketAddr, passes: bool) -> (SocketAddr, JoinHandle<()>) {
     let (socket, out) =
         (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let address = socket.local_addr().unwrap();
@@ -300,15 +300,15 @@ fn examined(firewall: Firewall) -> Scene {
     let (_, answer) = Greeting::default().read_to(&mut read, &[ANSWER]).unwrap().unwrap();
     let mut ticket: Ticket = parse_answer(&answer).unwrap().ticket;
     let behind = SocketAddr::from((Ipv4Addr::LOCALHOST, ticket.addresses[0].port()));
-    let before = (firewall != Firewall::Open).then(|| stand_before(behind, firewall == Firewall::OneWay));
+    let before = (firewall != Firewall::Open).then(|| intercept(behind, firewall == Firewall::OneWay));
     let address = before.as_ref().map_or(behind, |(address, _)| *address);
     ticket.addresses = vec![address];
     let (sender, events) = mpsc::channel(MAX_EVENTS);
     let reporter = Reporter { events: sender, switch: Arc::default() };
     let result = examine::examine(&doctor, ticket, (read, write), PATIENCE, &reporter);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "something is left behind");
-    if let Some((_, standing)) = before {
-        standing.join().unwrap();
+    if let Some((_, interceptor)) = before {
+        interceptor.join().unwrap();
     }
     Scene { attending, events, result, port: address.port() }
 }
@@ -323,7 +323,7 @@ fn assert_sane(traffic: Option<&Traffic>) {
 }
 
 #[test]
-fn an_open_path_is_measured_both_ways() {
+fn doctor_open_path_measured_both_directions() {
     let Scene { attending, mut events, result, .. } = examined(Firewall::Open);
     let checkup = result.unwrap();
     attending.join().unwrap().unwrap();
@@ -346,17 +346,17 @@ fn an_open_path_is_measured_both_ways() {
     assert_eq!((&json["udp"]["state"], &json["udp"]["datagram"]), (&"open".into(), &1451.into()));
     assert!(json["up"]["control"] == "auto" && json["up"]["limited_by"].is_string(), "{json}");
     assert!(json["verdict"]["up"]["bottleneck"]["what"].is_string(), "{json}");
-    assert_eq!(std::iter::from_fn(|| events.blocking_recv()).count(), 5, "UDP, two ways, two machines");
+    assert_eq!(std::iter::from_fn(|| events.blocking_recv()).count(), 5, "UDP, two directions, two hosts");
 }
 
 #[test]
-fn a_closed_path_is_told_and_the_pipes_are_measured() {
+fn doctor_udp_blocked_measures_pipes() {
     for firewall in [Firewall::Closed, Firewall::OneWay] {
         let Scene { attending, result, port, .. } = examined(firewall);
         let checkup = result.unwrap();
         attending.join().unwrap().unwrap();
-        let Udp::Closed { port: told, arrived, .. } = checkup.udp else { panic!("{checkup:?}") };
-        assert_eq!((told, arrived), (port, firewall == Firewall::OneWay), "{checkup:?}");
+        let Udp::Closed { port: reported, arrived, .. } = checkup.udp else { panic!("{checkup:?}") };
+        assert_eq!((reported, arrived), (port, firewall == Firewall::OneWay), "{checkup:?}");
         assert!(checkup.over_ssh && checkup.troubles.is_empty(), "{checkup:?}");
         assert_sane(checkup.up.as_ref());
         assert_sane(checkup.down.as_ref());
@@ -365,7 +365,7 @@ fn a_closed_path_is_told_and_the_pipes_are_measured() {
 }
 
 #[test]
-fn who_stops_it_is_obeyed_at_once() {
+fn doctor_stop_ends_at_once() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let doctor = DoctorOptions {
         path: PathOptions { family: net::Family::V4, ..PathOptions::default() },

@@ -1,4 +1,4 @@
-//! What the figures mean for transfers: the bottleneck, and how long they will take.
+//! Judges the figures: the bottleneck, and the expected transfer times.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use super::checkup::{Checkup, DoctorVerdict, Forecast, ForecastLimit, Side, Spee
 use super::machine::Machine;
 use super::meter::{ThreadShare, Traffic};
 
-/// Share of a core's time, used or waited for, from which a thread is at its limit: there are always moments in which
-/// it has nothing to do.
+/// Share of a core's time, used or waited for, from which a thread is at its limit: every thread has idle moments.
 const FULL: f64 = 0.85;
 
 /// The sizes that are forecast if none is requested.
@@ -27,33 +26,33 @@ struct Lane<'a> {
     connector: ConnectingSide,
     rtt: Duration,
     over_ssh: bool,
-    told: bool,
+    is_capped: bool,
 }
 
-/// Judges a checkup by its findings. `told`: the profile has a fixed rate or a limit.
-pub(super) fn judge(checkup: &Checkup, told: bool, size: Option<u64>) -> DoctorVerdict {
+/// Judges a checkup by its findings. `is_capped`: the profile has a fixed rate or a rate limit.
+pub(super) fn judge(checkup: &Checkup, is_capped: bool, size: Option<u64>) -> DoctorVerdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
-    let (here, there, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
+    let (local, remote, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
     let measured = |traffic: &Option<Traffic>| {
         traffic.clone().filter(|traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0)
     };
     let up = measured(&checkup.up).map(|traffic| Lane {
         traffic,
-        source: here,
-        target: there,
+        source: local,
+        target: remote,
         connector: ConnectingSide::Sender,
         rtt,
         over_ssh,
-        told,
+        is_capped,
     });
     let down = measured(&checkup.down).map(|traffic| Lane {
         traffic,
-        source: there,
-        target: here,
+        source: remote,
+        target: local,
         connector: ConnectingSide::Receiver,
         rtt,
         over_ssh,
-        told,
+        is_capped,
     });
     let forecast = |files, bytes| {
         let seconds = |lane: &Option<Lane<'_>>| lane.as_ref().map(|lane| lane.seconds(files, bytes));
@@ -84,8 +83,8 @@ impl Lane<'_> {
     /// Returns the bottleneck between the disks.
     fn carrier(&self) -> ForecastLimit {
         let full = |share: Option<ThreadShare>| share.is_some_and(|share| share.running + share.waiting >= FULL);
-        if self.told && self.traffic.limited_by == SendLimit::Pacing {
-            ForecastLimit::ToldRate
+        if self.is_capped && self.traffic.limited_by == SendLimit::Pacing {
+            ForecastLimit::ConfiguredRate
         } else if full(self.traffic.sender) {
             ForecastLimit::Cpu(self.source.0)
         } else if full(self.traffic.receiver) || self.traffic.limited_by == SendLimit::Receiver {
@@ -99,7 +98,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Returns the duration: the network's floor (`docs/design/floor.md`), or what the disks need if that is more.
+    /// Returns the duration: the network's floor (`docs/design/floor.md`), or that of the disks if it is longer.
     fn seconds(&self, files: u64, bytes: u64) -> f64 {
         let arrived = Rate::from_bits_per_second(self.traffic.rate_bits_per_second);
         let network = transfer_floor(bytes, arrived, self.rtt, 0.0, self.connector).as_secs_f64();

@@ -1,34 +1,34 @@
-//! How large a request may be, and what it may become in memory: an empty name takes 3 bytes of text, and many times as
+//! Bounds on the length of a request and on its size in memory: an empty name takes 3 bytes of text, and many times as
 //! much once it is read.
 
 use crate::error::Error;
 use crate::remote::copy_error::CopyError;
 use crate::remote::limited::Limited;
 
-/// What is counted for each value, beside the text: more than an element of a list takes, in this and in the form that the
-/// transfer gives it.
+/// Estimated memory of each value, beside the text: more than an element of a list takes, in this form and in that of
+/// the transfer.
 const VALUE: u64 = 64;
-/// What is counted for each object in addition, which may be a map.
+/// Estimated memory of each object in addition, which may be a map.
 const OBJECT: u64 = 640;
 
 /// Bounds on a request, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Bounds {
-    /// Of the text.
+    /// Length of the text.
     pub(super) length: u32,
-    /// What it may become in memory, as estimated.
+    /// Estimated size in memory.
     memory: u64,
-    /// Of one string in it.
+    /// Length of one string.
     string: u64,
     is_limited: bool,
 }
 
 impl Bounds {
-    /// Of a user who could run anything: enough for a list of a million names.
+    /// For a user who could run anything: enough for a list of a million names.
     pub(in super::super) const OF_USER: Self =
         Self { length: 256 << 20, memory: 2 << 30, string: 256 << 20, is_limited: false };
 
-    /// Of a login that is limited: enough for a list of a hundred thousand names. A string is at most a path.
+    /// For a restricted key: enough for a list of a hundred thousand names. A string is at most a path.
     pub(in super::super) const LIMITED: Self =
         Self { length: 16 << 20, memory: 64 << 20, string: 16 << 10, is_limited: true };
 
@@ -40,10 +40,10 @@ impl Bounds {
         if length <= self.length.into() { Ok(()) } else { Err(self.refusal(length)) }
     }
 
-    /// Checks the text of a request before it is parsed, by counting what could be a value.
+    /// Checks the text of a request before it is parsed, by counting all possible values.
     ///
     /// # Errors
-    /// It is too long, or would become too much.
+    /// It is too long, or its size in memory is too large.
     pub(super) fn check(&self, text: &[u8]) -> Result<(), Error> {
         self.check_length(text.len() as u64)?;
         let Size { memory, longest } = Size::of(text);
@@ -61,7 +61,7 @@ impl Bounds {
     }
 }
 
-/// What a text of JSON could become.
+/// The estimated size of a JSON text.
 struct Size {
     memory: u64,
     /// The length of its longest string.
@@ -71,7 +71,7 @@ struct Size {
 impl Size {
     fn of(text: &[u8]) -> Self {
         let mut size = Self { memory: text.len() as u64, longest: 0 };
-        // The length of the string that is being read.
+        // The length of the current string.
         let mut string: Option<u64> = None;
         let mut bytes = text.iter();
         while let Some(byte) = bytes.next() {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_could_become_is_counted_outside_of_its_strings() {
+    fn request_bounds_ignore_string_contents() {
         for (text, values, objects, longest) in [
             (r#""""#, 0, 0, 0),
             (r#"["",""]"#, 2, 0, 0),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_login_is_refused_what_others_may_ask() {
+    fn request_bounds_lower_for_restricted_key() {
         let names = |count: usize| format!("[{}]", vec![r#""""#; count].join(","));
         for (text, is_limited) in [
             (names(100_000), true),
@@ -128,6 +128,6 @@ mod tests {
             assert_eq!(Bounds::LIMITED.check(text.as_bytes()).is_ok(), is_limited, "{} bytes", text.len());
         }
         let refused = Bounds::LIMITED.check(names(2_000_000).as_bytes()).unwrap_err().to_string();
-        assert!(refused.contains("it takes no request as large as 134 MB"), "{refused}");
+        assert!(refused.contains("request too large: 134 MB"), "{refused}");
     }
 }

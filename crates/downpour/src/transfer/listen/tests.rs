@@ -7,7 +7,7 @@ use crate::transfer::config::Task;
 use crate::transfer::{Transfer, TransferOptions};
 use net::PIPE_PEER;
 
-/// Creates a listener that receives into `into`, and learns of peers from the test alone.
+/// Creates a listener that receives into `into`, and gets its peers only from the test.
 fn listener(into: &Path) -> (Listener, Transfer) {
     let task = Task::receive(ReceiveRequest::into_directory(into), false);
     let config = TransferConfig::by_ticket(task, TransferOptions::default());
@@ -47,7 +47,7 @@ fn ended(listener: &mut Listener) -> bool {
 }
 
 #[test]
-fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_served() {
+fn listener_peer_with_old_store_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (mut listener, _transfer) = listener(directory.path());
     let (first, second) = (beginning(&listener), beginning(&listener));
@@ -57,21 +57,21 @@ fn a_peer_proved_after_the_session_before_it_ended_is_refused_and_the_next_is_se
     listener.running = 1;
     assert!(!ended(&mut listener));
     assert!(!listener.take(ListenerEvent::Peer(second)));
-    assert_eq!(listener.running, 0, "it does not begin with what the first has written to");
+    assert_eq!(listener.running, 0, "it does not begin with the target of the first");
     let third = beginning(&listener);
     assert!(!listener.take(ListenerEvent::Peer(third)));
     assert_eq!(listener.running, 1);
 }
 
 #[test]
-fn a_directory_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
+fn listener_reexamines_unusable_directory() {
     let directory = tempfile::tempdir().unwrap();
     let into = directory.path().join("into");
     let (mut listener, _transfer) = listener(&into);
     let first = beginning(&listener);
     let SessionStorage::Target(target) = first.store.clone() else { unreachable!() };
     let _settle = target.start(&first.inputs.0).unwrap();
-    std::fs::write(&into, "in the way").unwrap();
+    std::fs::write(&into, "a file").unwrap();
     listener.running = 1;
     assert!(!ended(&mut listener));
     assert!(!listener.take(ListenerEvent::Peer(beginning(&listener))));
@@ -84,7 +84,7 @@ fn a_directory_that_cannot_be_looked_at_is_looked_at_again_for_the_next_peer() {
 }
 
 #[test]
-fn what_this_sides_disk_refuses_is_the_end_of_a_ticket() {
+fn listener_local_disk_error_is_final() {
     let path = || "f".into();
     for (error, ends) in [
         (FilesError::DiskFull { path: path() }, true),

@@ -16,7 +16,7 @@ const MAX_BATCHES: usize = 2 * MAX_OPEN_BATCHES;
 struct Batch {
     /// Length of all its files, once the manifest has begun.
     full: u64,
-    /// Length of its object, once it is known what is wanted.
+    /// Length of its object, once the wanted ranges are known.
     wanted: Option<u64>,
     /// The announced object, until it is accepted.
     object: Option<IncomingObject>,
@@ -24,13 +24,13 @@ struct Batch {
 }
 
 impl Batch {
-    /// Returns the object to accept, once that is announced and it is known what is wanted.
+    /// Returns the object to accept, once it is announced and the wanted ranges are known.
     fn accept(&mut self, tag: u64) -> Result<Option<IncomingObject>, Error> {
         let Some(wanted) = self.wanted else { return Ok(None) };
         let Some(object) = self.object.take() else { return Ok(None) };
         let length = object.length();
         if length != wanted {
-            return Err(Error::ProtocolViolation(format!("batch {tag} is {length} bytes long and should be {wanted}")));
+            return Err(Error::ProtocolViolation(format!("batch {tag} has {length} bytes instead of {wanted}")));
         }
         self.is_accepted = true;
         Ok(Some(object))
@@ -62,7 +62,7 @@ impl Batches {
         Ok(self.begun(tag)?.full)
     }
 
-    /// Handles the announcement of a batch's object; returns it if it is to be accepted now.
+    /// Handles the announcement of a batch's object; returns it if it can be accepted now.
     ///
     /// # Errors
     /// [`Error::ProtocolViolation`] if it was announced before, is of the wrong length, or there are too many batches.
@@ -70,12 +70,12 @@ impl Batches {
         let tag = object.tag();
         let batch = self.begun(tag)?;
         if batch.is_accepted || batch.object.replace(object).is_some() {
-            return Err(Error::ProtocolViolation(format!("it opens batch {tag} twice")));
+            return Err(Error::ProtocolViolation(format!("batch {tag} opened twice")));
         }
         batch.accept(tag)
     }
 
-    /// Sets the length of what is wanted of a batch; returns its object if that is to be accepted now.
+    /// Sets the length of the wanted ranges of a batch; returns its object if that can be accepted now.
     ///
     /// # Errors
     /// [`Error::ProtocolViolation`] if the object is of another length, or there are too many batches.
@@ -103,7 +103,7 @@ impl Batches {
     /// Returns a batch that has begun, with its manifest or its object.
     fn begun(&mut self, tag: u64) -> Result<&mut Batch, Error> {
         if self.begun.len() >= MAX_BATCHES && !self.begun.contains_key(&tag) {
-            return Err(Error::ProtocolViolation("it opens too many batches".to_owned()));
+            return Err(Error::ProtocolViolation("too many batches opened".to_owned()));
         }
         Ok(self.begun.entry(tag).or_default())
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_arrives_once_and_few_are_open() {
+    fn receiver_batch_once_and_bounded() {
         let mut batches = Batches::default();
         for tag in 0..MAX_BATCHES as u64 {
             batches.on_part(tag, 7).unwrap();

@@ -1,4 +1,4 @@
-//! The consent of a receiver's user: messages are held until there is enough to ask about, and until the answer.
+//! The consent of a receiver's user: messages are buffered until there are enough for an offer, and until the answer.
 
 use std::path::PathBuf;
 
@@ -19,32 +19,32 @@ const MAX_NAMES: usize = 100;
 /// State of the user's consent.
 #[derive(Debug)]
 pub(super) enum Consent {
-    /// Messages are held until there is enough to ask about.
+    /// Messages are buffered until there are enough for an offer.
     Gathering(Vec<Message>),
     /// The user was asked.
     Asked(Vec<Message>),
     Given,
 }
 
-/// What becomes of a message.
+/// The result for a message.
 #[derive(Debug)]
 pub(super) enum Held {
     /// It waits for the consent.
     Yes,
-    /// It waits too, and with it there is enough to ask the user.
+    /// It waits too, and the messages are now enough for an offer.
     Enough,
-    /// There is consent: it is processed.
+    /// Consent was given: it is processed.
     No(Message),
 }
 
 impl Consent {
-    /// Creates one that nobody has asked for.
+    /// Creates a consent that was not requested.
     pub(super) const fn new() -> Self {
         Self::Gathering(Vec::new())
     }
 
-    /// Takes a message, with which so many `bytes` are held. The destination `is_decided` or may still depend on what
-    /// comes: a batch without entries does not decide that.
+    /// Takes a message, with which `bytes` are buffered. The target `is_decided` or may still depend on later messages:
+    /// a batch without entries does not decide it.
     pub(super) fn take(&mut self, message: Message, is_decided: impl FnOnce() -> bool, bytes: usize) -> Held {
         match self {
             Self::Given => Held::No(message),
@@ -64,7 +64,7 @@ impl Consent {
         }
     }
 
-    /// Returns the parts of manifests that are held.
+    /// Returns the buffered parts of manifests.
     pub(super) fn parts(&self) -> impl Iterator<Item = &ManifestPart> + Clone {
         let held = match self {
             Self::Gathering(held) | Self::Asked(held) => &held[..],
@@ -73,7 +73,7 @@ impl Consent {
         held.iter().filter_map(|message| if let Message::Manifest(part) = message { Some(part) } else { None })
     }
 
-    /// Asks for it, the first time: returns what is offered, to be written to `into` within `limits`.
+    /// Requests consent, the first time: returns the offer, to be written to `into` within `limits`.
     pub(super) fn ask(&mut self, limits: (Option<u64>, Option<u64>), into: PathBuf) -> Option<Offer> {
         let Self::Gathering(held) = self else { return None };
         let held = std::mem::take(held);
@@ -89,7 +89,7 @@ impl Consent {
         Some(offer)
     }
 
-    /// Gives it, if it was asked for: returns what was held.
+    /// Gives consent, if it was requested: returns the buffered messages.
     pub(super) fn give(&mut self) -> Option<Vec<Message>> {
         let Self::Asked(held) = self else { return None };
         let held = std::mem::take(held);
@@ -97,7 +97,7 @@ impl Consent {
         Some(held)
     }
 
-    /// Whether it is given.
+    /// Returns whether consent was given.
     pub(super) const fn is_given(&self) -> bool {
         matches!(self, Self::Given)
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_is_asked_once_and_hears_of_what_is_held() {
+    fn consent_offer_shows_buffered_names_once() {
         let mut consent = Consent::new();
         assert!(consent.give().is_none() && !consent.is_given());
         assert!(matches!(consent.take(part(false, &["a", "a/b"]), || true, 10), Held::Yes));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_list_is_asked_about_all_the_same() {
+    fn consent_endless_list_offered() {
         let mut consent = Consent::new();
         assert!(matches!(consent.take(part(false, &["a"]), || true, ENOUGH_TO_ASK), Held::Enough));
         let mut undecided = Consent::new();

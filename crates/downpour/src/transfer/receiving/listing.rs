@@ -1,9 +1,9 @@
-//! What a sender has announced.
+//! The announcements of a sender.
 
 use crate::error::Error;
 use crate::messages::{ManifestPart, Message, TransferEnd};
 
-/// How far the sender has announced what it sends. Scanned precedes the last part of the last batch.
+/// How much the sender has announced. Scanned precedes the last part of the last batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Extent {
     /// More batches may follow.
@@ -27,12 +27,12 @@ impl Extent {
     }
 }
 
-/// Whether these messages, the first of a sender, announce everything.
+/// Returns whether these messages, the first of a sender, announce everything.
 pub(super) fn is_all(messages: &[Message]) -> bool {
     messages.iter().fold(Extent::default(), Extent::after) == Extent::Complete
 }
 
-/// What the sender has announced so far.
+/// The announcements of the sender so far.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     extent: Extent,
@@ -45,26 +45,26 @@ impl Listing {
     /// Handles a message that is about to be processed.
     ///
     /// # Errors
-    /// [`Error::ProtocolViolation`] if it announces more after everything, unless it is something that `comes_again`: the user may
-    /// have been shown a complete list, and agreed to that.
+    /// [`Error::ProtocolViolation`] if it announces more after everything, unless it `is_resent`: the user may have
+    /// accepted a complete list.
     pub(super) fn on_message(
         &mut self,
         message: &Message,
         comes_again: impl Fn(&ManifestPart) -> bool,
     ) -> Result<(), Error> {
         if self.extent == Extent::Complete && matches!(message, Message::Manifest(part) if !comes_again(part)) {
-            return Err(Error::ProtocolViolation("it announces more after the end of its list".to_owned()));
+            return Err(Error::ProtocolViolation("entries announced after the end of its list".to_owned()));
         }
         self.extent = self.extent.after(message);
         Ok(())
     }
 
-    /// Handles a part of a manifest of which more follows, or does not.
+    /// Handles a part of a manifest; `more` parts follow or not.
     pub(super) fn on_part(&mut self, batch: u32, more: bool) {
         self.building = more.then_some(batch);
     }
 
-    /// Whether this part begins a manifest.
+    /// Returns whether this part begins a manifest.
     pub(super) fn begins(&self, part: &ManifestPart) -> bool {
         self.building != Some(part.batch)
     }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_complete_with_the_batch_after_scanned_or_with_the_end() {
+    fn listing_complete_after_scanned_or_end() {
         let manifest = |last| Message::Manifest(part(0, last, false));
         let end =
             Message::End(TransferEnd { batches: 0, entries: 0, bytes: 0, skipped: 0, root: RootHasher::new().root() });
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_complete_list_but_what_comes_again() {
+    fn listing_complete_allows_only_resends() {
         let mut listing = Listing::default();
         let mut announce = |message: Message| listing.on_message(&message, |part| part.again);
         announce(Message::Scanned).unwrap();

@@ -7,18 +7,18 @@ use crate::error::Error;
 use crate::files::{Batch, EntryKind, InvalidatedFile, TreeObject, Wanted};
 use crate::messages::{ListChunks, WantedPart};
 
-/// Maximum number of ranges that a receiver may want of a batch, beyond two for each entry: for long files that it
-/// holds in scattered parts.
+/// Maximum number of ranges that a receiver may want of a batch, beyond two for each entry: for long files that it has
+/// in scattered parts.
 const MAX_PIECES: usize = 65_536;
 
 /// Who decides which of a batch's bytes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// The receiver, which lists what it wants.
+    /// The receiver, which lists the wanted ranges.
     Receiver,
-    /// Nobody: all are sent. The receiver lists what it wants all the same.
+    /// All bytes are sent, though the receiver lists the wanted ranges.
     Listed,
-    /// Nobody: all are sent.
+    /// All bytes are sent.
     None,
 }
 
@@ -26,15 +26,15 @@ pub(super) enum Choice {
 #[derive(Debug)]
 pub(super) struct SentBatch {
     batch: Arc<Batch>,
-    /// What its object is made of.
+    /// The ranges of its object.
     wanted: Wanted,
-    /// What the receiver wants of it, if all of it is sent anyway, and whether that is all it wants.
+    /// The ranges that the receiver wants, if everything is sent anyway, and whether the list is complete.
     needed: Option<(Wanted, bool)>,
     /// Number of wanted ranges received.
     pieces: usize,
-    /// Whether the receiver has asked for chunks.
+    /// Whether the receiver has requested chunks.
     is_listed: bool,
-    /// Whether its files have come before.
+    /// Whether its files were sent before.
     again: bool,
     /// Entries whose files changed while they were read.
     voided: BTreeSet<u32>,
@@ -44,7 +44,7 @@ pub(super) struct SentBatch {
 /// State of a batch.
 #[derive(Debug)]
 enum BatchState {
-    /// The receiver has not yet listed all that it wants.
+    /// The receiver has not yet listed all wanted ranges.
     AwaitingWanted,
     /// The wanted ranges are known, and other batches go first.
     Ready,
@@ -59,7 +59,7 @@ enum BatchState {
 }
 
 impl SentBatch {
-    /// Creates one whose object is not open.
+    /// Creates a batch whose object is not open.
     pub(super) fn new(batch: Arc<Batch>, choice: Choice, again: bool) -> Self {
         let (wanted, phase) = match choice {
             Choice::Receiver => (Wanted::none(), BatchState::AwaitingWanted),
@@ -74,12 +74,12 @@ impl SentBatch {
         &self.batch
     }
 
-    /// Returns what its object is made of.
+    /// Returns the ranges of its object.
     pub(super) const fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// Whether its files have come before.
+    /// Returns whether its files were sent before.
     pub(super) const fn comes_again(&self) -> bool {
         self.again
     }
@@ -89,31 +89,31 @@ impl SentBatch {
         self.wanted.length(self.batch.length)
     }
 
-    /// Takes ranges that the receiver wants, which are too early before the chunks that it has asked for. Returns the
-    /// bytes that need not be sent, once that is known.
+    /// Takes wanted ranges, which are too early before the requested chunks. Returns the bytes that need not be sent,
+    /// once that is known.
     ///
     /// # Errors
-    /// [`Error::ProtocolViolation`] if the ranges are not asked for, overlap or are too many.
+    /// [`Error::ProtocolViolation`] if the ranges were not requested, overlap or are too many.
     pub(super) fn on_wants(&mut self, wants: &WantedPart, is_early: bool) -> Result<u64, Error> {
-        let broken = |what: &str| Error::ProtocolViolation(format!("it {what} batch {}", wants.batch));
+        let broken = |what: &str| Error::ProtocolViolation(format!("{what} of batch {}", wants.batch));
         let is_due = match &self.needed {
             Some((_, is_all)) => !is_all,
             None => matches!(self.phase, BatchState::AwaitingWanted),
         };
         if !is_due {
-            return Err(broken("lists twice what it wants of"));
+            return Err(broken("wanted ranges listed twice"));
         }
         if is_early {
-            return Err(broken("wants ranges ahead of the chunks that it asked for of"));
+            return Err(broken("wanted ranges listed before the requested chunks"));
         }
         self.pieces += wants.ranges.len();
         if self.pieces > 2 * self.batch.entries.len() + MAX_PIECES {
-            return Err(broken("wants too many ranges of"));
+            return Err(broken("too many wanted ranges"));
         }
         for range in &wants.ranges {
             let wanted = self.needed.as_mut().map_or(&mut self.wanted, |(needed, _)| needed);
             let taken = wanted.push_received(range.clone(), self.batch.length);
-            taken.map_err(|_| broken("wants invalid ranges of"))?;
+            taken.map_err(|_| broken("invalid wanted ranges"))?;
         }
         if let Some((_, is_all)) = &mut self.needed {
             *is_all = wants.last;
@@ -124,43 +124,43 @@ impl SentBatch {
         Ok(0)
     }
 
-    /// Checks that chunks of its files may be listed, which is so once.
+    /// Checks that chunks of its files may be listed, which is allowed once.
     ///
     /// # Errors
-    /// [`Error::ProtocolViolation`] if they may not.
+    /// [`Error::ProtocolViolation`] if it is not allowed.
     pub(super) fn on_list(&mut self, asked: &ListChunks, dry_run: bool) -> Result<(), Error> {
-        let broken = |what: &str| Error::ProtocolViolation(format!("it asks for chunks of {what} {}", asked.batch));
+        let broken = |what: &str| Error::ProtocolViolation(format!("chunks requested of {what} {}", asked.batch));
         let was_listed = std::mem::replace(&mut self.is_listed, true);
         if !matches!(self.phase, BatchState::AwaitingWanted) || self.pieces > 0 || was_listed {
-            return Err(broken("what is no longer open of batch"));
+            return Err(broken("closed batch"));
         }
         if dry_run {
-            return Err(broken("batches in a dry run, as"));
+            return Err(broken("a dry run: batch"));
         }
         let is_file = |entry: &u32| {
             let entry = self.batch.entries.get(*entry as usize);
             entry.is_some_and(|entry| matches!(entry.kind, EntryKind::File { .. }))
         };
-        if asked.entries.iter().all(is_file) { Ok(()) } else { Err(broken("what is no file of batch")) }
+        if asked.entries.iter().all(is_file) { Ok(()) } else { Err(broken("entries that are no files, batch")) }
     }
 
-    /// Whether it waits only for others to be sent.
+    /// Returns whether it waits only for other batches.
     pub(super) const fn is_ready(&self) -> bool {
         matches!(self.phase, BatchState::Ready)
     }
 
-    /// Whether its object is open.
+    /// Returns whether its object is open.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.phase, BatchState::Open { .. })
     }
 
-    /// Opens its object, which is not sent if there is nothing to send.
+    /// Opens its object, which is not sent if it is empty.
     pub(super) fn open(&mut self, object: Arc<dyn TreeObject>, is_nothing: bool) {
         let digested = if is_nothing { self.length() } else { 0 };
         self.phase = BatchState::Open { object, digested, is_sent: is_nothing };
     }
 
-    /// Handles the digest of so many bytes; returns the files that their reading has shown to have changed.
+    /// Handles the digest of `bytes`; returns the files that their reading has shown to have changed.
     ///
     /// # Errors
     /// [`Error::Internal`] if the object is not open.
@@ -190,7 +190,7 @@ impl SentBatch {
         }
     }
 
-    /// Whether bytes of its object are still to arrive.
+    /// Returns whether bytes of its object have not arrived.
     pub(super) const fn is_crossing(&self) -> bool {
         matches!(self.phase, BatchState::Open { is_sent: false, .. })
     }
@@ -203,24 +203,25 @@ impl SentBatch {
         }
     }
 
-    /// Whether all digests are written.
+    /// Returns whether all digests are written.
     pub(super) fn is_digested(&self) -> bool {
         matches!(self.phase, BatchState::Open { digested, .. } if digested == self.length())
     }
 
-    /// Whether the whole object has arrived and all digests are written.
+    /// Returns whether the whole object has arrived and all digests are written.
     pub(super) fn is_done(&self) -> bool {
         let is_answered = self.needed.as_ref().is_none_or(|(_, is_all)| *is_all);
         is_answered && self.is_open() && !self.is_crossing() && self.is_digested()
     }
 
-    /// Whether the receiver can have stored it. The message that says so may overtake the acknowledgement of its bytes.
+    /// Returns whether the receiver can have stored it. The report of that may overtake the acknowledgement of its
+    /// bytes.
     pub(super) fn may_be_stored(&self, dry_run: bool) -> bool {
         self.is_digested() || (self.is_ready() && (dry_run || self.length() == 0))
     }
 
-    /// Returns the files of which any part was sent, with their lengths, except those that did not stay the same; and
-    /// the number of files of which the receiver wanted nothing.
+    /// Returns the files of which any part was sent, with their lengths, except changed ones; and the number of files
+    /// of which the receiver wanted nothing.
     pub(super) fn files(&self) -> (Vec<(Vec<u8>, u64)>, u64) {
         let (mut files, mut unwanted) = (Vec::new(), 0);
         let mut start = 0;
@@ -248,17 +249,17 @@ pub(super) mod tests {
     use super::*;
     use crate::files::{BatchSource, Scanner, SourceItem, SourceOptions};
 
-    /// A batch of two files of three bytes and a directory between them, and where it is from.
+    /// Creates a batch of two files of three bytes and a directory between them, and its scanner.
     pub(in crate::transfer::sending) fn scanned() -> (tempfile::TempDir, Scanner, Arc<Batch>) {
-        let here = tempfile::tempdir().unwrap();
-        std::fs::create_dir(here.path().join("b")).unwrap();
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("b")).unwrap();
         for name in ["a", "c"] {
-            std::fs::write(here.path().join(name), "123").unwrap();
+            std::fs::write(base.path().join(name), "123").unwrap();
         }
-        let mut scanner = Scanner::new(vec![SourceItem::contents(here.path())], SourceOptions::default()).unwrap();
+        let mut scanner = Scanner::new(vec![SourceItem::contents(base.path())], SourceOptions::default()).unwrap();
         let batch = Arc::new(scanner.next().unwrap());
         assert_eq!((batch.length, batch.entries.len()), (6, 3));
-        (here, scanner, batch)
+        (base, scanner, batch)
     }
 
     pub(in crate::transfer::sending) fn wants(batch: u32, last: bool, range: Option<Range<u64>>) -> WantedPart {
@@ -266,8 +267,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_listed_once_and_in_order() {
-        let (_here, _, batch) = scanned();
+    fn batch_wanted_ranges_once_in_order() {
+        let (_base, _, batch) = scanned();
         for (choice, left) in [(Choice::Receiver, 5), (Choice::Listed, 0)] {
             let mut sent = SentBatch::new(Arc::clone(&batch), choice, false);
             assert_eq!((sent.is_ready(), sent.length()), (choice == Choice::Listed, if left == 5 { 0 } else { 6 }));
@@ -285,8 +286,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_batch_is_done_when_it_has_arrived_with_its_digests_and_is_answered() {
-        let (_here, scanner, batch) = scanned();
+    fn batch_done_after_arrival_digests_and_wants() {
+        let (_base, scanner, batch) = scanned();
         let mut sent = SentBatch::new(Arc::clone(&batch), Choice::Listed, false);
         assert!(sent.on_digest(1).is_err() && sent.on_sent().is_err() && !sent.may_be_stored(false));
         sent.open(Arc::new(BatchSource::new(batch, scanner.roots(), Wanted::all())), false);
@@ -301,8 +302,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn chunks_are_listed_once_of_files_and_before_anything_is_wanted() {
-        let (_here, _, batch) = scanned();
+    fn batch_chunks_once_of_files_before_wants() {
+        let (_base, _, batch) = scanned();
         let asked = |entries: &[u32]| ListChunks { batch: 0, entries: entries.to_vec() };
         let new = |choice| SentBatch::new(Arc::clone(&batch), choice, false);
         let mut sent = new(Choice::Receiver);

@@ -11,8 +11,8 @@ use crate::messages::{ListChunks, MAX_OPEN_BATCHES, ManifestPart, WantedPart, ma
 /// Batches whose bytes are in transit at once: while the last blocks of one are sent, the first of the next are read.
 const MAX_OPEN: usize = 2;
 
-/// Batches begun, including those whose manifest is with the receiver: while it answers what it wants of one, the next
-/// one's manifest is sent.
+/// Batches begun, including those whose manifest is with the receiver: while it lists the wanted ranges of one, the
+/// next one's manifest is sent.
 const MAX_BEGUN: usize = MAX_OPEN_BATCHES / 2;
 
 /// A batch whose manifest is being written, and the first entry of the next part.
@@ -21,14 +21,14 @@ struct PendingManifest {
     batch: Arc<Batch>,
     next_entry: usize,
     choice: Choice,
-    /// Whether its files have come before.
+    /// Whether its files were sent before.
     again: bool,
 }
 
 /// Batches in the order of their numbers.
 #[derive(Debug)]
 pub(super) struct Batches {
-    /// Whether nothing is sent of them.
+    /// Whether none of their bytes are sent.
     dry_run: bool,
     opening: Option<PendingManifest>,
     begun: BTreeMap<u64, SentBatch>,
@@ -40,22 +40,22 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// Creates those of a transfer that has not begun.
+    /// Creates the batches of a transfer that has not begun.
     pub(super) const fn new(dry_run: bool) -> Self {
         Self { dry_run, opening: None, begun: BTreeMap::new(), files_over: 0, bytes_over: 0, present: 0 }
     }
 
-    /// Whether there are none that the receiver does not have.
+    /// Returns whether the receiver has all batches.
     pub(super) fn is_empty(&self) -> bool {
         self.opening.is_none() && self.begun.is_empty()
     }
 
-    /// Whether all that have begun are announced and read to the end.
+    /// Returns whether all that have begun are announced and read to the end.
     pub(super) fn are_digested(&self) -> bool {
         self.opening.is_none() && self.begun.values().all(SentBatch::is_digested)
     }
 
-    /// Whether another one may begin.
+    /// Returns whether another one may begin.
     pub(super) fn has_room(&self) -> bool {
         self.begun.len() < MAX_BEGUN
     }
@@ -85,13 +85,13 @@ impl Batches {
         Ok(Some((part, batch)))
     }
 
-    /// Checks that the receiver can have stored a batch. It has if that is no longer here.
+    /// Checks that the receiver can have stored a batch. It has if the batch was taken out.
     ///
     /// # Errors
     /// [`Error::ProtocolViolation`] if it cannot.
     pub(super) fn on_stored(&self, number: u32) -> Result<(), Error> {
         if self.begun.get(&number.into()).is_some_and(|begun| !begun.may_be_stored(self.dry_run)) {
-            return Err(Error::ProtocolViolation(format!("it stores batch {number} before that is sent")));
+            return Err(Error::ProtocolViolation(format!("batch {number} reported as stored before it was sent")));
         }
         Ok(())
     }
@@ -104,29 +104,29 @@ impl Batches {
         self.begun.get_mut(&tag).ok_or(Error::Internal("an event of a batch that is not open"))
     }
 
-    /// Takes ranges that the receiver wants, which may be too early: before the chunks that it has asked for.
+    /// Takes wanted ranges, which may be too early: before the requested chunks.
     ///
     /// # Errors
     /// [`Error::ProtocolViolation`].
     pub(super) fn on_wants(&mut self, wants: &WantedPart, is_early: bool) -> Result<(), Error> {
-        let unknown = || Error::ProtocolViolation(format!("it wants ranges of unknown batch {}", wants.batch));
+        let unknown = || Error::ProtocolViolation(format!("wanted ranges of unknown batch {}", wants.batch));
         self.present += self.begun.get_mut(&wants.batch.into()).ok_or_else(unknown)?.on_wants(wants, is_early)?;
         Ok(())
     }
 
-    /// Returns the batch whose chunks the receiver asks for.
+    /// Returns the batch whose chunks the receiver requests.
     ///
     /// # Errors
     /// [`Error::ProtocolViolation`] if it may not.
     pub(super) fn on_list(&mut self, asked: &ListChunks) -> Result<Arc<Batch>, Error> {
-        let unknown = || Error::ProtocolViolation(format!("it asks for chunks of unknown batch {}", asked.batch));
+        let unknown = || Error::ProtocolViolation(format!("chunks requested of unknown batch {}", asked.batch));
         let begun = self.begun.get_mut(&asked.batch.into()).ok_or_else(unknown)?;
         begun.on_list(asked, self.dry_run)?;
         Ok(Arc::clone(begun.batch()))
     }
 
-    /// Returns the batch whose object may be opened next, if there is room: they are opened in order, once it is known
-    /// what is wanted.
+    /// Returns the batch whose object may be opened next, if there is room: they are opened in order, once the wanted
+    /// ranges are known.
     pub(super) fn next_to_open(&mut self) -> Option<&mut SentBatch> {
         let is_full = self.begun.values().filter(|begun| begun.is_crossing()).count() >= MAX_OPEN;
         let next = self.begun.values_mut().find(|begun| !begun.is_open())?;
@@ -142,7 +142,7 @@ impl Batches {
         Some(begun)
     }
 
-    /// Takes out all that are left.
+    /// Takes out all remaining batches.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = SentBatch> + use<> {
         std::mem::take(&mut self.begun).into_values()
     }
@@ -152,7 +152,7 @@ impl Batches {
         self.present
     }
 
-    /// Returns the regular files that the receiver has, of whose objects so many bytes have arrived. They cross one after
+    /// Returns the regular files that the receiver has, given the arrived bytes of the objects. They are sent one after
     /// the other.
     pub(super) fn files_done(&self, arrived: u64) -> u64 {
         let mut left = arrived.saturating_sub(self.bytes_over);
@@ -182,7 +182,7 @@ mod tests {
         begun.open(Arc::new(source), false);
     }
 
-    /// Batches of the same files, two bytes of the first of which are wanted.
+    /// Creates batches of the same files, two bytes of the first of which are wanted.
     fn begun(batch: &Arc<Batch>, count: u32, dry_run: bool) -> Batches {
         let mut batches = Batches::new(dry_run);
         for number in 0..count {
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn batches_are_opened_in_order_and_two_at_once() {
-        let (_here, scanner, batch) = scanned();
+        let (_base, scanner, batch) = scanned();
         let mut batches = begun(&batch, 3, false);
-        assert!(batches.next_to_open().is_none(), "nobody knows what is wanted");
+        assert!(batches.next_to_open().is_none(), "the wanted ranges are unknown");
         batches.on_wants(&wants(1, true, Some(0..2)), false).unwrap();
         assert!(batches.next_to_open().is_none(), "another is before it");
         for number in [0, 2] {
@@ -223,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_names_unknown_batches_or_wants_too_early_is_refused() {
-        let (_here, _, batch) = scanned();
+    fn batches_unknown_or_early_wants_refused() {
+        let (_base, _, batch) = scanned();
         let mut batches = begun(&batch, 1, false);
         let asked = |batch| ListChunks { batch, entries: vec![0] };
         assert!(batches.on_wants(&wants(1, true, None), false).is_err());
@@ -235,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_half_of_what_a_receiver_takes() {
-        let (_here, _, batch) = scanned();
+    fn batches_begun_at_most_half_of_receiver_limit() {
+        let (_base, _, batch) = scanned();
         let most = u32::try_from(MAX_BEGUN).unwrap();
         assert!(begun(&batch, most - 1, false).has_room() && !begun(&batch, most, false).has_room());
     }

@@ -13,16 +13,16 @@ use crate::transfer::trace::Trace;
 /// How the connection of a session was established.
 #[derive(Clone, Debug)]
 pub(in crate::transfer) enum Origin {
-    /// We connected, trying these addresses for this long.
+    /// This side connected, trying these addresses for this long.
     Connected { addresses: Vec<SocketAddr>, timeout: Duration },
-    /// The peer connected to us.
+    /// The peer connected to this side.
     Accepted,
 }
 
 /// How the peer is known.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::transfer) enum Acquaintance {
-    /// By a ticket that was passed on. One that connected to this side may make no progress for this long.
+    /// By a ticket. A peer that connected to this side may make no progress for this long.
     Ticket(ProgressTimeouts),
     /// It is this user's own process, which a login has started; running the same command again finds it.
     Login,
@@ -39,17 +39,17 @@ pub(in crate::transfer) struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// Whether this side sends the files.
+    /// Returns whether this side sends the files.
     pub(super) fn sends(&self) -> bool {
         self.role == Role::Sender
     }
 
-    /// Whether this side connected to the peer.
+    /// Returns whether this side connected to the peer.
     pub(super) const fn has_connected(&self) -> bool {
         matches!(self.origin, Origin::Connected { .. })
     }
 
-    /// Whether the peer was found by a ticket.
+    /// Returns whether the peer was found by a ticket.
     pub(in crate::transfer) const fn by_ticket(&self) -> bool {
         matches!(self.acquaintance, Acquaintance::Ticket(_))
     }
@@ -62,7 +62,7 @@ impl SessionConfig {
         }
     }
 
-    /// Returns the rate at which this side's user wants the files sent.
+    /// Returns the fixed rate of the local user for the files.
     pub(super) fn fixed_rate(&self) -> Option<Rate> {
         self.options.engine.profile.fixed_rate()
     }

@@ -1,5 +1,5 @@
-//! The control stream as a session sees it: the peer's messages until they are processed, and this side's bytes until they
-//! have arrived.
+//! The control stream of a session: the peer's messages until they are processed, and the local bytes until they have
+//! arrived.
 
 use std::collections::VecDeque;
 
@@ -14,19 +14,19 @@ const MAX_BACKLOG: usize = 512 << 10;
 pub(in crate::transfer) struct ControlStream {
     reader: MessageReader,
     messages: VecDeque<Message>,
-    /// Bytes behind `messages`, to be released when those are processed.
+    /// Bytes behind `messages`, which are released when those are processed.
     unreleased: usize,
     /// Whether this side buffers messages, so that their bytes are not released.
     is_held: bool,
-    /// Whether messages are left in the queue.
+    /// Whether messages stay in the queue.
     is_paused: bool,
     /// Bytes that were written and have not arrived.
     outstanding: usize,
 }
 
 impl ControlStream {
-    /// Handles bytes of the peer. What it says of its strain is about the moment, and does not wait for what it said
-    /// before: it is passed on at once.
+    /// Handles bytes of the peer. A report of its pressure describes the present, and does not wait for earlier
+    /// messages: it is passed on at once.
     ///
     /// # Errors
     /// A malformed message.
@@ -34,31 +34,31 @@ impl ControlStream {
         self.unreleased += bytes.len();
         while let Some(message) = self.reader.next(&mut bytes)? {
             match message {
-                Message::Strain(said) => strain(said),
+                Message::Strain(reported) => strain(reported),
                 message => self.messages.push_back(message),
             }
         }
         Ok(())
     }
 
-    /// Takes the next message from the queue, unless messages are left there.
+    /// Takes the next message from the queue, unless messages stay in it.
     pub(super) fn next(&mut self) -> Option<Message> {
         if self.is_paused { None } else { self.messages.pop_front() }
     }
 
-    /// Returns the bytes that the peer may send in place of those which were processed; 0 while messages are left or
-    /// held.
+    /// Returns the bytes that the peer may send in place of those which were processed; 0 while messages are queued or
+    /// buffered.
     pub(super) fn release(&mut self) -> usize {
         let is_processed = self.messages.is_empty() && !self.is_paused && !self.is_held;
         if is_processed { std::mem::take(&mut self.unreleased) } else { 0 }
     }
 
-    /// Sets whether messages taken from the queue keep counting against what the peer may send.
+    /// Sets whether messages taken from the queue keep counting against the bytes that the peer may send.
     pub(in crate::transfer) const fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
     }
 
-    /// Sets whether messages are left in the queue.
+    /// Sets whether messages stay in the queue.
     pub(in crate::transfer) const fn pause(&mut self, is_paused: bool) {
         self.is_paused = is_paused;
     }
@@ -75,7 +75,7 @@ impl ControlStream {
         self.messages.front()
     }
 
-    /// Returns the bytes of messages that are not released.
+    /// Returns the unreleased bytes of messages.
     pub(in crate::transfer) const fn held(&self) -> usize {
         self.unreleased
     }
@@ -90,13 +90,13 @@ impl ControlStream {
         self.outstanding = self.outstanding.saturating_sub(bytes);
     }
 
-    /// Whether everything that was written has arrived.
+    /// Returns whether everything that was written has arrived.
     pub(super) const fn has_arrived(&self) -> bool {
         self.outstanding == 0
     }
 
-    /// Whether so much is outstanding, with `more` bytes that are about to be written, that nothing should cause further
-    /// messages.
+    /// Returns whether so much is outstanding, with `more` bytes that are about to be written, that nothing should
+    /// cause further messages.
     pub(in crate::transfer) const fn is_full(&self, more: usize) -> bool {
         self.outstanding + more >= MAX_BACKLOG
     }
@@ -132,21 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_the_moment_overtakes_what_waits() {
+    fn control_pressure_overtakes_queue() {
         let mut control = ControlStream::default();
         let strain = HostPressure { memory: true, overflowed: 7 };
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         let mut sent = bytes(&[Message::Accepted, Message::Strain(strain)]);
-        control.on_bytes(&sent, |strain| said.push(strain)).unwrap();
-        // Also if what follows is no message.
+        control.on_bytes(&sent, |strain| reported.push(strain)).unwrap();
+        // Also before invalid bytes.
         sent = [bytes(&[Message::Strain(strain)]), vec![0; 4]].concat();
-        assert!(control.on_bytes(&sent, |strain| said.push(strain)).is_err());
-        assert_eq!(said, [strain; 2]);
+        assert!(control.on_bytes(&sent, |strain| reported.push(strain)).is_err());
+        assert_eq!(reported, [strain; 2]);
         assert!(matches!([control.next(), control.next()], [Some(Message::Accepted), None]));
     }
 
     #[test]
-    fn a_backlog_is_what_has_not_arrived() {
+    fn control_backlog_is_unacknowledged_bytes() {
         let mut control = ControlStream::default();
         control.on_written(MAX_BACKLOG - 1);
         assert!(!control.is_full(0) && control.is_full(1));

@@ -1,4 +1,4 @@
-//! The end of a session: the last messages, the goodbye, and the summary.
+//! The end of a session: the last messages, the close, and the summary.
 
 use std::time::{Duration, Instant};
 
@@ -14,46 +14,46 @@ use crate::transfer::input::{Input, SideInput};
 use crate::transfer::summary::{Attempts, Summary};
 use crate::transfer::totals::Totals;
 
-/// How long a side waits for the last messages while the peer is silent: the receiver for the sender's goodbye, either
+/// How long a side waits for the last messages while the peer is silent: the receiver for the sender's close, either
 /// side for its own to be sent.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// And the limit while the peer is heard: over a bad path the receiver's confirmation may take several tries.
+/// The limit while the peer sends: over a bad path the receiver's confirmation may take several attempts.
 const LONGEST_LINGER: Duration = Duration::from_secs(30);
 
 impl Session {
-    /// Stops the clock: everything is verified. The sender gets the last word on this machine, ahead of the receiver's
-    /// confirmation. The sender closes next, and has nobody to tell.
+    /// Stops the clock: everything is verified. The sender takes the time on its host before the receiver's
+    /// confirmation. It closes next, and has nothing to report.
     pub(in crate::transfer) fn complete(&mut self) {
         self.stopwatch.stop(runtime::now());
-        // A transfer that is complete does not fail because of its peer's silence.
+        // A complete transfer does not fail because of its peer's silence.
         let (is_news, _) = self.take_stats();
         if is_news && self.config.role == Role::Receiver {
             self.send_pressure();
         }
     }
 
-    /// Says goodbye and creates the summary.
+    /// Closes the connection and creates the summary.
     ///
     /// # Errors
     /// The error with which the session ended.
     pub(in crate::transfer) fn conclude(&mut self, result: Result<Totals, Error>) -> Result<Summary, Error> {
         self.say_goodbye(result.as_ref().err());
-        self.path.give_back(self.stats.as_ref().map(|stats| &stats.connection));
+        self.path.restore(self.stats.as_ref().map(|stats| &stats.connection));
         if result.is_err() {
             // A final progress report.
-            self.tell_progress();
+            self.report_progress();
             if let Some(why) = self.recording.lost() {
-                self.events.tell(TransferEvent::UserNote(why));
+                self.events.emit(TransferEvent::UserNote(why));
             }
         }
         result.and_then(|done| self.summary(done))
     }
 
-    /// Closes the connection, once the last messages have arrived or nothing is heard of the peer.
+    /// Closes the connection, once the last messages have arrived or the peer is silent.
     fn say_goodbye(&mut self, error: Option<&Error>) {
         let since = runtime::now();
-        // What was started by this side's login ends with it, and has no user to whom the result matters.
+        // A process that was started by the local login ends with it, and has no user who needs the result.
         let leaves = error.is_none() && !self.config.by_ticket() && self.config.has_connected();
         // The sender has the receiver's confirmation; the receiver first waits until its confirmation has arrived.
         let mut may_close = error.is_some() || self.config.sends();
@@ -69,7 +69,7 @@ impl Session {
                 may_close = false;
                 closing.clone().close(&self.connection);
             }
-            // A stalled peer cannot prolong the lingering by sending more.
+            // A stalled peer cannot prolong the wait by sending more.
             let heard = self.liveness.heard().filter(|_| !self.headway.has_stalled());
             let deadline = lingers_until(since, heard);
             match runtime::recv_timeout(&self.inputs, deadline.saturating_duration_since(runtime::now()).min(TICK)) {
@@ -77,11 +77,11 @@ impl Session {
                 Ok(Input::Step(SideInput::Network(event))) => drop(self.on_network(event)),
                 Ok(_) => {}
                 Err(_) => {
-                    // The summary needs the counters, and the deadline depends on when the peer was last heard.
+                    // The summary needs the counters, and the deadline depends on when the peer last sent.
                     drop(self.take_stats());
                     if runtime::now() >= deadline {
                         // Close in any case, so that the peer learns how the session ended rather than that a program
-                        // ended.
+                        // exited.
                         closing.close(&self.connection);
                         break;
                     }
@@ -124,7 +124,7 @@ impl Session {
             return Err(Error::Internal("a complete transfer without a connection"));
         };
         let elapsed = self.stopwatch.total(runtime::now());
-        // What was there before has not crossed.
+        // Data that was present before was not transferred.
         let crossed = done.bytes.total.saturating_sub(done.bytes.present);
         let (sent, received) = (stats.connection.packets.bytes_sent, stats.connection.packets.bytes_received);
         Ok(Summary {
@@ -141,16 +141,16 @@ impl Session {
         })
     }
 
-    /// Returns the figures of a transfer in which so many bytes of files have crossed.
+    /// Returns the figures of a transfer of this many bytes of files.
     fn connection_figures(&self, stats: &Stats, crossed: u64, elapsed: Duration) -> ConnectionFigures {
         let connection = &stats.connection;
         let sends = self.config.sends();
         // The actual loss, not the engine's forecast.
         let lost = connection.packets.lost as f64 / connection.packets.sent.max(1) as f64;
         let connector = if self.config.has_connected() { ConnectingSide::Sender } else { ConnectingSide::Receiver };
-        // Only the side that sends much knows the loss and the configured rate.
-        let told = self.config.fixed_rate().zip(connection.path.min_rtt).filter(|_| sends);
-        let least = told.map(|(rate, rtt)| transfer_floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
+        // Only the sender knows the loss and the configured rate.
+        let fixed = self.config.fixed_rate().zip(connection.path.min_rtt).filter(|_| sends);
+        let least = fixed.map(|(rate, rtt)| transfer_floor(crossed, rate, rtt, lost.clamp(0.0, 0.99), connector));
         let symbols = connection.symbols.source + connection.symbols.resent + connection.symbols.repair;
         ConnectionFigures {
             repair_share: share(connection.symbols.repair, symbols).filter(|_| sends),
@@ -166,8 +166,7 @@ impl Session {
     }
 }
 
-/// Returns until when a side that is done at `since` waits for the last messages, having last heard the peer at
-/// `heard`.
+/// Returns until when a side that is done at `since` waits for the last messages, if the peer last sent at `heard`.
 fn lingers_until(since: Instant, heard: Option<Instant>) -> Instant {
     (since.max(heard.unwrap_or(since)) + LINGER).min(since + LONGEST_LINGER)
 }
@@ -184,7 +183,7 @@ mod tests {
     use crate::transfer::summary::NameCounts;
     use crate::transfer::{Transfer, TransferOptions};
 
-    /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has left does
+    /// Slow feedback keeps the receiver from leaving before its confirmation has arrived; a peer that has closed does
     /// not.
     #[test]
     fn close_lingers_while_peer_active() {
@@ -197,10 +196,10 @@ mod tests {
         assert_eq!(lingers_until(since, since.checked_sub(Duration::from_secs(9))), since + LINGER);
     }
 
-    /// The sender may have left before its confirmation arrived. A transfer shorter than a tick has not asked for
+    /// The sender may have closed before its confirmation arrived. A transfer shorter than a tick has not requested
     /// counters by then.
     #[test]
-    fn a_receiver_that_hears_no_confirmation_ends_well() {
+    fn close_without_confirmation_succeeds() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (read, write) = (ours.try_clone().unwrap().into(), ours.into());
         let endpoint = net::Endpoint::builder()

@@ -1,28 +1,29 @@
-//! Whether the peer is alive: when it was last heard, and the proof that is asked of it when another peer wants its place.
+//! Whether the peer is alive: when it last sent, and the proof that is required of it when another peer requests its
+//! place.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::transfer::input::OnAlive;
 
-/// How long a peer whose place another one wants may be silent while it owes a response: long enough for several
+/// How long a peer may be silent while it owes a response, if another one requests its place: long enough for several
 /// probes.
 const PROOF_OF_LIFE: Duration = Duration::from_secs(2);
 
-/// Another peer that wants the place of this one.
+/// Another peer that requests the place of this one.
 struct Takeover {
-    /// When this peer was asked for a sign of life, and the bytes received by then.
+    /// When this peer was probed, and the bytes received by then.
     asked: Option<(Instant, u64)>,
-    lives: OnAlive,
+    on_alive: OnAlive,
 }
 
-/// When the peer was last heard, and who wants its place.
+/// When the peer last sent, and the request for its place.
 #[derive(Default)]
 pub(in crate::transfer) struct Liveness {
     heard: Option<Instant>,
     /// Bytes received from the peer.
     bytes: u64,
-    rival: Option<Takeover>,
+    takeover: Option<Takeover>,
 }
 
 impl Liveness {
@@ -38,10 +39,10 @@ impl Liveness {
         }
     }
 
-    /// Handles another peer that wants the place of this one: `lives` is called when this one has been heard again.
-    /// Further rivals give this peer no more time, and are answered with the first.
-    pub(super) fn on_rival(&mut self, lives: OnAlive) {
-        self.rival.get_or_insert(Takeover { asked: None, lives });
+    /// Handles another peer that requests the place of this one: `on_alive` is called when this one has sent again.
+    /// Further requests give this peer no more time, and are answered with the first.
+    pub(super) fn on_takeover(&mut self, on_alive: OnAlive) {
+        self.takeover.get_or_insert(Takeover { asked: None, on_alive });
     }
 
     /// Returns when something was last received from the peer.
@@ -49,24 +50,25 @@ impl Liveness {
         self.heard
     }
 
-    /// Whether another peer wants the place of this one.
+    /// Returns whether another peer requests the place of this one.
     pub(super) const fn is_contested(&self) -> bool {
-        self.rival.is_some()
+        self.takeover.is_some()
     }
 
-    /// Checks whether this peer is still alive when another one wants its place. Returns whether to ask it for a sign of
-    /// life.
+    /// Checks whether this peer is still alive when another one requests its place. Returns whether to probe it.
     ///
     /// # Errors
-    /// [`Error::ConnectionLost`] if it was asked and has not been heard since.
+    /// [`Error::ConnectionLost`] if it was probed and has not sent anything since.
     pub(super) fn check(&mut self, now: Instant, in_flight: u64) -> Result<bool, Error> {
-        let Some(rival) = &mut self.rival else { return Ok(false) };
-        match rival.asked {
+        let Some(takeover) = &mut self.takeover else { return Ok(false) };
+        match takeover.asked {
             None => {
-                rival.asked = Some((now, self.bytes));
+                takeover.asked = Some((now, self.bytes));
                 return Ok(true);
             }
-            Some((_, before)) if self.bytes > before => self.rival.take().into_iter().for_each(|rival| (rival.lives)()),
+            Some((_, before)) if self.bytes > before => {
+                self.takeover.take().into_iter().for_each(|takeover| (takeover.on_alive)())
+            }
             // Only while something is in flight does the peer owe a response.
             Some((since, _)) if in_flight > 0 && now.saturating_duration_since(since) >= PROOF_OF_LIFE => {
                 return Err(Error::ConnectionLost);
@@ -84,22 +86,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_contested_peer_is_asked_once_and_has_two_seconds_while_it_owes_a_response() {
+    fn contested_peer_probed_once_two_seconds() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut liveness = Liveness::default();
-        assert!(!liveness.check(at(0), 1).unwrap(), "nobody wants its place");
-        let (lives, heard) = channel();
-        liveness.on_rival(Box::new(move || lives.send(()).unwrap()));
+        assert!(!liveness.check(at(0), 1).unwrap(), "no other peer requests its place");
+        let (alive, proofs) = channel();
+        liveness.on_takeover(Box::new(move || alive.send(()).unwrap()));
         liveness.on_bytes(at(0), 100);
         assert!(liveness.is_contested() && liveness.check(at(0), 1).unwrap());
         assert!(!liveness.check(at(1_999), 1).unwrap());
         assert!(!liveness.check(at(3_000), 0).unwrap(), "it owes nothing");
         assert!(matches!(liveness.check(at(3_000), 1), Err(Error::ConnectionLost)));
-        assert!(heard.try_recv().is_err());
+        assert!(proofs.try_recv().is_err());
         liveness.on_bytes(at(3_000), 101);
         assert!(!liveness.check(at(3_000), 1).unwrap() && !liveness.is_contested());
-        assert!(heard.try_recv().is_ok());
+        assert!(proofs.try_recv().is_ok());
     }
 
     #[test]

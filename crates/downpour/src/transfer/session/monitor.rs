@@ -1,4 +1,4 @@
-//! Turns what a side counts and what its connection measures into progress reports.
+//! Computes progress reports from the counts of a side and the statistics of its connection.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::transfer::bottleneck::{LoadMonitor, Overload};
 use crate::transfer::progress::{Meter, Progress};
 use crate::transfer::totals::SideProgress;
 
-/// What progress reports are made from.
+/// The data of progress reports.
 #[derive(Debug)]
 pub(in crate::transfer) struct Monitor {
     /// Counts as last reported.
@@ -21,7 +21,7 @@ pub(in crate::transfer) struct Monitor {
 }
 
 impl Monitor {
-    /// Creates one of a session that begins now.
+    /// Creates the monitor of a session that begins now.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             counts: SideProgress::default(),
@@ -41,12 +41,12 @@ impl Monitor {
         self.counts.bytes_present
     }
 
-    /// Returns what to tell the user now of the fixed rate that was asked for.
+    /// Returns a new note to the user about the fixed rate, if there is one.
     pub(super) fn note(&mut self, fixed: Option<Rate>, stats: &ConnectionStats) -> Option<String> {
         self.overload.note(fixed, stats)
     }
 
-    /// Returns the progress of a transfer that has taken `elapsed` so far, and which this side sends or receives.
+    /// Returns the progress of a transfer that has taken `elapsed` so far; `sends`: this side sends the files.
     pub(super) fn progress(
         &mut self,
         now: Instant,
@@ -61,7 +61,7 @@ impl Monitor {
         let limited_by = self.watch.bottleneck(now, stats, ours, theirs);
         let mut connection = stats.connection;
         if !sends {
-            // A receiver's few packets say nothing about the path.
+            // A receiver's few packets do not measure the path.
             connection.congestion.controller = None;
         }
         Progress {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_present_is_done_and_has_no_goodput() {
+    fn progress_present_bytes_without_goodput() {
         let start = Instant::now();
         let mut monitor = Monitor::new(start);
         monitor.on_counts(SideProgress {

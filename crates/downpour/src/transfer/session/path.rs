@@ -1,4 +1,4 @@
-//! What is known of the rate of a session's path: from an earlier transfer, and from the users who limit it.
+//! The known rate of a session's path: from an earlier transfer, and from the users who limit it.
 
 use std::net::SocketAddr;
 
@@ -13,57 +13,57 @@ use crate::ticket::Role;
 /// The rate of the path.
 #[derive(Debug)]
 pub(in crate::transfer) struct Path {
-    /// What an earlier transfer has learned.
+    /// The measurements of an earlier transfer.
     lease: Option<Lease>,
-    /// The rate with which this one began because of that.
+    /// The rate with which this one began because of them.
     remembered: Option<Rate>,
-    /// The limits set by this side's user and by the peer's user.
+    /// The limits set by the local user and by the peer's user.
     limits: [Option<Rate>; 2],
 }
 
 impl Path {
-    /// Creates a path of which nothing is known but the limit of this side's user.
+    /// Creates a path of which only the limit of the local user is known.
     pub(super) const fn new(limit: Option<Rate>) -> Self {
         Self { lease: None, remembered: None, limits: [limit, None] }
     }
 
-    /// Takes out what an earlier transfer has learned of the path to `peer`, and returns it.
+    /// Takes the measurements of the path to `peer` from the cache, and returns them.
     pub(super) fn recall(&mut self, peer: SocketAddr, config: &SessionConfig) -> Option<SavedPath> {
-        let is_told = config.role == Role::Receiver || config.fixed_rate().is_some() || peer == PIPE_PEER;
-        self.lease = config.options.paths.as_ref().filter(|_| !is_told)?.lease(peer);
+        let is_useless = config.role == Role::Receiver || config.fixed_rate().is_some() || peer == PIPE_PEER;
+        self.lease = config.options.paths.as_ref().filter(|_| !is_useless)?.lease(peer);
         let memory = self.lease.as_ref()?.memory()?;
-        // A rate that is known comes first.
+        // A configured rate has precedence.
         self.remembered = Some(memory.rate).filter(|_| config.options.engine.profile.min_rate().is_none());
         Some(memory)
     }
 
-    /// Puts back what was learned of the path, unless it was more than one.
-    pub(super) fn give_back(&mut self, stats: Option<&ConnectionStats>) {
+    /// Puts the measurements of the path into the cache, unless there was more than one path.
+    pub(super) fn restore(&mut self, stats: Option<&ConnectionStats>) {
         if let Some(lease) = self.lease.take() {
-            lease.give_back(stats.filter(|stats| stats.path.changes == 0).and_then(|stats| stats.congestion.memory));
+            lease.restore(stats.filter(|stats| stats.path.changes == 0).and_then(|stats| stats.congestion.memory));
         }
     }
 
-    /// Returns the rate that an earlier transfer had, with which this one began.
+    /// Returns the rate of an earlier transfer, with which this one began.
     pub(super) const fn remembered(&self) -> Option<Rate> {
         self.remembered
     }
 
-    /// Sets the limit of this side's user; returns the one that now holds.
+    /// Sets the limit of the local user; returns the effective one.
     pub(in crate::transfer) fn limit(&mut self, limit: Option<Rate>) -> Option<Rate> {
         self.limits[0] = limit;
         self.least(None)
     }
 
-    /// Sets the limit of the peer's user; returns the one that now holds.
+    /// Sets the limit of the peer's user; returns the effective one.
     pub(in crate::transfer) fn limit_by_peer(&mut self, limit: Option<Rate>) -> Option<Rate> {
         self.limits[1] = limit;
         self.least(None)
     }
 
-    /// Returns `line` or the least limit.
-    pub(super) fn least(&self, line: Option<Rate>) -> Option<Rate> {
-        self.limits.into_iter().flatten().chain(line).min()
+    /// Returns `rate` or the lowest limit.
+    pub(super) fn least(&self, rate: Option<Rate>) -> Option<Rate> {
+        self.limits.into_iter().flatten().chain(rate).min()
     }
 }
 

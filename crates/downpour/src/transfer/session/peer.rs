@@ -9,7 +9,7 @@ use crate::messages::NoticeKind;
 use crate::protocol::handshake::TRANSFER;
 use crate::ticket::Role;
 
-/// A receiver's flag: it may already hold some of the bytes, and lists what it wants of each batch.
+/// A receiver's flag: it may have some of the bytes, and lists the wanted ranges of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
 /// Flag of a sender that understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
@@ -22,13 +22,13 @@ const HEARS_STRAIN: u8 = 4;
 /// [`Message::ListChunks`](crate::messages::Message::ListChunks).
 const LISTS_CHUNKS: u8 = 8;
 
-/// A receiver's flag: it takes all of a batch though it may hold some.
+/// A receiver's flag: it takes all of a batch though it may have some.
 const TAKES_WHOLE: u8 = 16;
 
-/// A receiver's flag: files that have changed while they were read may come again.
+/// A receiver's flag: files that have changed while they were read may be resent.
 const TAKES_AGAIN: u8 = 32;
 
-/// Flag of a side that understands the reasons and kinds of notices that are not known to all
+/// Flag of a side that understands the reasons and kinds of notices that older releases do not
 /// ([`SkipReason::is_known_to_all`](crate::files::SkipReason::is_known_to_all),
 /// [`NoticeKind::known_to_all`]).
 const KNOWS_REASONS: u8 = 64;
@@ -47,7 +47,7 @@ pub(in crate::transfer) fn application(role: Role, may_hold_some: bool, takes_ag
     vec![TRANSFER, role as u8, flags | HEARS_STRAIN | KNOWS_REASONS | READS_CAUSES]
 }
 
-/// The peer. Before it is known, it is capable of nothing.
+/// The peer. Before its handshake, it has no capability.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::transfer) struct Peer {
     address: Option<SocketAddr>,
@@ -61,7 +61,7 @@ impl Peer {
     /// # Errors
     /// [`Error::WrongRole`], [`Error::VersionMismatch`].
     pub(super) fn new(address: SocketAddr, application: &[u8], role: Role) -> Result<Self, Error> {
-        // Later releases may say more.
+        // Later releases may append more.
         match *application {
             [TRANSFER, theirs, _, ..] if theirs == role as u8 => Err(Error::WrongRole { both: role }),
             [TRANSFER, theirs, flags, ..] if theirs == role.other() as u8 => Ok(Self { address: Some(address), flags }),
@@ -74,32 +74,32 @@ impl Peer {
         self.address
     }
 
-    /// Whether the receiver lists what it wants of each batch.
+    /// Returns whether the receiver lists the wanted ranges of each batch.
     pub(in crate::transfer) const fn may_hold_some(&self) -> bool {
         self.flags & MAY_HOLD_SOME != 0
     }
 
-    /// Whether the receiver takes all of a batch without being asked what it wants of it.
+    /// Returns whether the receiver takes all of a batch without listing the wanted ranges.
     pub(in crate::transfer) const fn takes_whole(&self) -> bool {
         self.flags & TAKES_WHOLE != 0
     }
 
-    /// Whether the receiver takes files again that have changed while they were read.
+    /// Returns whether the receiver accepts resent files that have changed while they were read.
     pub(in crate::transfer) const fn takes_again(&self) -> bool {
         self.flags & TAKES_AGAIN != 0
     }
 
-    /// Whether the peer understands every reason and kind of notice.
+    /// Returns whether the peer understands every reason and kind of notice.
     pub(in crate::transfer) const fn knows_reasons(&self) -> bool {
         self.flags & KNOWS_REASONS != 0
     }
 
-    /// Whether the peer reads kinds with values in the reason of a close frame.
+    /// Returns whether the peer reads kinds with values in the reason of a close frame.
     pub(in crate::transfer) const fn reads_causes(&self) -> bool {
         self.flags & READS_CAUSES != 0
     }
 
-    /// Returns the kind of notice under which the sender hears of something; `None` if it would not understand it.
+    /// Returns the kind of notice that is sent to the sender; `None` if it would not understand it.
     pub(in crate::transfer) const fn kind_for(&self, kind: NoticeKind) -> Option<NoticeKind> {
         match self.hears_untouched() {
             true if self.knows_reasons() => Some(kind),
@@ -108,22 +108,22 @@ impl Peer {
         }
     }
 
-    /// Whether the sender understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
+    /// Returns whether the sender understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
     pub(in crate::transfer) const fn hears_untouched(&self) -> bool {
         self.flags & HEARS_UNTOUCHED != 0
     }
 
-    /// Whether the sender lists the chunks of files on request.
+    /// Returns whether the sender lists the chunks of files on request.
     pub(in crate::transfer) const fn lists_chunks(&self) -> bool {
         self.flags & LISTS_CHUNKS != 0
     }
 
-    /// Whether the peer understands [`Message::HostPressure`](crate::messages::Message::Strain).
+    /// Returns whether the peer understands [`Message::HostPressure`](crate::messages::Message::Strain).
     pub(super) const fn hears_strain(&self) -> bool {
         self.flags & HEARS_STRAIN != 0
     }
 
-    /// Whether the peer says how many datagrams its kernel drops. Over pipes nobody has a socket.
+    /// Returns whether the peer reports how many datagrams its kernel drops. Over pipes neither side has a socket.
     pub(super) fn counts_overflow(&self) -> bool {
         self.hears_strain() && self.address != Some(PIPE_PEER)
     }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_capable_of_what_it_says() {
+    fn peer_capabilities_from_handshake() {
         let none = Peer::default();
         assert!(none.address().is_none() && !none.hears_strain() && !none.may_hold_some());
         let receiver = Peer::new(PIPE_PEER, &application(Role::Receiver, true, false), Role::Sender).unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_sender_hears_of_what_it_understands() {
+    fn older_sender_gets_known_notices() {
         let kind_for = |flags| Peer { address: None, flags }.kind_for(NoticeKind::NameTooLong);
         assert_eq!(kind_for(HEARS_UNTOUCHED | KNOWS_REASONS), Some(NoticeKind::NameTooLong));
         assert_eq!(kind_for(HEARS_UNTOUCHED), Some(NoticeKind::BadName));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_would_do_the_same_or_speaks_something_else_is_refused() {
+    fn peer_same_role_or_version_refused() {
         let of = |application: &[u8]| Peer::new(PIPE_PEER, application, Role::Sender);
         let same = application(Role::Sender, false, false);
         assert!(matches!(of(&same), Err(Error::WrongRole { both: Role::Sender })));

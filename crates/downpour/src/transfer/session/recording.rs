@@ -1,4 +1,4 @@
-//! What a session writes to its trace.
+//! Writes the trace of a session.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use crate::transfer::bottleneck::Bottleneck;
 use crate::transfer::progress::Progress;
 use crate::transfer::trace::Trace;
 
-/// The trace of a session, if one was asked for. The transfer goes on without it if it cannot be written.
+/// The trace of a session, if requested. The transfer continues without it if it cannot be written.
 #[derive(Debug)]
 pub(in crate::transfer) struct Recording {
     trace: Option<Trace>,
     started: Instant,
-    /// Whether it has begun: with the engine's header.
+    /// Whether the engine's header was written.
     has_begun: bool,
-    /// Why it is not complete.
+    /// Why it is incomplete.
     lost: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Recording {
         Ok(Self { trace, started, has_begun: false, lost: None })
     }
 
-    /// Writes records of the engine, as far as they can be written.
+    /// Writes records of the engine, as far as possible.
     pub(super) fn write(&mut self, records: &[u8]) {
         let Some(trace) = self.trace.as_ref().filter(|_| self.lost.is_none()) else { return };
         self.has_begun = true;
@@ -39,8 +39,8 @@ impl Recording {
         }
     }
 
-    /// Writes the progress, so that whatever draws the trace says the same as this program: what is left, and what holds
-    /// the transfer back.
+    /// Writes the progress, so that viewers of the trace show the same values as this program: the remaining time and
+    /// the bottleneck.
     pub(super) fn write_progress(&self, progress: &Progress) {
         let Some(trace) = self.trace.as_ref().filter(|_| self.has_begun) else { return };
         let time = runtime::since(self.started).as_secs_f64() * 1e3;
@@ -55,11 +55,11 @@ impl Recording {
             "limited_by": progress.limited_by.map(Bottleneck::name),
         });
         let record = json!({ "time": time, "name": "downpour:progress", "data": data });
-        // A file that takes no more fails with the next record of the engine.
+        // A full file fails again with the next record of the engine.
         let _ = trace.write(format!("\u{1e}{record}\n").as_bytes());
     }
 
-    /// Returns why it is not complete, if one was asked for and it is not.
+    /// Returns why the trace is incomplete, if it was requested and is.
     pub(super) fn lost(&self) -> Option<String> {
         self.lost.clone()
     }
@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_trace_that_cannot_be_written_is_lost_and_ends_nothing() {
+    fn trace_unwritable_lost_transfer_continues() {
         let mut recording = Recording::open(Some(Trace::new(Path::new("/dev/full"))), Instant::now()).unwrap();
         assert_eq!(recording.lost(), None);
         recording.write(b"\x1e{}\n");

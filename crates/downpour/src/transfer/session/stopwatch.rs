@@ -1,4 +1,4 @@
-//! The time that a transfer takes, without the time that its user takes.
+//! The duration of a transfer without the time in which its user is asked.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ impl Stopwatch {
         self.waited += self.asked.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
     }
 
-    /// Whether the user is asked.
+    /// Returns whether the user is being asked.
     pub(super) const fn is_waiting(&self) -> bool {
         self.asked.is_some()
     }

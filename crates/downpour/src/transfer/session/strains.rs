@@ -1,11 +1,11 @@
-//! What holds the two machines of a session back.
+//! The pressure on the two hosts of a session.
 
 use net::Stats;
 
 use crate::messages::{HostPressure, Message};
 use crate::transfer::memory_ticks::MemoryTicks;
 
-/// What holds this machine back, and what its peer says of its own.
+/// The pressure on the local host, and on the peer's as reported by it.
 #[derive(Debug, Default)]
 pub(in crate::transfer) struct Strains {
     ours: HostPressure,
@@ -14,7 +14,7 @@ pub(in crate::transfer) struct Strains {
 }
 
 impl Strains {
-    /// Handles the latest statistics; returns whether the peer would learn something new from them.
+    /// Handles the latest statistics; returns whether they are news for the peer.
     pub(super) fn on_stats(&mut self, stats: &Stats) -> bool {
         let before = self.ours;
         self.ours = HostPressure {
@@ -24,7 +24,7 @@ impl Strains {
         self.ours != before
     }
 
-    /// Handles what the peer says of its own machine.
+    /// Handles the peer's report of its own host.
     pub(super) const fn on_peer(&mut self, theirs: HostPressure) {
         self.theirs = theirs;
     }
@@ -34,17 +34,17 @@ impl Strains {
         self.ticks.count(&self.ours, &self.theirs);
     }
 
-    /// Returns what holds this machine back, and the peer's.
+    /// Returns the pressure on the local host, and on the peer's.
     pub(super) const fn of_both(&self) -> (&HostPressure, &HostPressure) {
         (&self.ours, &self.theirs)
     }
 
-    /// Returns what the peer is told of this machine.
+    /// Returns the report of the local host for the peer.
     pub(super) const fn message(&self) -> Message {
         Message::Strain(self.ours)
     }
 
-    /// Returns how often a bound on memory was reached.
+    /// Returns how often a memory bound was reached.
     pub(super) const fn ticks(&self) -> MemoryTicks {
         self.ticks
     }
@@ -56,14 +56,14 @@ mod tests {
     use crate::transfer::memory_ticks::Side;
 
     #[test]
-    fn only_what_has_changed_is_news() {
+    fn pressure_unchanged_is_no_news() {
         let mut strains = Strains::default();
         let mut stats = Stats { socket_drops: Some(0), ..Stats::default() };
         assert!(!strains.on_stats(&stats));
         stats.socket_drops = Some(3);
         stats.connection.memory_binds = true;
         assert_eq!([strains.on_stats(&stats), strains.on_stats(&stats)], [true, false]);
-        // A kernel that does not tell has dropped as many as before.
+        // A kernel without this counter has dropped as many as before.
         stats.socket_drops = None;
         assert!(!strains.on_stats(&stats));
         assert_eq!(strains.of_both().0, &HostPressure { memory: true, overflowed: 3 });

@@ -1,4 +1,4 @@
-//! The metrics of a tunnel, as Prometheus gets them.
+//! The metrics of a tunnel, as served to Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::*;
 use crate::tunnel::http::{Hosts, serve_metrics};
 
 impl Ends {
-    /// Serves the metrics of the near end; returns the port.
+    /// Serves the metrics of the local side; returns the port.
     fn serve_metrics(&mut self) -> u16 {
         let place = tcp("localhost", 0);
         let listener = Listener::bind(&place).unwrap();
         let (port, hosts) = (listener.port().unwrap(), Hosts::of(&place, &listener));
-        self.tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&self.here)));
+        self.tasks.spawn(serve_metrics(listener, hosts, Arc::clone(&self.local)));
         port
     }
 }
@@ -73,8 +73,9 @@ fn samples(page: &str) -> BTreeMap<String, f64> {
     samples
 }
 
-/// The samples of connections that programs here have opened: total, opening, open, opened, completed, cut, refused.
-fn of_here(samples: &BTreeMap<String, f64>) -> [f64; 7] {
+/// Returns the samples of connections that local programs have opened: total, opening, open, opened, completed, cut,
+/// refused.
+fn of_local(samples: &BTreeMap<String, f64>) -> [f64; 7] {
     let outcome = |outcome: &str| format!("_ended_total{{from=\"here\",outcome=\"{outcome}\"}}");
     let plain = ["total", "opening", "open", "opened_total"].map(|name| format!("_{name}{{from=\"here\"}}"));
     let [total, opening, open, opened] = plain;
@@ -83,11 +84,11 @@ fn of_here(samples: &BTreeMap<String, f64>) -> [f64; 7] {
 }
 
 #[tokio::test]
-async fn connections_and_bytes_are_counted_while_they_go_on() {
+async fn metrics_count_connections_and_bytes() {
     let mut ends = Ends::new(vec![]).await;
     let metrics = ends.serve_metrics();
     let before = scrape(metrics).await;
-    assert_eq!(of_here(&before), [0.0; 7]);
+    assert_eq!(of_local(&before), [0.0; 7]);
     let server = serve(echo).await;
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     exchange(&mut dial(port).await, &pattern(100_000)).await.unwrap();
@@ -107,10 +108,10 @@ async fn connections_and_bytes_are_counted_while_they_go_on() {
     drop(cut);
     // Its end takes a moment.
     let mut after = scrape(metrics).await;
-    while of_here(&after)[5] < 1.0 || of_here(&after)[4] < 1.0 {
+    while of_local(&after)[5] < 1.0 || of_local(&after)[4] < 1.0 {
         after = scrape(metrics).await;
     }
-    assert_eq!(of_here(&after), [4.0, 0.0, 1.0, 3.0, 1.0, 1.0, 1.0]);
+    assert_eq!(of_local(&after), [4.0, 0.0, 1.0, 3.0, 1.0, 1.0, 1.0]);
     assert_eq!(after["downpour_tunnel_sent_bytes_total"], 100_000.0);
     assert_eq!(after["downpour_tunnel_received_bytes_total"], 100_010.0);
     assert_eq!(after["downpour_tunnel_connections_total{from=\"there\"}"], 0.0);
@@ -138,7 +139,7 @@ async fn a_few_clients_are_served_at_once_and_others_wait() {
     }
     let mut waits = dial(metrics).await;
     waits.write_all(b"HEAD /metrics HTTP/1.0\r\n\r\n").await.unwrap();
-    // Meanwhile the tunnel carries what it should.
+    // Meanwhile the tunnel carries data.
     let server = serve(echo).await;
     let port = ends.listen(ForwardTarget::Place(tcp("127.0.0.1", server)));
     exchange(&mut dial(port).await, b"hello").await.unwrap();
