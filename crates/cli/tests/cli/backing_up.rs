@@ -53,7 +53,7 @@ fn backups_that_cannot_be_meant_are_refused_in_one_line() {
         (&["--backup-dir", "/var/backups"][..], "--backup-dir must be a relative path inside the destination"),
         (&["--backup-dir=../old"], "--backup-dir must be a relative path inside the destination"),
         (&["--backup", "--suffix="], "empty --suffix needs --backup-dir"),
-        (&["-b", "--suffix", "a/b"], "leave out slashes"),
+        (&["-b", "--suffix", "a/b"], "without slashes"),
         (&["--suffix", ".old"], "use it with --backup or --backup-dir"),
     ] {
         let options = options.iter().map(AsRef::as_ref).chain(arguments![file, copy]);

@@ -102,7 +102,7 @@ fn delete_skipped_reported() {
             false => downpour(arguments!["sync", "--delete", "--links=follow", source.join(""), copy]),
         };
         let ended = program.end().expect(23);
-        assert!(ended.stderr.contains("nothing is deleted"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("nothing deleted"), "{}", ended.stderr);
         assert!(copy.join("old").exists());
     }
 }
