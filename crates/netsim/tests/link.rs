@@ -209,7 +209,7 @@ fn nonsense_is_refused() {
     assert!(check("rate=1M,codel=0ms:100ms").starts_with("codel acts on every packet"));
     assert!(check("fq-codel=5ms:100ms").starts_with("fq-codel has no effect without a rate"));
     assert!(check("rate=1M,fq-codel=5ms:0ms").starts_with("fq-codel acts on every packet"));
-    assert!(check("rate=1M,codel=5ms:100ms,fq-codel=5ms:100ms").starts_with("codel has no effect beside fq-codel"));
+    assert!(check("rate=1M,codel=5ms:100ms,fq-codel=5ms:100ms").starts_with("codel has no effect with fq-codel"));
     let fair: LinkConfig = "rate=1M,fq-codel=5ms:100ms".parse().expect("a link");
     assert_eq!(Link::new(fair.clone()).unwrap_err(), LinkError::NoFlows);
     assert_eq!(link("rate=1M").set_config(fair), Err(LinkError::NoFlows));

@@ -93,7 +93,7 @@ fn bad_traces_name_their_line() {
 fn trace_files_are_read_by_the_caller() {
     let mut duplex: Duplex = "trace=up / trace=down,seed=3".parse().unwrap();
     assert_eq!(Link::new(duplex.forward.clone()).unwrap_err(), LinkError::TraceNotLoaded);
-    assert!(LinkError::TraceNotLoaded.to_string().ends_with("write a rate instead, such as rate=100M"));
+    assert!(LinkError::TraceNotLoaded.to_string().ends_with("write a rate, such as rate=100M"));
     let missing = duplex.load_traces(|name| Err(io::Error::other(format!("no {name}")))).unwrap_err();
     assert_eq!(missing.to_string(), "cannot read the trace up: no up");
     let bad = duplex.load_traces(|name| Ok(if name == "up" { "1" } else { "?" }.to_owned())).unwrap_err();

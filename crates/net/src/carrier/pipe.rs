@@ -110,7 +110,7 @@ impl Pipe {
         while let Some(stride) = self.length_at(at) {
             if stride == 0 {
                 self.refused += 1;
-                return Err(CarrierError::Malformed("an empty datagram arrived through the pipe"));
+                return Err(CarrierError::Malformed("sent an empty datagram through the pipe"));
             }
             let start = at + HEADER;
             let mut end = start + stride;

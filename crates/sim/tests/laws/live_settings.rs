@@ -38,7 +38,7 @@ fn every_choice_changes_on_the_way() {
         let settled =
             with_sender(&mut network, |now, connection| connection.set(now, "feedback.timing", "every-packet"));
         let settled = settled.expect("still open");
-        assert!(settled.is_err_and(|error| error.to_string().contains("when a connection begins")));
+        assert!(settled.is_err_and(|error| error.to_string().contains("once a connection has begun")));
         let done = network.run_while(|nodes| !is_done(nodes, &plan), at_seconds(60));
         assert_eq!(done, Ok(true), "{name} does not end");
     }

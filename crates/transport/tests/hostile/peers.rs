@@ -142,7 +142,7 @@ fn an_announcement_that_changes_ends_the_connection() {
             "a copy is no news"
         );
         rogue.send(&[Frame::Announce(second)]);
-        rogue.assert_violation("announced twice");
+        rogue.assert_violation("announced a flow twice");
     }
 }
 

@@ -119,7 +119,7 @@ fn a_block_holds_no_more_than_before() {
     let mut rogue = rogue();
     rogue.send(&[successor(2, 80, stream(1))]);
     send(&mut rogue, 2, (0, 0, 0), 80, Some((996, 0)));
-    rogue.assert_violation("impossible block");
+    rogue.assert_violation("invalid block");
 }
 
 /// Blocks cost the credit that they cost in the first flow, in whichever flow they begin, and only once.

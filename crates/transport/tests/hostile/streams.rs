@@ -81,20 +81,20 @@ fn blocks_that_contradict_themselves_end_the_connection() {
         let mut rogue = rogue();
         rogue.send(&[Frame::AnnounceStream(stream(1))]);
         send_short(&mut rogue, 0, length, flags);
-        rogue.assert_violation("impossible block");
+        rogue.assert_violation("invalid block");
     }
     // The beginning of a longer block is enough.
     let mut early = rogue();
     early.send(&[Frame::AnnounceStream(stream(1))]);
     early.send_symbol(symbol(0, 0), 0, &beginning(996, 0));
-    early.assert_violation("impossible block");
+    early.assert_violation("invalid block");
     // Two ends, and bytes behind the end.
     for (first, second) in [((3, 1), (1, 1)), ((3, 0), (1, 1))] {
         let mut rogue = rogue();
         rogue.send(&[Frame::AnnounceStream(stream(1))]);
         send_short(&mut rogue, first.0, 1, first.1);
         send_short(&mut rogue, second.0, 1, second.1);
-        rogue.assert_violation("impossible block");
+        rogue.assert_violation("invalid block");
     }
 }
 
@@ -132,7 +132,7 @@ fn impossible_announcements_end_the_connection() {
     for announcement in impossible {
         let mut rogue = rogue();
         rogue.send(&[Frame::AnnounceStream(announcement)]);
-        rogue.assert_violation("impossible stream");
+        rogue.assert_violation("invalid stream");
     }
     let twice = [
         [Frame::AnnounceStream(stream(1)), Frame::AnnounceStream(StreamAnnouncement { tag: 6, ..stream(1) })],
@@ -142,7 +142,7 @@ fn impossible_announcements_end_the_connection() {
     for frames in twice {
         let mut rogue = rogue();
         rogue.send(&frames);
-        rogue.assert_violation("announced twice");
+        rogue.assert_violation("announced a flow twice");
     }
     let mut rogue = rogue();
     (1..=3).for_each(|flow| rogue.send(&[Frame::AnnounceStream(stream(flow))]));
@@ -157,13 +157,13 @@ fn a_reset_or_stop_of_no_stream_ends_the_connection() {
     for frame in [Frame::Stop { flow, code }, Frame::StreamRead { flow, symbols }] {
         let mut never = rogue();
         never.send(std::slice::from_ref(&frame));
-        never.assert_violation("no stream");
+        never.assert_violation("other than a stream");
         let mut object = rogue();
         let now = object.now;
         let options = ObjectOptions { length: 100, tag: 0, digest: false };
         assert_eq!(object.connection().send_object(now, options), Ok(FLOW));
         object.send(&[frame]);
-        object.assert_violation("no stream");
+        object.assert_violation("other than a stream");
     }
     let mut object = rogue();
     object.send(&[Frame::Announce(announcement(1, 100)), Frame::Reset { flow, code }]);

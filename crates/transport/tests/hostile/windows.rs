@@ -116,7 +116,7 @@ fn repair_of_a_stream_without_windows_is_that_of_its_blocks() {
 fn larger_windows_than_the_receiver_takes_end_the_connection() {
     let mut rogue = rogue();
     rogue.send(&[Frame::AnnounceStream(window_stream(1, WINDOW + 1))]);
-    rogue.assert_violation("impossible stream");
+    rogue.assert_violation("invalid stream");
 }
 
 /// False repair leads to false blocks.
@@ -124,5 +124,5 @@ fn larger_windows_than_the_receiver_takes_end_the_connection() {
 fn repair_that_makes_impossible_blocks_ends_the_connection() {
     let mut rogue = announced();
     rogue.send_symbol(repair_id(0, 1, 1), 0, &[0xff; 100]);
-    rogue.assert_violation("impossible block");
+    rogue.assert_violation("invalid block");
 }
