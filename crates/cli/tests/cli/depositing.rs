@@ -6,21 +6,17 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid};
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Ended, Program, arguments, copy_program, downpour, program_with};
+use crate::program::{Ended, Program, arguments, copy_program, downpour, program_with, wait_until};
 use crate::tree;
 
 const UNIT: &str = include_str!("../../../../packaging/systemd/downpour-recv@.service");
 
 /// The users that depositors get where the test may choose them.
 const FIRST_USER: u32 = 61_184;
-/// A listener has its ticket by then.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a setting of the unit is.
 fn setting(name: &str) -> &'static str {
@@ -97,11 +93,7 @@ impl Machine {
             shell.uid(user_of(depositor)).gid(user_of(depositor));
         }
         let listener = Program::start(shell);
-        let deadline = Instant::now() + PATIENCE;
-        while !fs::read_to_string(&ticket).is_ok_and(|text| text.ends_with('\n')) {
-            assert!(Instant::now() < deadline, "no ticket: {line}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(&format!("a ticket: {line}"), || fs::read_to_string(&ticket).is_ok_and(|text| text.ends_with('\n')));
         listener
     }
 

@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use tempfile::TempDir;
 
-use crate::program::{Ended, Program, command, with_default_signals};
+use crate::program::{Ended, Program, command, poll_within, with_default_signals};
+
+/// How long processes may take to start or end.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs the last argument, as ssh does. Knows nothing about the host's addresses.
 const SSH: &str = r#"#!/bin/sh
@@ -100,45 +103,33 @@ impl Far {
     /// Waits for processes as [`Self::processes`] finds them. Panics if there are none although `is_due` stays true.
     #[track_caller]
     pub(crate) fn running(&self, word: &str, is_due: impl Fn() -> bool) -> Vec<Pid> {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
+        poll_within(PATIENCE, &format!("a process with the word {word:?}"), || {
             let found = self.processes(word);
-            if !found.is_empty() || !is_due() {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "no process with the word {word:?} runs");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            (!found.is_empty() || !is_due()).then_some(found)
+        })
     }
 
     /// Panics unless every ssh and all that it has started end, by themselves and not with the 1000 s that a login of a
     /// test sleeps.
     #[track_caller]
     pub(crate) fn assert_empty(&self, what: &str) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
+        let begun = Instant::now();
+        poll_within(2 * PATIENCE, what, || {
             let left = self.processes("");
-            if left.is_empty() {
-                return;
-            }
-            if Instant::now() >= deadline {
+            if begun.elapsed() >= PATIENCE {
                 let line = |pid: &Pid| fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
                 let lines: Vec<_> = left.iter().filter_map(|pid| line(pid).ok()).collect();
-                panic!("{what}: left over there: {lines:?}");
+                assert!(left.is_empty(), "{what}: these processes still run: {lines:?}");
             }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            left.is_empty().then_some(())
+        });
     }
 
     /// Panics unless a process over there, by its number, ends soon.
     #[track_caller]
     pub(crate) fn assert_gone(&self, pid: &str) {
         let process = Path::new("/proc").join(pid.trim());
-        let deadline = Instant::now() + Duration::from_secs(3);
-        while process.exists() {
-            assert!(Instant::now() < deadline, "{pid} is left");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        poll_within(Duration::from_secs(3), &format!("{pid} has ended"), || (!process.exists()).then_some(()));
     }
 
     /// Runs [`Self::command`] to its end.

@@ -151,8 +151,8 @@ fn pipe(via: &str, blow: Blow, moment: Duration) -> bool {
     let source = tree::file(&far.there("file"), BYTES);
     let line = far.command("pipe", ["--via", via, "far", "cat >part && mv part whole"]);
     let shell = format!(r#"{{ {SLOWLY}; }} <'{}' | "$@""#, source.display());
-    let (mut terminal, program) = in_terminal(&shell, &line);
-    thread::sleep(moment);
+    let (mut terminal, mut program) = in_terminal(&shell, &line);
+    program.wait_at_most(moment);
     strike(blow, &far, "pipe", &program, &mut terminal);
     // Everything that it has started holds its stderr.
     program.end();
@@ -168,8 +168,8 @@ fn copy(via: &str, names: [&str; 2], blow: Blow, moment: Duration) -> bool {
         line.args(["--via", via, "--timeout", "5"]).args(names).current_dir(far.home());
         line
     };
-    let (mut terminal, program) = in_terminal(r#"exec "$@""#, &again());
-    thread::sleep(moment);
+    let (mut terminal, mut program) = in_terminal(r#"exec "$@""#, &again());
+    program.wait_at_most(moment);
     strike(blow, &far, "cp", &program, &mut terminal);
     program.end();
     let was_whole = is_whole(&source, &target);
@@ -188,15 +188,15 @@ fn send(is_sender: bool, blow: Blow, moment: Duration) -> bool {
     let receiving = command(arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into]);
     let (mut terminal_of_sender, mut sender_there) = in_terminal(r#"exec "$@""#, &sending);
     sender_there.wait_for_words("Take the ticket");
-    let (mut terminal_of_receiver, receiver_there) = in_terminal(r#"exec "$@""#, &receiving);
-    thread::sleep(moment);
+    let (mut terminal_of_receiver, mut receiver_there) = in_terminal(r#"exec "$@""#, &receiving);
+    receiver_there.wait_at_most(moment);
     if is_sender {
         strike_one(blow, &sender_there, &receiver_there, &mut terminal_of_sender);
     } else {
         strike_one(blow, &receiver_there, &sender_there, &mut terminal_of_receiver);
     }
-    // Both may go on, or wait for each other.
-    thread::sleep(moment / 4);
+    // Both may continue, or wait for each other.
+    receiver_there.wait_at_most(moment / 4);
     drop((sender_there, receiver_there));
     let was_whole = is_whole(&source, &into.join("file"));
     fs::remove_file(&ticket).expect("a ticket");

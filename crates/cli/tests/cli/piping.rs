@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::far::Far;
-use crate::program::wait_until;
+use crate::program::{assert_stays, end_within, wait_until};
 use crate::terminal::Terminal;
 
 /// A closed output ends both sides within a second, or later if the machine is busy.
@@ -18,17 +18,7 @@ const SOON: Duration = Duration::from_secs(3);
 /// Waits for a program, which must end soon. Returns its exit status and its error output.
 #[track_caller]
 fn ended(mut child: Child) -> (ExitStatus, String) {
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            break status;
-        }
-        if begun.elapsed() > SOON {
-            let _ = child.kill();
-            panic!("it does not end in {SOON:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let status = end_within(SOON, "the pipe", &mut child);
     let mut words = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut words).expect("words");
     (status, words)
@@ -141,11 +131,13 @@ impl Fed {
 fn an_end_that_a_signal_has_brought_about_is_not_the_end_of_the_data() {
     for via in ["udp", "ssh"] {
         // The signal has reached everybody, but this program's handler is late.
-        let fed = Fed::start(via, WHOLE_ONLY);
+        let mut fed = Fed::start(via, WHOLE_ONLY);
         let witness = fed.witness();
         kill_process(fed.group(), Signal::INT).expect("a feeder");
         kill_process(witness, Signal::INT).expect("a witness");
-        std::thread::sleep(Duration::from_millis(500));
+        assert_stays(Duration::from_millis(500), "the pipe waits for its own signal", || {
+            fed.pipe.try_wait().expect("a child").is_none()
+        });
         kill_process(Pid::from_child(&fed.pipe), Signal::INT).expect("a pipe");
         fed.assert_broken(130, "interrupted");
         // The handler never hears of it.
@@ -219,9 +211,10 @@ fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input()
             wait_until("the command is killed", || !fed.far.processes("").contains(&command));
             kill_process(fed.group(), Signal::KILL).expect("a feeder");
             let _ = (fed.feeder.wait(), fed.pipe.wait());
-            // An end of its input would show by then.
-            std::thread::sleep(Duration::from_millis(300));
-            assert!(fed.far.processes("").contains(&left), "{what}, {via}: it has ended");
+            // The end of its input would end it.
+            assert_stays(Duration::from_millis(300), &format!("{what}, {via}: the process that left runs"), || {
+                fed.far.processes("").contains(&left)
+            });
             kill_process_group(left, Signal::KILL).expect("a group");
             // What has held its input open ends with it.
             fed.far.assert_empty(what);

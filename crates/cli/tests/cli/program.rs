@@ -148,6 +148,14 @@ impl Program {
         }
     }
 
+    /// Waits until the program has ended, but for no longer than `time`.
+    pub(crate) fn wait_at_most(&mut self, time: Duration) {
+        let deadline = Instant::now() + time;
+        while let Ok(said) = self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            self.transcript.push(said);
+        }
+    }
+
     pub(crate) fn stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().expect("a piped stdin")
     }
@@ -254,12 +262,46 @@ pub(crate) fn answer(mut stdin: ChildStdin, lines: &str) {
     writeln!(stdin, "{lines}").expect("a program that reads");
 }
 
+/// Polls until this returns a value. Panics after `time`.
+#[track_caller]
+pub(crate) fn poll_within<T>(time: Duration, what: &str, mut value: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + time;
+    loop {
+        if let Some(value) = value() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "not within {time:?}: {what}");
+        // The only sleep of these tests.
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Waits until this holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
+    poll_within(PATIENCE, what, || holds().then_some(()));
+}
+
+/// Panics unless this holds for all of `time`.
+#[track_caller]
+pub(crate) fn assert_stays(time: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + time;
+    poll_within(PATIENCE, what, || {
+        assert!(holds(), "no longer: {what}");
+        (Instant::now() >= end).then_some(())
+    });
+}
+
+/// Waits for the end of a process, which must come within `time`; otherwise kills it.
+#[track_caller]
+pub(crate) fn end_within(time: Duration, what: &str, child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    poll_within(2 * time, what, || {
+        let status = child.try_wait().expect("a child");
+        if status.is_none() && begun.elapsed() >= time {
+            let _ = (child.kill(), child.wait());
+            panic!("{what} does not end within {time:?}");
+        }
+        status
+    })
 }

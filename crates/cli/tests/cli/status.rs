@@ -7,14 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::far::Far;
-use crate::program::{Ended, Program, arguments, command, json, program_with};
+use crate::program::{Ended, Program, arguments, command, json, program_with, wait_until};
 use crate::tree;
 
 /// A user whose processes find each other in a directory of their own.
@@ -257,11 +256,10 @@ fn a_question_ends_no_command_that_still_reads_its_arguments() {
     command.stdin(Stdio::piped());
     let mut reads = Program::start(command);
     let stdin = reads.stdin();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !catches(reads.id(), Signal::USR1) {
-        assert!(reads.is_running() && Instant::now() < deadline, "it would die of the signal");
-        std::thread::yield_now();
-    }
+    wait_until("the signal has a handler", || {
+        assert!(reads.is_running(), "the program has ended");
+        catches(reads.id(), Signal::USR1)
+    });
     reads.signal(Signal::USR1);
     drop(stdin);
     reads.end().expect(0);

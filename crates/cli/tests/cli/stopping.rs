@@ -9,7 +9,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
@@ -18,14 +17,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
 use crate::far::Far;
-use crate::program::{Program, arguments, command, downpour, receiver, sender};
+use crate::program::{Program, arguments, command, downpour, end_within, poll_within, receiver, sender};
 use crate::tree;
 
 /// A second, and one more for a busy machine.
 const SOON: Duration = Duration::from_secs(2);
 /// How long a command may take to a stage, on such a machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-const STEP: Duration = Duration::from_millis(2);
 
 /// How a command that is stopped ends, as a shell shows it: by SIGINT and by SIGTERM.
 type Codes = [i32; 2];
@@ -47,24 +45,20 @@ impl Staged {
         Self { child: command.stderr(Stdio::null()).spawn().expect("downpour"), line }
     }
 
-    /// Waits until it has come to a stage.
+    /// Waits until the command has reached a stage.
     #[track_caller]
-    fn wait_until<T>(&mut self, mut is_there: impl FnMut() -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(there) = is_there() {
-                return there;
-            }
+    fn wait_until<T>(&mut self, mut reached: impl FnMut() -> Option<T>) -> T {
+        poll_within(PATIENCE, &self.line, || {
+            let reached = reached();
             let ended = self.child.try_wait().expect("a child");
-            assert!(ended.is_none(), "{} has ended: {ended:?}", self.line);
-            assert!(Instant::now() < deadline, "{} does not come so far", self.line);
-            sleep(STEP);
-        }
+            assert!(reached.is_some() || ended.is_none(), "{} has ended: {ended:?}", self.line);
+            reached
+        })
     }
 
-    /// Waits until it sleeps: it waits for what does not come.
+    /// Waits until the command blocks, which shows as sleeping.
     #[track_caller]
-    fn sleeps(&mut self) {
+    fn wait_until_blocked(&mut self) {
         let status = format!("/proc/{}/stat", self.child.id());
         self.wait_until(|| {
             let text = fs::read_to_string(&status).unwrap_or_default();
@@ -75,17 +69,7 @@ impl Staged {
     #[track_caller]
     fn stop(mut self, signal: Signal, codes: Codes) {
         kill_process(Pid::from_child(&self.child), signal).expect("a process");
-        let begun = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                break status;
-            }
-            if begun.elapsed() > SOON {
-                let _ = (self.child.kill(), self.child.wait());
-                panic!("{} goes on after {signal:?}", self.line);
-            }
-            sleep(STEP);
-        };
+        let status = end_within(SOON, &format!("after {signal:?}, {}", self.line), &mut self.child);
         let shown = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
         let wanted = codes[usize::from(signal == Signal::TERM)];
         assert_eq!(shown, Some(wanted), "{} after {signal:?}", self.line);
@@ -161,7 +145,7 @@ fn an_input_that_does_not_come_keeps_no_command() {
             options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
             let pipe = here.path().join("pipe");
             let _writer = staged.wait_until(|| options.open(&pipe).ok());
-            staged.sleeps();
+            staged.wait_until_blocked();
             staged.stop(signal, BY_DEFAULT);
         }
     }
@@ -190,7 +174,7 @@ fn a_trace_that_nobody_reads_keeps_no_command() {
         for signal in [Signal::INT, Signal::TERM] {
             let here = place();
             let mut staged = Staged::start(command(line(&format!("{words} --qlog PIPE"), here.path())));
-            staged.sleeps();
+            staged.wait_until_blocked();
             staged.stop(signal, BY_DEFAULT);
         }
     }
@@ -242,7 +226,7 @@ fn an_output_that_nobody_reads_keeps_no_command() {
             let mut staged = Staged::start(command);
             let output = staged.child.stdout.take().expect("a pipe");
             staged.wait_until(|| ioctl_fionread(&output).is_ok_and(|held| held > 40_000).then_some(()));
-            staged.sleeps();
+            staged.wait_until_blocked();
             staged.stop(signal, IN_WORDS);
         }
     }
@@ -343,7 +327,7 @@ fn a_signal_that_is_ignored_at_the_start_remains_so() {
         let ticket = here.path().join("new/ticket");
         fs::create_dir_all(here.path().join("new")).expect("a directory");
         waiting.wait_until(|| ticket.exists().then_some(()));
-        waiting.sleeps();
+        waiting.wait_until_blocked();
         kill_process(Pid::from_child(&waiting.child), ignored).expect("a process");
         receiver(&ticket, &here.path().join("into"), &["--existing", "skip"]).end().expect(0);
         assert_eq!(waiting.child.wait().expect("a child").code(), Some(0), "{signal:?}");

@@ -5,13 +5,12 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use rustix::io::ioctl_fionread;
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Ended, Program, answer, arguments, command, downpour, sender};
+use crate::program::{Ended, Program, answer, arguments, command, downpour, sender, wait_until};
 use crate::terminal::Terminal;
 
 /// Bytes that are no text, and more than fit into pipes and windows of a start.
@@ -188,11 +187,10 @@ fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
             command
         });
         sending.end().expect(0);
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while ioctl_fionread(&reader).is_ok_and(|held| held == 0) {
-            assert!(program.is_running() && Instant::now() < deadline, "nothing is written");
-            std::thread::yield_now();
-        }
+        wait_until("output in the pipe", || {
+            assert!(program.is_running(), "the program has ended");
+            ioctl_fionread(&reader).is_ok_and(|held| held > 0)
+        });
         program.signal(signal);
         program.end().expect(code);
         assert_eq!(fs::read_dir(scene.path("tmp")).expect("a directory").count(), 0, "{signal:?}");
@@ -214,15 +212,12 @@ fn a_stream_under_way_says_how_much_has_come() {
     receive.env("XDG_RUNTIME_DIR", &runtime);
     let mut receiving = Program::start(receive);
     receiving.wait_for_words("Coming: backup.tar");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    wait_until("the bytes in the status", || {
+        assert!(receiving.is_running(), "the program has ended");
         let mut status = command(["status"]);
         status.env("XDG_RUNTIME_DIR", &runtime);
-        if Program::start(status).end().expect(0).stdout.contains("7 B received") {
-            break;
-        }
-        assert!(receiving.is_running() && Instant::now() < deadline, "the bytes are not seen");
-    }
+        Program::start(status).end().expect(0).stdout.contains("7 B received")
+    });
     drop(stdin);
     sending.end().expect(0);
     receiving.end().expect(0);

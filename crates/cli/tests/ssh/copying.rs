@@ -6,14 +6,13 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::client::Client;
 use crate::hosts::{Hosts, assert_holds_only, at, make, odd_name, path_with_downpour, summary};
-use crate::program::{Program, arguments};
+use crate::program::{Program, arguments, poll_within};
 use crate::sshd::{Setup, Sshd};
 use crate::tools::find;
 use crate::tree;
@@ -196,10 +195,10 @@ fn a_slow_reader_of_all_output_gets_every_line() {
     let mut child = command.spawn().expect("downpour");
     // Nothing is read until the pipe is full.
     let now = Some(&Timespec { tv_sec: 0, tv_nsec: 0 });
-    while poll(&mut [PollFd::new(&writer, PollFlags::OUT)], now).expect("a pipe") > 0 {
+    poll_within(Duration::from_secs(50), "the pipe is full", || {
         assert!(child.try_wait().expect("downpour").is_none(), "it has ended, and the pipe is not full");
-        thread::sleep(Duration::from_millis(10));
-    }
+        (poll(&mut [PollFd::new(&writer, PollFlags::OUT)], now).expect("a pipe") == 0).then_some(())
+    });
     // Both would keep the pipe open.
     drop((command, writer));
     let mut said = String::new();

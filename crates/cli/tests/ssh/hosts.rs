@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::network::Network;
-use crate::program::{Ended, Program, command, json};
+use crate::program::{Ended, Program, command, json, poll_within};
 use crate::sshd::{Setup, Sshd, at_home};
 use crate::tools::DOWNPOUR;
 use crate::tree;
@@ -159,15 +159,12 @@ impl Drop for Hosts {
 /// Panics unless the list of processes becomes empty soon.
 #[track_caller]
 fn assert_empty(place: &str, processes: impl Fn() -> Vec<(Pid, Vec<String>)>) {
-    let deadline = Instant::now() + GONE;
-    loop {
+    let begun = Instant::now();
+    poll_within(2 * GONE, place, || {
         let left = processes();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{place} are left: {left:?}");
-        thread::sleep(Duration::from_millis(20));
-    }
+        assert!(left.is_empty() || begun.elapsed() < GONE, "{place}, these processes still run: {left:?}");
+        left.is_empty().then_some(())
+    });
 }
 
 /// Returns a search path that includes the program.

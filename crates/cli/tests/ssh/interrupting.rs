@@ -7,8 +7,8 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::edits::Edits;
 use crate::hosts::{Hosts, at};
 use crate::oracle::{self, Run};
-use crate::program::{Ended, Program, arguments, command};
+use crate::program::{Ended, Program, arguments, command, poll_within};
 use crate::random::{self, Tree, snapshot};
 use crate::sshd::at_home;
 
@@ -31,8 +31,6 @@ const SEED: &str = "DOWNPOUR_INTERRUPTING_SEED";
 const LIMIT: &str = "32M";
 /// Within this a run is interrupted: logins and transfers take about as long.
 const MOMENTS: Duration = Duration::from_millis(2_000);
-/// Longer than any kernel's clock takes from one time of a file to the next.
-const TICK: Duration = Duration::from_millis(20);
 /// What is left of a run whose ssh was killed ends by then: the dead connection's 2 s, and a busy machine.
 const GONE: Duration = Duration::from_secs(30);
 
@@ -192,15 +190,15 @@ impl Case {
         let strike = moments.pop();
         eprintln!("{:?} of {victim:?} after {strike:?}, edits after {moments:?}", signal);
         let begun = Instant::now();
-        let programs = self.start();
+        let mut programs = self.start();
         for moment in moments {
-            thread::sleep(moment.saturating_sub(begun.elapsed()));
+            programs[0].wait_at_most(moment.saturating_sub(begun.elapsed()));
             if rng.bool() {
                 edits.source(rng, &self.source().join("tree"), self.tickets.path());
                 versions.push(snapshot(&self.source()));
             }
         }
-        thread::sleep(strike.unwrap_or_default().saturating_sub(begun.elapsed()));
+        programs[0].wait_at_most(strike.unwrap_or_default().saturating_sub(begun.elapsed()));
         self.strike(&programs, victim, signal);
         if let [listening, _] = &programs[..] {
             // It would wait for the next peer.
@@ -234,12 +232,10 @@ impl Case {
     /// Waits until nothing of a run is left on either side.
     fn end(&self, programs: Vec<Program>) -> Vec<Ended> {
         let ended = programs.into_iter().map(Program::end).collect();
-        let deadline = Instant::now() + GONE;
         let homes = [self.hosts.here(""), self.hosts.sshd.home()];
-        while homes.iter().any(|home| !at_home(home).is_empty()) {
-            assert!(Instant::now() < deadline, "{:?}: processes are left", self.way);
-            thread::sleep(Duration::from_millis(10));
-        }
+        poll_within(GONE, &format!("{:?}: all processes have ended", self.way), || {
+            homes.iter().all(|home| at_home(home).is_empty()).then_some(())
+        });
         ended
     }
 
@@ -248,7 +244,7 @@ impl Case {
         let edits = Edits { by_content: self.by_content, canary: self.target().join("canary") };
         for _ in 0..rng.usize(0..4) {
             // Source and target that are edited in one tick of the kernel's clock have the same time.
-            thread::sleep(TICK);
+            wait_for_tick();
             match rng.u8(0..5) {
                 0 => edits.source(rng, &self.source().join("tree"), self.tickets.path()),
                 1 => edits.target(rng, &self.target().join("tree")),
@@ -258,6 +254,17 @@ impl Case {
             }
         }
     }
+}
+
+/// Waits until a changed file gets another time than before.
+fn wait_for_tick() {
+    let mut file = tempfile::tempfile().expect("a file");
+    let mut modified = || {
+        file.write_all(b".").expect("a file");
+        file.metadata().and_then(|metadata| metadata.modified()).expect("a time")
+    };
+    let before = modified();
+    poll_within(Duration::from_secs(20), "another time", || (modified() > before).then_some(()));
 }
 
 /// A tree that is copied with interruptions until a run is left alone. Returns the number of runs.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::hosts::Hosts;
+use crate::program::{assert_stays, end_within, poll_within};
 use crate::tools::{said, words};
 use crate::tree;
 
@@ -141,8 +142,7 @@ fn slows_down(via: &str) {
     said(Command::new("mkfifo").arg(hosts.there("fifo")));
     // More than all buffers on the way can hold. The thread ends with the pipe.
     let fed = thread::spawn(move || stdin.write_all(&vec![0; 300_000_000]).is_ok());
-    thread::sleep(Duration::from_secs(2));
-    assert!(!fed.is_finished(), "300 MB are somewhere");
+    assert_stays(Duration::from_secs(2), "not all of the 300 MB is taken", || !fed.is_finished());
     let most = most_memory(&hosts);
     assert!(most < 150_000, "{most} kB");
     fs::write(hosts.there("fifo"), "").expect("a pipe");
@@ -322,8 +322,7 @@ fn where_udp_is_open_one_way_only_the_pipe_lasts_as_long_as_its_input() {
     stdin.write_all(&[7; 100_000]).expect("a pipe");
     assert_arrives(&hosts, 100_000, 2 * NOTICED);
     // Everything left of the attempt over UDP has ended by then.
-    thread::sleep(NOTICED);
-    assert!(child.try_wait().expect("a child").is_none(), "it has ended before its input");
+    assert_stays(NOTICED, "the pipe runs as long as its input", || child.try_wait().expect("a child").is_none());
     stdin.write_all(&[7; 100_000]).expect("a pipe");
     drop(stdin);
     let ended = soon(child);
@@ -347,11 +346,9 @@ fn under_way_with(hosts: &Hosts, options: &[&str]) -> (Child, ChildStdin) {
 #[track_caller]
 fn assert_arrives(hosts: &Hosts, bytes: u64, within: Duration) {
     let part = hosts.there("part");
-    let deadline = Instant::now() + within;
-    while !fs::metadata(&part).is_ok_and(|file| file.len() == bytes) {
-        assert!(Instant::now() < deadline, "nothing comes over there");
-        thread::sleep(Duration::from_millis(10));
-    }
+    poll_within(within, "all bytes at the command", || {
+        fs::metadata(&part).is_ok_and(|file| file.len() == bytes).then_some(())
+    });
 }
 
 fn begin(mut pipe: Command) -> (Child, ChildStdin) {
@@ -367,17 +364,7 @@ fn signal(child: &Child, signal: Signal) {
 /// Waits for the program to end, which must be soon, even if other pipes are open.
 #[track_caller]
 fn soon(mut child: Child) -> Output {
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            break status;
-        }
-        if begun.elapsed() > NOTICED {
-            let _ = child.kill();
-            panic!("it does not end in {NOTICED:?}");
-        }
-        thread::sleep(Duration::from_millis(10));
-    };
+    let status = end_within(NOTICED, "the pipe", &mut child);
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     child.stdout.take().expect("a pipe").read_to_end(&mut stdout).expect("words");
     child.stderr.take().expect("a pipe").read_to_end(&mut stderr).expect("words");

@@ -1,7 +1,6 @@
 //! Signals that end a copy, and signals that do not.
 
 use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
@@ -9,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use crate::hosts::{
     GONE, Hosts, SLOWLY, assert_holds_only, at, large_file, path_with_downpour, summary, wait_for_bytes,
 };
-use crate::program::{Program, arguments};
+use crate::program::{Program, arguments, wait_until};
 use crate::sshd::{Setup, at_home};
 use crate::tree;
 
@@ -106,7 +105,7 @@ fn no_ssh_outlives_a_program_that_ends_without_a_network() {
                 for signal in signals {
                     program.signal(*signal);
                     // Two pending signals of the same kind would merge into one.
-                    thread::sleep(Duration::from_millis(100));
+                    wait_until("the signal is delivered", || !is_pending(program.id(), *signal));
                 }
                 // ssh shares its stderr.
                 program.end();
@@ -128,9 +127,7 @@ fn ctrl_c_while_the_login_hangs_over_there() {
     let source = tree::file(&hosts.here("file"), 10);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         let transfer = hosts.start_cp(arguments![source, at("copy")]);
-        while at_home(&hosts.sshd.home()).is_empty() {
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("the login runs", || !at_home(&hosts.sshd.home()).is_empty());
         let asked = Instant::now();
         transfer.signal(signal);
         transfer.end().expect(code);
@@ -180,13 +177,11 @@ fn ctrl_c_typed_at_a_terminal_reaches_ssh_too_and_is_still_told_over_there() {
     assert_holds_only(&hosts.sshd.home(), &["copy"]);
 }
 
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
+/// Whether a signal was sent to a process and not delivered yet (proc_pid_status(5)).
+fn is_pending(process: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap_or_default();
+    u64::from_str_radix(pending.trim(), 16).is_ok_and(|pending| pending >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// Signals every process in the foreground, as a terminal does.
