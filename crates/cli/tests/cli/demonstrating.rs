@@ -124,7 +124,7 @@ fn ctrl_c_ends_a_demo() {
     let mut demo = downpour(["demo", "--json", "--size", "20MB", "--link", "rate=1M,delay=1ms,queue=100KB"]);
     demo.wait_for("progress", |line| line.contains("\"progress\""));
     demo.signal(Signal::INT);
-    let ended = demo.end().expect_line(130, "interrupted");
+    let ended = demo.end().expect_error(130);
     let story = json(&ended.stdout);
     assert_eq!(story[story.len() - 1]["type"], "error");
     assert_eq!(story[story.len() - 1]["exit_code"], 130);
@@ -132,5 +132,5 @@ fn ctrl_c_ends_a_demo() {
 
 #[test]
 fn a_network_that_carries_nothing() {
-    downpour(["demo", "--size", "1kB", "--link", "rate=1M,loss=100%"]).end().expect_line(5, "no answer");
+    downpour(["demo", "--size", "1kB", "--link", "rate=1M,loss=100%"]).end().expect_error(5);
 }

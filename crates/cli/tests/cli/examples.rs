@@ -138,9 +138,12 @@ pub(crate) fn commands(document: &'static str) -> Vec<&'static str> {
 /// Runs the lines of a document in their order. Panics if a line has no example, or an example no line.
 pub(crate) fn run_all(lines: &[&str], examples: &[(&str, Example)]) {
     let stale: Vec<_> = examples.iter().map(|(name, _)| name).filter(|name| !lines.contains(name)).collect();
-    assert!(stale.is_empty(), "no longer in the document: remove {stale:?} from the test");
     let missing: Vec<_> = lines.iter().filter(|line| examples.iter().all(|(name, _)| name != *line)).collect();
-    assert!(missing.is_empty(), "new in the document: add {missing:?} to the test, or list the reason why not");
+    assert!(
+        missing.is_empty(),
+        "without an example: {missing:?}; add one, or list why it is not run; stale: {stale:?}"
+    );
+    assert!(stale.is_empty(), "examples whose line is no longer in the document: {stale:?}");
     let machines = Machines::new();
     for line in lines {
         match examples.iter().find(|(name, _)| name == line) {

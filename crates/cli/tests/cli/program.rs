@@ -218,7 +218,13 @@ impl Ended {
         self
     }
 
-    /// Panics unless the exit code is `code` and stderr is one line that contains `words`.
+    /// Panics unless the exit code is `code` and stderr has one line of error.
+    #[track_caller]
+    pub(crate) fn expect_error(self, code: i32) -> Self {
+        self.expect_line(code, "")
+    }
+
+    /// Panics unless the exit code is `code` and stderr has one line of error that contains `words`.
     #[track_caller]
     pub(crate) fn expect_line(self, code: i32, words: &str) -> Self {
         let ended = self.expect(code);

@@ -168,7 +168,7 @@ fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
     let source = tree::file(&here.path().join("file"), 10);
     for (trace, words) in [("/no/such/directory/trace", "No such file"), ("/", "directory")] {
         let ended = downpour(arguments!["send", source, "--listen", "127.0.0.1:0", "--qlog", trace]).end();
-        let ended = ended.expect_line(7, "cannot write the trace");
+        let ended = ended.expect_error(7);
         assert!(ended.stderr.contains(words) && ended.stdout.is_empty(), "{}{}", ended.stdout, ended.stderr);
     }
 }

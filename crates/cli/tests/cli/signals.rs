@@ -109,7 +109,7 @@ fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
         let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
         first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
         first.signal(signal);
-        first.end().expect_line(code, "the same command goes on");
+        first.end().expect_error(code);
         assert!(!target.exists(), "no name before all is verified");
         let second = downpour(arguments!["cp", "--json", source, target]).end().expect(0);
         let summary = json(&second.stdout).pop().expect("a summary");
@@ -231,7 +231,7 @@ fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
     let removed = downpour(arguments!["clean", "--remove", into]).end().expect(0).stderr;
     assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
     assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");
-    downpour(arguments!["clean", here.path().join("absent")]).end().expect_line(3, "cannot search");
+    downpour(arguments!["clean", here.path().join("absent")]).end().expect_error(3);
 }
 
 /// Starts a copy whose `--on-end` runs a script that says its process with [`GROUP`]; also returns its process group.

@@ -126,7 +126,7 @@ fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothin
     assert_eq!(of(&told, copy.id())["answers"], false);
     assert_eq!(of(&told, other.id())["answers"], true, "{told:?}");
     let pid = copy.id().to_string();
-    let words = user.status(&[&pid]).expect_line(8, "does not answer").stdout;
+    let words = user.status(&[&pid]).expect_error(8).stdout;
     assert!(words.contains("does not answer"), "{words}");
     copy.signal(Signal::KILL);
     copy.end();

@@ -121,7 +121,7 @@ fn without_ssh_to_fall_back_on_closed_udp_is_the_end() {
     hosts.network.as_ref().expect("a network").drop_udp();
     let begun = Instant::now();
     let ended = hosts.cp(arguments!["--via", "udp", source, at("copy")]);
-    let ended = ended.expect_line(5, "that a firewall lets UDP through");
+    let ended = ended.expect_error(5);
     assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);
     assert!(begun.elapsed() < 2 * HEARD, "{:?}", begun.elapsed());
     hosts.assert_nothing_runs_there();
@@ -138,7 +138,7 @@ fn udp_that_closes_midway_ends_the_transfer_and_the_same_command_goes_on_over_ss
     let mut broken = hosts.start_cp(&arguments);
     let across = wait_for_bytes(&mut broken, 6_000_000);
     network.drop_udp();
-    broken.end().expect_line(8, "has vanished");
+    broken.end().expect_error(8);
     hosts.assert_nothing_runs_there();
     assert!(!hosts.there("copy").exists());
     let again = hosts.cp(&arguments).expect(0);
