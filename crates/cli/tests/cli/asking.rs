@@ -25,7 +25,7 @@ fn at_the_prompt(here: &Path) -> (Program, String, Program, Terminal) {
 }
 
 #[test]
-fn the_ticket_is_not_shown_and_yes_takes_it() {
+fn recv_prompt_hides_ticket_and_accepts_yes() {
     let here = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
@@ -39,7 +39,7 @@ fn the_ticket_is_not_shown_and_yes_takes_it() {
 }
 
 #[test]
-fn no_is_no_on_both_sides() {
+fn recv_prompt_no_declines_on_both_sides() {
     let here = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
@@ -72,7 +72,7 @@ fn with_answer(here: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
 }
 
 #[test]
-fn a_piped_answer_counts_as_a_typed_one() {
+fn recv_answer_from_pipe_counts() {
     let here = tempdir().expect("a directory");
     let (mut sender, ended) = with_answer(here.path(), "n\n", &["-q"]);
     let ended = ended.expect_line(1, "declined");
@@ -88,7 +88,7 @@ fn a_piped_answer_counts_as_a_typed_one() {
 }
 
 #[test]
-fn nothing_is_taken_where_nobody_answers() {
+fn recv_without_answer_takes_nothing() {
     let here = tempdir().expect("a directory");
     let (_sender, ended) = with_answer(here.path(), "", &[]);
     ended.expect_line(2, "--yes");
@@ -96,7 +96,7 @@ fn nothing_is_taken_where_nobody_answers() {
 }
 
 #[test]
-fn a_sender_that_leaves_during_the_question_ends_it() {
+fn recv_prompt_ends_when_sender_leaves() {
     let here = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
@@ -108,7 +108,7 @@ fn a_sender_that_leaves_during_the_question_ends_it() {
 }
 
 #[test]
-fn ctrl_c_at_the_prompt_gives_the_terminal_back() {
+fn recv_sigint_at_prompt_restores_echo() {
     let here = tempdir().expect("a directory");
     let (_sender, _, receiver, terminal) = at_the_prompt(here.path());
     receiver.signal(rustix::process::Signal::INT);
@@ -118,7 +118,7 @@ fn ctrl_c_at_the_prompt_gives_the_terminal_back() {
 }
 
 #[test]
-fn ctrl_c_instead_of_an_answer_takes_nothing() {
+fn recv_sigint_at_question_takes_nothing() {
     let here = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);

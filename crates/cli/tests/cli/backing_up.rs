@@ -14,7 +14,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn what_is_replaced_there_and_here_has_a_backup() {
+fn backup_keeps_replaced_and_deleted_files() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("source"), here.path().join("copy"));
@@ -46,7 +46,7 @@ fn what_is_replaced_there_and_here_has_a_backup() {
 }
 
 #[test]
-fn backups_that_cannot_be_meant_are_refused_in_one_line() {
+fn backup_options_invalid_exit_2() {
     let here = tempdir().expect("a directory");
     let (file, copy) = (tree::file(&here.path().join("file"), 1), tree::file(&here.path().join("copy"), 2));
     for (options, said) in [

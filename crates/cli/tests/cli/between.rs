@@ -12,7 +12,7 @@ use crate::program::{Program, arguments, json};
 use crate::tree;
 
 #[test]
-fn what_goes_through_here_is_whole_and_has_the_names_that_were_asked_for() {
+fn relay_copies_content_and_names() {
     let far = Far::new();
     let source = tree::directory(&far.there("tree"));
     let file = tree::file(&far.there("a 'file' $(x)\n"), 300_000);
@@ -31,7 +31,7 @@ fn what_goes_through_here_is_whole_and_has_the_names_that_were_asked_for() {
 }
 
 #[test]
-fn sync_between_two_hosts_deletes_and_skips_and_verify_sees_both() {
+fn relay_sync_deletes_and_verify_compares() {
     let far = Far::new();
     let source = tree::directory(&far.there("tree"));
     for _ in 0..2 {
@@ -47,7 +47,7 @@ fn sync_between_two_hosts_deletes_and_skips_and_verify_sees_both() {
 }
 
 #[test]
-fn an_ssh_that_does_not_get_there_is_told_and_the_data_goes_through_here() {
+fn direct_login_failure_relays_data() {
     let far = Far::new();
     let source = tree::file(&far.there("file"), 300_000);
     let told = far.run("cp", arguments!["a:file", "no-such-host.invalid:copy"]).expect(0).stderr;
@@ -64,7 +64,7 @@ fn an_ssh_that_does_not_get_there_is_told_and_the_data_goes_through_here() {
 }
 
 #[test]
-fn failures_of_both_ends_have_their_codes() {
+fn relay_failures_keep_exit_codes() {
     let far = Far::new();
     let source = tree::directory(&far.there("tree"));
     far.run("cp", arguments!["-3", "a:missing", "b:copy"]).expect_line(3, "on a: missing");
@@ -84,7 +84,7 @@ fn failures_of_both_ends_have_their_codes() {
 }
 
 #[test]
-fn a_stopped_copy_leaves_nothing_running_and_goes_on_from_there() {
+fn relay_stopped_copy_resumes() {
     let far = Far::new();
     let source = tree::file(&far.there("file"), 24_000_000);
     let slowly = arguments!["-3", "--json", "--limit", "64M", "a:file", "b:copy"];
@@ -106,7 +106,7 @@ fn a_stopped_copy_leaves_nothing_running_and_goes_on_from_there() {
 }
 
 #[test]
-fn links_that_are_named_are_followed_and_counted() {
+fn relay_named_link_followed_and_counted() {
     let far = Far::new();
     let file = tree::file(&far.there("file"), 1000);
     symlink("file", far.there("link")).expect("a link");
@@ -116,7 +116,7 @@ fn links_that_are_named_are_followed_and_counted() {
 }
 
 #[test]
-fn a_copy_with_patience_begins_anew_when_a_side_is_killed() {
+fn relay_retry_for_restarts_after_kill() {
     let far = Far::new();
     let source = tree::file(&far.there("file"), 24_000_000);
     for which in [0, 1] {
@@ -133,7 +133,7 @@ fn a_copy_with_patience_begins_anew_when_a_side_is_killed() {
 }
 
 #[test]
-fn a_side_that_is_killed_ends_the_copy() {
+fn relay_killed_process_ends_copy() {
     let far = Far::new();
     tree::file(&far.there("file"), 24_000_000);
     for _ in 0..2 {
@@ -154,7 +154,7 @@ fn a_side_that_is_killed_ends_the_copy() {
 
 /// What the sender reports is what it says, and it may lie or be wrong about the other.
 #[test]
-fn the_receiver_is_asked_where_it_was_logged_in_to_from_here() {
+fn relay_receiver_exit_code_decides() {
     for (code, wanted) in [(0, 0), (7, 7), (1, 1), (23, 1), (255, 1)] {
         let login = format!(r#"case "$*" in *" -- b "*) sh -c "$command"; exit {code};; esac; exec sh -c "$command""#);
         let far = Far::with_login(&login);
@@ -187,7 +187,7 @@ sys.exit(process.wait())
 "#;
 
 #[test]
-fn a_host_that_sends_something_else_is_refused_by_the_other() {
+fn relay_unrequested_name_refused() {
     let scripts = tempdir().expect("a directory");
     let script = scripts.path().join("hostile.py");
     fs::write(&script, HOSTILE).expect("a script");

@@ -14,7 +14,7 @@ fn is_the_program(path: &Path) -> bool {
 }
 
 #[test]
-fn the_program_is_copied_and_said_so() {
+fn bootstrap_copies_program_and_reports_it() {
     let far = Far::new();
     let said = far.run("bootstrap", ["far"]).expect(0).stderr;
     let path = far.there(".local/bin/downpour");
@@ -36,7 +36,7 @@ fn the_program_is_copied_and_said_so() {
 }
 
 #[test]
-fn what_does_not_run_there_gets_no_name() {
+fn bootstrap_unrunnable_file_not_installed() {
     let far = Far::new();
     let file = far.there("text");
     fs::write(&file, "not a program").expect("a file");
@@ -55,7 +55,7 @@ fn what_does_not_run_there_gets_no_name() {
 }
 
 #[test]
-fn a_login_that_runs_downpour_alone_says_so() {
+fn bootstrap_forced_command_login_refused() {
     let program = env!("CARGO_BIN_EXE_downpour");
     for line in [format!("exec {program} remote"), format!("echo Hello; exec {program} remote --only .")] {
         let far = Far::with_login(&line);
@@ -77,7 +77,7 @@ const LOGINS: [&[&str]; 8] = [
 ];
 
 #[test]
-fn a_greeting_need_not_end_its_line() {
+fn login_greeting_without_newline_works() {
     // A part of a marker, too, and the command itself, as a login may show it.
     let far = Far::with_login(r#"printf '%s\nWelcome to far, DOWNPOUR-SYST' "$command"; exec sh -c "$command""#);
     far.run("bootstrap", ["far"]).expect(0);
@@ -92,7 +92,7 @@ fn a_greeting_need_not_end_its_line() {
 }
 
 #[test]
-fn a_login_that_refuses_is_quoted_by_every_command() {
+fn login_refusal_quoted_by_every_command() {
     let far = Far::with_login(r"printf 'Hello\n\033[31mThis account is currently not available.'; exit 1");
     for arguments in LOGINS {
         let ended = far.run(arguments[0], &arguments[1..]);
@@ -103,7 +103,7 @@ fn a_login_that_refuses_is_quoted_by_every_command() {
 }
 
 #[test]
-fn a_login_that_says_too_much_ends() {
+fn login_endless_output_exit_5() {
     let far = Far::with_login("exec cat /dev/zero");
     for arguments in LOGINS {
         let ended = far.run(arguments[0], &arguments[1..]);
@@ -114,7 +114,7 @@ fn a_login_that_says_too_much_ends() {
 }
 
 #[test]
-fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
+fn scp_url_works_and_rsync_url_refused() {
     let (far, here) = (Far::new(), tempfile::tempdir().expect("a directory"));
     fs::create_dir(far.there("a b")).expect("a directory");
     fs::write(far.there("a b/file"), "bytes").expect("a file");
@@ -134,7 +134,7 @@ fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
 }
 
 #[test]
-fn a_name_without_a_slash_is_a_file_in_the_home() {
+fn bootstrap_to_plain_name_is_in_home() {
     let far = Far::new();
     for name in ["downpour", "-x"] {
         far.run("bootstrap", [&format!("--to={name}"), "far"]).expect(0);

@@ -22,7 +22,7 @@ fn under_way(more: &[&str]) -> (TempDir, PathBuf, Program, Program) {
 }
 
 #[test]
-fn ctrl_c_at_the_receiver_keeps_what_arrived() {
+fn sigint_receiver_keeps_partial_data() {
     let (_here, into, mut sender, receiver) = under_way(&[]);
     assert_eq!(tree::names(&into).len(), 1, "a staging directory");
     receiver.signal(Signal::INT);
@@ -33,7 +33,7 @@ fn ctrl_c_at_the_receiver_keeps_what_arrived() {
 }
 
 #[test]
-fn ctrl_c_at_the_sender_leaves_what_arrived() {
+fn sigint_sender_leaves_partial_data() {
     let (_here, into, sender, receiver) = under_way(&[]);
     sender.signal(Signal::INT);
     sender.end().expect_error(130);
@@ -44,7 +44,7 @@ fn ctrl_c_at_the_sender_leaves_what_arrived() {
 }
 
 #[test]
-fn the_other_side_is_killed() {
+fn sender_killed_receiver_exit_8() {
     let (_here, into, sender, receiver) = under_way(&["--timeout", "2"]);
     sender.signal(Signal::KILL);
     let said = receiver.end().expect_error(8).stderr;
@@ -54,7 +54,7 @@ fn the_other_side_is_killed() {
 
 /// Nobody has agreed to a list of what comes, so that it may come as it is now.
 #[test]
-fn a_source_that_shrinks_comes_again_where_nobody_was_asked() {
+fn shrinking_source_resent_without_prompt() {
     let here = tempdir().expect("a directory");
     let (large, small) = (here.path().join("large"), tree::file(&here.path().join("small"), 1000));
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
@@ -72,7 +72,7 @@ fn a_source_that_shrinks_comes_again_where_nobody_was_asked() {
 }
 
 #[test]
-fn ctrl_c_while_nobody_comes() {
+fn sigint_waiting_sender_exit_130() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let sender = sender(&[&source], &ticket, &[]);
@@ -118,7 +118,7 @@ fn recv_disk_full_exit_code() {
 }
 
 #[test]
-fn a_directory_that_cannot_be() {
+fn unusable_paths_exit_codes() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let _sender = sender(&[&source], &ticket, &[]);

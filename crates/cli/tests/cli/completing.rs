@@ -85,7 +85,7 @@ fn has(shell: &str) -> bool {
 }
 
 #[test]
-fn hosts_come_from_ssh_and_paths_from_the_host() {
+fn complete_hosts_and_remote_paths() {
     let user = User::new();
     assert_eq!(user.completes("cp", "fa"), ["far.example:", "faraway:", "farther:"]);
     assert_eq!(user.completes("cp", "me@fart"), ["me@farther:"]);
@@ -113,7 +113,7 @@ fn hosts_come_from_ssh_and_paths_from_the_host() {
 
 /// As for the commands themselves.
 #[test]
-fn the_configuration_tells_how_ssh_is_called() {
+fn complete_uses_configured_ssh() {
     let user = User::new();
     let ssh = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", user.path("calls").display());
     fs::write(user.path("bin/other-ssh"), ssh).expect("a script");
@@ -162,7 +162,7 @@ fn bash_completes_hosts_and_remote_paths() {
 }
 
 #[test]
-fn commands_that_only_programs_call_are_not_offered() {
+fn completions_omit_internal_commands() {
     let script = |shell: &str| downpour(["completions", shell]).end().expect(0).stdout;
     let bash = script("bash");
     let offered = bash.lines().find(|line| line.contains("opts=\"-h -V")).expect("those of the program itself");
@@ -221,7 +221,7 @@ fn fish_completes_hosts_and_remote_paths() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_delays_completion_a_little() {
+fn complete_silent_host_times_out() {
     let user = User::new();
     fs::write(user.path("bin/ssh"), "#!/bin/sh\nexec sleep 1000\n").expect("a script");
     let asked = Instant::now();
@@ -230,7 +230,7 @@ fn a_host_that_does_not_answer_delays_completion_a_little() {
 }
 
 #[test]
-fn help_by_one_letter_is_one_screen_and_names_the_other() {
+fn short_help_fits_screen_and_names_help() {
     // A terminal has 24 lines.
     for command in COMMANDS {
         let short = downpour([command, "-h"]).end().expect(0).stdout;

@@ -11,7 +11,7 @@ use crate::program::{Program, arguments, command};
 use crate::tree;
 
 #[test]
-fn the_file_is_found_read_and_named() {
+fn config_file_found_and_errors_name_it() {
     let here = tempdir().expect("a directory");
     let directory = here.path().join("downpour");
     fs::create_dir(&directory).expect("a directory");
@@ -39,7 +39,7 @@ fn close(directory: &Path, file: &Path) {
 
 /// Whoever can change the file can have a program run: by `ssh`, for example.
 #[test]
-fn a_file_that_others_can_change_runs_nothing() {
+fn config_writable_by_others_refused() {
     let here = tempdir().expect("a directory");
     let directory = here.path().join("home/.config/downpour");
     fs::create_dir_all(&directory).expect("directories");
@@ -91,7 +91,7 @@ fn a_file_that_others_can_change_runs_nothing() {
 }
 
 #[test]
-fn a_variable_with_a_slip_is_told() {
+fn config_misspelled_variable_warned() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_LIMT", "1M");
     let ended = Program::start(command).end().expect(3);
@@ -99,7 +99,7 @@ fn a_variable_with_a_slip_is_told() {
 }
 
 #[test]
-fn the_environment_counts() {
+fn config_environment_variable_applies() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_JSON", "true");
     let ended = Program::start(command).end().expect(3);
@@ -108,7 +108,7 @@ fn the_environment_counts() {
 
 /// A pattern typed for one run must not lift the protection from `--delete` that the configuration gives.
 #[test]
-fn what_the_file_excludes_stays_excluded_whatever_is_typed() {
+fn config_exclude_kept_beside_typed_exclude() {
     let here = tempdir().expect("a directory");
     fs::write(here.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
     close(here.path(), &here.path().join("config"));

@@ -13,7 +13,7 @@ use crate::program::{Program, arguments, command, downpour, json};
 use crate::tree;
 
 #[test]
-fn a_file_under_a_name_and_into_a_directory() {
+fn cp_file_to_name_and_into_directory() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 300_000);
     let (name, directory) = (here.path().join("copy"), here.path().join("directory"));
@@ -27,7 +27,7 @@ fn a_file_under_a_name_and_into_a_directory() {
 }
 
 #[test]
-fn a_directory_with_and_without_its_name() {
+fn cp_directory_trailing_slash_copies_contents() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
     let mut contents = source.clone().into_os_string();
@@ -42,7 +42,7 @@ fn a_directory_with_and_without_its_name() {
 }
 
 #[test]
-fn only_what_is_selected() {
+fn cp_include_exclude_files_from_select() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
     let into = here.path().join("into");
@@ -68,7 +68,7 @@ fn only_what_is_selected() {
 }
 
 #[test]
-fn a_listed_name_behind_a_link_arrives_in_a_directory_and_a_limited_login_follows_none() {
+fn files_from_through_symlink_makes_directory() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let (list, into) = (here.path().join("list"), here.path().join("into"));
@@ -104,7 +104,7 @@ fn a_listed_name_behind_a_link_arrives_in_a_directory_and_a_limited_login_follow
 
 /// What programs communicate through is neither replaced nor taken for a name.
 #[test]
-fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
+fn cp_device_target_refused() {
     let here = tempfile::tempdir().expect("a directory");
     let path = |name: &str| here.path().join(name);
     fs::write(path("file"), "bytes").expect("a file");
@@ -139,7 +139,7 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
 }
 
 #[test]
-fn checksums_are_those_of_b3sum() {
+fn checksums_match_b3sum_format() {
     let here = tempdir().expect("a directory");
     let (source, list) = (here.path().join("file"), here.path().join("list"));
     fs::write(&source, "").expect("a file");
@@ -156,7 +156,7 @@ fn checksums_are_those_of_b3sum() {
 }
 
 #[test]
-fn verbose_names_what_is_done() {
+fn sync_verbose_names_changes() {
     let here = tempdir().expect("a directory");
     let (source, target) = (here.path().join("a"), here.path().join("b"));
     fs::create_dir(&source).expect("a directory");
@@ -171,7 +171,7 @@ fn verbose_names_what_is_done() {
 }
 
 #[test]
-fn verify_tells_a_b_that_is_not_there() {
+fn verify_missing_b_exit_3() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
     let ended = downpour(arguments!["verify", source, here.path().join("phtoos")]).end();
@@ -184,7 +184,7 @@ fn verify_tells_a_b_that_is_not_there() {
 }
 
 #[test]
-fn a_limit_below_the_told_rate_is_told() {
+fn cp_limit_below_rate_reported() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, here.path().join("b")]).end();
@@ -193,7 +193,7 @@ fn a_limit_below_the_told_rate_is_told() {
 }
 
 #[test]
-fn json_tells_of_a_copy() {
+fn cp_json_start_and_summary() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
     let ended = downpour(arguments!["cp", "-r", "--json", source, here.path().join("copy")]).end().expect(0);
@@ -208,7 +208,7 @@ fn json_tells_of_a_copy() {
 }
 
 #[test]
-fn json_tells_each_figure_once() {
+fn cp_json_progress_without_repeats() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 600_000);
     // 0.3 s: the figures after 0.2 s are the last.
@@ -236,7 +236,7 @@ fn cp_paths_invalid_exit_code() {
 }
 
 #[test]
-fn wildcards_stand_for_what_a_shell_makes_of_them() {
+fn cp_remote_wildcards_expand_like_shell() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     for (directory, names) in [("s1", &["a"][..]), ("s2", &["b"]), ("w", &[".x", ".y", "z"])] {
         fs::create_dir(far.there(directory)).expect("a directory");

@@ -27,7 +27,7 @@ fn summary(ended: &Ended) -> serde_json::Value {
 }
 
 #[test]
-fn an_unchanged_tree_takes_no_data() {
+fn sync_unchanged_tree_sends_no_data() {
     let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     let again = downpour(arguments!["sync", "--json", source, copy]).end().expect(0);
@@ -45,7 +45,7 @@ fn an_unchanged_tree_takes_no_data() {
 }
 
 #[test]
-fn of_a_changed_file_only_the_differences_cross() {
+fn cp_changed_file_sends_differences() {
     const SIZE: usize = 3 << 20;
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let (ours, theirs) = (here.path().join("image"), far.there("image"));
@@ -81,7 +81,7 @@ fn of_a_changed_file_only_the_differences_cross() {
 }
 
 #[test]
-fn a_directory_that_is_synchronised_keeps_its_name_the_first_time_too() {
+fn sync_directory_keeps_its_name() {
     let here = tempdir().expect("a directory");
     let (source, target) = (tree::directory(&here.path().join("photos")), here.path().join("backup"));
     for _ in 0..2 {
@@ -92,7 +92,7 @@ fn a_directory_that_is_synchronised_keeps_its_name_the_first_time_too() {
 }
 
 #[test]
-fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
+fn contradictory_arguments_change_nothing() {
     let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     tree::file(&copy.join("mine"), 10);
@@ -106,7 +106,7 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn a_dry_run_says_what_it_would_do_and_does_nothing() {
+fn sync_dry_run_lists_changes_only() {
     let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     tree::file(&source.join("new"), 10);
@@ -124,7 +124,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
 }
 
 #[test]
-fn what_exists_is_replaced_kept_or_refused() {
+fn cp_existing_replace_skip_refuse() {
     let here = tempdir().expect("a directory");
     let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
     for (existing, code, replaced) in [("refuse", 1, false), ("skip", 0, false), ("replace", 0, true)] {
@@ -143,7 +143,7 @@ fn what_exists_is_replaced_kept_or_refused() {
 }
 
 #[test]
-fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
+fn update_keeps_newer_target() {
     let here = tempdir().expect("a directory");
     let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
     let set = |path: &Path, seconds| {
@@ -169,7 +169,7 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
 }
 
 #[test]
-fn hard_links_of_files_that_are_kept_are_kept_too() {
+fn hard_links_of_kept_files_kept() {
     let here = tempdir().expect("a directory");
     let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
     fs::create_dir(&tree).expect("a directory");
@@ -216,7 +216,7 @@ fn hard_links_of_files_that_are_kept_are_kept_too() {
 /// `/proc` is another file system everywhere; a followed link leads there without a mount.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_target_has_below_another_file_system_is_not_deleted() {
+fn delete_keeps_names_below_mount_point() {
     let here = tempdir().expect("a directory");
     let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
     fs::create_dir_all(copy.join("elsewhere/saved")).expect("a directory");
@@ -231,7 +231,7 @@ fn what_the_target_has_below_another_file_system_is_not_deleted() {
 }
 
 #[test]
-fn verify_names_every_difference() {
+fn verify_lists_every_difference() {
     let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     let same = downpour(arguments!["verify", source, copy]).end().expect(0);
@@ -257,7 +257,7 @@ fn verify_names_every_difference() {
 }
 
 #[test]
-fn verify_says_what_it_could_not_compare_and_names_the_rest() {
+fn verify_reports_uncomparable_names() {
     let here = tempdir().expect("a directory");
     let (source, copy) = copied(here.path());
     for directory in [&source, &copy] {

@@ -51,7 +51,7 @@ fn crowd(ticket: &Path) {
 }
 
 #[test]
-fn a_crowd_that_never_goes_on_keeps_nobody_out_of_a_tunnel() {
+fn half_open_handshakes_do_not_block_tunnel() {
     let (directory, server) = (tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
@@ -63,7 +63,7 @@ fn a_crowd_that_never_goes_on_keeps_nobody_out_of_a_tunnel() {
 }
 
 #[test]
-fn a_crowd_that_never_goes_on_keeps_nobody_from_sending() {
+fn half_open_handshakes_do_not_block_sender() {
     let here = tempdir().expect("a directory");
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
@@ -83,7 +83,7 @@ fn a_crowd_that_never_goes_on_keeps_nobody_from_sending() {
 }
 
 #[test]
-fn a_crowd_that_never_goes_on_keeps_nobody_from_receiving() {
+fn half_open_handshakes_do_not_block_receiver() {
     let here = tempdir().expect("a directory");
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     let source = tree::file(&here.path().join("file"), 5_000);

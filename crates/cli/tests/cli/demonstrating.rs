@@ -13,7 +13,7 @@ use crate::tree;
 use crate::web::Place;
 
 #[test]
-fn numbers_for_programs() {
+fn demo_json_fields() {
     let ended =
         downpour(["demo", "--json", "--no-compare", "--size", "300kB", "--link", "rate=50M,delay=5ms,queue=100KB"])
             .end()
@@ -35,7 +35,7 @@ fn numbers_for_programs() {
 }
 
 #[test]
-fn a_directory_is_sent_whole_or_not_at_all() {
+fn demo_directory_with_special_file_refused() {
     let here = tempdir().expect("a directory");
     let directory = tree::directory(&here.path().join("photos"));
     symlink("nowhere", directory.join("dangling")).expect("a link");
@@ -63,7 +63,7 @@ fn a_directory_is_sent_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_table_for_people() {
+fn demo_prints_table() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
     let place = Place::new(None);
@@ -100,7 +100,7 @@ cat "${0%/*}/record" >"$4/results.jsonl" 2>/dev/null || { echo "no namespace: no
 "#;
 
 #[test]
-fn the_kernel_s_tcp_is_shown_beside_where_the_lab_can_measure_it() {
+fn demo_shows_kernel_tcp_measured_by_lab() {
     let place = Place::new(Some(LAB));
     let link = "rate=200M,delay=2ms,loss=2%,queue=100KB,seed=7";
     let run = || demo(&place, ["demo", "--size=300kB", "--link", link].map(OsStr::new)).expect(0);
@@ -120,7 +120,7 @@ fn the_kernel_s_tcp_is_shown_beside_where_the_lab_can_measure_it() {
 }
 
 #[test]
-fn ctrl_c_ends_a_demo() {
+fn demo_sigint_exit_130() {
     let mut demo = downpour(["demo", "--json", "--size", "20MB", "--link", "rate=1M,delay=1ms,queue=100KB"]);
     demo.wait_for("progress", |line| line.contains("\"progress\""));
     demo.signal(Signal::INT);
@@ -131,6 +131,6 @@ fn ctrl_c_ends_a_demo() {
 }
 
 #[test]
-fn a_network_that_carries_nothing() {
+fn demo_full_loss_exit_5() {
     downpour(["demo", "--size", "1kB", "--link", "rate=1M,loss=100%"]).end().expect_error(5);
 }

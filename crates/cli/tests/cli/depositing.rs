@@ -111,7 +111,7 @@ fn user_of(depositor: &str) -> u32 {
 }
 
 #[test]
-fn each_depositor_has_a_directory_and_replaces_nothing() {
+fn depositors_separate_and_replace_nothing() {
     let (machine, here) = (Machine::new(""), tempdir().expect("a directory"));
     let source = tree::directory(&here.path().join("photos"));
     let mut listeners: Vec<Program> = ["alice", "bob"].map(|depositor| machine.start(depositor)).into();
@@ -140,7 +140,7 @@ fn each_depositor_has_a_directory_and_replaces_nothing() {
 }
 
 #[test]
-fn nobody_deposits_more_than_the_quota() {
+fn deposit_over_quota_refused() {
     let here = tempdir().expect("a directory");
     let (small, large) = (tree::file(&here.path().join("small"), 900), tree::file(&here.path().join("large"), 1_001));
     let many = here.path().join("many");
@@ -160,7 +160,7 @@ fn nobody_deposits_more_than_the_quota() {
 }
 
 #[test]
-fn a_depositor_cannot_write_elsewhere() {
+fn depositor_writes_only_own_directory() {
     if !geteuid().is_root() {
         println!("not checked: only root has users for the depositors");
         return;

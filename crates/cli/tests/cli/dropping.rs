@@ -53,7 +53,7 @@ fn run(home: &Path, words: &[&std::ffi::OsStr]) -> Ended {
 }
 
 #[test]
-fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
+fn drop_box_is_target_and_named_source() {
     let (home, _program) = home();
     let at = |name: &str| home.path().join(name);
     fs::create_dir_all(at("box")).expect("a box");
@@ -80,7 +80,7 @@ fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
 
 /// HOME stays that of another user after some changes of user. What the user's own file excludes is never missed.
 #[test]
-fn a_closed_configuration_is_left_out_in_the_home_of_another_user_only() {
+fn config_unreadable_in_foreign_home_skipped() {
     let (home, _program) = home();
     let file = tree::file(&home.path().join("file"), 10);
     let config = home.path().join(".config");
@@ -109,7 +109,7 @@ fn a_closed_configuration_is_left_out_in_the_home_of_another_user_only() {
 }
 
 #[test]
-fn a_limited_login_uses_a_drop_box() {
+fn restricted_key_uses_drop_box() {
     let (home, program) = home();
     let user = if geteuid().is_root() {
         format!("setpriv --reuid={USER} --regid={USER} --clear-groups ")
@@ -138,7 +138,7 @@ fn a_limited_login_uses_a_drop_box() {
 
 /// Nothing can be removed from an append-only directory, which is no reason to call what has arrived a failure.
 #[test]
-fn what_arrives_in_an_append_only_directory_is_a_success() {
+fn append_only_target_succeeds() {
     let (home, _program) = home();
     let script = "truncate -s 32M image && mkfs.ext4 -q image && mkdir mnt && mount -o loop image mnt && \
                   mkdir mnt/into && chattr +a mnt/into";

@@ -47,7 +47,7 @@ fn assert_harmless(text: &str) {
 }
 
 #[test]
-fn what_a_login_prints_is_escaped_and_has_the_name_of_its_host() {
+fn login_output_escaped_and_prefixed() {
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 100_000);
     let far = Far::with_login(&format!(r#"printf '{FORGED}' >&2; exec sh -c "$command""#));
@@ -69,7 +69,7 @@ fn what_a_login_prints_is_escaped_and_has_the_name_of_its_host() {
 }
 
 #[test]
-fn what_ssh_says_of_a_login_that_fails_is_kept() {
+fn failed_login_keeps_ssh_message() {
     for (line, code) in [(r"printf 'far: Permission denied (publickey).\r\n' >&2; exit 255", 5), ("exit 3", 5)] {
         let far = Far::with_login(&format!("printf '{FORGED}' >&2; {line}"));
         let here = tempdir().expect("a directory");
@@ -84,7 +84,7 @@ fn what_ssh_says_of_a_login_that_fails_is_kept() {
 }
 
 #[test]
-fn what_an_answer_says_is_escaped() {
+fn remote_error_message_escaped() {
     let here = tempdir().expect("a directory");
     let forged = FORGED.replace(r"\n", " ").replace(r"\r", r"\015");
     let far = Far::with_login(&format!("printf 'noise {forged}\\nDOWNPOUR1 ERROR 1 {forged}\\n'; sleep 0"));
@@ -107,7 +107,7 @@ fn what_an_answer_says_is_escaped() {
 }
 
 #[test]
-fn a_flood_of_words_is_counted_and_holds_nothing_up() {
+fn login_output_flood_truncated() {
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 100_000);
     let far = Far::with_login(r#"yes forged | head -n 1000000 >&2; exec sh -c "$command""#);
@@ -119,7 +119,7 @@ fn a_flood_of_words_is_counted_and_holds_nothing_up() {
 
 /// As a connection that ssh keeps for the next login (`ControlPersist`).
 #[test]
-fn what_ssh_leaves_behind_is_not_waited_for() {
+fn ssh_background_process_not_waited_for() {
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 100_000);
     let far = Far::with_login(r#"sleep 1000 </dev/null >/dev/null & echo $! >"$FAR_HOME/pid"; exec sh -c "$command""#);
@@ -131,7 +131,7 @@ fn what_ssh_leaves_behind_is_not_waited_for() {
 
 /// What a command prints is what `pipe` was started for: a file gets it as it is, as from ssh, and a terminal harmless.
 #[test]
-fn a_terminal_is_shown_what_a_command_prints_and_does_not_obey_it() {
+fn pipe_stderr_escaped_on_terminal_only() {
     let far = Far::new();
     let command = r"printf '\033[2Jforged\033[1A \302\2332J\n' >&2";
     let ended = far.run("pipe", arguments!["--via=ssh", "far", command]).expect(0);
@@ -146,7 +146,7 @@ fn a_terminal_is_shown_what_a_command_prints_and_does_not_obey_it() {
 }
 
 #[test]
-fn names_and_paths_of_a_host_are_escaped() {
+fn remote_file_names_escaped() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let name = "a\u{1b}[2K\r1 file, verified\u{202e}\n";
     fs::create_dir(far.there("tree")).expect("a directory");

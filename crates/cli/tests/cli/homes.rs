@@ -26,7 +26,7 @@ fn by_name(directory: &Path) -> Option<(String, PathBuf)> {
 }
 
 #[test]
-fn the_home_of_another_user_is_found_by_the_host() {
+fn tilde_user_expanded_by_remote_host() {
     let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let Some((user, way)) = by_name(&far.home()) else {
         eprintln!("NOT RUN: this user has no home that getent knows");
@@ -48,7 +48,7 @@ fn the_home_of_another_user_is_found_by_the_host() {
 }
 
 #[test]
-fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
+fn tilde_unknown_user_refused() {
     let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let source = tree::file(&here.path().join("file"), 1000);
     for path in ["~no-such-user/x", "~no-such-user", "~0/x", "~+/x", "~-/x", "~$file"] {
@@ -78,7 +78,7 @@ fn a_home_that_does_not_exist_is_refused_and_no_directory_of_that_name_made() {
 }
 
 #[test]
-fn what_no_shell_has_expanded_is_expanded_here_unless_it_stands() {
+fn tilde_in_option_value_expanded() {
     let here = tempdir().expect("a directory");
     let home = here.path().join("home");
     fs::create_dir(&home).expect("a directory");

@@ -15,7 +15,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn sync_gives_exact_modes_and_cp_no_more_than_a_default_acl_does() {
+fn default_acl_bounds_cp_but_not_sync() {
     let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let source = here.path().join("source");
     fs::create_dir_all(source.join("sub")).expect("directories");

@@ -71,7 +71,7 @@ fn interop_python_sends_to_recv() {
 }
 
 #[test]
-fn it_receives_from_a_sender_that_listens() {
+fn interop_python_receives_from_send() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
     let into = tempdir().expect("a directory");
@@ -83,7 +83,7 @@ fn it_receives_from_a_sender_that_listens() {
 }
 
 #[test]
-fn it_listens_and_sends() {
+fn interop_python_listens_and_sends() {
     let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
@@ -94,7 +94,7 @@ fn it_listens_and_sends() {
 }
 
 #[test]
-fn it_listens_and_receives() {
+fn interop_python_listens_and_receives() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
     let into = tempdir().expect("a directory");
@@ -105,7 +105,7 @@ fn it_listens_and_receives() {
 }
 
 #[test]
-fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
+fn attack_refused_keeps_ticket_valid() {
     let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 5), here.path().join("ticket"), here.path().join("in/to"));
@@ -139,7 +139,7 @@ fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
 }
 
 #[test]
-fn nothing_is_written_beside_what_was_shown() {
+fn attack_unannounced_names_not_written() {
     let here = tempdir().expect("a directory");
     let (ticket, into) = (here.path().join("ticket"), here.path().join("to"));
     fs::create_dir_all(into.join(".ssh")).expect("a directory");
@@ -162,7 +162,7 @@ fn nothing_is_written_beside_what_was_shown() {
 
 /// Only reading here excuses a peer without progress: one that reports no block as done would keep its place for ever.
 #[test]
-fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
+fn attack_silent_receiver_limits_sender() {
     let here = tempdir().expect("a directory");
     // More than the 6,000 symbols that may be open.
     let (source, ticket) = (tree::file(&here.path().join("file"), 12_000_000), here.path().join("ticket"));
@@ -179,7 +179,7 @@ fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
 
 /// Attacks like CVE-2019-6111: the host of a `cp` sends other names than requested.
 #[test]
-fn a_host_sends_only_what_was_requested() {
+fn attack_unrequested_name_refused() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/peer.py");
     let ssh = format!("python3 -B {} remote unrequested-name", script.display());
     let copy = |source: &str, more: &[&str]| {

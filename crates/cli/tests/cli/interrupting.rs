@@ -85,7 +85,7 @@ const BLOWS: [Blow; 12] = [
 ];
 
 #[test]
-fn no_interruption_makes_a_part_the_whole() {
+fn random_interruption_never_publishes_partial() {
     let number = |name, or: u64| std::env::var(name).map_or(or, |text| text.parse().expect("a number"));
     let count = number("INTERRUPTIONS", FEW);
     let first = number("INTERRUPTION_SEED", fastrand::u64(..1 << 48));

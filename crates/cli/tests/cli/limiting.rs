@@ -88,7 +88,7 @@ fn remote_only_target_outside_denied() {
 }
 
 #[test]
-fn no_source_leads_out() {
+fn remote_only_source_outside_denied() {
     let (here, far) = (tempdir().expect("a directory"), limited(""));
     let into = here.path().join("into");
     let patterns = ["../*", "out/*", "/etc/host*", "out-file"].map(str::to_owned);
@@ -105,7 +105,7 @@ fn no_source_leads_out() {
 }
 
 #[test]
-fn honest_use_is_not_refused() {
+fn remote_only_inside_allowed() {
     let (here, far) = (tempdir().expect("a directory"), limited(""));
     let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
     let absolute = far.there("limit").canonicalize().expect("a path").join("absolute name");
@@ -146,7 +146,7 @@ fn honest_use_is_not_refused() {
 }
 
 #[test]
-fn the_home_of_a_limited_login_is_its_directory() {
+fn remote_only_home_is_its_directory() {
     let (here, far) = (tempdir().expect("a directory"), limited(""));
     // As of any home: `~` has the name of the directory, the others stand for its contents.
     for (command, path, name) in [
@@ -174,7 +174,7 @@ fn the_home_of_a_limited_login_is_its_directory() {
 }
 
 #[test]
-fn a_key_may_be_for_one_direction() {
+fn remote_only_read_only_and_write_only() {
     let here = tempdir().expect("a directory");
     let (file, into) = (tree::file(&here.path().join("new"), 10), here.path().join("into"));
     let far = limited("--write-only");
@@ -194,7 +194,7 @@ fn a_key_may_be_for_one_direction() {
 
 /// Which chunks of a file are wanted tells what it contains.
 #[test]
-fn a_key_that_only_receives_compares_no_contents() {
+fn remote_write_only_hides_content() {
     let here = tempdir().expect("a directory");
     for (access, compares) in [("--write-only", false), ("", true)] {
         let far = limited(access);
@@ -210,7 +210,7 @@ fn a_key_that_only_receives_compares_no_contents() {
 }
 
 #[test]
-fn commands_and_directories_outside_are_refused_to_pipe_and_doctor() {
+fn remote_only_pipe_and_doctor_denied() {
     let far = limited("");
     far.run("pipe", ["--via=ssh", "far", "touch ../new"]).expect_line(7, "it runs no commands");
     for way in ["..", "/etc", "out"] {
@@ -220,7 +220,7 @@ fn commands_and_directories_outside_are_refused_to_pipe_and_doctor() {
 }
 
 #[test]
-fn a_limit_that_cannot_be_kept_is_told() {
+fn remote_only_missing_directory_fails() {
     let program = env!("CARGO_BIN_EXE_downpour");
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("new"), 10);
@@ -310,7 +310,7 @@ fn commands(here: &Path) -> Vec<Vec<String>> {
 
 /// The tree of a key that only reads is the same after every command, and of one that only writes nothing gets out.
 #[test]
-fn no_command_with_any_option_does_what_its_key_does_not_permit() {
+fn remote_only_every_option_respects_key() {
     let here = tempdir().expect("a directory");
     tree::directory(&here.path().join("photos"));
     fs::write(here.path().join("list"), "one\n").expect("a list");
@@ -355,7 +355,7 @@ fn assert_outside_untouched_but(far: &Far) {
 
 /// A request may say anything, and the program at the other end may do something else.
 #[test]
-fn a_request_that_calls_itself_a_dry_run_changes_nothing() {
+fn remote_only_false_dry_run_changes_nothing() {
     /// Says of every request that it is a dry run.
     const LIE: &str = r"
 import json, os, struct
@@ -402,7 +402,7 @@ while part := os.read(0, 65536):
 
 /// Where DIR itself cannot be written, what is received into its directories would be staged in the user's cache.
 #[test]
-fn a_limited_login_stages_nothing_outside() {
+fn remote_only_stages_nothing_outside() {
     let here = tempdir().expect("a directory");
     let photos = tree::directory(&here.path().join("photos"));
     let far = limited("");
@@ -420,7 +420,7 @@ fn a_limited_login_stages_nothing_outside() {
 
 /// An empty name takes 3 bytes in a request, and an empty map 3.
 #[test]
-fn a_request_does_not_fill_the_memory_of_a_limited_login() {
+fn remote_only_request_memory_bounded() {
     /// Feeds a request of so many bytes to a command, and prints what it answers and its most memory in kB.
     const FEED: &str = r#"
 import resource, struct, subprocess, sys

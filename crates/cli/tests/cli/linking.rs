@@ -45,7 +45,7 @@ fn cp_named_link_followed_and_counted() {
 }
 
 #[test]
-fn cp_follows_them_in_both_directions() {
+fn cp_named_link_followed_both_directions() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let (file, directory) = linked(here.path());
     let up = far.run("cp", arguments!["-r", "--via=ssh", file, directory, "far:up"]).expect(0);
@@ -73,7 +73,7 @@ fn send_named_link_followed() {
 }
 
 #[test]
-fn sync_copies_them_and_an_option_decides_for_all() {
+fn sync_named_link_copied_unless_links_option() {
     let here = tempdir().expect("a directory");
     let (file, directory) = linked(here.path());
     for arguments in

@@ -14,7 +14,7 @@ fn paths(names: &[&str]) -> Vec<PathBuf> {
 }
 
 #[test]
-fn names_are_relative_to_the_source_and_to_the_target_with_and_without_a_slash() {
+fn files_from_relative_with_and_without_slash() {
     let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let list = here.path().join("list");
     fs::write(&list, "a\nsub/b\n").expect("a list");
@@ -45,7 +45,7 @@ fn names_are_relative_to_the_source_and_to_the_target_with_and_without_a_slash()
 }
 
 #[test]
-fn comments_and_ends_of_lines_of_any_system_are_no_names() {
+fn files_from_skips_comments_and_crlf() {
     let here = tempdir().expect("a directory");
     let source = here.path().join("src");
     fs::create_dir(&source).expect("a directory");
@@ -67,7 +67,7 @@ fn comments_and_ends_of_lines_of_any_system_are_no_names() {
 }
 
 #[test]
-fn a_listed_directory_is_made_and_that_it_stays_empty_is_said() {
+fn files_from_directory_made_empty_with_notice() {
     let (far, here) = (Far::new(), tempdir().expect("a directory"));
     let list = here.path().join("list");
     fs::write(&list, "sub\nempty\n").expect("a list");

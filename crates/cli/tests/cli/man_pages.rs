@@ -44,7 +44,7 @@ fn completions_name_every_command() {
 }
 
 #[test]
-fn the_manual_page_names_every_command_and_exit_code() {
+fn man_names_every_command_and_exit_code() {
     let page = downpour(["man"]).end().expect(0).stdout;
     for command in COMMANDS {
         assert!(page.contains(&format!("downpour\\-{command}(1)")), "no {command} in {page}");
@@ -55,7 +55,7 @@ fn the_manual_page_names_every_command_and_exit_code() {
 }
 
 #[test]
-fn every_command_has_a_manual_page() {
+fn man_write_makes_every_page() {
     let here = tempdir().expect("a directory");
     let directory = here.path().join("man1");
     downpour(arguments!["man", "--write", directory]).end().expect(0);
@@ -68,7 +68,7 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn a_page_is_shown_on_a_terminal_and_printed_elsewhere() {
+fn man_shown_on_terminal_else_printed() {
     let page = downpour(["man", "cp"]).end().expect(0).stdout;
     assert!(page.contains(".TH downpour-cp 1") && page.contains("retry\\-for"), "{page}");
     let page = downpour(["man", "profile", "show"]).end().expect(0).stdout;
@@ -89,7 +89,7 @@ fn a_page_is_shown_on_a_terminal_and_printed_elsewhere() {
 }
 
 #[test]
-fn a_terminal_without_man_gets_the_help() {
+fn man_missing_program_shows_help() {
     let here = tempdir().expect("a directory");
     for script in ["exit 3", ""] {
         let (mut terminal, shown) = shown_by(script, here.path());
@@ -102,7 +102,7 @@ fn a_terminal_without_man_gets_the_help() {
 }
 
 #[test]
-fn the_options_of_all_commands_have_their_text() {
+fn man_global_options_have_text() {
     let page = downpour(["man"]).end().expect(0).stdout;
     assert!(page.contains("Ignore the configuration file") && page.contains(".SH NOTES"), "{page}");
     let page = downpour(["man", "cp"]).end().expect(0).stdout;
@@ -122,7 +122,7 @@ fn shown_by(script: &str, here: &Path) -> (Terminal, Program) {
 }
 
 #[test]
-fn help_and_version_are_words_too() {
+fn help_and_version_subcommands() {
     let said = |words: &[&str]| downpour(words).end().expect(0).stdout;
     assert_eq!(said(&["help"]), said(&["--help"]));
     assert_eq!(said(&["help", "cp"]), said(&["cp", "--help"]));

@@ -15,7 +15,7 @@ use crate::program::{Program, answer, arguments, command, downpour, program_with
 use crate::tree;
 
 #[test]
-fn a_place_of_another_kind_is_no_directory() {
+fn foreign_url_refused_without_directory() {
     for place in ["far::module", "s3://bucket/x", "sftp://far/x", "http://far/x"] {
         let far = Far::new();
         tree::file(&far.there("file"), 10);
@@ -30,7 +30,7 @@ fn a_place_of_another_kind_is_no_directory() {
 }
 
 #[test]
-fn a_refused_login_has_a_code() {
+fn login_refused_exit_4() {
     for (words, wanted) in [
         ("me@far: Permission denied (publickey,password).", "cannot log in to far: me@far: Permission denied"),
         ("Host key verification failed.", "cannot log in to far: Host key verification failed"),
@@ -48,7 +48,7 @@ fn a_refused_login_has_a_code() {
 }
 
 #[test]
-fn a_program_that_is_none_is_named() {
+fn remote_bin_wrong_program_named() {
     let far = Far::new();
     let run = |program: &str| far.run("cp", ["--remote-bin", program, "far:x", "/nonexistent/new"]);
     run("/bin/true")
@@ -58,7 +58,7 @@ fn a_program_that_is_none_is_named() {
 }
 
 #[test]
-fn a_setting_of_ssh_that_starts_nothing_is_named() {
+fn ssh_setting_without_command_named() {
     for (setting, option) in [
         ("sessiontype none", "SessionType=default"),
         ("stdinnull yes", "StdinNull=no"),
@@ -79,7 +79,7 @@ fn a_setting_of_ssh_that_starts_nothing_is_named() {
 }
 
 #[test]
-fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
+fn misplaced_ticket_or_port_explained() {
     let here = tempdir().expect("a directory");
     let file = tree::file(&here.path().join("file"), 10);
     let addresses = vec!["192.0.2.1:7".parse().expect("an address")];
@@ -101,7 +101,7 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
 }
 
 #[test]
-fn rules_come_from_stdin_as_names_do() {
+fn exclude_from_stdin() {
     let here = tempdir().expect("a directory");
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     fs::create_dir(&source).expect("a directory");
@@ -128,7 +128,7 @@ fn rules_come_from_stdin_as_names_do() {
 }
 
 #[test]
-fn a_file_beyond_the_limit_of_its_size_is_told() {
+fn ulimit_file_size_named() {
     let here = tempdir().expect("a directory");
     let (file, copy) = (tree::file(&here.path().join("file"), 200_000), here.path().join("copy"));
     let limited = ["-c", r#"ulimit -f 8; exec "$@""#, "sh", env!("CARGO_BIN_EXE_downpour"), "cp"];

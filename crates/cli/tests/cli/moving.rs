@@ -10,7 +10,7 @@ use crate::program::{arguments, downpour, json};
 use crate::tree;
 
 #[test]
-fn files_move_in_both_directions_and_directories_stay() {
+fn remove_source_files_moves_both_directions() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let (source, model) = (tree::directory(&here.path().join("photos")), tree::directory(&here.path().join("model")));
@@ -36,7 +36,7 @@ fn files_move_in_both_directions_and_directories_stay() {
 }
 
 #[test]
-fn a_dry_run_only_says_what_would_be_removed() {
+fn remove_source_files_dry_run_removes_nothing() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
@@ -53,7 +53,7 @@ fn a_dry_run_only_says_what_would_be_removed() {
 }
 
 #[test]
-fn a_source_that_is_the_target_stays_whole() {
+fn remove_source_files_keeps_identical_target() {
     let far = Far::new();
     let source = tree::directory(&far.there("photos"));
     let before = tree::files(&source);

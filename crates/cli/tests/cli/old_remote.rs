@@ -10,7 +10,7 @@ use crate::program::arguments;
 use crate::tree;
 
 #[test]
-fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
+fn old_remote_unsupported_options_refused() {
     let far = Far::with_login(r#"sh -c "$command" | sed -u 's/ enforces=[^ ]*//'"#);
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
@@ -58,7 +58,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_no_matter_of_tickets() {
+fn old_remote_unreadable_answer_explained() {
     let far = Far::with_login("echo DOWNPOUR1 downpour2xyz; cat >/dev/null");
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);

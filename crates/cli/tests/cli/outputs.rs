@@ -36,7 +36,7 @@ fn place(content: &str) -> TempDir {
 }
 
 #[test]
-fn a_source_or_target_is_never_overwritten_by_what_is_written_about_it() {
+fn output_file_never_overwrites_transfer() {
     let far = Far::new();
     fs::create_dir(far.there("src")).expect("a directory");
     fs::write(far.there("src/x"), "far").expect("a file");
@@ -81,7 +81,7 @@ fn a_source_or_target_is_never_overwritten_by_what_is_written_about_it() {
 
 /// Whether or not it is one of the transfer's: a word may have been forgotten.
 #[test]
-fn only_a_list_is_replaced_by_a_list_and_only_a_trace_is_continued() {
+fn output_file_replaces_own_kind_only() {
     let (here, far) = (place("plain"), Far::new());
     fs::create_dir(far.there("src")).expect("a directory");
     let [src, dst, listed] = ["src/", "dst", "listed"].map(|name| here.path().join(name));
@@ -116,7 +116,7 @@ fn only_a_list_is_replaced_by_a_list_and_only_a_trace_is_continued() {
 
 /// What the other side has put there is not seen before: the two may share a disk.
 #[test]
-fn a_list_does_not_replace_what_the_other_side_has_put_there() {
+fn checksums_keep_file_made_meanwhile() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let (source, list) = (here.path().join("file"), far.there("file"));
     fs::write(&source, "new").expect("a file");
@@ -132,7 +132,7 @@ fn a_list_does_not_replace_what_the_other_side_has_put_there() {
 }
 
 #[test]
-fn what_is_written_about_a_transfer_is_left_out_of_it_and_kept_at_its_target() {
+fn output_file_skipped_and_kept_at_target() {
     let here = tempdir().expect("a directory");
     let [src, dst] = ["src", "dst"].map(|name| here.path().join(name));
     fs::create_dir_all(src.join("sub")).expect("directories");

@@ -25,7 +25,7 @@ fn ended(mut child: Child) -> (ExitStatus, String) {
 }
 
 #[test]
-fn a_closed_output_ends_the_command_on_both_sides() {
+fn pipe_stdout_closed_ends_command() {
     // Commands that die of the next write, ignore the failed write, or write nothing more.
     for (command, rest) in [
         ("yes", ""),
@@ -56,7 +56,7 @@ fn a_closed_output_ends_the_command_on_both_sides() {
 }
 
 #[test]
-fn an_output_that_fails_otherwise_ends_the_command_too_and_is_told() {
+fn pipe_stdout_full_ends_command_exit_7() {
     for via in ["udp", "ssh"] {
         let far = Far::new();
         let mut pipe = far.command("pipe", ["--via", via, "far", "echo $$ >pid; yes"]);
@@ -128,7 +128,7 @@ impl Fed {
 }
 
 #[test]
-fn an_end_that_a_signal_has_brought_about_is_not_the_end_of_the_data() {
+fn pipe_stdin_ended_by_signal_is_not_eof() {
     for via in ["udp", "ssh"] {
         // The signal has reached everybody, but this program's handler is late.
         let mut fed = Fed::start(via, WHOLE_ONLY);
@@ -149,7 +149,7 @@ fn an_end_that_a_signal_has_brought_about_is_not_the_end_of_the_data() {
 }
 
 #[test]
-fn ctrl_c_while_the_program_is_stopped_is_not_the_end_of_the_data() {
+fn pipe_sigint_while_stopped_is_not_eof() {
     for via in ["udp", "ssh"] {
         for _ in 0..5 {
             let fed = Fed::start(via, WHOLE_ONLY);
@@ -163,7 +163,7 @@ fn ctrl_c_while_the_program_is_stopped_is_not_the_end_of_the_data() {
 }
 
 #[test]
-fn a_terminal_that_goes_away_is_not_the_end_of_the_data() {
+fn pipe_terminal_hang_up_is_not_eof() {
     for via in ["udp", "ssh"] {
         let far = Far::new();
         let (mut terminal, stdin, stderr) = Terminal::open();
@@ -187,7 +187,7 @@ fn a_terminal_that_goes_away_is_not_the_end_of_the_data() {
 }
 
 #[test]
-fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input() {
+fn pipe_broken_input_never_reaches_eof() {
     type Break = fn(&Fed);
     let breaks: [(&str, Break); 2] = [
         ("this side is killed", |fed| kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe")),

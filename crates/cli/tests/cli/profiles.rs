@@ -16,7 +16,7 @@ fn show(directory: &Path, text: &str) -> crate::program::Ended {
 }
 
 #[test]
-fn a_file_is_written_as_toml_has_it() {
+fn profile_file_accepts_toml_forms() {
     let here = tempdir().expect("a directory");
     for text in [
         "congestion.beta = 0.6",
@@ -37,7 +37,7 @@ fn a_file_is_written_as_toml_has_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_one_line() {
+fn profile_file_error_is_one_line() {
     let here = tempdir().expect("a directory");
     let long = format!("limit = '{}'", "x".repeat(500_000));
     for (text, words) in [
@@ -64,7 +64,7 @@ fn what_is_wrong_with_a_file_is_one_line() {
 }
 
 #[test]
-fn nothing_that_is_typed_is_lost() {
+fn profile_options_conflicts_refused() {
     for line in [
         ["--set", "congestion.beta=0.5", "--set", "congestion=cubic"],
         ["--set", "congestion=cubic", "--set", "congestion.beta=0.5"],
@@ -101,7 +101,7 @@ fn nothing_that_is_typed_is_lost() {
 }
 
 #[test]
-fn two_profiles_are_told_apart() {
+fn profile_diff_lists_differences() {
     let here = tempdir().expect("a directory");
     let (changed, strange) = (here.path().join("changed.toml"), here.path().join("strange.toml"));
     fs::write(&changed, "limit = '5M'").expect("a profile");

@@ -32,7 +32,7 @@ fn carry(far: &Far, arguments: &[&str], input: &[u8]) -> Output {
 }
 
 #[test]
-fn stdin_and_stdout_are_a_connection_to_the_host() {
+fn proxy_joins_stdio_to_host() {
     let server = echo_server().to_string();
     let bytes: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 251) as u8).collect();
     for via in ["udp", "ssh"] {
@@ -55,7 +55,7 @@ fn proxy_refused_port_reported() {
 }
 
 #[test]
-fn a_hang_up_ends_it_at_once() {
+fn proxy_sighup_ends_at_once() {
     let (far, server) = (Far::new(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
     let port = server.local_addr().expect("an address").port().to_string();
     let mut command = far.command("proxy", ["far", &port]);
@@ -73,7 +73,7 @@ fn a_hang_up_ends_it_at_once() {
 }
 
 #[test]
-fn one_login_serves_all_while_the_connection_is_kept() {
+fn proxy_persist_shares_one_login() {
     let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
     for word in ["one", "two", "three"] {
         let ended = carry(&far, &["--persist", "1m", "far", &server], word.as_bytes());
@@ -91,7 +91,7 @@ fn one_login_serves_all_while_the_connection_is_kept() {
 }
 
 #[test]
-fn a_kept_connection_ends_when_nobody_uses_it() {
+fn proxy_persist_ends_when_idle() {
     let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
     let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
@@ -101,7 +101,7 @@ fn a_kept_connection_ends_when_nobody_uses_it() {
 
 /// What is left of a kept connection whose process was killed is in nobody's way.
 #[test]
-fn a_kept_connection_is_opened_again_after_a_kill() {
+fn proxy_persist_reopens_after_kill() {
     let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
     let proxy = ["--persist", "1m", "far", &server];
     assert_eq!(carry(&far, &proxy, b"one").stdout, b"one");
@@ -116,7 +116,7 @@ fn a_kept_connection_is_opened_again_after_a_kill() {
 }
 
 #[test]
-fn a_login_that_fails_is_told_once() {
+fn proxy_login_failure_reported_once() {
     let far = Far::with_login("echo no such user >&2; exit 255");
     for arguments in [&["far"][..], &["--persist", "1m", "far"]] {
         let ended = far.run("proxy", arguments);
@@ -127,14 +127,14 @@ fn a_login_that_fails_is_told_once() {
 }
 
 #[test]
-fn hosts_that_mean_something_to_a_shell_are_refused() {
+fn proxy_shell_characters_in_host_refused() {
     for host in ["-oProxyCommand=x", "me@-x", "a;b", "$(id)", "a b", "`id`", "a|b", "a\nb", "a/b", "a'b", "a*"] {
         downpour(["proxy", "--", host]).end().expect(2);
     }
 }
 
 #[test]
-fn a_tunnel_goes_on_in_the_background() {
+fn tunnel_background_runs_until_exit() {
     let (far, server, port) = (Far::with_login(NOTED), echo_server(), free_port());
     let forward = format!("{port}:localhost:{server}");
     let started = far.run("tunnel", ["-f", "-L", &forward, "far"]).expect(0);
@@ -149,7 +149,7 @@ fn a_tunnel_goes_on_in_the_background() {
 }
 
 #[test]
-fn control_is_of_running_tunnels_alone() {
+fn tunnel_control_arguments_invalid_exit_2() {
     downpour(["tunnel", "far"]).end().expect(2);
     downpour(["tunnel", "-O", "check", "-L", "80:far:80", "far"]).end().expect(2);
     downpour(["tunnel", "-O", "stop", "far"]).end().expect(2);

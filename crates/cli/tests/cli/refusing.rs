@@ -31,12 +31,12 @@ fn refused(text: &str, code: i32, words: &str) {
 }
 
 #[test]
-fn a_source_that_does_not_exist() {
+fn send_missing_source_exit_3() {
     downpour(["send", "/no/such/file"]).end().expect_line(3, "/no/such/file");
 }
 
 #[test]
-fn a_ticket_that_is_damaged_cut_or_something_else() {
+fn ticket_damaged_exit_4() {
     let text = ticket("127.0.0.1:9", Role::Sender, in_an_hour()).to_text().expect("a text");
     refused(&text.replace(&text[20..24], "zzzz"), 4, "damaged");
     refused(&text[..text.len() - 5], 4, "damaged");
@@ -45,13 +45,13 @@ fn a_ticket_that_is_damaged_cut_or_something_else() {
 }
 
 #[test]
-fn a_ticket_that_has_expired() {
+fn ticket_expired_exit_4() {
     let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
     refused(&ticket("127.0.0.1:9", Role::Sender, an_hour_ago).to_text().expect("a text"), 4, "expired");
 }
 
 #[test]
-fn a_ticket_for_the_other_side() {
+fn ticket_for_sender_refused_by_recv() {
     refused(&ticket("127.0.0.1:9", Role::Receiver, in_an_hour()).to_text().expect("a text"), 4, "both sides receive");
 }
 
@@ -64,7 +64,7 @@ fn connect_no_answer_unreachable() {
 }
 
 #[test]
-fn a_stale_ticket_of_a_program_that_runs() {
+fn ticket_stale_key_exit_5() {
     let here = tempdir().expect("a directory");
     let (source, file) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     let _sender = sender(&[&source], &file, &[]);
@@ -74,13 +74,13 @@ fn a_stale_ticket_of_a_program_that_runs() {
 }
 
 #[test]
-fn no_ticket_at_all() {
+fn recv_without_ticket_exit_2() {
     downpour(["recv"]).end().expect_line(2, "no ticket");
     downpour(["recv", "--ticket-file", "/no/such/ticket"]).end().expect_line(2, "/no/such/ticket");
 }
 
 #[test]
-fn failures_are_json_too() {
+fn errors_in_json_have_exit_code() {
     let ended = downpour(["send", "/no/such/file", "--json"]).end().expect_line(3, "/no/such/file");
     let story = json(&ended.stdout);
     assert_eq!((story.len(), &story[0]["type"], &story[0]["exit_code"]), (1, &"error".into(), &3.into()));
@@ -99,7 +99,7 @@ fn failures_are_json_too() {
 }
 
 #[test]
-fn what_makes_no_sense() {
+fn arguments_invalid_exit_2_with_hint() {
     for (arguments, words) in [
         (&["send"][..], "<PATH>"),
         (&["send", ".", "--rate", "12MB"], "12MB/s"),
@@ -127,7 +127,7 @@ fn help_names_every_exit_code() {
 }
 
 #[test]
-fn versions_long_and_short() {
+fn version_long_and_short() {
     let short = format!("downpour {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(downpour(["-V"]).end().expect(0).stdout, short);
     let long = downpour(["--version"]).end().expect(0).stdout;
@@ -140,7 +140,7 @@ fn versions_long_and_short() {
 }
 
 #[test]
-fn an_address_that_is_taken() {
+fn listen_address_in_use_exit_1() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -149,7 +149,7 @@ fn an_address_that_is_taken() {
 }
 
 #[test]
-fn what_exists_is_not_overwritten() {
+fn recv_existing_file_not_overwritten() {
     let here = tempdir().expect("a directory");
     let (source, file, into) =
         (tree::file(&here.path().join("file"), 5000), here.path().join("ticket"), here.path().join("into"));
@@ -163,7 +163,7 @@ fn what_exists_is_not_overwritten() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
+fn qlog_unwritable_fails_before_listening() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     for (trace, words) in [("/no/such/directory/trace", "No such file"), ("/", "directory")] {
@@ -174,7 +174,7 @@ fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
 }
 
 #[test]
-fn too_few_open_files_are_named_before_anything_is_done() {
+fn ulimit_open_files_checked_first() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("source"));
     let run = |files: u32| {

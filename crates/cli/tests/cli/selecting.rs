@@ -22,7 +22,7 @@ fn assert_names(directory: &Path, wanted: &[&str]) {
 }
 
 #[test]
-fn files_beyond_the_sizes_stay_away_and_are_not_deleted() {
+fn min_max_size_selects_and_protects() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = here.path().join("source");
@@ -56,7 +56,7 @@ fn files_beyond_the_sizes_stay_away_and_are_not_deleted() {
 }
 
 #[test]
-fn files_that_are_too_old_stay_away() {
+fn max_age_skips_old_files() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("source"), here.path().join("copy"));
     fs::create_dir(&source).expect("a directory");
@@ -70,7 +70,7 @@ fn files_that_are_too_old_stay_away() {
 }
 
 #[test]
-fn times_within_the_window_and_sizes_alone_count_as_unchanged() {
+fn modify_window_and_size_only_unchanged() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (tree::file(&here.path().join("file"), 10), here.path().join("copy"));
     fs::write(&copy, "0123456789").expect("a file");
@@ -95,7 +95,7 @@ fn times_within_the_window_and_sizes_alone_count_as_unchanged() {
 }
 
 #[test]
-fn modes_are_changed_on_the_way_also_there() {
+fn chmod_changes_modes_at_target() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
@@ -117,7 +117,7 @@ fn modes_are_changed_on_the_way_also_there() {
 }
 
 #[test]
-fn missing_directories_are_made_only_if_that_is_wanted() {
+fn mkpath_makes_missing_directories() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
@@ -135,7 +135,7 @@ fn missing_directories_are_made_only_if_that_is_wanted() {
 }
 
 #[test]
-fn sources_keep_their_paths() {
+fn relative_keeps_source_paths() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("a/photos"));
@@ -162,7 +162,7 @@ fn sources_keep_their_paths() {
 }
 
 #[test]
-fn rules_as_rsync_writes_them() {
+fn filter_rules_of_rsync() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("source"), here.path().join("copy"));
     fs::create_dir(&source).expect("a directory");
@@ -196,7 +196,7 @@ fn rules_as_rsync_writes_them() {
 }
 
 #[test]
-fn unchanged_files_are_names_of_those_in_another_tree() {
+fn link_dest_hard_links_unchanged_files() {
     let far = Far::new();
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("photos"));
@@ -232,7 +232,7 @@ fn unchanged_files_are_names_of_those_in_another_tree() {
 }
 
 #[test]
-fn the_shell_learns_of_the_end() {
+fn on_end_gets_exit_code() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let (copy, told) = (here.path().join("copy"), here.path().join("told"));

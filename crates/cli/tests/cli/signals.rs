@@ -66,7 +66,7 @@ fn sigterm_ends_a_receiver_whose_sender_does_not_answer() {
 }
 
 #[test]
-fn sigterm_while_nobody_comes_and_at_a_prompt() {
+fn sigterm_while_waiting_and_at_prompt() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
     terminate(sender(&[&source], &ticket, &[]));
@@ -81,7 +81,7 @@ fn sigterm_while_nobody_comes_and_at_a_prompt() {
 }
 
 #[test]
-fn a_killed_copy_of_a_directory_to_a_new_name_goes_on_under_that_name() {
+fn killed_cp_to_new_name_resumes_there() {
     let here = tempdir().expect("a directory");
     let (source, target) = (here.path().join("tree"), here.path().join("copy"));
     fs::create_dir_all(source.join("in")).expect("directories");
@@ -102,7 +102,7 @@ fn a_killed_copy_of_a_directory_to_a_new_name_goes_on_under_that_name() {
 }
 
 #[test]
-fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
+fn stopped_cp_resumes_with_same_command() {
     for (signal, code) in [(Signal::TERM, 75), (Signal::INT, 130)] {
         let here = tempdir().expect("a directory");
         let (source, target) = (tree::file(&here.path().join("file"), 20_000_000), here.path().join("copy"));
@@ -123,7 +123,7 @@ fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
 
 /// It goes on, and says how far it is even where no progress is shown.
 #[test]
-fn a_user_who_asks_by_a_signal_is_told_the_progress() {
+fn sigusr1_prints_progress() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (here.path().join("file"), here.path().join("ticket"));
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
@@ -143,7 +143,7 @@ fn a_user_who_asks_by_a_signal_is_told_the_progress() {
 }
 
 #[test]
-fn a_second_ctrl_c_does_not_wait() {
+fn second_sigint_exits_at_once() {
     let (_here, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     // The sender is stopped and does not answer.
@@ -156,7 +156,7 @@ fn a_second_ctrl_c_does_not_wait() {
 }
 
 #[test]
-fn a_transfer_survives_its_terminal() {
+fn sighup_during_transfer_ignored() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 3_000_000), here.path().join("ticket"));
     let into = here.path().join("into");
@@ -175,7 +175,7 @@ fn a_transfer_survives_its_terminal() {
 
 /// Its ticket was shown there. Under `nohup` it was meant to stay.
 #[test]
-fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
+fn sighup_ends_waiting_sender_without_nohup() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
     let waiting = sender(&[&source], &ticket, &[]);
@@ -196,7 +196,7 @@ fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
 }
 
 #[test]
-fn where_there_is_no_terminal_a_short_transfer_shows_no_progress() {
+fn progress_bar_hidden_without_terminal() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
     let sender = sender(&[&source], &ticket, &[]);
@@ -207,7 +207,7 @@ fn where_there_is_no_terminal_a_short_transfer_shows_no_progress() {
 }
 
 #[test]
-fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
+fn clean_lists_and_removes_partial_data() {
     let (here, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     fs::write(into.join("mine"), "stays").expect("a file");
@@ -246,7 +246,7 @@ fn at_its_end(here: &Path, script: &str) -> (Program, Pid) {
 const GROUP: &str = "echo \"group $$ .\"";
 
 #[test]
-fn on_end_hears_a_signal_that_no_longer_changes_the_exit_code() {
+fn on_end_signalled_keeps_exit_code() {
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
         for (before, ends_by) in [("", name), ("trap '' INT TERM; ", "SIGKILL")] {
             let here = tempdir().expect("a directory");
@@ -264,7 +264,7 @@ fn on_end_hears_a_signal_that_no_longer_changes_the_exit_code() {
 }
 
 #[test]
-fn on_end_goes_on_after_a_hang_up() {
+fn on_end_survives_sighup() {
     let here = tempdir().expect("a directory");
     let mark = here.path().join("mark");
     let script = format!("{GROUP}; while ! test -e {}; do sleep 0.01; done", mark.display());

@@ -70,7 +70,7 @@ fn of(lines: &[Value], pid: u32) -> &Value {
 }
 
 #[test]
-fn every_running_transfer_is_shown_with_its_progress() {
+fn status_shows_running_transfers() {
     let user = User::new();
     let copy = user.slow_copy("copy");
     let (file, ticket, into) = (user.path("file-for-copy"), user.path("ticket"), user.path("into"));
@@ -118,7 +118,7 @@ fn every_running_transfer_is_shown_with_its_progress() {
 }
 
 #[test]
-fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothing() {
+fn status_skips_stopped_and_killed_processes() {
     let user = User::new();
     let (copy, other) = (user.slow_copy("copy"), user.slow_copy("other"));
     copy.signal(Signal::STOP);
@@ -136,7 +136,7 @@ fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothin
 }
 
 #[test]
-fn nobody_else_is_told_anything() {
+fn status_refuses_other_users() {
     let user = User::new();
     // The least careful user: everything is made for everybody.
     let (with_mask, program) = ("umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_downpour"));
@@ -172,7 +172,7 @@ fn nobody_else_is_told_anything() {
 }
 
 #[test]
-fn a_process_without_a_place_for_its_socket_works_and_is_not_found() {
+fn status_socket_unavailable_copy_works() {
     let user = User::new();
     let source = tree::file(&user.path("file"), 10);
     for place in [PathBuf::from("/dev/null"), user.path("absent")] {
@@ -184,7 +184,7 @@ fn a_process_without_a_place_for_its_socket_works_and_is_not_found() {
 
 /// It goes on whatever it does.
 #[test]
-fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
+fn status_shows_pipes_and_tunnels() {
     let far = Far::new();
     let mut command = far.command("pipe", ["--via=ssh", "far", "cat"]);
     command.stdin(Stdio::piped());
@@ -220,7 +220,7 @@ fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
 
 /// What others have started by ssh runs as this user too; a login that is limited to a directory makes nothing elsewhere.
 #[test]
-fn the_far_side_of_a_copy_is_shown_there() {
+fn status_on_remote_host_shows_copy() {
     for (limit, shown) in [("", 1), ("--only . --read-only", 0)] {
         let program = env!("CARGO_BIN_EXE_downpour");
         let far = Far::with_login(&format!("export XDG_RUNTIME_DIR=\"$FAR_HOME/run\"; exec {program} remote {limit}"));
@@ -249,7 +249,7 @@ fn the_far_side_of_a_copy_is_shown_there() {
 
 /// What a command reads before it begins may take as long as it likes.
 #[test]
-fn a_question_ends_no_command_that_still_reads_its_arguments() {
+fn sigusr1_while_reading_arguments_ignored() {
     let user = User::new();
     let (source, copy) = (tree::file(&user.path("file"), 10), user.path("copy"));
     let mut command = user.command(arguments!["cp", "--exclude-from", "-", source, copy]);

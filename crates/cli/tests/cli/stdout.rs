@@ -15,7 +15,7 @@ fn full<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> En
 }
 
 #[test]
-fn a_full_device_loses_no_transfer_and_is_no_success() {
+fn recv_json_stdout_full_exit_7() {
     let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
@@ -26,7 +26,7 @@ fn a_full_device_loses_no_transfer_and_is_no_success() {
 }
 
 #[test]
-fn a_result_that_is_not_written_is_no_success() {
+fn stdout_full_exit_7() {
     let here = tempdir().expect("a directory");
     let (a, b) = (tree::file(&here.path().join("a"), 10), here.path().join("b"));
     for arguments in [arguments!["cp", "-n", a, b].to_vec(), arguments!["completions", "bash"].to_vec()] {
@@ -36,7 +36,7 @@ fn a_result_that_is_not_written_is_no_success() {
 }
 
 #[test]
-fn a_ticket_that_nobody_gets_ends_it_at_once() {
+fn send_ticket_unwritable_exit_7() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     for more in [&[][..], &["--json"]] {

@@ -112,7 +112,7 @@ fn place() -> TempDir {
 
 /// Everything that a command reads before it begins comes from a pipe into which nothing is written.
 #[test]
-fn an_input_that_does_not_come_keeps_no_command() {
+fn signal_while_reading_option_file() {
     let copies = ["cp -r", "sync", "verify", "send"].into_iter().flat_map(|command| {
         let paths = if command == "send" { "TREE" } else { "TREE NEW" };
         let paths = if command == "verify" { "TREE FILE" } else { paths };
@@ -152,7 +152,7 @@ fn an_input_that_does_not_come_keeps_no_command() {
 }
 
 #[test]
-fn a_list_on_stdin_without_an_end_keeps_no_command() {
+fn signal_while_reading_list_from_stdin() {
     for words in ["cp -r", "sync", "verify", "send"] {
         for signal in [Signal::INT, Signal::TERM] {
             let here = place();
@@ -169,7 +169,7 @@ fn a_list_on_stdin_without_an_end_keeps_no_command() {
 }
 
 #[test]
-fn a_trace_that_nobody_reads_keeps_no_command() {
+fn signal_while_writing_trace() {
     for words in ["cp FILE NEW", "sync FILE NEW", "verify FILE FILE", "send FILE", "recv --listen 127.0.0.1:0"] {
         for signal in [Signal::INT, Signal::TERM] {
             let here = place();
@@ -189,7 +189,7 @@ fn a_trace_that_nobody_reads_keeps_no_command() {
 }
 
 #[test]
-fn a_login_that_says_nothing_keeps_no_command() {
+fn signal_while_login_silent() {
     for words in [
         "cp FILE far:new",
         "cp far:file NEW",
@@ -214,7 +214,7 @@ fn a_login_that_says_nothing_keeps_no_command() {
 }
 
 #[test]
-fn an_output_that_nobody_reads_keeps_no_command() {
+fn signal_while_stdout_blocked() {
     for words in ["sync -n TREE NEW", "cp -rn TREE NEW", "cp -r --json TREE NEW", "verify TREE NEW"] {
         for signal in [Signal::INT, Signal::TERM] {
             let here = place();
@@ -233,7 +233,7 @@ fn an_output_that_nobody_reads_keeps_no_command() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_keeps_no_command() {
+fn signal_while_peer_silent() {
     for signal in [Signal::INT, Signal::TERM] {
         for is_sender_stopped in [true, false] {
             let here = place();
@@ -254,7 +254,7 @@ fn a_peer_that_does_not_answer_keeps_no_command() {
 }
 
 #[test]
-fn a_listener_and_a_question_end_at_once() {
+fn signal_while_listening_or_prompting() {
     for signal in [Signal::INT, Signal::TERM] {
         let code = IN_WORDS[usize::from(signal == Signal::TERM)];
         let here = place();
@@ -281,7 +281,7 @@ fn a_listener_and_a_question_end_at_once() {
 }
 
 #[test]
-fn a_demo_that_is_stopped_leaves_nothing() {
+fn signal_to_demo_removes_files() {
     for (arguments, stage) in [("demo --size 1GB", "sample"), ("demo --size 1MB --link rate=100k", "downpour")] {
         for signal in [Signal::INT, Signal::TERM] {
             let here = tempdir().expect("a directory");
@@ -306,7 +306,7 @@ fn a_demo_that_is_stopped_leaves_nothing() {
 
 /// A shell without job control has SIGINT ignored by what it runs in the background; ssh and rsync leave it so.
 #[test]
-fn a_signal_that_is_ignored_at_the_start_remains_so() {
+fn ignored_signal_stays_ignored() {
     let here = place();
     let program = env!("CARGO_BIN_EXE_downpour");
     let ignoring = |signals: &str, words: &str| {

@@ -65,7 +65,7 @@ impl Scene {
 }
 
 #[test]
-fn a_stream_goes_from_stdin_to_stdout() {
+fn stream_from_stdin_to_stdout() {
     let (scene, bytes) = (Scene::new(), bytes());
     for bytes in [&bytes[..], b"", b"one line\n"] {
         let sending = scene.send_bytes("backup.tar", bytes);
@@ -82,7 +82,7 @@ fn a_stream_goes_from_stdin_to_stdout() {
 }
 
 #[test]
-fn a_stream_gets_its_name_where_a_directory_is_meant() {
+fn stream_into_directory_gets_its_name() {
     let (scene, bytes) = (Scene::new(), bytes());
     let into = scene.path("into");
     let sending = scene.send_bytes("backup.tar", &bytes);
@@ -114,7 +114,7 @@ fn a_stream_gets_its_name_where_a_directory_is_meant() {
 }
 
 #[test]
-fn a_part_is_never_taken_for_the_whole() {
+fn stream_interrupted_leaves_no_file() {
     let scene = Scene::new();
     let into = scene.path("into");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75), (Signal::KILL, -1)] {
@@ -144,7 +144,7 @@ fn a_part_is_never_taken_for_the_whole() {
 }
 
 #[test]
-fn an_output_that_takes_no_more_is_an_error_on_both_sides() {
+fn stream_stdout_full_fails_on_both_sides() {
     if !Path::new("/dev/full").exists() {
         eprintln!("NOT RUN: there is no /dev/full");
         return;
@@ -158,7 +158,7 @@ fn an_output_that_takes_no_more_is_an_error_on_both_sides() {
 }
 
 #[test]
-fn one_file_can_go_to_stdout_too() {
+fn recv_file_to_stdout() {
     let (scene, bytes) = (Scene::new(), bytes());
     let file = scene.path("file");
     fs::write(&file, &bytes).expect("a file");
@@ -170,7 +170,7 @@ fn one_file_can_go_to_stdout_too() {
 
 /// The file has arrived, and a pager does not read it to its end.
 #[test]
-fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
+fn recv_to_stdout_signal_removes_file() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         let (scene, bytes) = (Scene::new(), bytes());
         let file = scene.path("file");
@@ -196,7 +196,7 @@ fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
 }
 
 #[test]
-fn a_stream_under_way_says_how_much_has_come() {
+fn stream_status_shows_received_bytes() {
     let scene = Scene::new();
     let runtime = scene.path("run");
     fs::create_dir(&runtime).expect("a directory");
@@ -222,7 +222,7 @@ fn a_stream_under_way_says_how_much_has_come() {
 }
 
 #[test]
-fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
+fn stream_arguments_invalid_exit_2() {
     for (arguments, words) in [
         (&["-", "file"][..], "a stream goes alone"),
         (&["file", "--name", "x"], "a stream goes alone"),
@@ -256,7 +256,7 @@ fn recv_with(stdin: &str, variable: Option<&str>, words: &[&str], into: &Path) -
 }
 
 #[test]
-fn a_ticket_is_understood_as_it_was_pasted() {
+fn ticket_accepted_as_pasted() {
     let scene = Scene::new();
     let file = scene.path("file");
     fs::write(&file, "bytes").expect("a file");
@@ -287,7 +287,7 @@ fn a_ticket_is_understood_as_it_was_pasted() {
 }
 
 #[test]
-fn no_error_prints_a_ticket() {
+fn ticket_never_in_errors() {
     let scene = Scene::new();
     let key = data_encoding::BASE32_NOPAD.encode(&[0x5a; 60]).to_ascii_lowercase();
     let damaged = format!("downpour1{key}");

@@ -48,7 +48,7 @@ fn set_time(file: &Path, time: SystemTime) {
 }
 
 #[test]
-fn only_content_that_was_transferred_or_compared_is_verified() {
+fn summary_verified_only_if_transferred_or_compared() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     let contents = source.join("");
@@ -72,7 +72,7 @@ fn only_content_that_was_transferred_or_compared_is_verified() {
 }
 
 #[test]
-fn what_is_kept_or_failed_is_not_verified() {
+fn summary_kept_or_failed_not_verified() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 1000);
     let target = here.path().join("target");
@@ -89,7 +89,7 @@ fn what_is_kept_or_failed_is_not_verified() {
 }
 
 #[test]
-fn both_ends_say_the_same() {
+fn summary_equal_at_both_ends() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = tree::directory(&here.path().join("photos"));
     let json_cp = |from: &OsStr, to: &OsStr| far.run("cp", arguments!["-r", "--json", "--via=ssh", from, to]).expect(0);
@@ -118,7 +118,7 @@ fn both_ends_say_the_same() {
 }
 
 #[test]
-fn every_special_file_that_is_left_out_has_a_notice() {
+fn notice_for_every_skipped_special_file() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = here.path().join("run");
     fs::create_dir(&source).expect("a directory");
@@ -149,7 +149,7 @@ fn every_special_file_that_is_left_out_has_a_notice() {
 }
 
 #[test]
-fn paths_in_json_are_all_bytes() {
+fn json_paths_keep_all_bytes() {
     let here = tempdir().expect("a directory");
     let source = here.path().join("source");
     fs::create_dir(&source).expect("a directory");
@@ -173,7 +173,7 @@ fn paths_in_json_are_all_bytes() {
 
 /// While it is stopped, more arrives than its socket's buffer holds.
 #[test]
-fn a_receiver_whose_socket_overflows_is_named_on_both_sides() {
+fn summary_socket_overflow_named_on_both_sides() {
     const BURST: u64 = 30_000;
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 6_000_000);
@@ -201,7 +201,7 @@ fn a_receiver_whose_socket_overflows_is_named_on_both_sides() {
 
 /// Of what was there before nothing crossed.
 #[test]
-fn the_goodput_of_a_resumed_copy_is_that_of_what_crossed() {
+fn summary_goodput_of_resumed_copy() {
     let here = tempdir().expect("a directory");
     let (source, target) = (tree::file(&here.path().join("file"), 20_000_000), here.path().join("copy"));
     let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
@@ -221,7 +221,7 @@ fn the_goodput_of_a_resumed_copy_is_that_of_what_crossed() {
 
 /// A share of three symbols, and copies of a handshake, say nothing.
 #[test]
-fn a_good_copy_of_two_bytes_counts_nothing_that_means_nothing() {
+fn summary_tiny_copy_omits_repair_and_loss() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = tree::file(&here.path().join("file"), 2);
     for via in ["--via=udp", "--via=ssh"] {
@@ -243,7 +243,7 @@ fn a_good_copy_of_two_bytes_counts_nothing_that_means_nothing() {
 }
 
 #[test]
-fn a_datagram_that_is_refused_names_why() {
+fn summary_rejected_datagrams_by_reason() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 3_000_000);
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
@@ -264,7 +264,7 @@ fn a_datagram_that_is_refused_names_why() {
 }
 
 #[test]
-fn a_dry_run_names_what_would_cross_and_counts_nothing_as_done() {
+fn summary_dry_run_counts_planned_bytes() {
     let here = tempdir().expect("a directory");
     let (source, target) = (here.path().join("source"), here.path().join("target"));
     fs::create_dir(&source).expect("a directory");
@@ -291,7 +291,7 @@ fn a_dry_run_names_what_would_cross_and_counts_nothing_as_done() {
 
 /// One function decides: what the bar and `--json` say is what the trace has, from which the lab's page is drawn.
 #[test]
-fn what_limits_a_transfer_is_the_same_in_json_and_in_the_trace() {
+fn limited_by_equal_in_json_and_trace() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 2_000_000);
     let (trace, target) = (here.path().join("trace"), here.path().join("copy"));
@@ -318,7 +318,7 @@ fn what_limits_a_transfer_is_the_same_in_json_and_in_the_trace() {
 
 /// Files done of files, the current one, and bytes that rise within a block at a rate at which one takes seconds.
 #[test]
-fn progress_tells_what_is_left_and_does_not_jump_by_blocks() {
+fn progress_rises_within_blocks() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = here.path().join("source");
     fs::create_dir(&source).expect("a directory");
@@ -347,7 +347,7 @@ fn progress_tells_what_is_left_and_does_not_jump_by_blocks() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told_and_costs_nothing_but_the_code() {
+fn qlog_full_disk_keeps_copy_exit_7() {
     let here = tempdir().expect("a directory");
     for size in [10, 3_000_000] {
         let source = tree::file(&here.path().join(format!("file-{size}")), size);

@@ -30,7 +30,7 @@ pub(crate) fn connect(ticket: &Path, forward: &str) -> (Program, u16) {
 }
 
 #[test]
-fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
+fn tunnel_ticket_reaches_permitted_only() {
     let (directory, server) = (tempfile::tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
@@ -57,7 +57,7 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_line() {
+fn tunnel_ticket_arguments_invalid_exit_codes() {
     let directory = tempfile::tempdir().expect("a directory");
     let ticket = directory.path().join("ticket");
     let refused = |arguments: &[&str], code: i32, words: &str| {
@@ -107,7 +107,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_listener_ends_when_its_ticket_has_expired_and_everybody_has_left() {
+fn tunnel_listener_ends_after_expiry() {
     let (directory, server) = (tempfile::tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", "localhost:*", "--valid", "3s"]);

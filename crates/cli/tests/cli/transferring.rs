@@ -11,7 +11,7 @@ use crate::program::{Program, answer, arguments, command, downpour, json, receiv
 use crate::tree;
 
 #[test]
-fn the_receiver_comes_with_a_ticket_file() {
+fn recv_connects_with_ticket_file() {
     let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
@@ -29,7 +29,7 @@ fn the_receiver_comes_with_a_ticket_file() {
 }
 
 #[test]
-fn the_sender_comes_with_a_ticket_file() {
+fn send_connects_with_ticket_file() {
     let here = tempdir().expect("a directory");
     let (first, second) =
         (tree::file(&here.path().join("first"), 2_000_000), tree::file(&here.path().join("second"), 5));
@@ -47,7 +47,7 @@ fn the_sender_comes_with_a_ticket_file() {
 }
 
 #[test]
-fn a_ticket_comes_by_stdin_environment_or_argument() {
+fn ticket_from_stdin_environment_or_argument() {
     for way in ["stdin", "environment", "argument"] {
         let here = tempdir().expect("a directory");
         let source = tree::file(&here.path().join("file"), 10_000);
@@ -72,7 +72,7 @@ fn a_ticket_comes_by_stdin_environment_or_argument() {
 }
 
 #[test]
-fn json_tells_the_whole_story() {
+fn send_and_recv_json_lines() {
     let here = tempdir().expect("a directory");
     let (source, ticket, into) =
         (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
@@ -105,7 +105,7 @@ fn json_tells_the_whole_story() {
 }
 
 #[test]
-fn with_a_slash_at_the_end_the_contents_of_a_directory_are_sent() {
+fn send_trailing_slash_sends_contents() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::directory(&here.path().join("photos")), here.path().join("ticket"));
     let into = here.path().join("into");
@@ -118,7 +118,7 @@ fn with_a_slash_at_the_end_the_contents_of_a_directory_are_sent() {
 }
 
 #[test]
-fn keep_serves_more_than_one() {
+fn send_keep_serves_two_receivers() {
     let here = tempdir().expect("a directory");
     let (source, ticket) = (tree::file(&here.path().join("file"), 300_000), here.path().join("ticket"));
     let mut sender = sender(&[&source], &ticket, &["--keep"]);
@@ -133,7 +133,7 @@ fn keep_serves_more_than_one() {
 }
 
 #[test]
-fn quiet_is_quiet_and_verbose_is_not() {
+fn quiet_and_verbose_output() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10_000);
     let trace = here.path().join("trace.sqlog");
@@ -166,7 +166,7 @@ fn recv_stdout_closed_exit_0() {
 }
 
 #[test]
-fn a_ticket_replaces_no_other_file() {
+fn ticket_file_keeps_other_file() {
     let here = tempdir().expect("a directory");
     let (source, notes) = (tree::file(&here.path().join("source"), 10), here.path().join("notes"));
     std::fs::write(&notes, "precious").expect("a file");

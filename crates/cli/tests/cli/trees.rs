@@ -18,7 +18,7 @@ fn mode_and_time(path: &Path) -> (u32, i64, i64) {
 }
 
 #[test]
-fn the_directory_at_the_top_is_synchronised_too() {
+fn sync_sets_attributes_of_top_directory() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     let contents = source.join("");
@@ -36,7 +36,7 @@ fn the_directory_at_the_top_is_synchronised_too() {
 }
 
 #[test]
-fn the_contents_of_several_directories_are_all_that_stays() {
+fn delete_with_several_sources() {
     let here = tempdir().expect("a directory");
     let (one, two) = (here.path().join("one"), here.path().join("two"));
     for directory in [&one, &two] {
@@ -54,7 +54,7 @@ fn the_contents_of_several_directories_are_all_that_stays() {
 }
 
 #[test]
-fn of_an_empty_directory_nothing_stays_if_that_is_forced() {
+fn delete_empty_source_needs_force_empty() {
     let here = tempdir().expect("a directory");
     let (empty, copy) = (here.path().join("empty"), here.path().join("copy"));
     fs::create_dir(&empty).expect("a directory");
@@ -74,7 +74,7 @@ fn of_an_empty_directory_nothing_stays_if_that_is_forced() {
 }
 
 #[test]
-fn no_more_is_deleted_than_permitted() {
+fn max_delete_bounds_deletions() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
     downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
@@ -108,7 +108,7 @@ fn delete_skipped_reported() {
 }
 
 #[test]
-fn links_left_out_are_counted_and_not_each_told() {
+fn links_skip_counted_once() {
     let here = tempdir().expect("a directory");
     let source = here.path().join("photos");
     fs::create_dir(&source).expect("a directory");
@@ -125,7 +125,7 @@ fn links_left_out_are_counted_and_not_each_told() {
 }
 
 #[test]
-fn a_directory_does_not_replace_a_file() {
+fn directory_does_not_replace_file() {
     let here = tempdir().expect("a directory");
     let (source, file) = (tree::directory(&here.path().join("photos")), here.path().join("file"));
     fs::write(&file, "mine").expect("a file");
@@ -136,7 +136,7 @@ fn a_directory_does_not_replace_a_file() {
 }
 
 #[test]
-fn an_empty_directory_among_several_sources_deletes_nothing_unless_that_is_forced() {
+fn delete_one_empty_source_needs_force_empty() {
     let here = tempdir().expect("a directory");
     let far = Far::new();
     let copy = here.path().join("copy");
@@ -169,7 +169,7 @@ fn an_empty_directory_among_several_sources_deletes_nothing_unless_that_is_force
 }
 
 #[test]
-fn a_path_that_is_too_long_is_left_out_and_named() {
+fn path_too_long_skipped_and_named() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("photos"), here.path().join("copy"));
     fs::create_dir(&source).expect("a directory");
@@ -193,7 +193,7 @@ fn a_path_that_is_too_long_is_left_out_and_named() {
 }
 
 #[test]
-fn unsafe_links_are_left_out_and_told_and_no_failure() {
+fn safe_links_skipped_with_notice() {
     let (here, far) = (tempdir().expect("a directory"), Far::new());
     let source = here.path().join("photos");
     fs::create_dir(&source).expect("a directory");
@@ -213,7 +213,7 @@ fn unsafe_links_are_left_out_and_told_and_no_failure() {
 }
 
 #[test]
-fn a_pipe_as_stdin_is_no_dangling_link() {
+fn cp_dev_stdin_pipe_refused() {
     let here = tempdir().expect("a directory");
     let mut command = command(arguments!["cp", "/dev/stdin", here.path().join("copy")]);
     command.stdin(std::process::Stdio::piped());

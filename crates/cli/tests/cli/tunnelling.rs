@@ -72,7 +72,7 @@ fn open(far: &Far, arguments: &[&str]) -> (Program, u16) {
 }
 
 #[test]
-fn connections_go_through_in_both_directions_over_udp_and_over_ssh() {
+fn tunnel_forwards_both_directions_udp_and_ssh() {
     let server = echo_server();
     for via in ["udp", "ssh"] {
         let (far, behind) = (Far::new(), free_port());
@@ -96,7 +96,7 @@ fn connections_go_through_in_both_directions_over_udp_and_over_ssh() {
 }
 
 #[test]
-fn a_proxy_resolves_names_over_there_and_says_why_it_cannot_connect() {
+fn socks_proxy_resolves_remotely_and_reports() {
     let (far, server) = (Far::new(), echo_server());
     let (_tunnel, proxy) = open(&far, &["-D", "0"]);
     let asked = |port: u16| {
@@ -120,7 +120,7 @@ fn a_proxy_resolves_names_over_there_and_says_why_it_cannot_connect() {
 }
 
 #[test]
-fn an_eager_proxy_is_for_programs_here() {
+fn socks_proxy_eager_answers_at_once() {
     let (far, server) = (Far::new(), echo_server());
     far.run("tunnel", ["--eager", "-L", "8080:web:80", "far"]).expect(2);
     let (mut tunnel, proxy) = open(&far, &["--eager", "-D", "0"]);
@@ -156,7 +156,7 @@ fn curl(arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn curl_reads_the_metrics_of_a_tunnel_also_in_the_background() {
+fn tunnel_metrics_served_also_in_background() {
     let (far, server) = (Far::with_login(NOTED), echo_server());
     let forward = format!("0:localhost:{server}");
     let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &forward, "--metrics", "0", "far"]));
@@ -195,7 +195,7 @@ fn curl_reads_the_metrics_of_a_tunnel_also_in_the_background() {
 }
 
 #[test]
-fn what_cannot_be_listened_on_is_told_before_anything_else() {
+fn tunnel_port_in_use_exit_1() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let (far, forward) = (Far::new(), format!("{port}:localhost:80"));
@@ -208,7 +208,7 @@ fn what_cannot_be_listened_on_is_told_before_anything_else() {
 }
 
 #[test]
-fn a_tunnel_outlives_the_ssh_that_began_it() {
+fn tunnel_outlives_its_ssh() {
     // The login is a pair of processes that only pass on bytes.
     let (far, server) = (Far::with_login(r#"cat | sh -c "$command" | cat"#), echo_server());
     let (tunnel, port) = open(&far, &["--via", "udp", "-L", &format!("0:localhost:{server}")]);
@@ -229,7 +229,7 @@ fn a_tunnel_outlives_the_ssh_that_began_it() {
 }
 
 #[test]
-fn each_connection_is_told() {
+fn tunnel_json_events_of_connections() {
     let (far, server, nobody) = (Far::new(), echo_server(), free_port());
     let [first, second] = [server, nobody].map(|port| format!("0:localhost:{port}"));
     let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &first, "-L", &second, "far"]));

@@ -60,7 +60,7 @@ fn copy(from: &Path, to: &Path) {
 const LAB: &str = r#"echo "$@" >"${0%/*}/told"; echo http://127.0.0.1:1/5ecret/#live; while read -r line; do :; done"#;
 
 #[test]
-fn without_a_lab_it_says_how_to_get_one_before_anything_is_copied() {
+fn web_without_lab_exit_2() {
     let place = Place::new(None);
     let ended = Program::start(place.copy(&[])).end();
     ended.expect_line(2, "--web needs downpour-lab, which is neither beside downpour nor in PATH: build it with");
@@ -68,7 +68,7 @@ fn without_a_lab_it_says_how_to_get_one_before_anything_is_copied() {
 }
 
 #[test]
-fn the_lab_follows_a_private_trace_that_is_removed_at_the_end() {
+fn web_private_trace_removed() {
     let place = Place::new(Some(LAB));
     let ended = Program::start(place.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
@@ -81,7 +81,7 @@ fn the_lab_follows_a_private_trace_that_is_removed_at_the_end() {
 }
 
 #[test]
-fn a_trace_that_was_asked_for_is_followed_and_kept() {
+fn web_qlog_trace_kept() {
     let place = Place::new(Some(LAB));
     let kept = place.path("kept.qlog");
     let ended = Program::start(place.copy(&["--qlog", kept.to_str().expect("text")])).end();
@@ -93,7 +93,7 @@ fn a_trace_that_was_asked_for_is_followed_and_kept() {
 }
 
 #[test]
-fn a_lab_that_does_not_start_is_told_before_anything_is_copied() {
+fn web_lab_failure_copies_nothing() {
     let place = Place::new(Some("echo downpour-lab: cannot listen >&2; exit 1"));
     let ended = Program::start(place.copy(&[])).end();
     ended.expect_line(1, "did not start: downpour-lab: cannot listen");
@@ -101,7 +101,7 @@ fn a_lab_that_does_not_start_is_told_before_anything_is_copied() {
 }
 
 #[test]
-fn a_lab_that_ends_its_runs_is_waited_for() {
+fn web_waits_for_lab_to_end() {
     let slow = r#"trap '/bin/sleep 3; : >"${0%/*}/ended"; kill $!; exit' TERM
         echo http://127.0.0.1:1/5ecret/#live; /bin/sleep 60 >/dev/null 2>&1 & wait"#;
     let place = Place::new(Some(slow));
@@ -112,7 +112,7 @@ fn a_lab_that_ends_its_runs_is_waited_for() {
 }
 
 #[test]
-fn a_copy_between_two_other_machines_has_no_picture_here() {
+fn web_refused_between_remote_hosts() {
     let place = Place::new(Some(LAB));
     let command = program_with(&place.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
     Program::start(command).end().expect_line(2, "--web draws what only an end of the copy knows");

@@ -15,7 +15,7 @@ fn summary(stdout: &str) -> Value {
 }
 
 #[test]
-fn no_packet_is_sent_and_no_other_side_speaks() {
+fn local_copy_sends_no_packets() {
     let here = tempdir().expect("a directory");
     let source = tree::directory(&here.path().join("tree"));
     let ended = downpour(arguments!["cp", "-rp", "--json", source, here.path().join("copy")]).end().expect(0);
@@ -31,7 +31,7 @@ fn no_packet_is_sent_and_no_other_side_speaks() {
 }
 
 #[test]
-fn holes_stay_holes() {
+fn local_copy_keeps_holes() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (here.path().join("sparse"), here.path().join("copy"));
     let file = File::create(&source).expect("a file");
@@ -51,7 +51,7 @@ fn holes_stay_holes() {
 }
 
 #[test]
-fn what_does_not_fit_leaves_nothing_in_the_way() {
+fn local_copy_disk_full_leaves_nothing() {
     let here = tempdir().expect("a directory");
     let (source, full) = (tree::file(&here.path().join("file"), 8_000_000), here.path().join("full"));
     fs::create_dir(&full).expect("a directory");
@@ -68,7 +68,7 @@ fn what_does_not_fit_leaves_nothing_in_the_way() {
 
 /// What has arrived whole stays, and the same command completes the rest, under names that exist by now.
 #[test]
-fn what_has_fit_stays_and_the_same_command_completes_it() {
+fn local_copy_disk_full_resumes() {
     let here = tempdir().expect("a directory");
     let (small, large) = (tree::file(&here.path().join("a"), 700_000), tree::file(&here.path().join("b"), 8_000_000));
     let disk = here.path().join("disk");
@@ -87,7 +87,7 @@ fn what_has_fit_stays_and_the_same_command_completes_it() {
 
 /// A directory that an interrupted run has made is its target, not one to copy into.
 #[test]
-fn an_interrupted_copy_under_a_new_name_goes_on_there() {
+fn local_copy_interrupted_resumes_at_new_name() {
     let here = tempdir().expect("a directory");
     let source = here.path().join("tree");
     fs::create_dir(&source).expect("a directory");
@@ -109,7 +109,7 @@ fn an_interrupted_copy_under_a_new_name_goes_on_there() {
 
 /// Whatever a writer does meanwhile, what arrives is what the file was at one time, and its name is not missing.
 #[test]
-fn a_file_that_grows_or_is_touched_meanwhile_arrives() {
+fn local_copy_of_changing_file_arrives() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("log"), 6_000_000);
     let before = fs::read(&source).expect("a file");
@@ -132,7 +132,7 @@ fn a_file_that_grows_or_is_touched_meanwhile_arrives() {
 }
 
 #[test]
-fn a_file_of_several_steps_is_copied_whole_with_its_mode_and_time() {
+fn local_copy_large_file_keeps_mode_and_time() {
     let here = tempdir().expect("a directory");
     let (source, copy) = (tree::file(&here.path().join("file"), 70_000_001), here.path().join("copy"));
     fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).expect("a mode");

@@ -82,7 +82,7 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn every_word_of_rsync_and_scp_is_classified() {
+fn rsync_and_scp_options_classified() {
     for (name, works, nothing, refused) in
         [("sync", RSYNC_WORKS, RSYNC_NOTHING, RSYNC_REFUSED), ("cp", SCP_WORKS, SCP_NOTHING, SCP_REFUSED)]
     {
@@ -117,7 +117,7 @@ fn every_word_of_rsync_and_scp_is_classified() {
 }
 
 #[test]
-fn words_that_change_nothing_are_noted_once_on_a_terminal() {
+fn ignored_options_noted_on_terminal() {
     let here = place();
     let (mut terminal, stdin, stderr) = Terminal::open();
     let mut line = command(["sync", "-avzP", "--partial", "tree/", "new"]);
@@ -130,7 +130,7 @@ fn words_that_change_nothing_are_noted_once_on_a_terminal() {
 
 /// Where a word of rsync's is a switch, and the same word has a value here, a path is never taken for the value.
 #[test]
-fn a_path_is_not_taken_for_a_value() {
+fn path_not_taken_for_option_value() {
     let here = place();
     for name in ["bar", "copy", "skip", "2222"] {
         tree::file(&here.path().join(name), 10);
@@ -152,7 +152,7 @@ fn a_path_is_not_taken_for_a_value() {
 }
 
 #[test]
-fn the_numbers_of_rsync_are_true() {
+fn stats_print_numbers_of_rsync() {
     let here = place();
     let run = || {
         let mut line = command(["sync", "--stats", "tree/", "new"]);

@@ -32,7 +32,7 @@ const TIMED_OUT: i32 = 124;
 
 #[test]
 #[ignore = "needs rsync: cargo xtask compare-rsync"]
-fn a_target_is_left_as_by_rsync() {
+fn sync_target_equals_rsync() {
     let mut home = home();
     let keeps = std::env::var_os(KEEP).is_some();
     home.disable_cleanup(keeps);
@@ -59,7 +59,7 @@ fn a_target_is_left_as_by_rsync() {
     println!("seeds {seeds:?}, {with_owners} with owners and {with_xattrs} with extended attributes or ACLs");
     assert_eq!(
         differing, [0_u64; 0],
-        "seeds that differ; again: {SEED}=N {KEEP}=yes cargo xtask compare-rsync a_target"
+        "seeds that differ; again: {SEED}=N {KEEP}=yes cargo xtask compare-rsync sync_target"
     );
 }
 

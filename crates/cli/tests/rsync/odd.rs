@@ -85,7 +85,7 @@ fn exfat(home: &Path) -> Result<Place, Missing> {
 
 #[test]
 #[ignore = "needs rsync: cargo xtask compare-rsync"]
-fn another_file_system_is_left_as_by_rsync() {
+fn sync_on_odd_file_system_equals_rsync() {
     let home = home();
     let mut differing = Vec::new();
     for mount in [bindfs, exfat] {
@@ -107,12 +107,12 @@ fn another_file_system_is_left_as_by_rsync() {
             }
         }
     }
-    assert_eq!(differing, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask compare-rsync file_system");
+    assert_eq!(differing, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask compare-rsync sync_on_odd");
 }
 
 #[test]
 #[ignore = "needs rsync: cargo xtask compare-rsync"]
-fn a_drop_box_is_left_as_by_rsync() {
+fn cp_into_drop_box_equals_rsync() {
     if !rustix::process::geteuid().is_root() {
         println!("NOT COMPARED with a drop box, for which this must run as root: it copies as another user");
         return;

@@ -13,7 +13,7 @@ use crate::tree;
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
+fn ssh_prompt_on_terminal_and_output_prefixed() {
     let (sshd, here) = (Sshd::start(), tempdir().expect("a directory"));
     let client = Client::of(&[("there", &sshd)]);
     client.know(&[]);
@@ -39,7 +39,7 @@ fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
 /// ssh leaves a process behind that keeps the connection for the next login.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_connection_that_ssh_keeps_is_not_waited_for() {
+fn control_persist_not_waited_for() {
     let (sshd, here) = (Sshd::start(), tempdir().expect("a directory"));
     let client = Client::of(&[("there", &sshd)]);
     let file = tree::file(&here.path().join("file"), 100_000);

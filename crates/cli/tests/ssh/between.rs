@@ -70,7 +70,7 @@ impl Pair {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
+fn direct_copy_between_hosts() {
     let pair = Pair::of_friends();
     let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rpv", "there:tree", "b:copy"]).expect(0).stderr;
@@ -112,7 +112,7 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
+fn direct_login_failure_relays_copy() {
     let pair = Pair::of_strangers();
     let source = tree::directory(&pair.there("tree"));
     let told = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
@@ -132,7 +132,7 @@ fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_stopped_copy_between_two_hosts_leaves_nothing_running_and_resumes() {
+fn stopped_host_to_host_copy_resumes() {
     let pair = Pair::of_friends();
     let source = large_file(&pair.there("file"));
     for through in [&[][..], &["-3"]] {
@@ -154,7 +154,7 @@ fn a_stopped_copy_between_two_hosts_leaves_nothing_running_and_resumes() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_lost_connection_to_either_host_ends_the_copy() {
+fn killed_session_ends_host_to_host_copy() {
     let pair = Pair::of_friends();
     large_file(&pair.there("file"));
     for through in [&[][..], &["-3"]] {

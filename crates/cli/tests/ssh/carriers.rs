@@ -13,7 +13,7 @@ const HEARD: Duration = Duration::from_secs(6);
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_alone_carries_a_tree_both_ways() {
+fn via_ssh_copies_tree_both_directions() {
     let hosts = Hosts::start();
     let source = tree::directory(&hosts.here("tree"));
     hosts.cp(arguments!["-rp", "--via", "ssh", source, at("copy")]).expect(0);
@@ -27,7 +27,7 @@ fn ssh_alone_carries_a_tree_both_ways() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_alone_carries_what_is_large() {
+fn via_ssh_copies_large_file() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 100_000_000);
     hosts.cp(arguments!["--via", "ssh", source, at("copy")]).expect(0);
@@ -38,7 +38,7 @@ fn ssh_alone_carries_what_is_large() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_port_that_a_firewall_lets_through_is_used() {
+fn port_option_chooses_udp_port() {
     let hosts = Hosts::with_cable();
     let source = tree::file(&hosts.here("file"), 100_000);
     let told = hosts.cp(arguments!["-v", "--port", "61001:61009", source, at("copy")]).expect(0).stderr;
@@ -49,7 +49,7 @@ fn a_port_that_a_firewall_lets_through_is_used() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn where_udp_is_closed_it_is_said_soon_and_ssh_carries_on() {
+fn udp_blocked_falls_back_to_ssh() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = tree::directory(&hosts.here("tree"));
@@ -65,7 +65,7 @@ fn where_udp_is_closed_it_is_said_soon_and_ssh_carries_on() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn closed_udp_is_remembered_until_it_is_open() {
+fn udp_blocked_remembered_until_open() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = tree::file(&hosts.here("file"), 500_000);
@@ -96,7 +96,7 @@ fn closed_udp_is_remembered_until_it_is_open() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn udp_in_one_direction_is_closed_as_well() {
+fn udp_blocked_one_way_falls_back_to_ssh() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = tree::file(&hosts.here("file"), 500_000);
@@ -115,7 +115,7 @@ fn udp_in_one_direction_is_closed_as_well() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn without_ssh_to_fall_back_on_closed_udp_is_the_end() {
+fn via_udp_blocked_exit_5() {
     let hosts = Hosts::with_cable();
     let source = tree::file(&hosts.here("file"), 1000);
     hosts.network.as_ref().expect("a network").drop_udp();
@@ -130,7 +130,7 @@ fn without_ssh_to_fall_back_on_closed_udp_is_the_end() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn udp_that_closes_midway_ends_the_transfer_and_the_same_command_goes_on_over_ssh() {
+fn udp_lost_midway_exit_8_and_resumes_over_ssh() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = large_file(&hosts.here("file"));
@@ -150,7 +150,7 @@ fn udp_that_closes_midway_ends_the_transfer_and_the_same_command_goes_on_over_ss
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn udp_that_closes_midway_leaves_ssh_to_those_with_patience() {
+fn udp_lost_midway_retry_for_uses_ssh() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = large_file(&hosts.here("file"));
@@ -172,7 +172,7 @@ fn udp_that_closes_midway_leaves_ssh_to_those_with_patience() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_path_for_small_packets_alone_carries_all() {
+fn small_path_mtu_copies_file() {
     let hosts = Hosts::with_cable();
     let source = tree::file(&hosts.here("file"), 3_000_000);
     hosts.network.as_ref().expect("a network").drop_udp_above(1300);
@@ -182,7 +182,7 @@ fn a_path_for_small_packets_alone_carries_all() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_program_is_found_by_a_path_that_is_named() {
+fn remote_bin_path_used() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 1000);
     fs::create_dir(hosts.there("my bin")).expect("a directory");

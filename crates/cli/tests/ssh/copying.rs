@@ -19,7 +19,7 @@ use crate::tree;
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_file_to_a_name_and_into_a_directory() {
+fn cp_file_to_name_and_into_directory() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 300_000);
     make(&hosts.there("directory"));
@@ -45,7 +45,7 @@ fn a_file_to_a_name_and_into_a_directory() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn directories_with_and_without_a_slash() {
+fn cp_directory_trailing_slash_copies_contents() {
     let hosts = Hosts::start();
     let source = tree::directory(&hosts.here("tree"));
     make(&hosts.there("into"));
@@ -71,7 +71,7 @@ fn directories_with_and_without_a_slash() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn several_sources_go_into_a_directory() {
+fn cp_several_sources_into_directory() {
     let hosts = Hosts::start();
     let (one, two) = (tree::file(&hosts.here("one"), 1), tree::directory(&hosts.here("two")));
     hosts.cp(arguments!["-rp", one, two, at("new")]).expect(0);
@@ -83,7 +83,7 @@ fn several_sources_go_into_a_directory() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn any_bytes_make_a_name() {
+fn cp_names_of_any_bytes() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("source"), 1000);
     let there = at(odd_name());
@@ -101,7 +101,7 @@ fn any_bytes_make_a_name() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn wildcards_are_for_the_other_side() {
+fn cp_remote_wildcards_expanded_remotely() {
     let hosts = Hosts::start();
     for name in ["a 1.txt", "a 2.txt", "b.txt", "literal[1]"] {
         tree::file(&hosts.there(name), name.len());
@@ -149,7 +149,7 @@ fn made_of(hosts: &Hosts, pattern: &str, program: &str) -> Vec<(PathBuf, Vec<u8>
 /// As if the shell over there had expanded them, and the names had been typed.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn wildcards_with_one_match_are_its_name_as_for_scp_and_rsync() {
+fn cp_single_match_named_like_scp_and_rsync() {
     let hosts = Hosts::start();
     for name in ["one.txt", "two.dat", "three.dat", "dir.d/in"] {
         make(hosts.there(name).parent().expect("a directory"));
@@ -168,7 +168,7 @@ fn wildcards_with_one_match_are_its_name_as_for_scp_and_rsync() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_dry_run_changes_nothing() {
+fn cp_dry_run_changes_nothing() {
     let hosts = Hosts::start();
     let source = tree::directory(&hosts.here("tree"));
     let planned = hosts.cp(arguments!["-rn", source, at("copy")]).expect(0);
@@ -183,7 +183,7 @@ fn a_dry_run_changes_nothing() {
 /// ssh makes its inherited stderr non-blocking. Stdout and stderr of the program are the same open file.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_slow_reader_of_all_output_gets_every_line() {
+fn cp_slow_reader_gets_every_line() {
     let hosts = Hosts::start();
     let names: Vec<String> = (0..5000).map(|number| format!("a-name-that-fills-the-pipe-{number:04}")).collect();
     fs::create_dir(hosts.here("tree")).expect("a directory");
@@ -212,7 +212,7 @@ fn a_slow_reader_of_all_output_gets_every_line() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn sync_makes_both_the_same_and_verify_sees_it() {
+fn sync_makes_equal_and_verify_confirms() {
     let hosts = Hosts::start();
     let source = tree::directory(&hosts.here("tree"));
     let slash = source.join("");
@@ -249,7 +249,7 @@ fn sync_makes_both_the_same_and_verify_sees_it() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_comparison_sees_what_only_one_side_has_with_and_without_a_slash() {
+fn verify_trailing_slash_sees_extra_names() {
     let hosts = Hosts::start();
     let source = tree::directory(&hosts.here("tree"));
     hosts.run("sync", arguments![source.join(""), at("copy")]).expect(0);
@@ -271,7 +271,7 @@ fn a_comparison_sees_what_only_one_side_has_with_and_without_a_slash() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn modes_follow_the_umask_unless_they_are_kept() {
+fn cp_modes_follow_umask_unless_preserved() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 10);
     fs::set_permissions(&source, fs::Permissions::from_mode(0o666)).expect("a mode");
@@ -285,7 +285,7 @@ fn modes_follow_the_umask_unless_they_are_kept() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_port_a_key_and_a_host_between() {
+fn cp_port_identity_and_jump_options() {
     let path = path_with_downpour();
     let (jump, sshd) = (Sshd::start(), Sshd::with(Setup { path: Some(&path), ..Setup::default() }));
     let (address, port) = sshd.address();

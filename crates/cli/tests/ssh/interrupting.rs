@@ -288,7 +288,7 @@ fn case(seed: u64) -> u32 {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn no_interruption_and_no_edit_harms() {
+fn random_interruptions_and_edits_do_no_harm() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number(SEED).unwrap_or_else(|| fastrand::u64(..1 << 48));
     let until = number(MINUTES).map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
@@ -297,7 +297,7 @@ fn no_interruption_and_no_edit_harms() {
         let seed = first + cases;
         let result = std::panic::catch_unwind(|| case(seed));
         let Ok(count) = result else {
-            panic!("seed {seed} after {cases} cases; again: {SEED}={seed} cargo xtask test-ssh no_interruption")
+            panic!("seed {seed} after {cases} cases; again: {SEED}={seed} cargo xtask test-ssh random_interruptions")
         };
         runs += count;
         cases += 1;

@@ -104,7 +104,7 @@ fn soon(transfer: Program) -> Ended {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn this_side_is_killed() {
+fn local_process_killed_resumes() {
     for way in [Way::Up, Way::Down] {
         for via in ["udp", "ssh"] {
             let victim = Victim::new(way, via);
@@ -119,7 +119,7 @@ fn this_side_is_killed() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_other_side_is_killed() {
+fn remote_process_killed_resumes() {
     for way in [Way::Up, Way::Down] {
         for via in ["udp", "ssh"] {
             let victim = Victim::new(way, via);
@@ -134,7 +134,7 @@ fn the_other_side_is_killed() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_session_is_killed() {
+fn ssh_session_killed_resumes() {
     for way in [Way::Up, Way::Down] {
         for via in ["udp", "ssh"] {
             let victim = Victim::new(way, via);
@@ -153,7 +153,7 @@ fn the_session_is_killed() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn patience_outlives_a_killed_program_and_a_killed_session() {
+fn retry_for_survives_kills() {
     for way in [Way::Up, Way::Down] {
         for via in ["auto", "ssh"] {
             let victim = Victim::new(way, via);
@@ -175,7 +175,7 @@ fn patience_outlives_a_killed_program_and_a_killed_session() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn many_files_are_not_sent_again() {
+fn killed_copy_of_many_files_not_resent() {
     let hosts = Hosts::start();
     let source = hosts.here("tree");
     fs::create_dir(&source).expect("a directory");
@@ -202,7 +202,7 @@ fn many_files_are_not_sent_again() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn another_file_by_the_same_name_is_sent_from_its_beginning() {
+fn replaced_source_sent_from_beginning() {
     let victim = Victim::new(Way::Up, "udp");
     let (transfer, _) = victim.begin(&[]);
     transfer.signal(Signal::KILL);

@@ -37,7 +37,7 @@ fn piped(hosts: &Hosts, options: &[&str], command: &str, input: &Path) -> Output
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn all_that_goes_in_comes_out_there() {
+fn pipe_carries_all_input() {
     let hosts = Hosts::start();
     let input = tree::file(&hosts.here("input"), 50_000_000);
     let expected = said(Command::new("sha256sum").stdin(fs::File::open(&input).expect("a file")));
@@ -52,7 +52,7 @@ fn all_that_goes_in_comes_out_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn an_output_that_is_not_written_is_no_success() {
+fn pipe_stdout_full_exit_7() {
     let hosts = Hosts::start();
     let full = fs::File::options().write(true).open("/dev/full").expect("a device that is full");
     let mut command = pipe(&hosts, &[], "echo done");
@@ -67,7 +67,7 @@ fn an_output_that_is_not_written_is_no_success() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_command_is_words_for_the_shell_there_and_its_end_is_that_of_the_pipe() {
+fn pipe_runs_remote_shell_and_returns_exit_code() {
     let hosts = Hosts::start();
     let input = tree::file(&hosts.here("input"), 1000);
     for via in ["udp", "ssh"] {
@@ -86,7 +86,7 @@ fn the_command_is_words_for_the_shell_there_and_its_end_is_that_of_the_pipe() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_command_that_ends_early_ends_the_pipe() {
+fn pipe_ends_with_its_command() {
     let hosts = Hosts::start();
     let input = tree::file(&hosts.here("input"), 50_000_000);
     for via in ["udp", "ssh"] {
@@ -107,7 +107,7 @@ fn a_command_that_ends_early_ends_the_pipe() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_closed_output_ends_the_command() {
+fn pipe_stdout_closed_ends_command() {
     let hosts = Hosts::start();
     for via in ["udp", "ssh"] {
         for command in ["yes", "yes; exec sleep 1000"] {
@@ -130,7 +130,7 @@ fn a_closed_output_ends_the_command() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_command_that_reads_slowly_slows_the_pipe_down() {
+fn pipe_backpressure_bounds_memory() {
     for via in ["udp", "ssh"] {
         slows_down(via);
     }
@@ -153,7 +153,7 @@ fn slows_down(via: &str) {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn what_a_command_leaves_running_on_purpose_goes_on() {
+fn pipe_background_child_survives() {
     let hosts = Hosts::start();
     let command = "mkfifo fifo; (cat fifo >late) >/dev/null 2>&1 & exec head -c 3";
     let ended = piped(&hosts, &["--via", "udp"], command, &tree::file(&hosts.here("input"), 1000));
@@ -165,7 +165,7 @@ fn what_a_command_leaves_running_on_purpose_goes_on() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn an_input_that_cannot_be_read_is_told_and_kills_the_command() {
+fn pipe_stdin_unreadable_kills_command() {
     for via in ["udp", "ssh"] {
         let hosts = Hosts::start();
         let begun = Instant::now();
@@ -181,7 +181,7 @@ fn an_input_that_cannot_be_read_is_told_and_kills_the_command() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_end_of_ssh_is_noticed_whatever_udp_still_says() {
+fn pipe_ends_with_ssh_despite_udp() {
     type Break = fn(&Hosts);
     let breaks: [(&str, Break); 2] = [
         ("the program there is killed", Hosts::kill_remote),
@@ -203,7 +203,7 @@ fn the_end_of_ssh_is_noticed_whatever_udp_still_says() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_code_of_the_command_comes_through_ssh_where_udp_has_closed() {
+fn pipe_exit_code_over_ssh_after_udp_loss() {
     let hosts = Hosts::with_cable();
     let options = ["--via", "udp", "--timeout", "30"];
     let (child, mut stdin) = begin(pipe(&hosts, &options, "head -c 5 >part; cat fifo; exit 17"));
@@ -219,7 +219,7 @@ fn the_code_of_the_command_comes_through_ssh_where_udp_has_closed() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_pipe_over_ssh_alone_takes_no_udp_port() {
+fn pipe_via_ssh_binds_no_udp_port() {
     let hosts = Hosts::start();
     let taken = UdpSocket::bind("[::]:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
@@ -241,7 +241,7 @@ fn most_memory(hosts: &Hosts) -> u64 {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_part_is_never_taken_for_the_whole() {
+fn pipe_broken_input_never_looks_complete() {
     type Break = fn(&Hosts, &Child);
     let breaks: [(&str, Break); 4] = [
         ("this side is killed", |_, child| signal(child, Signal::KILL)),
@@ -265,7 +265,7 @@ fn a_part_is_never_taken_for_the_whole() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn what_feeds_a_pipe_and_ends_with_it_by_ctrl_c_was_not_whole() {
+fn pipe_sigint_to_group_is_not_eof() {
     for via in ["udp", "ssh"] {
         for _ in 0..5 {
             let hosts = Hosts::start();
@@ -287,7 +287,7 @@ fn what_feeds_a_pipe_and_ends_with_it_by_ctrl_c_was_not_whole() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_path_that_closes_kills_the_command() {
+fn pipe_udp_lost_kills_command() {
     let hosts = Hosts::with_cable();
     let (child, stdin) = under_way(&hosts, "udp");
     hosts.network.as_ref().expect("a network").drop_udp();
@@ -300,7 +300,7 @@ fn a_path_that_closes_kills_the_command() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn where_udp_is_closed_the_pipe_goes_through_ssh() {
+fn pipe_udp_blocked_falls_back_to_ssh() {
     let hosts = Hosts::with_cable();
     let input = tree::file(&hosts.here("input"), 1_000_000);
     hosts.network.as_ref().expect("a network").drop_udp();
@@ -314,7 +314,7 @@ fn where_udp_is_closed_the_pipe_goes_through_ssh() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn where_udp_is_open_one_way_only_the_pipe_lasts_as_long_as_its_input() {
+fn pipe_udp_one_way_lasts_until_input_ends() {
     let hosts = Hosts::with_cable();
     // The other side receives datagrams, but its answers are dropped.
     hosts.network.as_ref().expect("a network").drop_udp_back();

@@ -18,7 +18,7 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_source_that_is_not_there() {
+fn cp_missing_source_exit_3() {
     let hosts = Hosts::start();
     hosts.cp(arguments![at("absent"), hosts.here("copy")]).expect_line(3, "absent");
     hosts.cp(arguments![hosts.here("absent"), at("copy")]).expect_line(3, "absent");
@@ -34,7 +34,7 @@ fn a_source_that_is_not_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_target_that_cannot_be_written() {
+fn cp_unwritable_target_exit_7() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 10);
     // Root can write everywhere but here.
@@ -54,7 +54,7 @@ fn a_target_that_cannot_be_written() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_with_another_key() {
+fn cp_changed_host_key_exit_4() {
     let (hosts, other) = (Hosts::start(), Sshd::start());
     let source = tree::file(&hosts.here("file"), 10);
     hosts.client.know(&[("there", other.host_key())]);
@@ -71,7 +71,7 @@ fn a_host_with_another_key() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_that_nobody_answers_for() {
+fn cp_no_sshd_exit_5() {
     let mut hosts = Hosts::start();
     hosts.sshd.kill();
     let begun = Instant::now();
@@ -83,7 +83,7 @@ fn a_host_that_nobody_answers_for() {
 /// What nologin says, as sshd passes it on.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn an_account_without_a_shell_is_quoted() {
+fn login_nologin_message_quoted() {
     let nologin = format!("exec {}", find("nologin").display());
     let hosts = Hosts::with(Setup { at_login: &nologin, ..Setup::default() }, None);
     let source = tree::file(&hosts.here("file"), 10);
@@ -94,7 +94,7 @@ fn an_account_without_a_shell_is_quoted() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_without_the_program_is_given_it() {
+fn bootstrap_auto_installs_program() {
     // Its start-up file greets without the end of a line.
     let setup = Setup { path: Some("/usr/bin:/bin"), at_login: "printf 'Welcome to there. '", ..Setup::default() };
     let hosts = Hosts::with(setup, None);
@@ -121,7 +121,7 @@ fn a_host_without_the_program_is_given_it() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn an_ssh_that_is_not_there() {
+fn ssh_program_missing_exit_1() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.here("file"), 10);
     let mut command = hosts.command_by("cp", "/nonexist");
@@ -132,7 +132,7 @@ fn an_ssh_that_is_not_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_login_that_says_much() {
+fn login_greetings_ignored() {
     let path = path_with_downpour();
     let greetings = [
         "echo Welcome; echo DOWNPOUR; echo 'news: none' >&2",
@@ -155,7 +155,7 @@ fn a_login_that_says_much() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_login_that_never_ends_its_speech_or_fails() {
+fn login_endless_or_failing_exit_5() {
     for (login, words) in [("yes", "does not understand"), ("exit 7", "ended with 7 before downpour ran there")] {
         let hosts = Hosts::with(Setup { at_login: login, ..Setup::default() }, None);
         let source = tree::file(&hosts.here("file"), 10);

@@ -252,12 +252,12 @@ fn case(seed: u64) {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_copy_is_as_that_of_rsync() {
+fn random_copy_equals_rsync() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number(SEED) {
         Some(seed) => seed..seed + 1,
         None => 0..number(CASES).unwrap_or(QUICK),
     };
     let failed: Vec<u64> = seeds.filter(|seed| std::panic::catch_unwind(|| case(*seed)).is_err()).collect();
-    assert_eq!(failed, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask test-ssh as_that_of_rsync");
+    assert_eq!(failed, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask test-ssh random_copy_equals");
 }

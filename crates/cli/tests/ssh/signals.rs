@@ -17,7 +17,7 @@ const SOON: Duration = Duration::from_secs(3);
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_copy_that_is_asked_to_end_goes_on_another_time() {
+fn signalled_copy_resumes() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
@@ -47,7 +47,7 @@ fn a_copy_that_is_asked_to_end_goes_on_another_time() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_terminal_that_goes_away_ends_nothing() {
+fn sighup_during_copy_ignored() {
     for via in ["udp", "ssh"] {
         let hosts = Hosts::start();
         let source = large_file(&hosts.here("file"));
@@ -62,7 +62,7 @@ fn a_terminal_that_goes_away_ends_nothing() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ctrl_c_while_ssh_waits_to_log_in() {
+fn signal_while_ssh_connects() {
     let hosts = Hosts::start();
     // A server that never answers: a socket that listens and never reads.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
@@ -88,7 +88,7 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn no_ssh_outlives_a_program_that_ends_without_a_network() {
+fn signal_without_network_leaves_no_ssh() {
     for (command, rest) in [("cp", ["file", "there:copy"]), ("pipe", ["there", "cat >copy"])] {
         for via in ["udp", "ssh"] {
             // Once, or twice for signals that allow the program to finish.
@@ -120,7 +120,7 @@ fn no_ssh_outlives_a_program_that_ends_without_a_network() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ctrl_c_while_the_login_hangs_over_there() {
+fn signal_while_login_hangs() {
     let path = path_with_downpour();
     // The login reads all input and ends with ssh.
     let hosts = Hosts::with(Setup { path: Some(&path), at_login: "cat >/dev/null", ..Setup::default() }, None);
@@ -138,7 +138,7 @@ fn ctrl_c_while_the_login_hangs_over_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_signal_to_the_program_over_there_is_told_here_at_once() {
+fn signal_to_remote_process_reported() {
     for (number, signal) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
@@ -164,7 +164,7 @@ fn a_signal_to_the_program_over_there_is_told_here_at_once() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ctrl_c_typed_at_a_terminal_reaches_ssh_too_and_is_still_told_over_there() {
+fn sigint_to_foreground_stops_remote() {
     let hosts = Hosts::start();
     large_file(&hosts.here("file"));
     let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", "ssh", "file", "there:copy"]].concat());

@@ -15,7 +15,7 @@ use crate::tools::{DOWNPOUR, ended, said, words, xtask};
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_gets_in_and_finds_nothing_of_the_users() {
+fn sshd_has_separate_home() {
     let sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
     let home = said(client.ssh().args(["there", "pwd; echo $HOME; ls -A"]));
@@ -27,7 +27,7 @@ fn ssh_gets_in_and_finds_nothing_of_the_users() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn one_host_leads_to_another() {
+fn sshd_reached_through_jump_host() {
     let (jump, sshd) = (Sshd::start(), Sshd::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() }));
     let client = Client::of(&[("there", &sshd), ("jump", &jump)]);
     let port = said(client.ssh().args(["-J", "jump", "there", "echo ${SSH_CONNECTION##* } $PATH"]));
@@ -36,7 +36,7 @@ fn one_host_leads_to_another() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_wrong_host_key_is_refused() {
+fn sshd_wrong_host_key_refused() {
     let (sshd, other) = (Sshd::start(), Sshd::start());
     let client = Client::of(&[("there", &sshd)]);
     client.know(&[("there", other.host_key())]);
@@ -47,7 +47,7 @@ fn a_wrong_host_key_is_refused() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_path_over_there_decides_what_is_there() {
+fn sshd_path_decides_program() {
     let without = Sshd::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() });
     let directory = Path::new(DOWNPOUR).parent().expect("a directory").display().to_string();
     let with = Sshd::with(Setup { path: Some(&directory), ..Setup::default() });
@@ -59,7 +59,7 @@ fn the_path_over_there_decides_what_is_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn nothing_outlives_a_test_that_fails() {
+fn sshd_ends_with_failed_test() {
     let mut address = None;
     let mut session = None;
     let failed = catch_unwind(AssertUnwindSafe(|| {
@@ -78,7 +78,7 @@ fn nothing_outlives_a_test_that_fails() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_killed_sshd_leaves_its_commands_without_a_stdin() {
+fn killed_sshd_closes_stdin_of_commands() {
     let mut sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
     let left = sshd.home().join("left");
@@ -93,7 +93,7 @@ fn a_killed_sshd_leaves_its_commands_without_a_stdin() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_firewall_drops_udp_and_leaves_ssh_alone() {
+fn firewall_drops_udp_only() {
     let network = Network::start();
     let sshd = Sshd::with(Setup { network: Some(&network), ..Setup::default() });
     let client = Client::of(&[("there", &sshd)]);
@@ -121,7 +121,7 @@ fn a_firewall_drops_udp_and_leaves_ssh_alone() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_relayed_ssh_leads_udp_over_a_link() {
+fn relayed_ssh_sends_udp_over_link() {
     let sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
     let content = vec![7; 1_000_000];

@@ -24,7 +24,7 @@ fn open(hosts: &Hosts, arguments: &[&str]) -> (Program, u16) {
 /// ssh logs in through the tunnel, before and after the login that began it is killed, and carries a file.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_goes_through_and_on_without_the_login_that_began_the_tunnel() {
+fn tunnel_carries_ssh_after_login_killed() {
     let hosts = Hosts::start();
     let (address, port) = hosts.sshd.address();
     let (tunnel, through) = open(&hosts, &["-L", &format!("0:{address}:{port}")]);
@@ -47,7 +47,7 @@ fn ssh_goes_through_and_on_without_the_login_that_began_the_tunnel() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn curl_fetches_through_a_proxy_in_every_version_of_socks() {
+fn socks_proxy_every_version_with_curl() {
     let hosts = Hosts::start();
     // The only server that is there for certain: it greets whoever connects.
     let (address, port) = hosts.sshd.address();
@@ -66,7 +66,7 @@ fn curl_fetches_through_a_proxy_in_every_version_of_socks() {
 /// ssh's own ProxyCommand: the second login needs no other, and a file is whole.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_logs_in_by_a_proxy_that_keeps_its_connection() {
+fn proxy_persist_as_ssh_proxy_command() {
     let hosts = Hosts::start();
     let (runtime, input) = (hosts.here("run"), tree::file(&hosts.here("input"), 5_000_000));
     fs::create_dir(&runtime).expect("a directory");
