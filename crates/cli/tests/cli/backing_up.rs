@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{arguments, downpour};
 use crate::tree;
 
@@ -15,24 +15,24 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn backup_keeps_replaced_and_deleted_files() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (here.path().join("source"), here.path().join("copy"));
-    for directory in [&source, &copy, &far.there("copy")] {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (local.path().join("source"), local.path().join("copy"));
+    for directory in [&source, &copy, &far.remote("copy")] {
         fs::create_dir(directory).expect("a directory");
     }
     fs::write(source.join("file"), "new").expect("a file");
-    for directory in [&copy, &far.there("copy")] {
+    for directory in [&copy, &far.remote("copy")] {
         fs::write(directory.join("file"), "replaced").expect("a file");
         fs::write(directory.join("gone"), "deleted").expect("a file");
     }
     let dry = far.run("sync", arguments!["-n", "-b", "--delete", source.join(""), "far:copy"]).expect(0);
     assert_eq!(dry.stdout.lines().filter(|line| line.starts_with("delete")).collect::<Vec<_>>(), ["delete gone"]);
-    assert_eq!(tree::names(&far.there("copy")).len(), 2);
+    assert_eq!(tree::names(&far.remote("copy")).len(), 2);
     far.run("sync", arguments!["-b", "--suffix", ".old", "--delete", source.join(""), "far:copy"]).expect(0);
-    assert_eq!(read(&far.there("copy/file")), "new");
+    assert_eq!(read(&far.remote("copy/file")), "new");
     assert_eq!(
-        (read(&far.there("copy/file.old")), read(&far.there("copy/gone.old"))),
+        (read(&far.remote("copy/file.old")), read(&far.remote("copy/gone.old"))),
         ("replaced".into(), "deleted".into())
     );
 
@@ -47,9 +47,9 @@ fn backup_keeps_replaced_and_deleted_files() {
 
 #[test]
 fn backup_options_invalid_exit_2() {
-    let here = tempdir().expect("a directory");
-    let (file, copy) = (tree::file(&here.path().join("file"), 1), tree::file(&here.path().join("copy"), 2));
-    for (options, said) in [
+    let local = tempdir().expect("a directory");
+    let (file, copy) = (tree::file(&local.path().join("file"), 1), tree::file(&local.path().join("copy"), 2));
+    for (options, expected) in [
         (&["--backup-dir", "/var/backups"][..], "name it by a path relative to that, without .."),
         (&["--backup-dir=../old"], "name it by a path relative to that, without .."),
         (&["--backup", "--suffix="], "name a directory for backups too"),
@@ -57,7 +57,7 @@ fn backup_options_invalid_exit_2() {
         (&["--suffix", ".old"], "use it with --backup or --backup-dir"),
     ] {
         let options = options.iter().map(AsRef::as_ref).chain(arguments![file, copy]);
-        downpour(std::iter::once("cp".as_ref()).chain(options)).end().expect_line(2, said);
+        downpour(std::iter::once("cp".as_ref()).chain(options)).end().expect_line(2, expected);
         assert_eq!(fs::read(&copy).expect("a file").len(), 2);
     }
 }

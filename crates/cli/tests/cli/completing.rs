@@ -241,10 +241,10 @@ fn short_help_fits_screen_and_names_help() {
     let all = downpour(["-h"]).end().expect(0).stdout;
     assert!(all.lines().count() <= 24 && all.contains("`downpour --help`"), "{all}");
     // Among other letters it is rsync's.
-    let here = tempdir().expect("a directory");
-    fs::write(here.path().join("file"), "bytes").expect("a file");
+    let local = tempdir().expect("a directory");
+    fs::write(local.path().join("file"), "bytes").expect("a file");
     let mut command = crate::program::command(["sync", "-avh"]);
-    command.arg(here.path().join("file")).arg(here.path().join("copy"));
+    command.arg(local.path().join("file")).arg(local.path().join("copy"));
     crate::program::Program::start(command).end().expect(0);
-    assert_eq!(fs::read(here.path().join("copy")).expect("a copy"), b"bytes");
+    assert_eq!(fs::read(local.path().join("copy")).expect("a copy"), b"bytes");
 }

@@ -12,14 +12,14 @@ use crate::tree;
 
 #[test]
 fn config_file_found_and_errors_name_it() {
-    let here = tempdir().expect("a directory");
-    let directory = here.path().join("downpour");
+    let local = tempdir().expect("a directory");
+    let directory = local.path().join("downpour");
     fs::create_dir(&directory).expect("a directory");
     fs::write(directory.join("config.toml"), "# mine\nlimt = '1M'\n").expect("a file");
     close(&directory, &directory.join("config.toml"));
     let with_file = |arguments: &[&str]| {
         let mut command = command(arguments);
-        command.env_remove("DOWNPOUR_CONFIG").env("XDG_CONFIG_HOME", here.path());
+        command.env_remove("DOWNPOUR_CONFIG").env("XDG_CONFIG_HOME", local.path());
         Program::start(command)
     };
     let ended = with_file(&["send", "/no/such/file"]).end().expect_line(2, "did you mean \"limit\"?");
@@ -40,19 +40,19 @@ fn close(directory: &Path, file: &Path) {
 /// Whoever can change the file can have a program run: by `ssh`, for example.
 #[test]
 fn config_writable_by_others_refused() {
-    let here = tempdir().expect("a directory");
-    let directory = here.path().join("home/.config/downpour");
+    let local = tempdir().expect("a directory");
+    let directory = local.path().join("home/.config/downpour");
     fs::create_dir_all(&directory).expect("directories");
-    let (file, ran) = (directory.join("config.toml"), here.path().join("ran"));
-    let evil = here.path().join("evil");
+    let (file, ran) = (directory.join("config.toml"), local.path().join("ran"));
+    let evil = local.path().join("evil");
     fs::write(&evil, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\ntouch '{}'\n", ran.display()))
         .expect("a script");
     set_mode(&evil, 0o755);
     fs::write(&file, format!("ssh = '{}'\n", evil.display())).expect("a file");
-    let home = here.path().join("home");
+    let home = local.path().join("home");
     let steps = [home.clone(), home.join(".config"), directory.clone(), file.clone()];
     let run = |named: Option<&str>| {
-        let mut command = command(arguments!["cp", "far:x", here.path().join("to")]);
+        let mut command = command(arguments!["cp", "far:x", local.path().join("to")]);
         command.env("HOME", &home).env_remove("XDG_CONFIG_HOME").env_remove("DOWNPOUR_CONFIG");
         match named {
             Some("DOWNPOUR_CONFIG") => drop(command.env("DOWNPOUR_CONFIG", &file)),
@@ -109,10 +109,10 @@ fn config_environment_variable_applies() {
 /// A pattern typed for one run must not lift the protection from `--delete` that the configuration gives.
 #[test]
 fn config_exclude_kept_beside_typed_exclude() {
-    let here = tempdir().expect("a directory");
-    fs::write(here.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
-    close(here.path(), &here.path().join("config"));
-    let (source, target) = (here.path().join("source"), here.path().join("target"));
+    let local = tempdir().expect("a directory");
+    fs::write(local.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
+    close(local.path(), &local.path().join("config"));
+    let (source, target) = (local.path().join("source"), local.path().join("target"));
     fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("new"), 10);
     let sync = |more: &[&str]| {
@@ -123,7 +123,7 @@ fn config_exclude_kept_beside_typed_exclude() {
         tree::file(&target.join("scratch.tmp"), 10);
         let mut command = command(arguments!["sync", "--delete", source.join(""), target]);
         command.args(more);
-        command.env("DOWNPOUR_CONFIG", here.path().join("config"));
+        command.env("DOWNPOUR_CONFIG", local.path().join("config"));
         Program::start(command).end().expect(0);
         tree::names(&target).iter().map(|name| name.display().to_string()).collect::<Vec<_>>()
     };

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Ended, arguments, downpour, json};
 use crate::tree;
 
 /// Creates `photos` and copies it to `copy` with `cp -rp`.
-fn copied(here: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
-    let (source, copy) = (tree::directory(&here.join("photos")), here.join("copy"));
+fn copied(local: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    let (source, copy) = (tree::directory(&local.join("photos")), local.join("copy"));
     let mut contents = source.clone().into_os_string();
     contents.push("/");
     downpour(arguments!["sync", contents, copy]).end().expect(0);
@@ -28,8 +28,8 @@ fn summary(ended: &Ended) -> serde_json::Value {
 
 #[test]
 fn sync_unchanged_tree_sends_no_data() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     let again = downpour(arguments!["sync", "--json", source, copy]).end().expect(0);
     assert_eq!(summary(&again)["bytes_present"], 3_100_002, "{}", again.stdout);
     // Same size and bytes, different time.
@@ -47,8 +47,8 @@ fn sync_unchanged_tree_sends_no_data() {
 #[test]
 fn cp_changed_file_sends_differences() {
     const SIZE: usize = 3 << 20;
-    let (here, far) = (tempdir().expect("a directory"), Far::new());
-    let (ours, theirs) = (here.path().join("image"), far.there("image"));
+    let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
+    let (ours, theirs) = (local.path().join("image"), far.remote("image"));
     let version = |seed: u64| {
         let mut bytes = vec![0; SIZE];
         fastrand::Rng::with_seed(7).fill(&mut bytes);
@@ -82,8 +82,8 @@ fn cp_changed_file_sends_differences() {
 
 #[test]
 fn sync_directory_keeps_its_name() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (tree::directory(&here.path().join("photos")), here.path().join("backup"));
+    let local = tempdir().expect("a directory");
+    let (source, target) = (tree::directory(&local.path().join("photos")), local.path().join("backup"));
     for _ in 0..2 {
         downpour(arguments!["sync", source, target]).end().expect(0);
         tree::assert_same(&source, &target.join("photos"));
@@ -93,11 +93,11 @@ fn sync_directory_keeps_its_name() {
 
 #[test]
 fn contradictory_arguments_change_nothing() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     tree::file(&copy.join("mine"), 10);
-    fs::write(here.path().join("list"), "one\n").expect("a list");
-    let list = here.path().join("list");
+    fs::write(local.path().join("list"), "one\n").expect("a list");
+    let list = local.path().join("list");
     downpour(arguments!["sync", "--delete", "--files-from", list, source, copy]).end().expect(2);
     assert!(copy.join("mine").exists() && copy.join("in/some").exists());
     let inside = source.join("inside");
@@ -107,8 +107,8 @@ fn contradictory_arguments_change_nothing() {
 
 #[test]
 fn sync_dry_run_lists_changes_only() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     tree::file(&source.join("new"), 10);
     tree::file(&source.join("in/some"), 99_999);
     tree::file(&copy.join("old"), 10);
@@ -125,8 +125,8 @@ fn sync_dry_run_lists_changes_only() {
 
 #[test]
 fn cp_existing_replace_skip_refuse() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
+    let local = tempdir().expect("a directory");
+    let (source, target) = (tree::file(&local.path().join("file"), 1000), local.path().join("target"));
     for (existing, code, replaced) in [("refuse", 1, false), ("skip", 0, false), ("replace", 0, true)] {
         fs::write(&target, "mine").expect("a file");
         downpour(arguments!["cp", "--existing", existing, source, target]).end().expect(code);
@@ -144,8 +144,8 @@ fn cp_existing_replace_skip_refuse() {
 
 #[test]
 fn update_keeps_newer_target() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
+    let local = tempdir().expect("a directory");
+    let (source, target) = (tree::file(&local.path().join("file"), 1000), local.path().join("target"));
     let set = |path: &Path, seconds| {
         let time = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
         fs::File::options().write(true).open(path).and_then(|file| file.set_times(time)).expect("a time");
@@ -157,9 +157,9 @@ fn update_keeps_newer_target() {
         downpour(arguments!["cp", "-u", source, target]).end().expect(0);
         assert_eq!(fs::read(&target).expect("a file") != b"mine", replaced, "{mine}");
     }
-    let list = here.path().join("list");
+    let list = local.path().join("list");
     fs::write(&list, "*.tmp\n").expect("a file");
-    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
     fs::create_dir(&tree).expect("a directory");
     tree::file(&tree.join("a"), 10);
     tree::file(&tree.join("b.tmp"), 10);
@@ -170,8 +170,8 @@ fn update_keeps_newer_target() {
 
 #[test]
 fn hard_links_of_kept_files_kept() {
-    let here = tempdir().expect("a directory");
-    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    let local = tempdir().expect("a directory");
+    let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
     fs::create_dir(&tree).expect("a directory");
     let write = |path: &Path, text: &str, seconds| {
         fs::write(path, text).expect("a file");
@@ -200,15 +200,15 @@ fn hard_links_of_kept_files_kept() {
     // Only the second name exists: nothing has come for it, which is told.
     fs::remove_file(copy.join("a")).expect("a file");
     for dry_run in [true, false] {
-        let told = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
-        assert!(told.expect(23).stderr.contains("b: its first name did not come"));
+        let ended = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
+        assert!(ended.expect(23).stderr.contains("b: its first name did not come"));
     }
     assert_eq!(tree::names(&copy), [Path::new("b")]);
     // And the other way round: the first name is kept, and the second one does not exist.
     fs::rename(copy.join("b"), copy.join("a")).expect("a file");
     for dry_run in [true, false] {
-        let told = run(if dry_run { &["-u", "-n"] } else { &["-u"] });
-        assert!(told.expect(23).stderr.contains("b: its first name did not come"));
+        let ended = run(if dry_run { &["-u", "-n"] } else { &["-u"] });
+        assert!(ended.expect(23).stderr.contains("b: its first name did not come"));
     }
     assert_eq!((tree::names(&copy), read("a")), (vec!["a".into()], "newer".into()));
 }
@@ -217,23 +217,23 @@ fn hard_links_of_kept_files_kept() {
 #[cfg(target_os = "linux")]
 #[test]
 fn delete_keeps_names_below_mount_point() {
-    let here = tempdir().expect("a directory");
-    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    let local = tempdir().expect("a directory");
+    let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
     fs::create_dir_all(copy.join("elsewhere/saved")).expect("a directory");
     fs::create_dir(&tree).expect("a directory");
     symlink("/proc/sys/fs", tree.join("elsewhere")).expect("a link");
     tree::file(&tree.join("a"), 10);
     tree::file(&copy.join("extra"), 10);
     let sync = ["sync", "-x", "--delete", "--links=follow"].map(Path::new);
-    let told = downpour(sync.into_iter().chain([tree.join(".").as_path(), copy.as_path()])).end().expect(0);
-    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("elsewhere")], "{}", told.stderr);
+    let ended = downpour(sync.into_iter().chain([tree.join(".").as_path(), copy.as_path()])).end().expect(0);
+    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("elsewhere")], "{}", ended.stderr);
     assert_eq!(tree::names(&copy.join("elsewhere")), [Path::new("saved")]);
 }
 
 #[test]
 fn verify_lists_every_difference() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     let same = downpour(arguments!["verify", source, copy]).end().expect(0);
     assert!(same.stderr.contains("No difference in 4 files"), "{}", same.stderr);
     assert_eq!(same.stdout, "");
@@ -258,8 +258,8 @@ fn verify_lists_every_difference() {
 
 #[test]
 fn verify_reports_uncomparable_names() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     for directory in [&source, &copy] {
         fs::remove_file(directory.join("link")).expect("no link");
     }

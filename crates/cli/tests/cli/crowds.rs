@@ -19,7 +19,7 @@ use crate::tunnelling::{echo_server, exchange};
 const CROWD: u32 = 1_200;
 
 /// Begins so many handshakes with the listener of this ticket, and completes none. All are answered.
-fn crowd(ticket: &Path) {
+fn open_handshakes(ticket: &Path) {
     let Ticket { key, addresses, .. } = Ticket::load(ticket).expect("a ticket");
     // Another address of the loopback interface, where there is one, so that others have theirs for themselves.
     let socket =
@@ -55,7 +55,7 @@ fn half_open_handshakes_do_not_block_tunnel() {
     let (directory, server) = (tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
-    crowd(&ticket);
+    open_handshakes(&ticket);
     let (_tunnel, port) = connect(&ticket, &format!("0:localhost:{server}"));
     assert_eq!(exchange(port, b"hello").expect("an answer"), b"hello");
     // Nobody has joined before.
@@ -64,11 +64,11 @@ fn half_open_handshakes_do_not_block_tunnel() {
 
 #[test]
 fn half_open_handshakes_do_not_block_sender() {
-    let here = tempdir().expect("a directory");
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+    let local = tempdir().expect("a directory");
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
-    crowd(&ticket);
-    let source = tree::file(&here.path().join("file"), 5_000);
+    open_handshakes(&ticket);
+    let source = tree::file(&local.path().join("file"), 5_000);
     crate::program::downpour([
         "send".as_ref(),
         source.as_os_str(),
@@ -84,11 +84,11 @@ fn half_open_handshakes_do_not_block_sender() {
 
 #[test]
 fn half_open_handshakes_do_not_block_receiver() {
-    let here = tempdir().expect("a directory");
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
-    let source = tree::file(&here.path().join("file"), 5_000);
+    let local = tempdir().expect("a directory");
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
+    let source = tree::file(&local.path().join("file"), 5_000);
     let sender = sender(&[&source], &ticket, &[]);
-    crowd(&ticket);
+    open_handshakes(&ticket);
     receiver(&ticket, &into, &[]).end().expect(0);
     sender.end().expect(0);
     assert_eq!(tree::names(&into), ["file"].map(std::path::PathBuf::from));

@@ -112,8 +112,8 @@ fn user_of(depositor: &str) -> u32 {
 
 #[test]
 fn depositors_separate_and_replace_nothing() {
-    let (machine, here) = (Machine::new(""), tempdir().expect("a directory"));
-    let source = tree::directory(&here.path().join("photos"));
+    let (machine, local) = (Machine::new(""), tempdir().expect("a directory"));
+    let source = tree::directory(&local.path().join("photos"));
     let mut listeners: Vec<Program> = ["alice", "bob"].map(|depositor| machine.start(depositor)).into();
     for depositor in ["alice", "bob"] {
         machine.deposit(depositor, &source).expect(0);
@@ -141,9 +141,9 @@ fn depositors_separate_and_replace_nothing() {
 
 #[test]
 fn deposit_over_quota_refused() {
-    let here = tempdir().expect("a directory");
-    let (small, large) = (tree::file(&here.path().join("small"), 900), tree::file(&here.path().join("large"), 1_001));
-    let many = here.path().join("many");
+    let local = tempdir().expect("a directory");
+    let (small, large) = (tree::file(&local.path().join("small"), 900), tree::file(&local.path().join("large"), 1_001));
+    let many = local.path().join("many");
     fs::create_dir(&many).expect("a directory");
     for name in ["1", "2", "3"] {
         tree::file(&many.join(name), 1);

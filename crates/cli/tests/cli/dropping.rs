@@ -10,7 +10,7 @@ use std::process::Command;
 use rustix::process::geteuid;
 use tempfile::{TempDir, tempdir};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Ended, Program, arguments, command, copy_program, program_with};
 use crate::tree;
 
@@ -117,13 +117,13 @@ fn restricted_key_uses_drop_box() {
         String::new()
     };
     let only = format!("exec {user}{} remote --only \"$FAR_HOME/limit\"", program.display());
-    let far = Far::with_login(&only);
+    let far = FakeHost::with_login(&only);
     mode(far.home().parent().expect("a directory"), 0o755);
-    let drop_box = far.there("limit/box");
+    let drop_box = far.remote("limit/box");
     fs::create_dir_all(&drop_box).expect("a box");
-    give(&far.there("limit"));
+    give(&far.remote("limit"));
     mode(&drop_box, 0o333);
-    mode(&far.there("limit"), 0o311);
+    mode(&far.remote("limit"), 0o311);
     let file = tree::file(&home.path().join("file"), 300_000);
     far.run("cp", arguments!["--via=ssh", file, "far:box/"]).expect(0);
     far.run("cp", arguments!["--via=ssh", file, "far:box/renamed"]).expect(0);
@@ -131,7 +131,7 @@ fn restricted_key_uses_drop_box() {
     let back = home.path().join("back");
     far.run("cp", arguments!["--via=ssh", "far:box/renamed", back]).expect(0);
     tree::assert_same(&file, &back);
-    mode(&far.there("limit"), 0o755);
+    mode(&far.remote("limit"), 0o755);
     mode(&drop_box, 0o755);
     assert_eq!(tree::names(&drop_box), [Path::new("file"), Path::new("renamed")]);
 }

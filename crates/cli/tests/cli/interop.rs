@@ -60,9 +60,9 @@ fn listening_peer(command: &str, path: &Path, file: &Path) -> Program {
 
 #[test]
 fn interop_python_sends_to_recv() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
+        (samples(&local.path().join("from")), local.path().join("ticket"), local.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
     let sent = peer(arguments!["send", at(&ticket), source]).end().expect(0);
     receiver.end().expect(0);
@@ -72,8 +72,8 @@ fn interop_python_sends_to_recv() {
 
 #[test]
 fn interop_python_receives_from_send() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (samples(&local.path().join("from")), local.path().join("ticket"));
     let into = tempdir().expect("a directory");
     let sender = sender(&[&source], &ticket, &[]);
     let received = peer(arguments!["recv", at(&ticket), into.path()]).end().expect(0);
@@ -84,9 +84,9 @@ fn interop_python_receives_from_send() {
 
 #[test]
 fn interop_python_listens_and_sends() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
+        (samples(&local.path().join("from")), local.path().join("ticket"), local.path().join("into"));
     let peer = listening_peer("send", &source, &ticket);
     receiver(&ticket, &into, &[]).end().expect(0);
     assert!(peer.end().expect(0).stdout.ends_with(SENT));
@@ -95,8 +95,8 @@ fn interop_python_listens_and_sends() {
 
 #[test]
 fn interop_python_listens_and_receives() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (samples(&local.path().join("from")), local.path().join("ticket"));
     let into = tempdir().expect("a directory");
     let peer = listening_peer("recv", into.path(), &ticket);
     downpour(arguments!["send", source, "--to", "--ticket-file", ticket]).end().expect(0);
@@ -106,10 +106,10 @@ fn interop_python_listens_and_receives() {
 
 #[test]
 fn attack_refused_keeps_ticket_valid() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::file(&here.path().join("file"), 5), here.path().join("ticket"), here.path().join("in/to"));
-    fs::create_dir(here.path().join("in")).expect("a directory");
+        (tree::file(&local.path().join("file"), 5), local.path().join("ticket"), local.path().join("in/to"));
+    fs::create_dir(local.path().join("in")).expect("a directory");
     let receiver = listening_receiver(&ticket, &into);
     for attack in [
         "path-parent",
@@ -135,13 +135,13 @@ fn attack_refused_keeps_ticket_valid() {
     peer(arguments!["send", at(&ticket), source]).end().expect(0);
     receiver.end().expect(0);
     assert_eq!(tree::names(&into), [PathBuf::from("file")]);
-    assert_eq!(tree::names(&here.path().join("in")), [PathBuf::from("to")]);
+    assert_eq!(tree::names(&local.path().join("in")), [PathBuf::from("to")]);
 }
 
 #[test]
 fn attack_unannounced_names_not_written() {
-    let here = tempdir().expect("a directory");
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("to"));
+    let local = tempdir().expect("a directory");
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("to"));
     fs::create_dir_all(into.join(".ssh")).expect("a directory");
     fs::write(into.join(".ssh/authorized_keys"), "mine").expect("a file");
     let receiver = listening_receiver(&ticket, &into);
@@ -163,9 +163,9 @@ fn attack_unannounced_names_not_written() {
 /// Only reading here excuses a peer without progress: one that reports no block as done would keep its place for ever.
 #[test]
 fn attack_silent_receiver_limits_sender() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     // More than the 6,000 symbols that may be open.
-    let (source, ticket) = (tree::file(&here.path().join("file"), 12_000_000), here.path().join("ticket"));
+    let (source, ticket) = (tree::file(&local.path().join("file"), 12_000_000), local.path().join("ticket"));
     // A controller that waits for a receiver in Python would take a minute.
     let choice = "congestion=cubic";
     let send =

@@ -6,29 +6,29 @@ use std::path::Path;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{arguments, json};
 use crate::tree;
 
 /// Creates a machine on which every login runs `remote --only` with these options in the directory `limit`, whatever it
 /// requests. The directory contains links that lead out of it, and `secret` lies next to it.
-fn limited(options: &str) -> Far {
+fn limited(options: &str) -> FakeHost {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let far = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
+    let far = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
     for directory in ["limit/directory", "secret"] {
-        fs::create_dir_all(far.there(directory)).expect("directories");
+        fs::create_dir_all(far.remote(directory)).expect("directories");
     }
-    tree::file(&far.there("limit/file"), 1000);
-    tree::file(&far.there("secret/key"), 100);
-    symlink("../secret", far.there("limit/out")).expect("a link");
-    symlink("../secret/key", far.there("limit/out-file")).expect("a link");
-    symlink(far.there("secret"), far.there("limit/absolute")).expect("a link");
-    symlink("directory", far.there("limit/inside")).expect("a link");
+    tree::file(&far.remote("limit/file"), 1000);
+    tree::file(&far.remote("secret/key"), 100);
+    symlink("../secret", far.remote("limit/out")).expect("a link");
+    symlink("../secret/key", far.remote("limit/out-file")).expect("a link");
+    symlink(far.remote("secret"), far.remote("limit/absolute")).expect("a link");
+    symlink("directory", far.remote("limit/inside")).expect("a link");
     far
 }
 
 /// Returns paths that lead out of `limit`.
-fn ways_out(far: &Far) -> Vec<String> {
+fn ways_out(far: &FakeHost) -> Vec<String> {
     let mut ways: Vec<String> = [
         "..",
         "../",
@@ -49,28 +49,28 @@ fn ways_out(far: &Far) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    ways.push(far.there("secret/new").display().to_string());
-    ways.push(far.there("limit-beside").display().to_string());
+    ways.push(far.remote("secret/new").display().to_string());
+    ways.push(far.remote("limit-beside").display().to_string());
     ways
 }
 
 /// Panics if anything outside of `limit` has changed.
 #[track_caller]
-fn assert_outside_untouched(far: &Far) {
+fn assert_outside_untouched(far: &FakeHost) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit"), Path::new("secret")]);
-    assert_eq!(tree::names(&far.there("secret")), [Path::new("key")]);
+    assert_eq!(tree::names(&far.remote("secret")), [Path::new("key")]);
     let key = tempdir().expect("a directory");
-    tree::assert_same(&far.there("secret/key"), &tree::file(&key.path().join("key"), 100));
+    tree::assert_same(&far.remote("secret/key"), &tree::file(&key.path().join("key"), 100));
     for (link, target) in [("out", "../secret"), ("out-file", "../secret/key"), ("inside", "directory")] {
-        let found = fs::read_link(far.there("limit").join(link)).expect("a link");
+        let found = fs::read_link(far.remote("limit").join(link)).expect("a link");
         assert_eq!(found, Path::new(target));
     }
 }
 
 #[test]
 fn remote_only_target_outside_denied() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    let (file, directory) = (tree::file(&local.path().join("new"), 10), tree::directory(&local.path().join("photos")));
     for way in ways_out(&far) {
         let target = format!("far:{way}");
         for arguments in [
@@ -89,8 +89,8 @@ fn remote_only_target_outside_denied() {
 
 #[test]
 fn remote_only_source_outside_denied() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    let into = here.path().join("into");
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    let into = local.path().join("into");
     let patterns = ["../*", "out/*", "/etc/host*", "out-file"].map(str::to_owned);
     for way in ways_out(&far).into_iter().chain(patterns) {
         let ended = far.run("cp", arguments!["-r", "--via=ssh", format!("far:{way}"), into]);
@@ -106,9 +106,9 @@ fn remote_only_source_outside_denied() {
 
 #[test]
 fn remote_only_inside_allowed() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
-    let absolute = far.there("limit").canonicalize().expect("a path").join("absolute name");
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    let (file, directory) = (tree::file(&local.path().join("new"), 10), tree::directory(&local.path().join("photos")));
+    let absolute = far.remote("limit").canonicalize().expect("a path").join("absolute name");
     for (target, name) in [
         ("far:".to_owned(), "new"),
         ("far:a".to_owned(), "a"),
@@ -120,24 +120,24 @@ fn remote_only_inside_allowed() {
         ("far:directory/../d".to_owned(), "d"),
     ] {
         for via in ["--via=ssh", "--via=udp"] {
-            let name = far.there("limit").join(name);
+            let name = far.remote("limit").join(name);
             let _ = fs::remove_file(&name);
             far.run("cp", arguments![via, file, target]).expect(0);
             tree::assert_same(&file, &name);
         }
     }
     far.run("cp", arguments!["-rp", "--via=ssh", directory, "far:named"]).expect(0);
-    tree::assert_same(&directory, &far.there("limit/named"));
-    tree::file(&far.there("limit/named/old"), 10);
+    tree::assert_same(&directory, &far.remote("limit/named"));
+    tree::file(&far.remote("limit/named/old"), 10);
     far.run("sync", arguments!["--delete", "--via=ssh", directory.join(""), "far:named/"]).expect(0);
-    tree::assert_same(&directory, &far.there("limit/named"));
+    tree::assert_same(&directory, &far.remote("limit/named"));
     far.run("verify", arguments!["--via=ssh", directory, "far:named"]).expect(0);
     far.run("verify", arguments!["--via=ssh", "far:named", directory]).expect(0);
-    let (back, wild) = (here.path().join("back"), here.path().join("wild"));
+    let (back, wild) = (local.path().join("back"), local.path().join("wild"));
     far.run("cp", arguments!["-rp", "--via=ssh", "far:named", back]).expect(0);
     tree::assert_same(&directory, &back);
     far.run("cp", arguments!["--via=ssh", "far:fi*", wild]).expect(0);
-    tree::assert_same(&far.there("limit/file"), &wild);
+    tree::assert_same(&far.remote("limit/file"), &wild);
     let absent = far.run("cp", arguments!["--via=ssh", "far:nothing", back]).expect(3);
     assert!(absent.stderr.contains("nothing does not exist") && !absent.stderr.contains("/proc"), "{}", absent.stderr);
     let refused = far.run("cp", arguments!["--existing=refuse", "--via=ssh", file, "far:a"]).expect(1);
@@ -147,7 +147,7 @@ fn remote_only_inside_allowed() {
 
 #[test]
 fn remote_only_home_is_its_directory() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
     // As of any home: `~` has the name of the directory, the others stand for its contents.
     for (command, path, name) in [
         (&["cp", "-r"][..], "~", "limit"),
@@ -156,38 +156,38 @@ fn remote_only_home_is_its_directory() {
         (&["sync"], "~/.", ""),
         (&["cp", "-r"], "", ""),
     ] {
-        let into = here.path().join("into");
+        let into = local.path().join("into");
         fs::create_dir(&into).expect("a directory");
         let all = command[1..].iter().map(|option| std::ffi::OsString::from(*option));
         let all = all.chain(["--via=ssh".into(), format!("far:{path}").into(), into.clone().into_os_string()]);
         far.run(command[0], all.collect::<Vec<_>>()).expect(0);
-        assert_eq!(tree::names(&into.join(name)), tree::names(&far.there("limit")), "{command:?} {path}");
+        assert_eq!(tree::names(&into.join(name)), tree::names(&far.remote("limit")), "{command:?} {path}");
         fs::remove_dir_all(&into).expect("a directory");
     }
-    let file = tree::file(&here.path().join("new"), 10);
+    let file = tree::file(&local.path().join("new"), 10);
     for target in ["far:~", "far:~/"] {
         far.run("cp", arguments!["--via=ssh", file, target]).expect(0);
-        tree::assert_same(&file, &far.there("limit/new"));
-        fs::remove_file(far.there("limit/new")).expect("a file");
+        tree::assert_same(&file, &far.remote("limit/new"));
+        fs::remove_file(far.remote("limit/new")).expect("a file");
     }
     assert_outside_untouched(&far);
 }
 
 #[test]
 fn remote_only_read_only_and_write_only() {
-    let here = tempdir().expect("a directory");
-    let (file, into) = (tree::file(&here.path().join("new"), 10), here.path().join("into"));
+    let local = tempdir().expect("a directory");
+    let (file, into) = (tree::file(&local.path().join("new"), 10), local.path().join("into"));
     let far = limited("--write-only");
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(0);
     far.run("cp", arguments!["--via=ssh", "far:file", into]).expect_line(7, "it only receives");
     assert!(!into.exists());
     let far = limited("--read-only");
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect_line(7, "it only sends");
-    far.run("sync", arguments!["--delete", "--via=ssh", here.path(), "far:"]).expect_line(7, "it only sends");
-    assert!(!far.there("limit/new").exists() && far.there("limit/file").exists());
+    far.run("sync", arguments!["--delete", "--via=ssh", local.path(), "far:"]).expect_line(7, "it only sends");
+    assert!(!far.remote("limit/new").exists() && far.remote("limit/file").exists());
     far.run("cp", arguments!["-n", "--via=ssh", file, "far:"]).expect(0);
     far.run("cp", arguments!["--via=ssh", "far:file", into]).expect(0);
-    tree::assert_same(&far.there("limit/file"), &into);
+    tree::assert_same(&far.remote("limit/file"), &into);
     far.run("verify", arguments!["--via=ssh", into, "far:file"]).expect(0);
     assert_outside_untouched(&far);
 }
@@ -195,10 +195,10 @@ fn remote_only_read_only_and_write_only() {
 /// Which chunks of a file are wanted tells what it contains.
 #[test]
 fn remote_write_only_hides_content() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     for (access, compares) in [("--write-only", false), ("", true)] {
         let far = limited(access);
-        let (new, old) = (here.path().join("image"), far.there("limit/image"));
+        let (new, old) = (local.path().join("image"), far.remote("limit/image"));
         fs::write(&new, vec![7; 300_000]).expect("a file");
         fs::write(&old, vec![7; 300_001]).expect("a file");
         let ended = far.run("cp", arguments!["--json", "--via=ssh", new, "far:"]).expect(0);
@@ -222,13 +222,13 @@ fn remote_only_pipe_and_doctor_denied() {
 #[test]
 fn remote_only_missing_directory_fails() {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let here = tempdir().expect("a directory");
-    let file = tree::file(&here.path().join("new"), 10);
-    let far = Far::with_login(&format!("exec {program} remote --only /no/such/directory"));
+    let local = tempdir().expect("a directory");
+    let file = tree::file(&local.path().join("new"), 10);
+    let far = FakeHost::with_login(&format!("exec {program} remote --only /no/such/directory"));
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect_line(1, "/no/such/directory: No such file");
-    let far = Far::with_login(&format!("exec {program} remote --read-only"));
+    let far = FakeHost::with_login(&format!("exec {program} remote --read-only"));
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(5);
-    assert!(!far.there("new").exists());
+    assert!(!far.remote("new").exists());
 }
 
 /// A key that only reads, one that only writes, and one that does both.
@@ -236,14 +236,14 @@ const KEYS: [&str; 3] = ["--read-only", "--write-only", ""];
 
 /// Creates a machine `far` on which every login is limited as by [`limited`], and that is also `other`, where no login
 /// is.
-fn limited_beside_another(options: &str) -> Far {
+fn limited_beside_another(options: &str) -> FakeHost {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let far = Far::with_login(&format!(
+    let far = FakeHost::with_login(&format!(
         r#"case " $* " in *' -- other '*) mkdir -p "$FAR_HOME/../other"; cd "$FAR_HOME/../other"; exec sh -c "$command";; esac
 exec {program} remote --only "$FAR_HOME/limit" {options}"#
     ));
-    tree::directory(&far.there("limit/photos"));
-    fs::create_dir_all(far.there("limit/empty")).expect("a directory");
+    tree::directory(&far.remote("limit/photos"));
+    fs::create_dir_all(far.remote("limit/empty")).expect("a directory");
     far
 }
 
@@ -269,8 +269,8 @@ fn snapshot(top: &Path) -> Vec<String> {
 }
 
 /// Every command that reaches another machine, with every option that makes it read, write or remove something else.
-fn commands(here: &Path) -> Vec<Vec<String>> {
-    let at = |name: &str| here.join(name).display().to_string();
+fn commands(local: &Path) -> Vec<Vec<String>> {
+    let at = |name: &str| local.join(name).display().to_string();
     let up = [at("photos"), "far:photos".to_owned()];
     let down = ["far:photos".to_owned(), at("into")];
     let between = ["far:photos".to_owned(), "other:into".to_owned()];
@@ -311,36 +311,36 @@ fn commands(here: &Path) -> Vec<Vec<String>> {
 /// The tree of a key that only reads is the same after every command, and of one that only writes nothing gets out.
 #[test]
 fn remote_only_every_option_respects_key() {
-    let here = tempdir().expect("a directory");
-    tree::directory(&here.path().join("photos"));
-    fs::write(here.path().join("list"), "one\n").expect("a list");
+    let local = tempdir().expect("a directory");
+    tree::directory(&local.path().join("photos"));
+    fs::write(local.path().join("list"), "one\n").expect("a list");
     let (mut ran, mut removed) = (0, 0);
     for key in KEYS {
-        for command in commands(here.path()) {
+        for command in commands(local.path()) {
             for is_dry in [false, true] {
                 let far = limited_beside_another(key);
-                fs::write(far.there("limit/photos/stray"), key).expect("a file");
-                let before = snapshot(&far.there("limit"));
+                fs::write(far.remote("limit/photos/stray"), key).expect("a file");
+                let before = snapshot(&far.remote("limit"));
                 let dry = is_dry.then_some("-n");
                 let words = [command[0].as_str(), "--via=ssh"].into_iter().chain(dry);
                 let words: Vec<&str> = words.chain(command[1..].iter().map(String::as_str)).collect();
                 let ended = far.run(words[0], &words[1..]);
-                let what = format!("{key} {words:?}: {}", ended.stderr);
-                assert_ne!(ended.status.code(), Some(2), "{what}");
-                let after = snapshot(&far.there("limit"));
-                let (into, other) = (here.path().join("into"), far.home().with_file_name("other"));
+                let context = format!("{key} {words:?}: {}", ended.stderr);
+                assert_ne!(ended.status.code(), Some(2), "{context}");
+                let after = snapshot(&far.remote("limit"));
+                let (into, other) = (local.path().join("into"), far.home().with_file_name("other"));
                 let has_come = into.exists() || other.join("into").exists();
                 let is_up = command.last().is_some_and(|last| last.starts_with("far:"));
-                assert!(before == after || (!is_dry && key != "--read-only"), "{what}");
-                assert!(!has_come || (!is_dry && key != "--write-only" && !is_up), "{what}");
+                assert!(before == after || (!is_dry && key != "--read-only"), "{context}");
+                assert!(!has_come || (!is_dry && key != "--write-only" && !is_up), "{context}");
                 assert_outside_untouched_but(&far);
                 removed += usize::from(!is_up && before != after);
                 ran += usize::from(ended.status.success());
                 let _ = fs::remove_dir_all(into);
                 // What was moved up is there again for the next one.
-                tree::directory(&here.path().join("again"));
-                fs::remove_dir_all(here.path().join("photos")).expect("a directory");
-                fs::rename(here.path().join("again"), here.path().join("photos")).expect("a directory");
+                tree::directory(&local.path().join("again"));
+                fs::remove_dir_all(local.path().join("photos")).expect("a directory");
+                fs::rename(local.path().join("again"), local.path().join("photos")).expect("a directory");
             }
         }
     }
@@ -349,7 +349,7 @@ fn remote_only_every_option_respects_key() {
 
 /// Panics if anything beside `limit` has changed.
 #[track_caller]
-fn assert_outside_untouched_but(far: &Far) {
+fn assert_outside_untouched_but(far: &FakeHost) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit")]);
 }
 
@@ -372,23 +372,23 @@ os.write(1, struct.pack('>I', len(text)) + text)
 while part := os.read(0, 65536):
     os.write(1, part)
 ";
-    let here = tempdir().expect("a directory");
-    let script = here.path().join("lie.py");
+    let local = tempdir().expect("a directory");
+    let script = local.path().join("lie.py");
     fs::write(&script, LIE).expect("a script");
-    let file = tree::file(&here.path().join("new"), 100_000);
+    let file = tree::file(&local.path().join("new"), 100_000);
     let program = env!("CARGO_BIN_EXE_downpour");
-    let into = here.path().join("into");
+    let into = local.path().join("into");
     for (key, sends) in
         [("--read-only", true), ("", true), ("--read-only", false), ("", false), ("--write-only", false)]
     {
         // A receiver here waits for what does not come.
         let ending = if sends { "timeout 3" } else { "" };
-        let far = Far::with_login(&format!(
+        let far = FakeHost::with_login(&format!(
             r#"python3 {} | {ending} {program} remote --only "$FAR_HOME/limit" {key}"#,
             script.display()
         ));
-        fs::create_dir_all(far.there("limit")).expect("a directory");
-        tree::file(&far.there("limit/file"), 100_000);
+        fs::create_dir_all(far.remote("limit")).expect("a directory");
+        tree::file(&far.remote("limit/file"), 100_000);
         let before = snapshot(&far.home());
         let words = match sends {
             true => arguments!["--remove-source-files", "--via=ssh", "far:file", into].to_vec(),
@@ -403,15 +403,15 @@ while part := os.read(0, 65536):
 /// Where DIR itself cannot be written, what is received into its directories would be staged in the user's cache.
 #[test]
 fn remote_only_stages_nothing_outside() {
-    let here = tempdir().expect("a directory");
-    let photos = tree::directory(&here.path().join("photos"));
+    let local = tempdir().expect("a directory");
+    let photos = tree::directory(&local.path().join("photos"));
     let far = limited("");
-    fs::create_dir_all(far.there("limit/into/photos")).expect("directories");
-    fs::set_permissions(far.there("limit/into"), fs::Permissions::from_mode(0o555)).expect("a mode");
-    let is_closed = fs::File::create(far.there("limit/into/probe")).is_err();
+    fs::create_dir_all(far.remote("limit/into/photos")).expect("directories");
+    fs::set_permissions(far.remote("limit/into"), fs::Permissions::from_mode(0o555)).expect("a mode");
+    let is_closed = fs::File::create(far.remote("limit/into/probe")).is_err();
     if is_closed {
         far.run("cp", arguments!["-r", "--via=ssh", photos, "far:into"]).expect_line(7, "into: Permission denied");
-        assert_eq!(tree::names(&far.there("limit/into/photos")), [""; 0].map(Path::new));
+        assert_eq!(tree::names(&far.remote("limit/into/photos")), [""; 0].map(Path::new));
     } else {
         eprintln!("NOT RUN: a directory that cannot be written, since this is root");
     }
@@ -457,10 +457,10 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
         for value in [r#""""#, "{}", r#"{"":0}"#, "0", r#"[[[[0]]]]"#] {
             for key in ["task", "profile", "ports"] {
                 let (answer, memory) = fed(size, value, key);
-                let what = format!("{size} bytes of {value} in {key}: {memory} kB, {answer}");
-                assert!(answer.contains("DOWNPOUR1 ERROR "), "{what}");
-                assert!(memory < usual + (100 << 10), "{what}; {usual} kB are usual");
-                assert!(size <= 16 << 20 || answer.contains("it takes no request as large as 67.1 MB"), "{what}");
+                let context = format!("{size} bytes of {value} in {key}: {memory} kB, {answer}");
+                assert!(answer.contains("DOWNPOUR1 ERROR "), "{context}");
+                assert!(memory < usual + (100 << 10), "{context}; {usual} kB are usual");
+                assert!(size <= 16 << 20 || answer.contains("it takes no request as large as 67.1 MB"), "{context}");
             }
         }
     }

@@ -14,7 +14,7 @@ mod demonstrating;
 mod depositing;
 mod dropping;
 mod examples;
-mod far;
+mod fake_ssh;
 mod forging;
 mod homes;
 mod inheriting;

@@ -56,8 +56,8 @@ fn man_names_every_command_and_exit_code() {
 
 #[test]
 fn man_write_makes_every_page() {
-    let here = tempdir().expect("a directory");
-    let directory = here.path().join("man1");
+    let local = tempdir().expect("a directory");
+    let directory = local.path().join("man1");
     downpour(arguments!["man", "--write", directory]).end().expect(0);
     for command in COMMANDS {
         let page = fs::read_to_string(directory.join(format!("downpour-{command}.1"))).expect(command);
@@ -75,12 +75,12 @@ fn man_shown_on_terminal_else_printed() {
     assert!(page.contains(".TH downpour-profile-show 1"), "{page}");
     downpour(["man", "/tmp"]).end().expect_line(2, "there is no command \"/tmp\"");
     downpour(["man", "remote"]).end().expect_line(2, "there is no command");
-    let here = tempdir().expect("a directory");
-    let (mut terminal, shown) = shown_by("echo \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"", here.path());
+    let local = tempdir().expect("a directory");
+    let (mut terminal, shown) = shown_by("echo \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"", local.path());
     terminal.wait_for("shown: -l 20");
     shown.end().expect(0);
     // A pager, for which Ctrl-C is meant.
-    let (mut terminal, shown) = shown_by("echo ready; read line; echo \"done: $line\"", here.path());
+    let (mut terminal, shown) = shown_by("echo ready; read line; echo \"done: $line\"", local.path());
     terminal.wait_for("ready");
     shown.signal(Signal::INT);
     terminal.type_line("q");
@@ -90,9 +90,9 @@ fn man_shown_on_terminal_else_printed() {
 
 #[test]
 fn man_missing_program_shows_help() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     for script in ["exit 3", ""] {
-        let (mut terminal, shown) = shown_by(script, here.path());
+        let (mut terminal, shown) = shown_by(script, local.path());
         terminal.wait_for("Usage: downpour cp");
         assert!(!terminal.shown.contains(".TH"), "{}", terminal.shown);
         // What is not read from a terminal fills it.
@@ -110,23 +110,23 @@ fn man_global_options_have_text() {
 }
 
 /// Starts `man cp` on a terminal, where `man` is this script, or cannot be found if it is empty.
-fn shown_by(script: &str, here: &Path) -> (Terminal, Program) {
-    let man = here.join("man");
+fn shown_by(script: &str, local: &Path) -> (Terminal, Program) {
+    let man = local.join("man");
     fs::write(&man, format!("#!/bin/sh\n{script}\n")).expect("a script");
     fs::set_permissions(&man, Permissions::from_mode(if script.is_empty() { 0o600 } else { 0o700 })).expect("a mode");
     let (terminal, stdin, stdout) = Terminal::open();
     let mut command = command(["man", "cp"]);
     let path = if script.is_empty() { String::new() } else { std::env::var("PATH").unwrap_or_default() };
-    command.env("PATH", format!("{}:{path}", here.display())).stdin(stdin).stdout(Stdio::from(stdout));
+    command.env("PATH", format!("{}:{path}", local.display())).stdin(stdin).stdout(Stdio::from(stdout));
     (terminal, Program::start(command))
 }
 
 #[test]
 fn help_and_version_subcommands() {
-    let said = |words: &[&str]| downpour(words).end().expect(0).stdout;
-    assert_eq!(said(&["help"]), said(&["--help"]));
-    assert_eq!(said(&["help", "cp"]), said(&["cp", "--help"]));
-    assert_eq!(said(&["help", "profile", "show"]), said(&["profile", "show", "--help"]));
-    assert_eq!(said(&["version"]), said(&["--version"]));
+    let output = |words: &[&str]| downpour(words).end().expect(0).stdout;
+    assert_eq!(output(&["help"]), output(&["--help"]));
+    assert_eq!(output(&["help", "cp"]), output(&["cp", "--help"]));
+    assert_eq!(output(&["help", "profile", "show"]), output(&["profile", "show", "--help"]));
+    assert_eq!(output(&["version"]), output(&["--version"]));
     downpour(["help", "nonsense"]).end().expect(2);
 }

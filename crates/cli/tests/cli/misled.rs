@@ -10,15 +10,15 @@ use std::time::SystemTime;
 use downpour::{Role, Ticket};
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, answer, arguments, command, downpour, program_with};
 use crate::tree;
 
 #[test]
 fn foreign_url_refused_without_directory() {
     for place in ["far::module", "s3://bucket/x", "sftp://far/x", "http://far/x"] {
-        let far = Far::new();
-        tree::file(&far.there("file"), 10);
+        let far = FakeHost::new();
+        tree::file(&far.remote("file"), 10);
         for paths in [["file", place], [place, "new"]] {
             let mut line = far.command("cp", paths);
             line.current_dir(far.home());
@@ -36,20 +36,20 @@ fn login_refused_exit_4() {
         ("Host key verification failed.", "cannot log in to far: Host key verification failed"),
         ("Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures", "Too many"),
     ] {
-        let far = Far::with_login(&format!("echo '{words}' >&2; exit 255"));
+        let far = FakeHost::with_login(&format!("echo '{words}' >&2; exit 255"));
         for (name, rest) in [("cp", &["far:x", "new"][..]), ("doctor", &["far"]), ("tunnel", &["-D", "0", "far"])] {
             let mut line = far.command(name, rest);
             line.current_dir(far.home());
             Program::start(line).end().expect_line(4, wanted);
         }
     }
-    let far = Far::with_login("echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255");
+    let far = FakeHost::with_login("echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255");
     far.run("doctor", ["far"]).expect_line(5, "ssh could not reach far or log in");
 }
 
 #[test]
 fn remote_bin_wrong_program_named() {
-    let far = Far::new();
+    let far = FakeHost::new();
     let run = |program: &str| far.run("cp", ["--remote-bin", program, "far:x", "/nonexistent/new"]);
     run("/bin/true")
         .expect_line(5, "what ran at far is no downpour, since it ended without a word; check --remote-bin");
@@ -64,8 +64,8 @@ fn ssh_setting_without_command_named() {
         ("stdinnull yes", "StdinNull=no"),
         ("forkafterauthentication yes", "ForkAfterAuthentication=no"),
     ] {
-        let far = Far::new();
-        let ssh = far.there("ssh");
+        let far = FakeHost::new();
+        let ssh = far.remote("ssh");
         // A busy machine takes longer to say so than the lookup of a name may take.
         let takes = if option == "StdinNull=no" { 3 } else { 0 };
         let says = format!("sleep {takes}; echo '{setting}'; exit");
@@ -80,19 +80,19 @@ fn ssh_setting_without_command_named() {
 
 #[test]
 fn misplaced_ticket_or_port_explained() {
-    let here = tempdir().expect("a directory");
-    let file = tree::file(&here.path().join("file"), 10);
+    let local = tempdir().expect("a directory");
+    let file = tree::file(&local.path().join("file"), 10);
     let addresses = vec!["192.0.2.1:7".parse().expect("an address")];
     let ticket = Ticket { key: [7; 32], expires: SystemTime::now(), addresses, listener: Role::Receiver };
     let ticket = ticket.to_text().expect("a text");
     downpour(arguments!["send", file, "--to", ticket]).end().expect_line(2, "write --to=TICKET");
     let damaged = &ticket[..ticket.len() / 2];
-    for (word, code, said) in
+    for (word, code, expected) in
         [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (a ticket after")]
     {
-        downpour(arguments!["send", file, "--to", word]).end().expect_line(code, said);
+        downpour(arguments!["send", file, "--to", word]).end().expect_line(code, expected);
     }
-    let new = here.path().join("new");
+    let new = local.path().join("new");
     downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "-P PORT is the port of the ssh server");
     for command in ["doctor", "bootstrap"] {
         downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: the port of the ssh server is -P PORT");
@@ -102,8 +102,8 @@ fn misplaced_ticket_or_port_explained() {
 
 #[test]
 fn exclude_from_stdin() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (here.path().join("source"), here.path().join("target"));
+    let local = tempdir().expect("a directory");
+    let (source, target) = (local.path().join("source"), local.path().join("target"));
     fs::create_dir(&source).expect("a directory");
     for name in ["a", "b.tmp", "c"] {
         tree::file(&source.join(name), 10);
@@ -129,8 +129,8 @@ fn exclude_from_stdin() {
 
 #[test]
 fn ulimit_file_size_named() {
-    let here = tempdir().expect("a directory");
-    let (file, copy) = (tree::file(&here.path().join("file"), 200_000), here.path().join("copy"));
+    let local = tempdir().expect("a directory");
+    let (file, copy) = (tree::file(&local.path().join("file"), 200_000), local.path().join("copy"));
     let limited = ["-c", r#"ulimit -f 8; exec "$@""#, "sh", env!("CARGO_BIN_EXE_downpour"), "cp"];
     let mut line = program_with(Path::new("sh"), limited);
     line.arg(file).arg(&copy);

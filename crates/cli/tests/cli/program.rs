@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(50);
 
 /// A line of output.
 #[derive(Debug)]
-enum Said {
+enum OutputLine {
     Out(String),
     Err(String),
 }
@@ -28,9 +28,9 @@ enum Said {
 /// A running `downpour`.
 pub(crate) struct Program {
     child: Child,
-    said: Receiver<Said>,
+    lines: Receiver<OutputLine>,
     line: String,
-    transcript: Vec<Said>,
+    transcript: Vec<OutputLine>,
 }
 
 /// The result of a program that has ended.
@@ -92,11 +92,11 @@ pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl Into
 }
 
 /// Forwards the lines from a pipe until it is closed.
-fn listen(pipe: impl Read + Send + 'static, said: fn(String) -> Said, sender: Sender<Said>) {
+fn listen(pipe: impl Read + Send + 'static, lines: fn(String) -> OutputLine, sender: Sender<OutputLine>) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
             // Nobody receives any more once a test has failed.
-            let _ = sender.send(said(line.expect("lines of text")));
+            let _ = sender.send(lines(line.expect("lines of text")));
         }
     });
 }
@@ -106,44 +106,44 @@ impl Program {
         with_default_signals();
         let line = format!("{command:?}");
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
-        let (sender, said) = channel();
+        let (sender, lines) = channel();
         if let Some(out) = child.stdout.take() {
-            listen(out, Said::Out, sender.clone());
+            listen(out, OutputLine::Out, sender.clone());
         }
         if let Some(err) = child.stderr.take() {
-            listen(err, Said::Err, sender);
+            listen(err, OutputLine::Err, sender);
         }
-        Self { child, said, line, transcript: Vec::new() }
+        Self { child, lines, line, transcript: Vec::new() }
     }
 
     /// Waits for a line on stdout that satisfies `is_it`.
-    pub(crate) fn wait_for(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
-        self.hear(what, |said| match said {
-            Said::Out(line) if is_it(line) => Some(line.clone()),
+    pub(crate) fn wait_for(&mut self, description: &str, matches: impl Fn(&str) -> bool) -> String {
+        self.wait_for_line(description, |lines| match lines {
+            OutputLine::Out(line) if matches(line) => Some(line.clone()),
             _ => None,
         })
     }
 
     /// Waits for a line on stderr that contains `words`.
     pub(crate) fn wait_for_words(&mut self, words: &str) -> String {
-        self.hear(words, |said| match said {
-            Said::Err(line) if line.contains(words) => Some(line.clone()),
+        self.wait_for_line(words, |lines| match lines {
+            OutputLine::Err(line) if line.contains(words) => Some(line.clone()),
             _ => None,
         })
     }
 
-    fn hear(&mut self, what: &str, is_it: impl Fn(&Said) -> Option<String>) -> String {
+    fn wait_for_line(&mut self, description: &str, matches: impl Fn(&OutputLine) -> Option<String>) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(said) => {
-                    let found = is_it(&said);
-                    self.transcript.push(said);
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(lines) => {
+                    let found = matches(&lines);
+                    self.transcript.push(lines);
                     if let Some(found) = found {
                         return found;
                     }
                 }
-                Err(_) => panic!("{} never said {what:?}:\n{}", self.line, self.told()),
+                Err(_) => panic!("{} never said {description:?}:\n{}", self.line, self.transcript_text()),
             }
         }
     }
@@ -151,8 +151,8 @@ impl Program {
     /// Waits until the program has ended, but for no longer than `time`.
     pub(crate) fn wait_at_most(&mut self, time: Duration) {
         let deadline = Instant::now() + time;
-        while let Ok(said) = self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            self.transcript.push(said);
+        while let Ok(lines) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            self.transcript.push(lines);
         }
     }
 
@@ -178,26 +178,26 @@ impl Program {
     pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(said) => self.transcript.push(said),
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(lines) => self.transcript.push(lines),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("{} does not end:\n{}", self.line, self.told()),
+                Err(RecvTimeoutError::Timeout) => panic!("{} does not end:\n{}", self.line, self.transcript_text()),
             }
         }
         let status = self.child.wait().expect("a child to wait for");
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        for said in &self.transcript {
-            let (text, line) = match said {
-                Said::Out(line) => (&mut stdout, line),
-                Said::Err(line) => (&mut stderr, line),
+        for lines in &self.transcript {
+            let (text, line) = match lines {
+                OutputLine::Out(line) => (&mut stdout, line),
+                OutputLine::Err(line) => (&mut stderr, line),
             };
             writeln!(text, "{line}").expect("memory");
         }
         Ended { status, stdout, stderr }
     }
 
-    fn told(&self) -> String {
-        self.transcript.iter().map(|said| format!("{said:?}\n")).collect()
+    fn transcript_text(&self) -> String {
+        self.transcript.iter().map(|lines| format!("{lines:?}\n")).collect()
     }
 }
 
@@ -270,13 +270,13 @@ pub(crate) fn answer(mut stdin: ChildStdin, lines: &str) {
 
 /// Polls until this returns a value. Panics after `time`.
 #[track_caller]
-pub(crate) fn poll_within<T>(time: Duration, what: &str, mut value: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn poll_within<T>(time: Duration, description: &str, mut value: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + time;
     loop {
         if let Some(value) = value() {
             return value;
         }
-        assert!(Instant::now() < deadline, "not within {time:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {time:?}: {description}");
         // The only sleep of these tests.
         thread::sleep(Duration::from_millis(5));
     }
@@ -284,29 +284,29 @@ pub(crate) fn poll_within<T>(time: Duration, what: &str, mut value: impl FnMut()
 
 /// Waits until this holds.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    poll_within(PATIENCE, what, || holds().then_some(()));
+pub(crate) fn wait_until(description: &str, holds: impl Fn() -> bool) {
+    poll_within(PATIENCE, description, || holds().then_some(()));
 }
 
 /// Panics unless this holds for all of `time`.
 #[track_caller]
-pub(crate) fn assert_stays(time: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn assert_stays(time: Duration, description: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + time;
-    poll_within(PATIENCE, what, || {
-        assert!(holds(), "no longer: {what}");
+    poll_within(PATIENCE, description, || {
+        assert!(holds(), "no longer: {description}");
         (Instant::now() >= end).then_some(())
     });
 }
 
 /// Waits for the end of a process, which must come within `time`; otherwise kills it.
 #[track_caller]
-pub(crate) fn end_within(time: Duration, what: &str, child: &mut Child) -> ExitStatus {
+pub(crate) fn end_within(time: Duration, description: &str, child: &mut Child) -> ExitStatus {
     let begun = Instant::now();
-    poll_within(2 * time, what, || {
+    poll_within(2 * time, description, || {
         let status = child.try_wait().expect("a child");
         if status.is_none() && begun.elapsed() >= time {
             let _ = (child.kill(), child.wait());
-            panic!("{what} does not end within {time:?}");
+            panic!("{description} does not end within {time:?}");
         }
         status
     })

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, downpour, wait_until};
 use crate::tunnelling::{PATIENCE, echo_server, exchange, free_port};
 
 /// A line of shell that notes each login, which is a process of its own and can end before the command, as with ssh.
 pub(crate) const NOTED: &str = r#"echo >> logins; sh -c "$command" 2>/dev/null"#;
 
-fn logins(far: &Far) -> usize {
-    fs::read_to_string(far.there("logins")).unwrap_or_default().lines().count()
+fn logins(far: &FakeHost) -> usize {
+    fs::read_to_string(far.remote("logins")).unwrap_or_default().lines().count()
 }
 
 /// Gives a proxy this on stdin, and waits for what it prints.
-fn carry(far: &Far, arguments: &[&str], input: &[u8]) -> Output {
+fn carry(far: &FakeHost, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = far.command("proxy", arguments).stdin(Stdio::piped()).spawn().expect("a process");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
@@ -36,7 +36,7 @@ fn proxy_joins_stdio_to_host() {
     let server = echo_server().to_string();
     let bytes: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 251) as u8).collect();
     for via in ["udp", "ssh"] {
-        let far = Far::new();
+        let far = FakeHost::new();
         let ended = carry(&far, &["--via", via, "far", &server], &bytes);
         let words = String::from_utf8_lossy(&ended.stderr);
         // The server answers once stdin has ended.
@@ -47,7 +47,7 @@ fn proxy_joins_stdio_to_host() {
 
 #[test]
 fn proxy_refused_port_reported() {
-    let far = Far::new();
+    let far = FakeHost::new();
     let ended = carry(&far, &["far", &free_port().to_string()], b"");
     let words = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.stdout.is_empty() && words.contains("Connection refused"), "{words}");
@@ -56,7 +56,7 @@ fn proxy_refused_port_reported() {
 
 #[test]
 fn proxy_sighup_ends_at_once() {
-    let (far, server) = (Far::new(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
+    let (far, server) = (FakeHost::new(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
     let port = server.local_addr().expect("an address").port().to_string();
     let mut command = far.command("proxy", ["far", &port]);
     command.stdin(Stdio::piped());
@@ -74,7 +74,7 @@ fn proxy_sighup_ends_at_once() {
 
 #[test]
 fn proxy_persist_shares_one_login() {
-    let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
     for word in ["one", "two", "three"] {
         let ended = carry(&far, &["--persist", "1m", "far", &server], word.as_bytes());
         assert_eq!(ended.stdout, word.as_bytes(), "{}", String::from_utf8_lossy(&ended.stderr));
@@ -92,7 +92,7 @@ fn proxy_persist_shares_one_login() {
 
 #[test]
 fn proxy_persist_ends_when_idle() {
-    let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
     let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
     far.assert_empty("the proxy");
@@ -102,7 +102,7 @@ fn proxy_persist_ends_when_idle() {
 /// What is left of a kept connection whose process was killed is in nobody's way.
 #[test]
 fn proxy_persist_reopens_after_kill() {
-    let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
     let proxy = ["--persist", "1m", "far", &server];
     assert_eq!(carry(&far, &proxy, b"one").stdout, b"one");
     let shown = far.run("tunnel", ["-O", "check", "far"]).expect(0).stdout;
@@ -117,7 +117,7 @@ fn proxy_persist_reopens_after_kill() {
 
 #[test]
 fn proxy_login_failure_reported_once() {
-    let far = Far::with_login("echo no such user >&2; exit 255");
+    let far = FakeHost::with_login("echo no such user >&2; exit 255");
     for arguments in [&["far"][..], &["--persist", "1m", "far"]] {
         let ended = far.run("proxy", arguments);
         assert!(ended.status.code().is_some_and(|code| code > 0), "{}", ended.stderr);
@@ -135,7 +135,7 @@ fn proxy_shell_characters_in_host_refused() {
 
 #[test]
 fn tunnel_background_runs_until_exit() {
-    let (far, server, port) = (Far::with_login(NOTED), echo_server(), free_port());
+    let (far, server, port) = (FakeHost::with_login(NOTED), echo_server(), free_port());
     let forward = format!("{port}:localhost:{server}");
     let started = far.run("tunnel", ["-f", "-L", &forward, "far"]).expect(0);
     assert!(started.stderr.contains("The tunnel to far is open"), "{}", started.stderr);

@@ -24,10 +24,10 @@ fn in_an_hour() -> SystemTime {
 /// Checks the error of a receiver with this text as its ticket.
 #[track_caller]
 fn refused(text: &str, code: i32, words: &str) {
-    let here = tempdir().expect("a directory");
-    let file = here.path().join("ticket");
+    let local = tempdir().expect("a directory");
+    let file = local.path().join("ticket");
     fs::write(&file, text).expect("a ticket file");
-    receiver(&file, &here.path().join("into"), &["--connect-timeout", "0.5"]).end().expect_line(code, words);
+    receiver(&file, &local.path().join("into"), &["--connect-timeout", "0.5"]).end().expect_line(code, words);
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn connect_no_answer_unreachable() {
 
 #[test]
 fn ticket_stale_key_exit_5() {
-    let here = tempdir().expect("a directory");
-    let (source, file) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, file) = (tree::file(&local.path().join("file"), 10), local.path().join("ticket"));
     let _sender = sender(&[&source], &file, &[]);
     let mut ticket = Ticket::load(&file).expect("a ticket");
     ticket.key = [1; 32];
@@ -82,8 +82,8 @@ fn recv_without_ticket_exit_2() {
 #[test]
 fn errors_in_json_have_exit_code() {
     let ended = downpour(["send", "/no/such/file", "--json"]).end().expect_line(3, "/no/such/file");
-    let story = json(&ended.stdout);
-    assert_eq!((story.len(), &story[0]["type"], &story[0]["exit_code"]), (1, &"error".into(), &3.into()));
+    let lines = json(&ended.stdout);
+    assert_eq!((lines.len(), &lines[0]["type"], &lines[0]["exit_code"]), (1, &"error".into(), &3.into()));
     for (arguments, message) in [
         (&["cp", "a", "b", "--json", "--bogus"][..], "unexpected argument '--bogus' found"),
         (&["send", "--json"], "the following required arguments were not provided: <PATH>..."),
@@ -91,9 +91,9 @@ fn errors_in_json_have_exit_code() {
         (&["cp", "--json", "-p", "2222", "a", "b"], "2222 does not exist"),
     ] {
         let ended = downpour(arguments).end().expect(2);
-        let story = json(&ended.stdout);
-        assert_eq!((story.len(), &story[0]["exit_code"]), (1, &2.into()), "{arguments:?}");
-        assert!(story[0]["message"].as_str().unwrap_or_default().starts_with(message), "{story:?}");
+        let lines = json(&ended.stdout);
+        assert_eq!((lines.len(), &lines[0]["exit_code"]), (1, &2.into()), "{arguments:?}");
+        assert!(lines[0]["message"].as_str().unwrap_or_default().starts_with(message), "{lines:?}");
     }
     assert_eq!(downpour(["cp", "--json", "--help"]).end().expect(0).stdout.matches("exit_code").count(), 0);
 }
@@ -141,8 +141,8 @@ fn version_long_and_short() {
 
 #[test]
 fn listen_address_in_use_exit_1() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = taken.local_addr().expect("an address").to_string();
     downpour(arguments!["send", source, "--listen", address]).end().expect_line(1, &address);
@@ -150,9 +150,9 @@ fn listen_address_in_use_exit_1() {
 
 #[test]
 fn recv_existing_file_not_overwritten() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, file, into) =
-        (tree::file(&here.path().join("file"), 5000), here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("file"), 5000), local.path().join("ticket"), local.path().join("into"));
     fs::create_dir(&into).expect("a directory");
     fs::write(into.join("file"), "mine").expect("a file");
     let mut sender = sender(&[&source], &file, &[]);
@@ -164,8 +164,8 @@ fn recv_existing_file_not_overwritten() {
 
 #[test]
 fn qlog_unwritable_fails_before_listening() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     for (trace, words) in [("/no/such/directory/trace", "No such file"), ("/", "directory")] {
         let ended = downpour(arguments!["send", source, "--listen", "127.0.0.1:0", "--qlog", trace]).end();
         let ended = ended.expect_error(7);
@@ -175,20 +175,20 @@ fn qlog_unwritable_fails_before_listening() {
 
 #[test]
 fn ulimit_open_files_checked_first() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("source"));
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("source"));
     let run = |files: u32| {
         let mut line = Command::new("sh");
         let script = format!("ulimit -n {files}; exec \"$@\"");
         line.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_downpour"), "cp", "-r"]);
-        line.args([&source, &here.path().join("new")]);
+        line.args([&source, &local.path().join("new")]);
         line.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Program::start(line).end()
     };
     for files in [6, 8, 20, 63] {
         run(files).expect_line(1, &format!("only {files} files open: allow 64 (ulimit -n)"));
     }
-    assert!(!here.path().join("new").exists());
+    assert!(!local.path().join("new").exists());
     run(64).expect(0);
-    tree::assert_same(&source, &here.path().join("new"));
+    tree::assert_same(&source, &local.path().join("new"));
 }

@@ -17,11 +17,11 @@ const SOON: Duration = Duration::from_secs(2);
 
 /// Starts a sender of 120 MB at 16 Mbit/s. Also returns the paths that its receiver needs.
 fn slow_sender() -> (TempDir, PathBuf, PathBuf, Program) {
-    let here = tempdir().expect("a directory");
-    let (source, ticket, into) = (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket, into) = (local.path().join("file"), local.path().join("ticket"), local.path().join("into"));
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
-    (here, ticket, into, sender)
+    (local, ticket, into, sender)
 }
 
 fn slow_receiver(ticket: &Path, into: &Path) -> Program {
@@ -44,14 +44,14 @@ fn terminate(program: Program) -> String {
 
 #[test]
 fn sigterm_ends_a_receiver_resumably() {
-    let (_here, ticket, into, sender) = slow_sender();
+    let (_local, ticket, into, sender) = slow_sender();
     terminate(slow_receiver(&ticket, &into));
     drop(sender);
 }
 
 #[test]
 fn sigterm_ends_a_sender_resumably() {
-    let (_here, ticket, into, sender) = slow_sender();
+    let (_local, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     terminate(sender);
     receiver.end().expect_line(1, "stopped by a signal");
@@ -59,7 +59,7 @@ fn sigterm_ends_a_sender_resumably() {
 
 #[test]
 fn sigterm_ends_a_receiver_whose_sender_does_not_answer() {
-    let (_here, ticket, into, sender) = slow_sender();
+    let (_local, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     sender.signal(Signal::STOP);
     terminate(receiver);
@@ -67,8 +67,8 @@ fn sigterm_ends_a_receiver_whose_sender_does_not_answer() {
 
 #[test]
 fn sigterm_while_waiting_and_at_prompt() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::file(&local.path().join("file"), 10), local.path().join("ticket"));
     terminate(sender(&[&source], &ticket, &[]));
     let (mut terminal, stdin, stderr) = Terminal::open();
     let mut command = command(["recv"]);
@@ -82,8 +82,8 @@ fn sigterm_while_waiting_and_at_prompt() {
 
 #[test]
 fn killed_cp_to_new_name_resumes_there() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (here.path().join("tree"), here.path().join("copy"));
+    let local = tempdir().expect("a directory");
+    let (source, target) = (local.path().join("tree"), local.path().join("copy"));
     fs::create_dir_all(source.join("in")).expect("directories");
     tree::file(&source.join("in/small"), 100);
     tree::file(&source.join("large"), 20_000_000);
@@ -95,7 +95,7 @@ fn killed_cp_to_new_name_resumes_there() {
     // The existing directory is the incomplete copy to be continued, not a directory to copy into.
     downpour(arguments!["cp", "-r", source, target]).end().expect(0);
     tree::assert_same(&source, &target);
-    assert_eq!(tree::names(here.path()).len(), 2, "nothing is left behind");
+    assert_eq!(tree::names(local.path()).len(), 2, "nothing is left behind");
     // The copy is complete: from now on the target is an ordinary directory to copy into, as for scp.
     downpour(arguments!["cp", "-r", source, target]).end().expect(0);
     tree::assert_same(&source, &target.join("tree"));
@@ -104,8 +104,8 @@ fn killed_cp_to_new_name_resumes_there() {
 #[test]
 fn stopped_cp_resumes_with_same_command() {
     for (signal, code) in [(Signal::TERM, 75), (Signal::INT, 130)] {
-        let here = tempdir().expect("a directory");
-        let (source, target) = (tree::file(&here.path().join("file"), 20_000_000), here.path().join("copy"));
+        let local = tempdir().expect("a directory");
+        let (source, target) = (tree::file(&local.path().join("file"), 20_000_000), local.path().join("copy"));
         let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
         first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
         first.signal(signal);
@@ -117,20 +117,20 @@ fn stopped_cp_resumes_with_same_command() {
         assert!(bytes("bytes_present") > 0, "{summary}");
         assert_eq!(bytes("transferred_bytes"), 20_000_000 - bytes("bytes_present"), "{summary}");
         tree::assert_same(&source, &target);
-        assert_eq!(tree::names(here.path()).len(), 2, "nothing is left behind");
+        assert_eq!(tree::names(local.path()).len(), 2, "nothing is left behind");
     }
 }
 
 /// It goes on, and says how far it is even where no progress is shown.
 #[test]
 fn sigusr1_prints_progress() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (here.path().join("file"), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (local.path().join("file"), local.path().join("ticket"));
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let mut sender = sender(&[&source], &ticket, &["--rate", "16M"]);
     sender.signal(Signal::USR1);
     sender.wait_for_words("waiting for the other side");
-    let into = here.path().join("into");
+    let into = local.path().join("into");
     let mut receiver = slow_receiver(&ticket, &into);
     for program in [&mut sender, &mut receiver] {
         program.signal(Signal::USR1);
@@ -144,7 +144,7 @@ fn sigusr1_prints_progress() {
 
 #[test]
 fn second_sigint_exits_at_once() {
-    let (_here, ticket, into, sender) = slow_sender();
+    let (_local, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     // The sender is stopped and does not answer.
     sender.signal(Signal::STOP);
@@ -157,9 +157,9 @@ fn second_sigint_exits_at_once() {
 
 #[test]
 fn sighup_during_transfer_ignored() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::file(&here.path().join("file"), 3_000_000), here.path().join("ticket"));
-    let into = here.path().join("into");
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::file(&local.path().join("file"), 3_000_000), local.path().join("ticket"));
+    let into = local.path().join("into");
     let sender = sender(&[&source], &ticket, &["--rate", "16M"]);
     let (mut terminal, stdin, stderr) = Terminal::open();
     let mut command = command(arguments!["recv", "-y", "-v", "--ticket-file", ticket, "--into", into]);
@@ -176,8 +176,8 @@ fn sighup_during_transfer_ignored() {
 /// Its ticket was shown there. Under `nohup` it was meant to stay.
 #[test]
 fn sighup_ends_waiting_sender_without_nohup() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::file(&local.path().join("file"), 10_000), local.path().join("ticket"));
     let waiting = sender(&[&source], &ticket, &[]);
     waiting.signal(Signal::HUP);
     waiting.end().expect(75);
@@ -189,7 +189,7 @@ fn sighup_ends_waiting_sender_without_nohup() {
     let mut staying = Program::start(command);
     staying.wait_for_words("Take the ticket");
     staying.signal(Signal::HUP);
-    let into = here.path().join("into");
+    let into = local.path().join("into");
     crate::program::receiver(&ticket, &into, &[]).end().expect(0);
     staying.end().expect(0);
     tree::assert_same(&source, &into.join("file"));
@@ -197,18 +197,18 @@ fn sighup_ends_waiting_sender_without_nohup() {
 
 #[test]
 fn progress_bar_hidden_without_terminal() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::file(&here.path().join("file"), 10_000), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::file(&local.path().join("file"), 10_000), local.path().join("ticket"));
     let sender = sender(&[&source], &ticket, &[]);
     let more = ["--progress", "bar"];
-    let ended = crate::program::receiver(&ticket, &here.path().join("into"), &more).end().expect(0);
+    let ended = crate::program::receiver(&ticket, &local.path().join("into"), &more).end().expect(0);
     assert!(!ended.stderr.contains(" %  "), "{}", ended.stderr);
     sender.end().expect(0);
 }
 
 #[test]
 fn clean_lists_and_removes_partial_data() {
-    let (here, ticket, into, sender) = slow_sender();
+    let (local, ticket, into, sender) = slow_sender();
     let receiver = slow_receiver(&ticket, &into);
     fs::write(into.join("mine"), "stays").expect("a file");
     fs::create_dir(into.join(".downpour-aaaaaaaa")).expect("a directory");
@@ -226,18 +226,18 @@ fn clean_lists_and_removes_partial_data() {
     assert_eq!(left[0]["bytes"], 0, "zeros are holes: {left:?}");
     assert!(left[0]["path"].as_str().is_some_and(|path| Path::new(path).is_dir()), "{left:?}");
     assert_eq!(clean(&["--older-than", "1d", "--remove"]).len(), 0);
-    let shown = downpour(arguments!["clean", "-r", here.path()]).end().expect(0);
+    let shown = downpour(arguments!["clean", "-r", local.path()]).end().expect(0);
     assert!(shown.stdout.contains("1 file") && shown.stderr.contains("goes on from there"), "{}", shown.stdout);
     let removed = downpour(arguments!["clean", "--remove", into]).end().expect(0).stderr;
     assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
     assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");
-    downpour(arguments!["clean", here.path().join("absent")]).end().expect_error(3);
+    downpour(arguments!["clean", local.path().join("absent")]).end().expect_error(3);
 }
 
 /// Starts a copy whose `--on-end` runs a script that says its process with [`GROUP`]; also returns its process group.
-fn at_its_end(here: &Path, script: &str) -> (Program, Pid) {
-    let source = tree::file(&here.join("file"), 10);
-    let mut copy = downpour(arguments!["cp", "--on-end", script, source, here.join("copy")]);
+fn at_its_end(local: &Path, script: &str) -> (Program, Pid) {
+    let source = tree::file(&local.join("file"), 10);
+    let mut copy = downpour(arguments!["cp", "--on-end", script, source, local.join("copy")]);
     let line = copy.wait_for_words("group ");
     let group = line.split(' ').nth(1).and_then(|pid| Pid::from_raw(pid.parse().ok()?)).expect("a process");
     (copy, group)
@@ -249,15 +249,15 @@ const GROUP: &str = "echo \"group $$ .\"";
 fn on_end_signalled_keeps_exit_code() {
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
         for (before, ends_by) in [("", name), ("trap '' INT TERM; ", "SIGKILL")] {
-            let here = tempdir().expect("a directory");
-            let (copy, group) = at_its_end(here.path(), &format!("{before}{GROUP}; exec sleep 100"));
+            let local = tempdir().expect("a directory");
+            let (copy, group) = at_its_end(local.path(), &format!("{before}{GROUP}; exec sleep 100"));
             let begun = Instant::now();
             copy.signal(signal);
             let ended = copy.end().expect(0);
             assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
             let words = "--on-end: ended with signal: ";
             assert!(ended.stderr.contains(words) && ended.stderr.contains(ends_by), "{}", ended.stderr);
-            assert!(here.path().join("copy").exists());
+            assert!(local.path().join("copy").exists());
             wait_until("gone", || test_kill_process_group(group).is_err());
         }
     }
@@ -265,10 +265,10 @@ fn on_end_signalled_keeps_exit_code() {
 
 #[test]
 fn on_end_survives_sighup() {
-    let here = tempdir().expect("a directory");
-    let mark = here.path().join("mark");
+    let local = tempdir().expect("a directory");
+    let mark = local.path().join("mark");
     let script = format!("{GROUP}; while ! test -e {}; do sleep 0.01; done", mark.display());
-    let (copy, _) = at_its_end(here.path(), &script);
+    let (copy, _) = at_its_end(local.path(), &script);
     copy.signal(Signal::HUP);
     copy.signal(Signal::USR1);
     fs::write(mark, "").expect("a file");

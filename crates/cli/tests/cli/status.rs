@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Ended, Program, arguments, command, json, program_with, wait_until};
 use crate::tree;
 
@@ -77,8 +77,8 @@ fn status_shows_running_transfers() {
     let waits = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file];
     let mut sender = Program::start(user.command(waits));
     sender.wait_for_words("Take the ticket");
-    let told = json(&user.status(&["--json"]).expect(0).stdout);
-    let (copied, waiting) = (of(&told, copy.id()), of(&told, sender.id()));
+    let lines = json(&user.status(&["--json"]).expect(0).stdout);
+    let (copied, waiting) = (of(&lines, copy.id()), of(&lines, sender.id()));
     assert_eq!(
         (&copied["type"], &copied["command"], &copied["answers"]),
         (&"running".into(), &"cp".into(), &true.into())
@@ -122,9 +122,9 @@ fn status_skips_stopped_and_killed_processes() {
     let user = User::new();
     let (copy, other) = (user.slow_copy("copy"), user.slow_copy("other"));
     copy.signal(Signal::STOP);
-    let told = json(&user.status(&["--json"]).expect(0).stdout);
-    assert_eq!(of(&told, copy.id())["answers"], false);
-    assert_eq!(of(&told, other.id())["answers"], true, "{told:?}");
+    let lines = json(&user.status(&["--json"]).expect(0).stdout);
+    assert_eq!(of(&lines, copy.id())["answers"], false);
+    assert_eq!(of(&lines, other.id())["answers"], true, "{lines:?}");
     let pid = copy.id().to_string();
     let words = user.status(&[&pid]).expect_error(8).stdout;
     assert!(words.contains("does not answer"), "{words}");
@@ -185,7 +185,7 @@ fn status_socket_unavailable_copy_works() {
 /// It goes on whatever it does.
 #[test]
 fn status_shows_pipes_and_tunnels() {
-    let far = Far::new();
+    let far = FakeHost::new();
     let mut command = far.command("pipe", ["--via=ssh", "far", "cat"]);
     command.stdin(Stdio::piped());
     let mut pipe = Program::start(command);
@@ -199,7 +199,7 @@ fn status_shows_pipes_and_tunnels() {
     tunnel.signal(Signal::USR1);
     tunnel.wait_for_words("0 connections open, 0 since the beginning");
     let mut status = crate::program::command(["status", "--json"]);
-    let told = json(
+    let lines = json(
         &Program::start({
             status.env("XDG_RUNTIME_DIR", far.runtime());
             status
@@ -208,7 +208,7 @@ fn status_shows_pipes_and_tunnels() {
         .expect(0)
         .stdout,
     );
-    let (piping, tunnelling) = (of(&told, pipe.id()), of(&told, tunnel.id()));
+    let (piping, tunnelling) = (of(&lines, pipe.id()), of(&lines, tunnel.id()));
     assert_eq!((&piping["command"], &piping["to"], &piping["piped_bytes"]), (&"pipe".into(), &"far".into(), &6.into()));
     assert!(!piping.to_string().contains("cat"), "its command may have secrets: {piping}");
     assert_eq!((&tunnelling["command"], &tunnelling["connections_open"]), (&"tunnel".into(), &0.into()));
@@ -223,24 +223,25 @@ fn status_shows_pipes_and_tunnels() {
 fn status_on_remote_host_shows_copy() {
     for (limit, shown) in [("", 1), ("--only . --read-only", 0)] {
         let program = env!("CARGO_BIN_EXE_downpour");
-        let far = Far::with_login(&format!("export XDG_RUNTIME_DIR=\"$FAR_HOME/run\"; exec {program} remote {limit}"));
-        fs::create_dir(far.there("run")).expect("a directory");
-        fs::File::create(far.there("file")).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+        let far =
+            FakeHost::with_login(&format!("export XDG_RUNTIME_DIR=\"$FAR_HOME/run\"; exec {program} remote {limit}"));
+        fs::create_dir(far.remote("run")).expect("a directory");
+        fs::File::create(far.remote("file")).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
         let into = tempdir().expect("a directory");
         let target = into.path().join("copy");
         let mut copy = Program::start(far.command("cp", arguments!["--json", "--rate", "16M", "far:file", target]));
         copy.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
         let mut status = crate::program::command(["status", "--json"]);
-        status.env("XDG_RUNTIME_DIR", far.there("run"));
-        let told = json(&Program::start(status).end().expect(0).stdout);
+        status.env("XDG_RUNTIME_DIR", far.remote("run"));
+        let lines = json(&Program::start(status).end().expect(0).stdout);
         let remotes: Vec<_> =
             far.processes("remote").iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
-        let found = told
+        let found = lines
             .iter()
             .filter(|line| line["pid"].as_u64().is_some_and(|pid| remotes.iter().any(|one| u64::from(*one) == pid)));
         let found: Vec<_> = found.collect();
         let is_file = |from: &Value| from.as_str().is_some_and(|from| from.ends_with("file"));
-        assert_eq!(found.len(), shown, "{told:?} of {remotes:?}");
+        assert_eq!(found.len(), shown, "{lines:?} of {remotes:?}");
         assert!(found.iter().all(|line| line["command"] == "remote" && is_file(&line["from"][0])), "{found:?}");
         copy.signal(Signal::INT);
         copy.end().expect(130);

@@ -16,9 +16,9 @@ fn full<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> En
 
 #[test]
 fn recv_json_stdout_full_exit_7() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("file"), 100_000), local.path().join("ticket"), local.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     full(arguments!["recv", "-y", "--json", "--ticket-file", ticket, "--into", into]).expect_error(7);
     sender.end().expect(0);
@@ -27,8 +27,8 @@ fn recv_json_stdout_full_exit_7() {
 
 #[test]
 fn stdout_full_exit_7() {
-    let here = tempdir().expect("a directory");
-    let (a, b) = (tree::file(&here.path().join("a"), 10), here.path().join("b"));
+    let local = tempdir().expect("a directory");
+    let (a, b) = (tree::file(&local.path().join("a"), 10), local.path().join("b"));
     for arguments in [arguments!["cp", "-n", a, b].to_vec(), arguments!["completions", "bash"].to_vec()] {
         full(arguments).expect_error(7);
     }
@@ -37,8 +37,8 @@ fn stdout_full_exit_7() {
 
 #[test]
 fn send_ticket_unwritable_exit_7() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     for more in [&[][..], &["--json"]] {
         let mut arguments = arguments!["send", source, "--listen", "127.0.0.1:0"].to_vec();
         arguments.extend(more.iter().map(std::ffi::OsStr::new));

@@ -16,7 +16,7 @@ use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command, downpour, end_within, poll_within, receiver, sender};
 use crate::tree;
 
@@ -89,8 +89,8 @@ fn pipe_in(directory: &Path) -> PathBuf {
 }
 
 /// The command lines of `words`, where `PIPE` is a pipe, `FILE` a file and `NEW` no file yet.
-fn line(words: &str, here: &Path) -> Vec<OsString> {
-    let path = |name: &str| here.join(name).into_os_string();
+fn line(words: &str, local: &Path) -> Vec<OsString> {
+    let path = |name: &str| local.join(name).into_os_string();
     let word = |word: &str| match word {
         "PIPE" => path("pipe"),
         "FILE" => path("file"),
@@ -102,12 +102,12 @@ fn line(words: &str, here: &Path) -> Vec<OsString> {
     words.split(' ').map(word).collect()
 }
 
-fn place() -> TempDir {
-    let here = tempdir().expect("a directory");
-    tree::file(&here.path().join("file"), 1000);
-    fs::create_dir(here.path().join("tree")).expect("a directory");
-    pipe_in(here.path());
-    here
+fn directory_with_pipe() -> TempDir {
+    let local = tempdir().expect("a directory");
+    tree::file(&local.path().join("file"), 1000);
+    fs::create_dir(local.path().join("tree")).expect("a directory");
+    pipe_in(local.path());
+    local
 }
 
 /// Everything that a command reads before it begins comes from a pipe into which nothing is written.
@@ -136,14 +136,14 @@ fn signal_while_reading_option_file() {
     ];
     for words in copies.chain(others.map(str::to_owned)) {
         for signal in [Signal::INT, Signal::TERM] {
-            let here = place();
-            let mut command = command(line(&words, here.path()));
+            let local = directory_with_pipe();
+            let mut command = command(line(&words, local.path()));
             command.env("DOWNPOUR_CONFIG", if words.contains("--config") { "" } else { "none" });
             let mut staged = Staged::start(command);
             // Opens once there is a reader.
             let mut options = File::options();
             options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-            let pipe = here.path().join("pipe");
+            let pipe = local.path().join("pipe");
             let _writer = staged.wait_until(|| options.open(&pipe).ok());
             staged.wait_until_blocked();
             staged.stop(signal, BY_DEFAULT);
@@ -155,9 +155,9 @@ fn signal_while_reading_option_file() {
 fn signal_while_reading_list_from_stdin() {
     for words in ["cp -r", "sync", "verify", "send"] {
         for signal in [Signal::INT, Signal::TERM] {
-            let here = place();
+            let local = directory_with_pipe();
             let rest = if words == "send" { "TREE" } else { "TREE FILE" };
-            let mut command = command(line(&format!("{words} --files-from - {rest}"), here.path()));
+            let mut command = command(line(&format!("{words} --files-from - {rest}"), local.path()));
             command.stdin(Stdio::piped());
             let mut staged = Staged::start(command);
             // More than the pipe takes before it is read.
@@ -172,17 +172,17 @@ fn signal_while_reading_list_from_stdin() {
 fn signal_while_writing_trace() {
     for words in ["cp FILE NEW", "sync FILE NEW", "verify FILE FILE", "send FILE", "recv --listen 127.0.0.1:0"] {
         for signal in [Signal::INT, Signal::TERM] {
-            let here = place();
-            let mut staged = Staged::start(command(line(&format!("{words} --qlog PIPE"), here.path())));
+            let local = directory_with_pipe();
+            let mut staged = Staged::start(command(line(&format!("{words} --qlog PIPE"), local.path())));
             staged.wait_until_blocked();
             staged.stop(signal, BY_DEFAULT);
         }
     }
     for signal in [Signal::INT, Signal::TERM] {
-        let here = place();
-        File::create(here.path().join("file")).and_then(|file| file.set_len(100_000_000)).expect("a file");
-        let mut staged = Staged::start(command(line("cp FILE NEW --qlog PIPE", here.path())));
-        let reader = File::options().read(true).open(here.path().join("pipe")).expect("a pipe");
+        let local = directory_with_pipe();
+        File::create(local.path().join("file")).and_then(|file| file.set_len(100_000_000)).expect("a file");
+        let mut staged = Staged::start(command(line("cp FILE NEW --qlog PIPE", local.path())));
+        let reader = File::options().read(true).open(local.path().join("pipe")).expect("a pipe");
         staged.wait_until(|| ioctl_fionread(&reader).is_ok_and(|held| held > 60_000).then_some(()));
         staged.stop(signal, IN_WORDS);
     }
@@ -202,11 +202,11 @@ fn signal_while_login_silent() {
         "bootstrap far",
     ] {
         for signal in [Signal::INT, Signal::TERM] {
-            let far = Far::with_login("touch begun; exec sleep 1000");
-            let here = place();
+            let far = FakeHost::with_login("touch begun; exec sleep 1000");
+            let local = directory_with_pipe();
             let (name, rest) = words.split_once(' ').expect("a command");
-            let mut staged = Staged::start(far.command(name, line(rest, here.path())));
-            staged.wait_until(|| far.there("begun").exists().then_some(()));
+            let mut staged = Staged::start(far.command(name, line(rest, local.path())));
+            staged.wait_until(|| far.remote("begun").exists().then_some(()));
             staged.stop(signal, IN_WORDS);
             far.assert_empty(words);
         }
@@ -217,11 +217,11 @@ fn signal_while_login_silent() {
 fn signal_while_stdout_blocked() {
     for words in ["sync -n TREE NEW", "cp -rn TREE NEW", "cp -r --json TREE NEW", "verify TREE NEW"] {
         for signal in [Signal::INT, Signal::TERM] {
-            let here = place();
-            let names = (0..500).map(|number| here.path().join("tree").join(format!("{number:0200}")));
+            let local = directory_with_pipe();
+            let names = (0..500).map(|number| local.path().join("tree").join(format!("{number:0200}")));
             names.for_each(|path| drop(tree::file(&path, 1)));
-            fs::create_dir(here.path().join("new")).expect("a directory");
-            let mut command = command(line(words, here.path()));
+            fs::create_dir(local.path().join("new")).expect("a directory");
+            let mut command = command(line(words, local.path()));
             command.stdout(Stdio::piped());
             let mut staged = Staged::start(command);
             let output = staged.child.stdout.take().expect("a pipe");
@@ -236,9 +236,9 @@ fn signal_while_stdout_blocked() {
 fn signal_while_peer_silent() {
     for signal in [Signal::INT, Signal::TERM] {
         for is_sender_stopped in [true, false] {
-            let here = place();
+            let local = directory_with_pipe();
             let (source, ticket, into) =
-                (here.path().join("file"), here.path().join("ticket"), here.path().join("into"));
+                (local.path().join("file"), local.path().join("ticket"), local.path().join("into"));
             File::create(&source).and_then(|file| file.set_len(100_000_000)).expect("a file");
             let sender = sender(&[&source], &ticket, &["--limit", "16M"]);
             let mut receiver = receiver(&ticket, &into, &["--json"]);
@@ -257,8 +257,8 @@ fn signal_while_peer_silent() {
 fn signal_while_listening_or_prompting() {
     for signal in [Signal::INT, Signal::TERM] {
         let code = IN_WORDS[usize::from(signal == Signal::TERM)];
-        let here = place();
-        let (file, ticket) = (here.path().join("file"), here.path().join("ticket"));
+        let local = directory_with_pipe();
+        let (file, ticket) = (local.path().join("file"), local.path().join("ticket"));
         for mut listening in [
             downpour(arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file]),
             downpour(arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", ticket]),
@@ -270,7 +270,7 @@ fn signal_while_listening_or_prompting() {
             let _ = fs::remove_file(&ticket);
         }
         let sending = sender(&[&file], &ticket, &[]);
-        let mut asking = command(arguments!["recv", "--ticket-file", ticket, "--into", here.path().join("into")]);
+        let mut asking = command(arguments!["recv", "--ticket-file", ticket, "--into", local.path().join("into")]);
         asking.stdin(Stdio::piped());
         let mut asking = Program::start(asking);
         asking.wait_for_words("Into:");
@@ -284,22 +284,22 @@ fn signal_while_listening_or_prompting() {
 fn signal_to_demo_removes_files() {
     for (arguments, stage) in [("demo --size 1GB", "sample"), ("demo --size 1MB --link rate=100k", "downpour")] {
         for signal in [Signal::INT, Signal::TERM] {
-            let here = tempdir().expect("a directory");
-            let mut command = command(line(arguments, here.path()));
+            let local = tempdir().expect("a directory");
+            let mut command = command(line(arguments, local.path()));
             // Small files go to memory, where other demos may have theirs.
-            command.env("TMPDIR", here.path()).args((stage == "downpour").then_some("--json"));
+            command.env("TMPDIR", local.path()).args((stage == "downpour").then_some("--json"));
             command.stdout(Stdio::piped());
             let mut staged = Staged::start(command);
             let output = staged.child.stdout.take().expect("a pipe");
             staged.wait_until(|| match stage {
                 "sample" => {
-                    let directories = fs::read_dir(here.path()).expect("a directory").flatten();
+                    let directories = fs::read_dir(local.path()).expect("a directory").flatten();
                     directories.into_iter().any(|directory| directory.path().join(stage).exists()).then_some(())
                 }
                 _ => ioctl_fionread(&output).is_ok_and(|held| held > 500).then_some(()),
             });
             staged.stop(signal, IN_WORDS);
-            assert_eq!(fs::read_dir(here.path()).expect("a directory").count(), 0, "{arguments} leaves files");
+            assert_eq!(fs::read_dir(local.path()).expect("a directory").count(), 0, "{arguments} leaves files");
         }
     }
 }
@@ -307,12 +307,12 @@ fn signal_to_demo_removes_files() {
 /// A shell without job control has SIGINT ignored by what it runs in the background; ssh and rsync leave it so.
 #[test]
 fn ignored_signal_stays_ignored() {
-    let here = place();
+    let local = directory_with_pipe();
     let program = env!("CARGO_BIN_EXE_downpour");
     let ignoring = |signals: &str, words: &str| {
         let mut shell =
             crate::program::program_with(Path::new("sh"), ["-c", &format!(r#"trap "" {signals}; exec "$@""#)]);
-        shell.args(["sh", program]).args(line(words, here.path())).stdin(Stdio::piped());
+        shell.args(["sh", program]).args(line(words, local.path())).stdin(Stdio::piped());
         Staged::start(shell)
     };
     // Where it reads, and where a loop attends to signals.
@@ -324,12 +324,12 @@ fn ignored_signal_stays_ignored() {
     assert_eq!(reading.child.wait().expect("a child").code(), Some(0));
     for (signals, ignored, signal) in [("INT", Signal::INT, Signal::TERM), ("TERM", Signal::TERM, Signal::INT)] {
         let mut waiting = ignoring(signals, "send FILE --listen 127.0.0.1:0 --ticket-file TICKET");
-        let ticket = here.path().join("new/ticket");
-        fs::create_dir_all(here.path().join("new")).expect("a directory");
+        let ticket = local.path().join("new/ticket");
+        fs::create_dir_all(local.path().join("new")).expect("a directory");
         waiting.wait_until(|| ticket.exists().then_some(()));
         waiting.wait_until_blocked();
         kill_process(Pid::from_child(&waiting.child), ignored).expect("a process");
-        receiver(&ticket, &here.path().join("into"), &["--existing", "skip"]).end().expect(0);
+        receiver(&ticket, &local.path().join("into"), &["--existing", "skip"]).end().expect(0);
         assert_eq!(waiting.child.wait().expect("a child").code(), Some(0), "{signal:?}");
         fs::remove_file(&ticket).expect("a ticket");
     }

@@ -20,18 +20,18 @@ fn bytes() -> Vec<u8> {
 
 /// A directory with a ticket, and a target.
 struct Scene {
-    here: TempDir,
+    local: TempDir,
 }
 
 impl Scene {
     fn new() -> Self {
-        let here = tempdir().expect("a directory");
-        fs::create_dir(here.path().join("into")).expect("a directory");
-        Self { here }
+        let local = tempdir().expect("a directory");
+        fs::create_dir(local.path().join("into")).expect("a directory");
+        Self { local }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.here.path().join(name)
+        self.local.path().join(name)
     }
 
     /// Starts `send -` with this name; returns it once its ticket is in the file.
@@ -86,8 +86,8 @@ fn stream_into_directory_gets_its_name() {
     let (scene, bytes) = (Scene::new(), bytes());
     let into = scene.path("into");
     let sending = scene.send_bytes("backup.tar", &bytes);
-    let said = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
-    assert!(said.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{said}");
+    let stderr = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
+    assert!(stderr.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{stderr}");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     sending.end().expect(0);
     // What is there is kept, unless it may be replaced.
@@ -301,10 +301,12 @@ fn ticket_never_in_errors() {
     ] {
         let ended = recv_with(stdin, variable, words, &scene.path("into"));
         assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
-        let said = ended.stdout + &ended.stderr;
+        let output = ended.stdout + &ended.stderr;
         assert!(
-            said.contains("this ticket is damaged") && !said.contains(&second[..10]) && !said.contains(&first[20..]),
-            "{said}"
+            output.contains("this ticket is damaged")
+                && !output.contains(&second[..10])
+                && !output.contains(&first[20..]),
+            "{output}"
         );
     }
 }

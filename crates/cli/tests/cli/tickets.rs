@@ -118,6 +118,6 @@ fn tunnel_listener_ends_after_expiry() {
     tunnel.end();
     assert_eq!(listening.end().status.code(), Some(0));
     fs::remove_file(&ticket).expect("it is there");
-    let nobody = listen(&ticket, &["--permit", "any", "--valid", "0.001"]).end();
-    assert_eq!(nobody.status.code(), Some(4), "{}", nobody.stderr);
+    let unused = listen(&ticket, &["--permit", "any", "--valid", "0.001"]).end();
+    assert_eq!(unused.status.code(), Some(4), "{}", unused.stderr);
 }

@@ -12,9 +12,9 @@ use crate::tree;
 
 #[test]
 fn recv_connects_with_ticket_file() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+        (tree::directory(&local.path().join("photos")), local.path().join("ticket"), local.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     assert_eq!(fs::metadata(&ticket).expect("a ticket").permissions().mode() & 0o777, 0o600);
     let received = receiver(&ticket, &into, &[]).end().expect(0);
@@ -30,10 +30,10 @@ fn recv_connects_with_ticket_file() {
 
 #[test]
 fn send_connects_with_ticket_file() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (first, second) =
-        (tree::file(&here.path().join("first"), 2_000_000), tree::file(&here.path().join("second"), 5));
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("first"), 2_000_000), tree::file(&local.path().join("second"), 5));
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
     let mut receiver =
         downpour(arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into]);
     receiver.wait_for_words("send PATH --to --ticket-file");
@@ -49,9 +49,9 @@ fn send_connects_with_ticket_file() {
 #[test]
 fn ticket_from_stdin_environment_or_argument() {
     for way in ["stdin", "environment", "argument"] {
-        let here = tempdir().expect("a directory");
-        let source = tree::file(&here.path().join("file"), 10_000);
-        let into = here.path().join("into");
+        let local = tempdir().expect("a directory");
+        let source = tree::file(&local.path().join("file"), 10_000);
+        let into = local.path().join("into");
         let mut sender = downpour(arguments!["send", "--listen", "127.0.0.1:0", source]);
         let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
         let mut command = command(arguments!["recv", "--into", into]);
@@ -73,9 +73,9 @@ fn ticket_from_stdin_environment_or_argument() {
 
 #[test]
 fn send_and_recv_json_lines() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+        (tree::directory(&local.path().join("photos")), local.path().join("ticket"), local.path().join("into"));
     let mut sender = downpour(arguments!["send", "--json", "--rate", "80M", "--listen", "127.0.0.1:0", source]);
     let start = sender.wait_for("start", |line| line.contains("\"start\""));
     let text = json(&start)[0]["ticket"].as_str().expect("a ticket").to_owned();
@@ -87,10 +87,10 @@ fn send_and_recv_json_lines() {
     assert_eq!(sent.stderr, "");
     assert_eq!(received.stderr, "");
     let (sent, received) = (json(&sent.stdout), json(&received.stdout));
-    for story in [&sent, &received] {
-        assert_eq!(story[0]["type"], "start");
-        assert_eq!(story[1]["type"], "path");
-        let summary = &story[story.len() - 1];
+    for lines in [&sent, &received] {
+        assert_eq!(lines[0]["type"], "start");
+        assert_eq!(lines[1]["type"], "path");
+        let summary = &lines[lines.len() - 1];
         assert_eq!(summary["type"], "summary");
         assert_eq!(
             (&summary["files"], &summary["bytes"], &summary["verified"]),
@@ -106,9 +106,9 @@ fn send_and_recv_json_lines() {
 
 #[test]
 fn send_trailing_slash_sends_contents() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::directory(&here.path().join("photos")), here.path().join("ticket"));
-    let into = here.path().join("into");
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::directory(&local.path().join("photos")), local.path().join("ticket"));
+    let into = local.path().join("into");
     let mut with_slash = source.clone().into_os_string();
     with_slash.push("/");
     let sender = sender(&[Path::new(&with_slash)], &ticket, &[]);
@@ -119,11 +119,11 @@ fn send_trailing_slash_sends_contents() {
 
 #[test]
 fn send_keep_serves_two_receivers() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::file(&here.path().join("file"), 300_000), here.path().join("ticket"));
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::file(&local.path().join("file"), 300_000), local.path().join("ticket"));
     let mut sender = sender(&[&source], &ticket, &["--keep"]);
     for number in 0..2 {
-        let into = here.path().join(number.to_string());
+        let into = local.path().join(number.to_string());
         receiver(&ticket, &into, &[]).end().expect(0);
         tree::assert_same(&source, &into.join("file"));
         sender.wait_for_words("1 file, 300");
@@ -134,10 +134,10 @@ fn send_keep_serves_two_receivers() {
 
 #[test]
 fn quiet_and_verbose_output() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10_000);
-    let trace = here.path().join("trace.sqlog");
-    let into = here.path().join("into");
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10_000);
+    let trace = local.path().join("trace.sqlog");
+    let into = local.path().join("into");
     let mut sender = downpour(arguments!["send", "-q", "--listen", "127.0.0.1:0", "--qlog", trace, source]);
     let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
     let mut command = command(arguments!["recv", "-y", "-v", "--into", into]);
@@ -152,9 +152,9 @@ fn quiet_and_verbose_output() {
 
 #[test]
 fn recv_stdout_closed_exit_0() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("file"), 100_000), local.path().join("ticket"), local.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -167,12 +167,12 @@ fn recv_stdout_closed_exit_0() {
 
 #[test]
 fn ticket_file_keeps_other_file() {
-    let here = tempdir().expect("a directory");
-    let (source, notes) = (tree::file(&here.path().join("source"), 10), here.path().join("notes"));
+    let local = tempdir().expect("a directory");
+    let (source, notes) = (tree::file(&local.path().join("source"), 10), local.path().join("notes"));
     std::fs::write(&notes, "precious").expect("a file");
     for arguments in [
         arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", notes, source].to_vec(),
-        arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", notes, "--into", here.path()].to_vec(),
+        arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", notes, "--into", local.path()].to_vec(),
     ] {
         downpour(arguments).end().expect_line(2, "notes holds something other than a ticket and is not replaced");
         assert_eq!(std::fs::read(&notes).expect("a file"), b"precious");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, json, wait_until};
 use crate::proxying::NOTED;
 
@@ -56,12 +56,12 @@ pub(crate) fn exchange(port: u16, bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Waits until nothing runs over there any more.
-fn wait_until_gone(far: &Far) {
+fn wait_until_gone(far: &FakeHost) {
     wait_until("gone over there", || far.processes("remote").is_empty());
 }
 
 /// Opens a tunnel, and waits until it is open. The first forward may have port 0: returns the port that it got.
-fn open(far: &Far, arguments: &[&str]) -> (Program, u16) {
+fn open(far: &FakeHost, arguments: &[&str]) -> (Program, u16) {
     let mut tunnel = Program::start(far.command("tunnel", arguments.iter().chain(&["far"])));
     let line = tunnel.wait_for_words("");
     let port = line.split_once("localhost:").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
@@ -75,7 +75,7 @@ fn open(far: &Far, arguments: &[&str]) -> (Program, u16) {
 fn tunnel_forwards_both_directions_udp_and_ssh() {
     let server = echo_server();
     for via in ["udp", "ssh"] {
-        let (far, behind) = (Far::new(), free_port());
+        let (far, behind) = (FakeHost::new(), free_port());
         let (local, remote) = (format!("0:localhost:{server}"), format!("{behind}:127.0.0.1:{server}"));
         let (tunnel, port) = open(&far, &["--via", via, "-L", &local, "-R", &remote]);
         let bytes: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 251) as u8).collect();
@@ -97,7 +97,7 @@ fn tunnel_forwards_both_directions_udp_and_ssh() {
 
 #[test]
 fn socks_proxy_resolves_remotely_and_reports() {
-    let (far, server) = (Far::new(), echo_server());
+    let (far, server) = (FakeHost::new(), echo_server());
     let (_tunnel, proxy) = open(&far, &["-D", "0"]);
     let asked = |port: u16| {
         let mut socket = dial(proxy);
@@ -121,7 +121,7 @@ fn socks_proxy_resolves_remotely_and_reports() {
 
 #[test]
 fn socks_proxy_eager_answers_at_once() {
-    let (far, server) = (Far::new(), echo_server());
+    let (far, server) = (FakeHost::new(), echo_server());
     far.run("tunnel", ["--eager", "-L", "8080:web:80", "far"]).expect(2);
     let (mut tunnel, proxy) = open(&far, &["--eager", "-D", "0"]);
     let asked = |port: u16| {
@@ -157,7 +157,7 @@ fn curl(arguments: &[&str]) -> (String, String) {
 
 #[test]
 fn tunnel_metrics_served_also_in_background() {
-    let (far, server) = (Far::with_login(NOTED), echo_server());
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server());
     let forward = format!("0:localhost:{server}");
     let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &forward, "--metrics", "0", "far"]));
     let mut listens = |event: &str| {
@@ -198,7 +198,7 @@ fn tunnel_metrics_served_also_in_background() {
 fn tunnel_port_in_use_exit_1() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = taken.local_addr().expect("an address").port();
-    let (far, forward) = (Far::new(), format!("{port}:localhost:80"));
+    let (far, forward) = (FakeHost::new(), format!("{port}:localhost:80"));
     for (option, on) in [("-L", ""), ("-R", "on far: ")] {
         let ended = far.run("tunnel", [option, &forward, "far"]);
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
@@ -210,7 +210,7 @@ fn tunnel_port_in_use_exit_1() {
 #[test]
 fn tunnel_outlives_its_ssh() {
     // The login is a pair of processes that only pass on bytes.
-    let (far, server) = (Far::with_login(r#"cat | sh -c "$command" | cat"#), echo_server());
+    let (far, server) = (FakeHost::with_login(r#"cat | sh -c "$command" | cat"#), echo_server());
     let (tunnel, port) = open(&far, &["--via", "udp", "-L", &format!("0:localhost:{server}")]);
     let mut held = dial(port);
     held.write_all(b"some").expect("it is open");
@@ -230,8 +230,8 @@ fn tunnel_outlives_its_ssh() {
 
 #[test]
 fn tunnel_json_events_of_connections() {
-    let (far, server, nobody) = (Far::new(), echo_server(), free_port());
-    let [first, second] = [server, nobody].map(|port| format!("0:localhost:{port}"));
+    let (far, server, closed_port) = (FakeHost::new(), echo_server(), free_port());
+    let [first, second] = [server, closed_port].map(|port| format!("0:localhost:{port}"));
     let mut tunnel = Program::start(far.command("tunnel", ["--json", "-L", &first, "-L", &second, "far"]));
     let port_of = |line: String| {
         let line: serde_json::Value = serde_json::from_str(&line).expect("an object");

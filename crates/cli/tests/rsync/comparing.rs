@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::case::{Case, Compared, LIST};
 use crate::program::command;
-use crate::tools::{ended, words};
+use crate::tools::{output_of, words};
 use crate::tree::{self, DEFAULT_ACL, Node, Object, Scope, Tree};
 
 /// The first seed, those that follow it, and whether the trees stay where they are.
@@ -93,13 +93,14 @@ fn show(seed: u64, case: &Case, differences: &[String]) {
 fn compare(case: &Case, at: &Path) -> io::Result<Vec<String>> {
     let (source, theirs, ours) = (at.join("source"), at.join("rsync"), at.join("downpour"));
     make(case, at, [&theirs, &ours])?;
-    let rsync = ended(Command::new("timeout").args(PATIENCE).args(&case.rsync).args(&case.paths).current_dir(&theirs));
+    let rsync =
+        output_of(Command::new("timeout").args(PATIENCE).args(&case.rsync).args(&case.paths).current_dir(&theirs));
     let left_by_rsync = if case.removes { Some(tree::found(&source)?) } else { None };
     if case.removes {
         fs::remove_dir_all(&source)?;
         tree::make(&source, &case.source)?;
     }
-    let sync = ended(&mut sync(case, &ours, &[]));
+    let sync = output_of(&mut sync(case, &ours, &[]));
     if cannot_be_compared(case, &rsync, &sync) {
         return Ok(Vec::new());
     }
@@ -208,7 +209,7 @@ pub(crate) fn complaints(output: &Output) -> Vec<String> {
 
 /// What a second run would still do.
 fn left(case: &Case, directory: &Path) -> Vec<String> {
-    let text = words(&ended(&mut sync(case, directory, &["-n", "--json"])).stdout);
+    let text = words(&output_of(&mut sync(case, directory, &["-n", "--json"])).stdout);
     let is_done = |line: &&str| {
         let says = |what: &str| line.contains(&format!("\"what\":\"{what}\""));
         line.contains("\"type\":\"notice\"") && !says("kept") && !says("left_out")

@@ -14,7 +14,7 @@ use fastrand::Rng;
 use crate::case::Compared;
 use crate::comparing::{SEED, complaints, difference, home, names, seeds};
 use crate::program::{command, copy_program, program_with};
-use crate::tools::{ended, words};
+use crate::tools::{output_of, words};
 use crate::tree::{self, Node, Object, Tree};
 
 /// Why a file system cannot be mounted.
@@ -28,14 +28,14 @@ const NAMES: [&str; 9] = ["a", "b.txt", "c d", "k", "\u{212a}", "i", "\u{131}", 
 const STRANGER: u32 = 65_534;
 
 /// A place for targets.
-struct Place {
+struct Mounted {
     name: &'static str,
     path: PathBuf,
     /// Commands that take it away.
     ends: Vec<Command>,
 }
 
-impl Drop for Place {
+impl Drop for Mounted {
     fn drop(&mut self) {
         for end in &mut self.ends {
             // What fails is left for the user to see.
@@ -61,26 +61,26 @@ fn with(program: &str, arguments: &[&Path]) -> Command {
 }
 
 /// Another view of a directory, by FUSE.
-fn bindfs(home: &Path) -> Result<Place, Missing> {
+fn bindfs(home: &Path) -> Result<Mounted, Missing> {
     let (real, path) = (home.join("real"), home.join("bindfs"));
     for directory in [&real, &path] {
         fs::create_dir(directory).expect("a directory");
     }
     call(&mut with("bindfs", &[&real, &path]))?;
-    Ok(Place { name: "bindfs", ends: vec![with("umount", &[&path])], path })
+    Ok(Mounted { name: "bindfs", ends: vec![with("umount", &[&path])], path })
 }
 
 /// exFAT, by FUSE.
-fn exfat(home: &Path) -> Result<Place, Missing> {
+fn exfat(home: &Path) -> Result<Mounted, Missing> {
     let (image, path) = (home.join("image"), home.join("exfat"));
     File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("a file");
     fs::create_dir(&path).expect("a directory");
     call(&mut with("mkfs.exfat", &[&image]))?;
     let device = PathBuf::from(call(with("losetup", &[]).args(["-f", "--show"]).arg(&image))?);
-    let mut place = Place { name: "exFAT", path, ends: vec![with("losetup", &[Path::new("-d"), &device])] };
-    call(&mut with("mount.exfat-fuse", &[&device, &place.path]))?;
-    place.ends.insert(0, with("umount", &[&place.path]));
-    Ok(place)
+    let mut mounted = Mounted { name: "exFAT", path, ends: vec![with("losetup", &[Path::new("-d"), &device])] };
+    call(&mut with("mount.exfat-fuse", &[&device, &mounted.path]))?;
+    mounted.ends.insert(0, with("umount", &[&mounted.path]));
+    Ok(mounted)
 }
 
 #[test]
@@ -89,19 +89,19 @@ fn sync_on_odd_file_system_equals_rsync() {
     let home = home();
     let mut differing = Vec::new();
     for mount in [bindfs, exfat] {
-        let place = match mount(home.path()) {
-            Ok(place) => place,
+        let mounted = match mount(home.path()) {
+            Ok(mounted) => mounted,
             Err(why) => {
                 println!("NOT COMPARED on one odd file system: {why}");
                 continue;
             }
         };
         for seed in seeds(50) {
-            let at = home.path().join(format!("{}-{seed}", place.name));
-            let differences = compare(&mut Rng::with_seed(seed), &at, &place.path.join(seed.to_string()));
-            let differences = differences.unwrap_or_else(|error| panic!("seed {seed} on {}: {error}", place.name));
+            let at = home.path().join(format!("{}-{seed}", mounted.name));
+            let differences = compare(&mut Rng::with_seed(seed), &at, &mounted.path.join(seed.to_string()));
+            let differences = differences.unwrap_or_else(|error| panic!("seed {seed} on {}: {error}", mounted.name));
             if !differences.is_empty() {
-                println!("seed {seed} on {}:", place.name);
+                println!("seed {seed} on {}:", mounted.name);
                 differences.iter().for_each(|difference| println!("    {difference}"));
                 differing.push(seed);
             }
@@ -157,9 +157,9 @@ fn in_capitals(tree: &Tree) -> Tree {
 }
 
 /// Copies a tree below `at` into `place` with both programs, once more after it has changed, and compares.
-fn compare(rng: &mut Rng, at: &Path, place: &Path) -> io::Result<Vec<String>> {
+fn compare(rng: &mut Rng, at: &Path, directory: &Path) -> io::Result<Vec<String>> {
     fs::create_dir(at)?;
-    fs::create_dir(place)?;
+    fs::create_dir(directory)?;
     let mut differences = Vec::new();
     let folds = rng.u8(..3) == 0;
     for round in 0..2 {
@@ -170,14 +170,14 @@ fn compare(rng: &mut Rng, at: &Path, place: &Path) -> io::Result<Vec<String>> {
         // rsync deletes the file that it has just found under its other name.
         let delete = (round > 0 && !folds).then_some("--delete");
         let forced = delete.map(|_| "--force-empty");
-        let (theirs, ours) = (place.join("rsync"), place.join("downpour"));
-        let rsync = ended(Command::new("rsync").args(["-rlpt"]).args(delete).arg(&source).arg(&theirs));
-        let sync = ended(command(["sync"]).args(delete).args(forced).arg(&source).arg(&ours));
+        let (theirs, ours) = (directory.join("rsync"), directory.join("downpour"));
+        let rsync = output_of(Command::new("rsync").args(["-rlpt"]).args(delete).arg(&source).arg(&theirs));
+        let sync = output_of(command(["sync"]).args(delete).args(forced).arg(&source).arg(&ours));
         differences
             .extend(differing(&rsync, &sync, &theirs, &ours)?.into_iter().map(|text| format!("round {round}: {text}")));
     }
     // What cannot be read cannot be removed; the whole file system goes in the end.
-    let _ = fs::remove_dir_all(place);
+    let _ = fs::remove_dir_all(directory);
     fs::remove_dir_all(at)?;
     Ok(differences)
 }
@@ -235,6 +235,6 @@ fn drop_box(home: &Path) -> io::Result<Vec<String>> {
     rsync.args(["-t"]).args(&files).arg(&boxes[0]).uid(STRANGER).gid(STRANGER).current_dir("/");
     let mut sync = program_with(&copied, ["cp"]);
     sync.args(&files).arg(&boxes[1]).uid(STRANGER).gid(STRANGER).current_dir("/");
-    let (rsync, sync) = (ended(&mut rsync), ended(&mut sync));
+    let (rsync, sync) = (output_of(&mut rsync), output_of(&mut sync));
     differing(&rsync, &sync, &boxes[0], &boxes[1])
 }

@@ -24,7 +24,7 @@ pub(crate) const GONE: Duration = Duration::from_secs(3);
 
 /// The two machines of a copy. A test fails if it leaves a process behind on either.
 pub(crate) struct Hosts {
-    here: TempDir,
+    local: TempDir,
     /// What a transfer remembers of its path depends on how long it takes, and must not be among its files.
     cache: TempDir,
     pub(crate) client: Client,
@@ -54,18 +54,18 @@ impl Hosts {
 
     /// Creates machines with this sshd.
     pub(crate) fn of(sshd: Sshd, network: Option<Network>) -> Self {
-        let here = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
+        let local = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
         let cache = tempfile::tempdir().expect("a directory");
-        Self { here, cache, client: Client::of(&[("there", &sshd)]), sshd, network }
+        Self { local, cache, client: Client::of(&[("there", &sshd)]), sshd, network }
     }
 
     /// Returns a path on this side.
-    pub(crate) fn here(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.here.path().join(name)
+    pub(crate) fn local(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.local.path().join(name)
     }
 
     /// Returns a path on the remote side.
-    pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn remote(&self, name: impl AsRef<Path>) -> PathBuf {
         self.sshd.home().join(name)
     }
 
@@ -81,7 +81,7 @@ impl Hosts {
             Some(network) => network.near(DOWNPOUR),
             None => Command::new(DOWNPOUR),
         };
-        command.args(program.get_args()).current_dir(self.here.path());
+        command.args(program.get_args()).current_dir(self.local.path());
         for (variable, value) in program.get_envs() {
             match value {
                 Some(value) => command.env(variable, value),
@@ -89,7 +89,7 @@ impl Hosts {
             };
         }
         // Identifies processes that it leaves behind.
-        command.env("HOME", self.here.path()).env("XDG_CACHE_HOME", self.cache.path());
+        command.env("HOME", self.local.path()).env("XDG_CACHE_HOME", self.cache.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -122,7 +122,7 @@ impl Hosts {
 
     /// Returns the processes of the program and its ssh on this side.
     pub(crate) fn local_processes(&self) -> Vec<Pid> {
-        at_home(self.here.path()).into_iter().map(|(process, _)| process).collect()
+        at_home(self.local.path()).into_iter().map(|(process, _)| process).collect()
     }
 
     /// Kills the program on the remote side without warning.
@@ -141,7 +141,7 @@ impl Hosts {
 
     /// Panics unless all processes on the remote side end soon.
     #[track_caller]
-    pub(crate) fn assert_nothing_runs_there(&self) {
+    pub(crate) fn assert_remote_idle(&self) {
         assert_empty("over there", || at_home(&self.sshd.home()));
     }
 }
@@ -150,8 +150,8 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         // Must precede the end of sshd, which ends all processes started through it.
         if !thread::panicking() {
-            self.assert_nothing_runs_there();
-            assert_empty("here", || at_home(self.here.path()));
+            self.assert_remote_idle();
+            assert_empty("here", || at_home(self.local.path()));
         }
     }
 }

@@ -95,11 +95,11 @@ impl Case {
     }
 
     fn source(&self) -> PathBuf {
-        if self.way == Way::Down { self.hosts.there("from") } else { self.hosts.here("from") }
+        if self.way == Way::Down { self.hosts.remote("from") } else { self.hosts.local("from") }
     }
 
     fn target(&self) -> PathBuf {
-        if self.way == Way::Up { self.hosts.there("to") } else { self.hosts.here("to") }
+        if self.way == Way::Up { self.hosts.remote("to") } else { self.hosts.local("to") }
     }
 
     /// `cp` or `sync` with its options.
@@ -170,7 +170,7 @@ impl Case {
                 }
             }
             (Victim::Session, _) => {
-                for (process, words) in at_home(&self.hosts.here("")) {
+                for (process, words) in at_home(&self.hosts.local("")) {
                     if words.first().is_some_and(|program| program == "ssh") {
                         let _ = kill_process(process, Signal::KILL);
                     }
@@ -232,7 +232,7 @@ impl Case {
     /// Waits until nothing of a run is left on either side.
     fn end(&self, programs: Vec<Program>) -> Vec<Ended> {
         let ended = programs.into_iter().map(Program::end).collect();
-        let homes = [self.hosts.here(""), self.hosts.sshd.home()];
+        let homes = [self.hosts.local(""), self.hosts.sshd.home()];
         poll_within(GONE, &format!("{:?}: all processes have ended", self.way), || {
             homes.iter().all(|home| at_home(home).is_empty()).then_some(())
         });

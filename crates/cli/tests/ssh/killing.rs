@@ -36,8 +36,8 @@ impl Victim {
     fn new(way: Way, via: &'static str) -> Self {
         let hosts = Hosts::start();
         let source = match way {
-            Way::Up => hosts.here("file"),
-            Way::Down => hosts.there("file"),
+            Way::Up => hosts.local("file"),
+            Way::Down => hosts.remote("file"),
         };
         large_file(&source);
         Self { hosts, way, via, source }
@@ -59,15 +59,15 @@ impl Victim {
 
     fn into(&self) -> PathBuf {
         match self.way {
-            Way::Up => self.hosts.there("into"),
-            Way::Down => self.hosts.here("into"),
+            Way::Up => self.hosts.remote("into"),
+            Way::Down => self.hosts.local("into"),
         }
     }
 
     /// Panics if a process still runs or a file looks complete.
     #[track_caller]
     fn assert_broken(&self) {
-        self.hosts.assert_nothing_runs_there();
+        self.hosts.assert_remote_idle();
         let names = tree::names(&self.into());
         assert!(matches!(&names[..], [name] if is_staging(name)), "{names:?}");
     }
@@ -141,7 +141,7 @@ fn ssh_session_killed_resumes() {
             let (transfer, across) = victim.begin(&[]);
             victim.hosts.sshd.kill_sessions();
             let killed = Instant::now();
-            victim.hosts.assert_nothing_runs_there();
+            victim.hosts.assert_remote_idle();
             let ended = soon(transfer);
             assert!(killed.elapsed() < NOTICED, "{:?}", killed.elapsed());
             ended.expect_error(8);
@@ -177,7 +177,7 @@ fn retry_for_survives_kills() {
 #[ignore = "cargo xtask test-ssh"]
 fn killed_copy_of_many_files_not_resent() {
     let hosts = Hosts::start();
-    let source = hosts.here("tree");
+    let source = hosts.local("tree");
     fs::create_dir(&source).expect("a directory");
     for number in 0..2000 {
         tree::file(&source.join(number.to_string()), 10_000 + number);
@@ -188,9 +188,9 @@ fn killed_copy_of_many_files_not_resent() {
     hosts.kill_remote();
     transfer.signal(Signal::KILL);
     drop(transfer);
-    hosts.assert_nothing_runs_there();
+    hosts.assert_remote_idle();
     let again = hosts.cp(&arguments).expect(0);
-    tree::assert_same(&source, &hosts.there("tree"));
+    tree::assert_same(&source, &hosts.remote("tree"));
     assert_holds_only(&hosts.sshd.home(), &["tree"]);
     let bytes = (0..2000_u64).map(|number| 10_000 + number).sum::<u64>();
     let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{getegid, geteuid};
 
-use crate::tools::{find, said};
+use crate::tools::{find, stdout_of};
 
 /// The caller runs on the near side, sshd on the far side. Removed on drop, and when the process that created it ends.
 pub(crate) struct Network {
@@ -37,10 +37,10 @@ impl Network {
             "link set near up",
             "link set lo up",
         ] {
-            said(network.near("ip").args(arguments.split(' ')));
+            stdout_of(network.near("ip").args(arguments.split(' ')));
         }
         for arguments in [&format!("address add {}/24 dev far", Self::FAR), "link set far up", "link set lo up"] {
-            said(network.far("ip").args(arguments.split(' ')));
+            stdout_of(network.far("ip").args(arguments.split(' ')));
         }
         network
     }
@@ -72,12 +72,12 @@ impl Network {
     }
 
     /// Makes the far side silently drop incoming UDP packets.
-    pub(crate) fn drop_udp_there(&self) {
+    pub(crate) fn drop_udp_to_remote(&self) {
         self.drop(&["input"], "meta l4proto udp");
     }
 
     /// Makes the far side silently drop outgoing UDP packets.
-    pub(crate) fn drop_udp_back(&self) {
+    pub(crate) fn drop_udp_from_remote(&self) {
         self.drop(&["output"], "meta l4proto udp");
     }
 
@@ -93,7 +93,7 @@ impl Network {
 
     /// Stops dropping packets.
     pub(crate) fn pass_udp(&self) {
-        said(self.far("nft").args(["delete", "table", "inet", "firewall"]));
+        stdout_of(self.far("nft").args(["delete", "table", "inet", "firewall"]));
     }
 
     fn drop(&self, hooks: &[&str], which: &str) {

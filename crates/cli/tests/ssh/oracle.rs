@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use serde_json::Value;
 
 use crate::program::{Ended, json};
-use crate::random::{Found, Object, Tree};
+use crate::random::{Entry, Object, Tree};
 
 /// Exit codes that an interrupted command may have: done, broken, unreachable, timeout, partial, vanished, stopped.
 const CODES: [i32; 9] = [0, 1, 4, 5, 8, 23, 24, 75, 130];
@@ -37,7 +37,7 @@ impl Run {
         self.versions.iter().any(|tree| !tree.contains_key(name))
     }
 
-    fn told(&self) -> String {
+    fn transcript(&self) -> String {
         let all = self.ended.iter();
         all.map(|ended| format!("{}\n{}{}", ended.status, ended.stdout, ended.stderr)).collect()
     }
@@ -47,9 +47,9 @@ impl Run {
 pub(crate) fn judge(run: &Run) {
     for ended in &run.ended {
         let code = ended.status.code();
-        assert!(!ended.stderr.contains("panicked"), "{}", run.told());
+        assert!(!ended.stderr.contains("panicked"), "{}", run.transcript());
         let is_killed = code.is_none() && ended.status.signal().is_some();
-        assert!(is_killed || code.is_some_and(|code| CODES.contains(&code)), "{}", run.told());
+        assert!(is_killed || code.is_some_and(|code| CODES.contains(&code)), "{}", run.transcript());
     }
     judge_names(run);
     for (number, ended) in run.ended.iter().enumerate() {
@@ -82,29 +82,29 @@ fn path(line: &Value) -> PathBuf {
 fn judge_names(run: &Run) {
     for (name, after) in &run.after {
         // With another time, an old version would look like the new one.
-        let is_as_before = |before: &Found| before.object == after.object && before.mtime == after.mtime;
+        let is_as_before = |before: &Entry| before.object == after.object && before.mtime == after.mtime;
         if run.before.get(name).is_some_and(is_as_before) {
             continue;
         }
-        assert!(name.starts_with("tree"), "{name:?} was not requested:\n{}", run.told());
-        assert!(run.in_a_version(name, &after.object), "{name:?} is no version of its source:\n{}", run.told());
+        assert!(name.starts_with("tree"), "{name:?} was not requested:\n{}", run.transcript());
+        assert!(run.in_a_version(name, &after.object), "{name:?} is no version of its source:\n{}", run.transcript());
     }
     for name in run.before.keys().filter(|name| !run.after.contains_key(*name)) {
-        assert!(name.starts_with("tree"), "{name:?} was deleted:\n{}", run.told());
+        assert!(name.starts_with("tree"), "{name:?} was deleted:\n{}", run.transcript());
         // What was beneath something that the source has as a file or link went with it.
         let replaced = name
             .ancestors()
             .skip(1)
             .any(|above| run.after.get(above).is_some_and(|found| found.object != Object::Directory));
-        assert!(replaced || run.deletes && run.was_absent(name), "{name:?} was deleted:\n{}", run.told());
+        assert!(replaced || run.deletes && run.was_absent(name), "{name:?} was deleted:\n{}", run.transcript());
     }
 }
 
 /// A file that is said to have arrived.
 fn judge_file(run: &Run, name: &Path) {
-    let found = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is not there:\n{}", run.told()));
-    assert!(matches!(found.object, Object::File(_)), "{name:?} is no file:\n{}", run.told());
-    assert!(run.in_a_version(name, &found.object), "{name:?} was called verified:\n{}", run.told());
+    let found = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is not there:\n{}", run.transcript()));
+    assert!(matches!(found.object, Object::File(_)), "{name:?} is no file:\n{}", run.transcript());
+    assert!(run.in_a_version(name, &found.object), "{name:?} was called verified:\n{}", run.transcript());
 }
 
 /// A transfer that is said to be verified as a whole.
@@ -112,8 +112,10 @@ fn judge_verified(run: &Run, summary: &Value) {
     assert_eq!((&summary["unchanged"], summary["failed"].as_array().map(Vec::len)), (&0.into(), Some(0)), "{summary}");
     for (name, _) in run.versions[0].iter().filter(|(name, _)| name.starts_with("tree")) {
         match run.after.get(name) {
-            Some(found) => assert!(run.in_a_version(name, &found.object), "{name:?} was verified:\n{}", run.told()),
-            None => assert!(run.was_absent(name), "{name:?} is missing:\n{}", run.told()),
+            Some(found) => {
+                assert!(run.in_a_version(name, &found.object), "{name:?} was verified:\n{}", run.transcript())
+            }
+            None => assert!(run.was_absent(name), "{name:?} is missing:\n{}", run.transcript()),
         }
     }
 }
@@ -122,16 +124,16 @@ fn judge_verified(run: &Run, summary: &Value) {
 pub(crate) fn judge_complete(run: &Run, syncs: bool) {
     let source = run.versions[0].iter().filter(|(name, _)| name.starts_with("tree"));
     for ended in &run.ended {
-        assert_eq!(ended.status.code(), Some(0), "{}", run.told());
+        assert_eq!(ended.status.code(), Some(0), "{}", run.transcript());
     }
     let mut count = 0;
     for (name, found) in source {
-        let after = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is missing:\n{}", run.told()));
-        assert_eq!(after.object, found.object, "{name:?}:\n{}", run.told());
-        assert_eq!(after.mtime, found.mtime, "time of {name:?}:\n{}", run.told());
-        assert!(!syncs || after.mode == found.mode, "mode of {name:?}:\n{}", run.told());
+        let after = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is missing:\n{}", run.transcript()));
+        assert_eq!(after.object, found.object, "{name:?}:\n{}", run.transcript());
+        assert_eq!(after.mtime, found.mtime, "time of {name:?}:\n{}", run.transcript());
+        assert!(!syncs || after.mode == found.mode, "mode of {name:?}:\n{}", run.transcript());
         count += 1;
     }
     let at_target = run.after.keys().filter(|name| name.starts_with("tree")).count();
-    assert!(!run.deletes || at_target == count, "{at_target} instead of {count} names:\n{}", run.told());
+    assert!(!run.deletes || at_target == count, "{at_target} instead of {count} names:\n{}", run.transcript());
 }

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::hosts::Hosts;
 use crate::program::{assert_stays, end_within, poll_within};
-use crate::tools::{said, words};
+use crate::tools::{stdout_of, words};
 use crate::tree;
 
 /// Both sides notice any failure within this time: 2 s for a dead connection, and some for a busy machine.
@@ -39,8 +39,8 @@ fn piped(hosts: &Hosts, options: &[&str], command: &str, input: &Path) -> Output
 #[ignore = "cargo xtask test-ssh"]
 fn pipe_carries_all_input() {
     let hosts = Hosts::start();
-    let input = tree::file(&hosts.here("input"), 50_000_000);
-    let expected = said(Command::new("sha256sum").stdin(fs::File::open(&input).expect("a file")));
+    let input = tree::file(&hosts.local("input"), 50_000_000);
+    let expected = stdout_of(Command::new("sha256sum").stdin(fs::File::open(&input).expect("a file")));
     for via in ["udp", "ssh"] {
         let hashed = piped(&hosts, &["--via", via], "sha256sum", &input);
         assert!(hashed.status.success(), "{}", words(&hashed.stderr));
@@ -69,14 +69,14 @@ fn pipe_stdout_full_exit_7() {
 #[ignore = "cargo xtask test-ssh"]
 fn pipe_runs_remote_shell_and_returns_exit_code() {
     let hosts = Hosts::start();
-    let input = tree::file(&hosts.here("input"), 1000);
+    let input = tree::file(&hosts.local("input"), 1000);
     for via in ["udp", "ssh"] {
         let options = ["--via", via];
         let ended = piped(&hosts, &options, "cat >'a b'; echo \"$HOME\" | wc -l; echo complaint >&2; exit 17", &input);
         assert_eq!(ended.status.code(), Some(17), "{via}: {}", words(&ended.stderr));
         assert_eq!(words(&ended.stdout), "1");
         assert!(words(&ended.stderr).lines().any(|line| line == "complaint"), "{}", words(&ended.stderr));
-        tree::assert_same(&input, &hosts.there("a b"));
+        tree::assert_same(&input, &hosts.remote("a b"));
         let absent = piped(&hosts, &options, "no-such-program", &input);
         assert_eq!(absent.status.code(), Some(127), "{via}: {}", words(&absent.stderr));
         let empty = piped(&hosts, &options, "wc -c", Path::new("/dev/null"));
@@ -88,7 +88,7 @@ fn pipe_runs_remote_shell_and_returns_exit_code() {
 #[ignore = "cargo xtask test-ssh"]
 fn pipe_ends_with_its_command() {
     let hosts = Hosts::start();
-    let input = tree::file(&hosts.here("input"), 50_000_000);
+    let input = tree::file(&hosts.local("input"), 50_000_000);
     for via in ["udp", "ssh"] {
         let early = piped(&hosts, &["--via", via], "head -c 5 | wc -c; exit 3", &input);
         assert_eq!(
@@ -116,13 +116,13 @@ fn pipe_stdout_closed_ends_command() {
             output.read_exact(&mut [0; 100_000]).expect("output");
             drop(output);
             let begun = Instant::now();
-            let mut words = child.stderr.take().expect("a pipe");
+            let mut pipe = child.stderr.take().expect("a pipe");
             let status = child.wait().expect("downpour");
             let mut said = String::new();
-            words.read_to_string(&mut said).expect("words");
+            pipe.read_to_string(&mut said).expect("words");
             assert_eq!((status.code(), &*said), (Some(141), ""), "{via}: {command}");
             assert!(begun.elapsed() < NOTICED, "{via}: {:?}", begun.elapsed());
-            hosts.assert_nothing_runs_there();
+            hosts.assert_remote_idle();
             drop(stdin);
         }
     }
@@ -139,13 +139,13 @@ fn pipe_backpressure_bounds_memory() {
 fn slows_down(via: &str) {
     let hosts = Hosts::start();
     let (child, mut stdin) = begin(pipe(&hosts, &["--via", via], "cat fifo; wc -c"));
-    said(Command::new("mkfifo").arg(hosts.there("fifo")));
+    stdout_of(Command::new("mkfifo").arg(hosts.remote("fifo")));
     // More than all buffers on the way can hold. The thread ends with the pipe.
     let fed = thread::spawn(move || stdin.write_all(&vec![0; 300_000_000]).is_ok());
     assert_stays(Duration::from_secs(2), "not all of the 300 MB is taken", || !fed.is_finished());
     let most = most_memory(&hosts);
     assert!(most < 150_000, "{most} kB");
-    fs::write(hosts.there("fifo"), "").expect("a pipe");
+    fs::write(hosts.remote("fifo"), "").expect("a pipe");
     let ended = child.wait_with_output().expect("downpour");
     assert_eq!(words(&ended.stdout), "300000000", "{}", words(&ended.stderr));
     assert!(fed.join().expect("a thread"));
@@ -156,11 +156,11 @@ fn slows_down(via: &str) {
 fn pipe_background_child_survives() {
     let hosts = Hosts::start();
     let command = "mkfifo fifo; (cat fifo >late) >/dev/null 2>&1 & exec head -c 3";
-    let ended = piped(&hosts, &["--via", "udp"], command, &tree::file(&hosts.here("input"), 1000));
+    let ended = piped(&hosts, &["--via", "udp"], command, &tree::file(&hosts.local("input"), 1000));
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(0), 3), "{}", words(&ended.stderr));
-    fs::write(hosts.there("fifo"), "goes on").expect("a pipe");
-    hosts.assert_nothing_runs_there();
-    assert_eq!(fs::read_to_string(hosts.there("late")).expect("a file"), "goes on");
+    fs::write(hosts.remote("fifo"), "goes on").expect("a pipe");
+    hosts.assert_remote_idle();
+    assert_eq!(fs::read_to_string(hosts.remote("late")).expect("a file"), "goes on");
 }
 
 #[test]
@@ -169,13 +169,13 @@ fn pipe_stdin_unreadable_kills_command() {
     for via in ["udp", "ssh"] {
         let hosts = Hosts::start();
         let begun = Instant::now();
-        let directory = hosts.here("");
+        let directory = hosts.local("");
         let ended = piped(&hosts, &["--via", via], WHOLE_ONLY, &directory);
         assert_eq!(ended.status.code(), Some(7), "{via}: {}", words(&ended.stderr));
         assert!(words(&ended.stderr).contains("cannot read stdin: Is a directory"), "{via}: {}", words(&ended.stderr));
         assert!(begun.elapsed() < NOTICED, "{via}: {:?}", begun.elapsed());
-        hosts.assert_nothing_runs_there();
-        assert!(!hosts.there("whole").exists(), "{via}");
+        hosts.assert_remote_idle();
+        assert!(!hosts.remote("whole").exists(), "{via}");
     }
 }
 
@@ -187,16 +187,20 @@ fn pipe_ends_with_ssh_despite_udp() {
         ("the program there is killed", Hosts::kill_remote),
         ("the session is killed", |hosts| hosts.sshd.kill_sessions()),
     ];
-    for (what, break_it) in breaks {
+    for (description, break_it) in breaks {
         let hosts = Hosts::start();
         // A dead connection is only detected after a longer time.
         let (child, stdin) = under_way_with(&hosts, &["--via", "udp", "--timeout", "30"]);
         break_it(&hosts);
         let ended = soon(child);
-        assert_eq!(ended.status.code(), Some(8), "{what}: {}", words(&ended.stderr));
-        assert!(words(&ended.stderr).contains("the other side has vanished"), "{what}: {}", words(&ended.stderr));
-        hosts.assert_nothing_runs_there();
-        assert!(!hosts.there("whole").exists(), "{what}");
+        assert_eq!(ended.status.code(), Some(8), "{description}: {}", words(&ended.stderr));
+        assert!(
+            words(&ended.stderr).contains("the other side has vanished"),
+            "{description}: {}",
+            words(&ended.stderr)
+        );
+        hosts.assert_remote_idle();
+        assert!(!hosts.remote("whole").exists(), "{description}");
         drop(stdin);
     }
 }
@@ -207,11 +211,11 @@ fn pipe_exit_code_over_ssh_after_udp_loss() {
     let hosts = Hosts::with_cable();
     let options = ["--via", "udp", "--timeout", "30"];
     let (child, mut stdin) = begin(pipe(&hosts, &options, "head -c 5 >part; cat fifo; exit 17"));
-    said(Command::new("mkfifo").arg(hosts.there("fifo")));
+    stdout_of(Command::new("mkfifo").arg(hosts.remote("fifo")));
     stdin.write_all(b"bytes").expect("a pipe");
     assert_arrives(&hosts, 5, NOTICED);
     hosts.network.as_ref().expect("a network").drop_udp();
-    fs::write(hosts.there("fifo"), "").expect("a pipe");
+    fs::write(hosts.remote("fifo"), "").expect("a pipe");
     let ended = soon(child);
     assert_eq!(ended.status.code(), Some(17), "{}", words(&ended.stderr));
     drop(stdin);
@@ -223,7 +227,7 @@ fn pipe_via_ssh_binds_no_udp_port() {
     let hosts = Hosts::start();
     let taken = UdpSocket::bind("[::]:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let input = tree::file(&hosts.here("input"), 1000);
+    let input = tree::file(&hosts.local("input"), 1000);
     let ended = piped(&hosts, &["--via", "ssh", "--port", &port], "wc -c", &input);
     assert_eq!((ended.status.code(), &*words(&ended.stdout)), (Some(0), "1000"), "{}", words(&ended.stderr));
 }
@@ -249,15 +253,15 @@ fn pipe_broken_input_never_looks_complete() {
         ("the program there is killed", |hosts, _| hosts.kill_remote()),
         ("Ctrl-C", |_, child| signal(child, Signal::INT)),
     ];
-    for (what, break_it) in breaks {
+    for (description, break_it) in breaks {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
             let (child, stdin) = under_way(&hosts, via);
             break_it(&hosts, &child);
             let ended = soon(child);
-            assert!(!ended.status.success(), "{what}, {via}");
-            hosts.assert_nothing_runs_there();
-            assert!(!hosts.there("whole").exists(), "{what}, {via}");
+            assert!(!ended.status.success(), "{description}, {via}");
+            hosts.assert_remote_idle();
+            assert!(!hosts.remote("whole").exists(), "{description}, {via}");
             drop(stdin);
         }
     }
@@ -279,8 +283,8 @@ fn pipe_sigint_to_group_is_not_eof() {
             assert_arrives(&hosts, 100_000, NOTICED);
             kill_process_group(Pid::from_child(&shell), Signal::INT).expect("a group");
             soon(shell);
-            hosts.assert_nothing_runs_there();
-            assert!(!hosts.there("whole").exists(), "{via}");
+            hosts.assert_remote_idle();
+            assert!(!hosts.remote("whole").exists(), "{via}");
         }
     }
 }
@@ -293,8 +297,8 @@ fn pipe_udp_lost_kills_command() {
     hosts.network.as_ref().expect("a network").drop_udp();
     let ended = soon(child);
     assert_eq!(ended.status.code(), Some(8), "{}", words(&ended.stderr));
-    hosts.assert_nothing_runs_there();
-    assert!(!hosts.there("whole").exists());
+    hosts.assert_remote_idle();
+    assert!(!hosts.remote("whole").exists());
     drop(stdin);
 }
 
@@ -302,12 +306,12 @@ fn pipe_udp_lost_kills_command() {
 #[ignore = "cargo xtask test-ssh"]
 fn pipe_udp_blocked_falls_back_to_ssh() {
     let hosts = Hosts::with_cable();
-    let input = tree::file(&hosts.here("input"), 1_000_000);
+    let input = tree::file(&hosts.local("input"), 1_000_000);
     hosts.network.as_ref().expect("a network").drop_udp();
     let ended = piped(&hosts, &[], WHOLE_ONLY, &input);
     assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
     assert!(words(&ended.stderr).contains("going on over ssh"), "{}", words(&ended.stderr));
-    tree::assert_same(&input, &hosts.there("whole"));
+    tree::assert_same(&input, &hosts.remote("whole"));
     let refused = piped(&hosts, &["--via", "udp"], "cat", &input);
     assert_eq!(refused.status.code(), Some(5), "{}", words(&refused.stderr));
 }
@@ -317,7 +321,7 @@ fn pipe_udp_blocked_falls_back_to_ssh() {
 fn pipe_udp_one_way_lasts_until_input_ends() {
     let hosts = Hosts::with_cable();
     // The other side receives datagrams, but its answers are dropped.
-    hosts.network.as_ref().expect("a network").drop_udp_back();
+    hosts.network.as_ref().expect("a network").drop_udp_from_remote();
     let (mut child, mut stdin) = begin(pipe(&hosts, &["--timeout", "2"], WHOLE_ONLY));
     stdin.write_all(&[7; 100_000]).expect("a pipe");
     assert_arrives(&hosts, 100_000, 2 * NOTICED);
@@ -327,7 +331,7 @@ fn pipe_udp_one_way_lasts_until_input_ends() {
     drop(stdin);
     let ended = soon(child);
     assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
-    assert_eq!(fs::read(hosts.there("whole")).expect("a file"), [7; 200_000]);
+    assert_eq!(fs::read(hosts.remote("whole")).expect("a file"), [7; 200_000]);
 }
 
 /// Starts a pipe to [`WHOLE_ONLY`] and waits until some of its input has arrived.
@@ -345,7 +349,7 @@ fn under_way_with(hosts: &Hosts, options: &[&str]) -> (Child, ChildStdin) {
 /// Waits until the command has read this many bytes.
 #[track_caller]
 fn assert_arrives(hosts: &Hosts, bytes: u64, within: Duration) {
-    let part = hosts.there("part");
+    let part = hosts.remote("part");
     poll_within(within, "all bytes at the command", || {
         fs::metadata(&part).is_ok_and(|file| file.len() == bytes).then_some(())
     });

@@ -52,7 +52,7 @@ pub(crate) enum Object {
 
 /// An object and its attributes. Those of links are not compared: not every system can set them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Entry {
     pub(crate) object: Object,
     pub(crate) mode: u32,
     /// Seconds and nanoseconds.
@@ -62,7 +62,7 @@ pub(crate) struct Found {
 }
 
 /// Everything in a directory, by its path in there.
-pub(crate) type Tree = BTreeMap<PathBuf, Found>;
+pub(crate) type Tree = BTreeMap<PathBuf, Entry>;
 
 /// What a directory holds without staging directories; nothing if there is no directory.
 pub(crate) fn snapshot(directory: &Path) -> Tree {
@@ -92,15 +92,15 @@ pub(crate) fn is_staging(path: &Path) -> bool {
 }
 
 /// An object and its attributes.
-pub(crate) fn look(path: &Path) -> Found {
+pub(crate) fn look(path: &Path) -> Entry {
     let status = path.symlink_metadata().expect("a status");
     if status.is_symlink() {
         let object = Object::Link(path.read_link().expect("a link"));
-        return Found { object, mode: 0, mtime: (0, 0), same_as: None };
+        return Entry { object, mode: 0, mtime: (0, 0), same_as: None };
     }
     let object =
         if status.is_dir() { Object::Directory } else { Object::File(Content(fs::read(path).expect("a file"))) };
-    Found { object, mode: status.mode() & 0o7777, mtime: (status.mtime(), status.mtime_nsec()), same_as: None }
+    Entry { object, mode: status.mode() & 0o7777, mtime: (status.mtime(), status.mtime_nsec()), same_as: None }
 }
 
 /// Notes which names are the same file.

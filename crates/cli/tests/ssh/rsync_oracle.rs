@@ -12,7 +12,7 @@ use fastrand::Rng;
 use crate::hosts::{Hosts, at};
 use crate::program::Program;
 use crate::random::{self, Object, Tree, is_staging, snapshot};
-use crate::tools::{ended, find, words};
+use crate::tools::{find, output_of, words};
 use crate::tree;
 
 /// Cases of `cargo xtask test-ssh`; [`CASES`] runs more of them, [`SEED`] a single one.
@@ -100,7 +100,7 @@ impl Case {
             both(&mut options, &mut for_rsync, &[option, pattern]);
         }
         if is_listed {
-            let list = hosts.here("list");
+            let list = hosts.local("list");
             fs::write(&list, names(rng, &base.join(&source.for_rsync[0]))).expect("a list");
             let list = list.to_str().expect("a path that is text");
             both(&mut options, &mut for_rsync, &["--from0", "--files-from", list]);
@@ -114,8 +114,8 @@ impl Case {
 
     /// Where downpour's copy and rsync's go.
     fn targets(&self) -> [PathBuf; 2] {
-        let ours = if self.way == Way::Up { self.hosts.there("ours") } else { self.hosts.here("ours") };
-        [ours, self.hosts.here("theirs")]
+        let ours = if self.way == Way::Up { self.hosts.remote("ours") } else { self.hosts.local("ours") };
+        [ours, self.hosts.local("theirs")]
     }
 
     /// The exit code, and what was said.
@@ -125,7 +125,7 @@ impl Case {
         let base = base(&self.hosts, self.way);
         // Not `join`: a slash at the end counts.
         rsync.args(self.source.for_rsync.iter().map(|name| joined([base.as_os_str(), OsStr::new("/"), name])));
-        let output = ended(rsync.arg(target));
+        let output = output_of(rsync.arg(target));
         (output.status.code().unwrap_or(-1), format!("{rsync:?}\n{}", words(&output.stderr)))
     }
 
@@ -156,7 +156,7 @@ impl Case {
 
 /// The directory that holds the sources.
 fn base(hosts: &Hosts, way: Way) -> PathBuf {
-    if way == Way::Down { hosts.sshd.home() } else { hosts.here("from") }
+    if way == Way::Down { hosts.sshd.home() } else { hosts.local("from") }
 }
 
 fn joined<'a>(parts: impl IntoIterator<Item = &'a OsStr>) -> OsString {
@@ -237,17 +237,17 @@ fn case(seed: u64) {
     let case = Case::new(&mut rng);
     populate(&mut rng, &case);
     let [ours, theirs] = case.targets();
-    let ((ended, told), (rsync_ended, rsync_told)) = (case.downpour(), case.rsync(&theirs));
-    let told = format!("{told}\n{rsync_told}");
+    let ((ended, output), (rsync_ended, rsync_output)) = (case.downpour(), case.rsync(&theirs));
+    let output = format!("{output}\n{rsync_output}");
     let (found, expected) = (case.found(&ours), case.found(&theirs));
     let differing: Vec<_> = expected.iter().filter(|(name, object)| found.get(*name) != Some(*object)).collect();
     for (name, expected) in &differing {
         eprintln!("{name:?} is {:?}\n  instead of {expected:?}", found.get(*name));
     }
     let surplus: Vec<_> = found.keys().filter(|name| !expected.contains_key(*name)).collect();
-    assert!(differing.is_empty() && surplus.is_empty(), "surplus: {surplus:?}\n{told}");
-    assert_eq!(ended, rsync_ended, "{told}");
-    assert!(ended != 0 || !tree::names(&ours).iter().any(|name| is_staging(name)), "{told}");
+    assert!(differing.is_empty() && surplus.is_empty(), "surplus: {surplus:?}\n{output}");
+    assert_eq!(ended, rsync_ended, "{output}");
+    assert!(ended != 0 || !tree::names(&ours).iter().any(|name| is_staging(name)), "{output}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn signalled_copy_resumes() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
-            let source = large_file(&hosts.here("file"));
+            let source = large_file(&hosts.local("file"));
             tree::assert_untouched(&hosts.sshd.home());
             for (from, to) in [("file", "there:copy"), ("there:copy", "back")] {
                 let arguments = [&SLOWLY[..], &["--json", "--via", via, from, to]].concat();
@@ -31,16 +31,16 @@ fn signalled_copy_resumes() {
                 transfer.signal(signal);
                 transfer.end().expect_error(code);
                 assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
-                hosts.assert_nothing_runs_there();
+                hosts.assert_remote_idle();
                 assert!(asked.elapsed() < SOON + GONE, "{:?}", asked.elapsed());
                 let again = hosts.cp(&arguments).expect(0);
                 let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
                 assert!(sent < (24_000_000 - across) * 11 / 10 + 3_000_000, "{sent} after {across}, {from} by {via}");
             }
-            tree::assert_same(&source, &hosts.there("copy"));
-            tree::assert_same(&source, &hosts.here("back"));
+            tree::assert_same(&source, &hosts.remote("copy"));
+            tree::assert_same(&source, &hosts.local("back"));
             assert_holds_only(&hosts.sshd.home(), &["copy"]);
-            assert_holds_only(&hosts.here(""), &["back", "file"]);
+            assert_holds_only(&hosts.local(""), &["back", "file"]);
         }
     }
 }
@@ -50,13 +50,13 @@ fn signalled_copy_resumes() {
 fn sighup_during_copy_ignored() {
     for via in ["udp", "ssh"] {
         let hosts = Hosts::start();
-        let source = large_file(&hosts.here("file"));
+        let source = large_file(&hosts.local("file"));
         let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", via, "file", "there:copy"]].concat());
         wait_for_bytes(&mut transfer, 6_000_000);
         // ssh gets the signal too, as from a terminal.
         signal_all(&hosts, Signal::HUP);
         transfer.end().expect(0);
-        tree::assert_same(&source, &hosts.there("copy"));
+        tree::assert_same(&source, &hosts.remote("copy"));
     }
 }
 
@@ -67,7 +67,7 @@ fn signal_while_ssh_connects() {
     // A server that never answers: a socket that listens and never reads.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = silent.local_addr().expect("an address").port().to_string();
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     let copy = at("copy");
     for (command, rest) in [("cp", arguments![source, copy]), ("pipe", arguments!["there", "cat"])] {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
@@ -94,10 +94,10 @@ fn signal_without_network_leaves_no_ssh() {
             // Once, or twice for signals that allow the program to finish.
             for signals in [&[Signal::TERM][..], &[Signal::INT, Signal::INT]] {
                 let hosts = Hosts::with_cable();
-                large_file(&hosts.here("file"));
+                large_file(&hosts.local("file"));
                 let mut line = hosts.command(command);
                 line.args(SLOWLY).args(["--timeout", "2", "--via", via]).args(rest);
-                line.stdin(fs::File::open(hosts.here("file")).expect("a file"));
+                line.stdin(fs::File::open(hosts.local("file")).expect("a file"));
                 let program = Program::start(line);
                 wait_until("something arrives", || !tree::names(&hosts.sshd.home()).is_empty());
                 hosts.network.as_ref().expect("a network").cut();
@@ -124,7 +124,7 @@ fn signal_while_login_hangs() {
     let path = path_with_downpour();
     // The login reads all input and ends with ssh.
     let hosts = Hosts::with(Setup { path: Some(&path), at_login: "cat >/dev/null", ..Setup::default() }, None);
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         let transfer = hosts.start_cp(arguments![source, at("copy")]);
         wait_until("the login runs", || !at_home(&hosts.sshd.home()).is_empty());
@@ -132,7 +132,7 @@ fn signal_while_login_hangs() {
         transfer.signal(signal);
         transfer.end().expect(code);
         assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
-        hosts.assert_nothing_runs_there();
+        hosts.assert_remote_idle();
     }
 }
 
@@ -142,11 +142,11 @@ fn signal_to_remote_process_reported() {
     for (number, signal) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
-            let source = large_file(&hosts.here("file"));
+            let source = large_file(&hosts.local("file"));
             let (from, to) = if number % 2 == 0 { ("file", "there:copy") } else { ("there:file", "copy") };
             let (source, copy) = match number % 2 {
-                0 => (source, hosts.there("copy")),
-                _ => (large_file(&hosts.there("file")), hosts.here("copy")),
+                0 => (source, hosts.remote("copy")),
+                _ => (large_file(&hosts.remote("file")), hosts.local("copy")),
             };
             let arguments = [&SLOWLY[..], &["--json", "--via", via, from, to]].concat();
             let mut transfer = hosts.start_cp(&arguments);
@@ -155,7 +155,7 @@ fn signal_to_remote_process_reported() {
             hosts.signal_remote(signal);
             transfer.end().expect_error(75);
             assert!(asked.elapsed() < SOON, "{signal:?} by {via}: {:?}", asked.elapsed());
-            hosts.assert_nothing_runs_there();
+            hosts.assert_remote_idle();
             hosts.cp(&arguments).expect(0);
             tree::assert_same(&source, &copy);
         }
@@ -166,14 +166,14 @@ fn signal_to_remote_process_reported() {
 #[ignore = "cargo xtask test-ssh"]
 fn sigint_to_foreground_stops_remote() {
     let hosts = Hosts::start();
-    large_file(&hosts.here("file"));
+    large_file(&hosts.local("file"));
     let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", "ssh", "file", "there:copy"]].concat());
     wait_for_bytes(&mut transfer, 6_000_000);
     signal_all(&hosts, Signal::INT);
     transfer.end().expect_error(130);
-    hosts.assert_nothing_runs_there();
+    hosts.assert_remote_idle();
     hosts.cp(arguments!["file", "there:copy"]).expect(0);
-    tree::assert_same(&hosts.here("file"), &hosts.there("copy"));
+    tree::assert_same(&hosts.local("file"), &hosts.remote("copy"));
     assert_holds_only(&hosts.sshd.home(), &["copy"]);
 }
 

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::network::Network;
-use crate::tools::{find, said, words};
+use crate::tools::{find, stdout_of, words};
 
 /// Time limit for sshd to start listening.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -61,7 +61,7 @@ impl Sshd {
             .expect("a script");
         for key in ["host", "user"] {
             let mut make = Command::new(find("ssh-keygen"));
-            said(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(directory.path().join(key)));
+            stdout_of(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(directory.path().join(key)));
         }
         let address = setup.network.map_or(Ipv4Addr::LOCALHOST, |_| Network::FAR);
         let mut complaint = String::new();
@@ -150,14 +150,14 @@ pub(crate) fn at_home(home: &Path) -> Vec<(Pid, Vec<String>)> {
     let home = [b"HOME=", home.as_os_str().as_bytes()].concat();
     // A process may end while it is examined.
     let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
-    let live_here = |entry: fs::DirEntry| {
+    let belongs = |entry: fs::DirEntry| {
         let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
         let environment = parts(entry.path().join("environ"));
         environment.split(|byte| *byte == 0).any(|variable| variable == home).then_some(())?;
         let arguments = parts(entry.path().join("cmdline"));
         Some((process, arguments.split(|byte| *byte == 0).map(words).collect()))
     };
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(live_here).collect()
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(belongs).collect()
 }
 
 /// Returns a port that was just free, since sshd cannot choose one itself.

@@ -25,11 +25,11 @@ export HOME="$FAR_HOME"
 "#;
 
 /// The remote machine `far`.
-pub(crate) struct Far {
+pub(crate) struct FakeHost {
     directory: TempDir,
 }
 
-impl Far {
+impl FakeHost {
     /// Creates a machine that runs the requested commands.
     pub(crate) fn new() -> Self {
         Self::with_login(r#"exec sh -c "$command""#)
@@ -67,7 +67,7 @@ impl Far {
     }
 
     /// Returns a path on the remote machine.
-    pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
+    pub(crate) fn remote(&self, name: impl AsRef<Path>) -> PathBuf {
         self.home().join(name)
     }
 
@@ -92,8 +92,8 @@ impl Far {
             let arguments = parts(entry.path().join("cmdline"));
             let is_named = arguments.windows(directory.len()).any(|part| part == directory);
             let environment = parts(entry.path().join("environ"));
-            let is_told = environment.split(|byte| *byte == 0).any(|variable| variable == home);
-            (is_named || is_told).then_some(())?;
+            let has_home = environment.split(|byte| *byte == 0).any(|variable| variable == home);
+            (is_named || has_home).then_some(())?;
             let mut first = arguments.split(|byte| *byte == 0).take(2);
             (word.is_empty() || first.any(|argument| argument == word.as_bytes())).then_some(process)
         };
@@ -102,7 +102,7 @@ impl Far {
 
     /// Waits for processes as [`Self::processes`] finds them. Panics if there are none although `is_due` stays true.
     #[track_caller]
-    pub(crate) fn running(&self, word: &str, is_due: impl Fn() -> bool) -> Vec<Pid> {
+    pub(crate) fn wait_for_processes(&self, word: &str, is_due: impl Fn() -> bool) -> Vec<Pid> {
         poll_within(PATIENCE, &format!("a process with the word {word:?}"), || {
             let found = self.processes(word);
             (!found.is_empty() || !is_due()).then_some(found)
@@ -112,14 +112,14 @@ impl Far {
     /// Panics unless every ssh and all that it has started end, by themselves and not with the 1000 s that a login of a
     /// test sleeps.
     #[track_caller]
-    pub(crate) fn assert_empty(&self, what: &str) {
+    pub(crate) fn assert_empty(&self, context: &str) {
         let begun = Instant::now();
-        poll_within(2 * PATIENCE, what, || {
+        poll_within(2 * PATIENCE, context, || {
             let left = self.processes("");
             if begun.elapsed() >= PATIENCE {
                 let line = |pid: &Pid| fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
                 let lines: Vec<_> = left.iter().filter_map(|pid| line(pid).ok()).collect();
-                assert!(left.is_empty(), "{what}: these processes still run: {lines:?}");
+                assert!(left.is_empty(), "{context}: these processes still run: {lines:?}");
             }
             left.is_empty().then_some(())
         });
