@@ -18,7 +18,7 @@ use signal_hook::flag::register_conditional_default;
 /// The longest wait before a test fails. Detecting a dead path takes 30 s.
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// A line of output.
+/// A line of stdout or stderr.
 #[derive(Debug)]
 enum OutputLine {
     Out(String),
@@ -29,11 +29,11 @@ enum OutputLine {
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<OutputLine>,
-    line: String,
+    command_line: String,
     transcript: Vec<OutputLine>,
 }
 
-/// The result of a program that has ended.
+/// The result of an ended program.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -56,9 +56,8 @@ pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     program_with(Path::new(env!("CARGO_BIN_EXE_downpour")), arguments)
 }
 
-/// Lets what this process starts begin with the default effect of signals. A shell without job control has SIGINT ignored
-/// by what it runs in the background, a test among others, and what is ignored remains so in a new program; what is handled
-/// does not.
+/// Resets signals to their default effect in started programs. A shell without job control starts background processes,
+/// such as tests, with SIGINT ignored; a new program inherits an ignored signal, but not a handled one.
 pub(crate) fn with_default_signals() {
     static HANDLED: Once = Once::new();
     static IS_DEFAULT: AtomicBool = AtomicBool::new(true);
@@ -69,8 +68,8 @@ pub(crate) fn with_default_signals() {
     });
 }
 
-/// Copies the program, by a process of its own: what this one starts meanwhile would inherit a file that is open for
-/// writing, and a program that is open so does not start (`ETXTBSY`).
+/// Copies the program in a process of its own: children that this process starts meanwhile would inherit the file while
+/// it is open for writing, and such a program does not start (`ETXTBSY`).
 pub(crate) fn copy_program(to: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_downpour")).arg(to).status().expect("cp");
     assert!(copied.success(), "cp: {copied}");
@@ -92,11 +91,11 @@ pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl Into
 }
 
 /// Forwards the lines from a pipe until it is closed.
-fn listen(pipe: impl Read + Send + 'static, lines: fn(String) -> OutputLine, sender: Sender<OutputLine>) {
+fn forward_lines(pipe: impl Read + Send + 'static, kind: fn(String) -> OutputLine, sender: Sender<OutputLine>) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
-            // Nobody receives any more once a test has failed.
-            let _ = sender.send(lines(line.expect("lines of text")));
+            // The receiver is gone once a test has failed.
+            let _ = sender.send(kind(line.expect("lines of text")));
         }
     });
 }
@@ -104,21 +103,21 @@ fn listen(pipe: impl Read + Send + 'static, lines: fn(String) -> OutputLine, sen
 impl Program {
     pub(crate) fn start(mut command: Command) -> Self {
         with_default_signals();
-        let line = format!("{command:?}");
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
+        let command_line = format!("{command:?}");
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command_line}: {error}"));
         let (sender, lines) = channel();
         if let Some(out) = child.stdout.take() {
-            listen(out, OutputLine::Out, sender.clone());
+            forward_lines(out, OutputLine::Out, sender.clone());
         }
         if let Some(err) = child.stderr.take() {
-            listen(err, OutputLine::Err, sender);
+            forward_lines(err, OutputLine::Err, sender);
         }
-        Self { child, lines, line, transcript: Vec::new() }
+        Self { child, lines, command_line, transcript: Vec::new() }
     }
 
     /// Waits for a line on stdout that satisfies `is_it`.
     pub(crate) fn wait_for(&mut self, description: &str, matches: impl Fn(&str) -> bool) -> String {
-        self.wait_for_line(description, |lines| match lines {
+        self.wait_for_line(description, |line| match line {
             OutputLine::Out(line) if matches(line) => Some(line.clone()),
             _ => None,
         })
@@ -126,7 +125,7 @@ impl Program {
 
     /// Waits for a line on stderr that contains `words`.
     pub(crate) fn wait_for_words(&mut self, words: &str) -> String {
-        self.wait_for_line(words, |lines| match lines {
+        self.wait_for_line(words, |line| match line {
             OutputLine::Err(line) if line.contains(words) => Some(line.clone()),
             _ => None,
         })
@@ -136,14 +135,14 @@ impl Program {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(lines) => {
-                    let found = matches(&lines);
-                    self.transcript.push(lines);
+                Ok(line) => {
+                    let found = matches(&line);
+                    self.transcript.push(line);
                     if let Some(found) = found {
                         return found;
                     }
                 }
-                Err(_) => panic!("{} never said {description:?}:\n{}", self.line, self.transcript_text()),
+                Err(_) => panic!("{} never printed {description:?}:\n{}", self.command_line, self.transcript_text()),
             }
         }
     }
@@ -151,8 +150,8 @@ impl Program {
     /// Waits until the program has ended, but for no longer than `time`.
     pub(crate) fn wait_at_most(&mut self, time: Duration) {
         let deadline = Instant::now() + time;
-        while let Ok(lines) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            self.transcript.push(lines);
+        while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            self.transcript.push(line);
         }
     }
 
@@ -179,15 +178,17 @@ impl Program {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(lines) => self.transcript.push(lines),
+                Ok(line) => self.transcript.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("{} does not end:\n{}", self.line, self.transcript_text()),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("{} does not end:\n{}", self.command_line, self.transcript_text())
+                }
             }
         }
         let status = self.child.wait().expect("a child to wait for");
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        for lines in &self.transcript {
-            let (text, line) = match lines {
+        for line in &self.transcript {
+            let (text, line) = match line {
                 OutputLine::Out(line) => (&mut stdout, line),
                 OutputLine::Err(line) => (&mut stderr, line),
             };
@@ -197,7 +198,7 @@ impl Program {
     }
 
     fn transcript_text(&self) -> String {
-        self.transcript.iter().map(|lines| format!("{lines:?}\n")).collect()
+        self.transcript.iter().map(|line| format!("{line:?}\n")).collect()
     }
 }
 
@@ -228,12 +229,8 @@ impl Ended {
     #[track_caller]
     pub(crate) fn expect_line(self, code: i32, words: &str) -> Self {
         let ended = self.expect(code);
-        let complaints: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).collect();
-        assert!(
-            matches!(complaints[..], [line] if line.contains(words)),
-            "not one line with {words:?}:\n{}",
-            ended.stderr
-        );
+        let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).collect();
+        assert!(matches!(errors[..], [line] if line.contains(words)), "not one line with {words:?}:\n{}", ended.stderr);
         ended
     }
 }
