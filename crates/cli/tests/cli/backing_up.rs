@@ -1,4 +1,4 @@
-//! `--backup`: what is replaced or deleted keeps its content.
+//! `--backup`: replaced and deleted files keep their content.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn backup_keeps_replaced_and_deleted_files() {
     assert_eq!((read(&copy.join("file")), read(&copy.join("old/file"))), ("new".into(), "replaced".into()));
     assert_eq!(read(&copy.join("old/gone")), "deleted");
 
-    // A file under another name, within this machine.
+    // A file under another name, on the local host.
     downpour(arguments!["cp", "--backup", copy.join("file.old"), copy.join("file")]).end().expect(0);
     assert_eq!((read(&copy.join("file")), read(&copy.join("file~"))), ("replaced".into(), "new".into()));
 }

@@ -1,5 +1,5 @@
-//! Copies between two remote hosts, which are both the same directory of this machine. `cargo xtask test-ssh` has those
-//! that go from one host to the other without this one.
+//! Copies between two remote hosts, which are both the same local directory. `cargo xtask test-ssh` tests the direct
+//! copies that bypass the local host.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -57,7 +57,7 @@ fn direct_login_failure_relays_data() {
     tree::assert_same(&source, &far.remote("copy"));
     let refused = far.run("cp", arguments!["--via", "udp", "a:file", "no-such-host.invalid:other"]);
     refused.expect_error(5);
-    // localhost is another machine there.
+    // On the remote host, localhost is another host.
     let stderr = far.run("cp", arguments!["a:file", "localhost:again"]).expect(0).stderr;
     assert!(stderr.contains("localhost stands for this machine: the data goes through this machine"), "{stderr}");
     tree::assert_same(&source, &far.remote("again"));
@@ -152,7 +152,7 @@ fn relay_killed_process_ends_copy() {
     }
 }
 
-/// What the sender reports is what it says, and it may lie or be wrong about the other.
+/// The sender may report a success that the receiver does not confirm.
 #[test]
 fn relay_receiver_exit_code_decides() {
     for (code, wanted) in [(0, 0), (7, 7), (1, 1), (23, 1), (255, 1)] {
@@ -169,7 +169,7 @@ fn relay_receiver_exit_code_decides() {
     }
 }
 
-/// Changes what the first host is asked for, in place of a downpour there that sends something else.
+/// Replaces the requested path before the first host reads it, like a downpour that sends another file.
 const HOSTILE: &str = r#"
 import subprocess, sys
 request = sys.stdin.buffer.read(4)

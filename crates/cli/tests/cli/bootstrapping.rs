@@ -1,4 +1,4 @@
-//! `bootstrap` to a machine without the program.
+//! `bootstrap` to a host without the program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn bootstrap_copies_program_and_reports_it() {
     );
     assert_eq!(lines[1..], [format!("Installed {} on far", path.display())]);
     assert!(is_the_program(&path));
-    // Another one takes its place, and nothing else is left.
+    // A second run replaces it and leaves nothing else.
     fs::write(&path, "older").expect("a file");
     assert_eq!(far.run("bootstrap", ["-q", "far"]).expect(0).stderr, "");
     assert!(is_the_program(&path));

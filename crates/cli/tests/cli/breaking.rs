@@ -52,7 +52,7 @@ fn sender_killed_receiver_exit_8() {
     assert!(stderr.contains(&staging.display().to_string()), "{stderr} does not name {}", staging.display());
 }
 
-/// Nobody has agreed to a list of what comes, so that it may come as it is now.
+/// Without a prompt no list was accepted, so the file is sent as it is now.
 #[test]
 fn shrinking_source_resent_without_prompt() {
     let local = tempdir().expect("a directory");

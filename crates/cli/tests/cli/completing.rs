@@ -28,7 +28,7 @@ impl User {
         for odd in ["far/da\u{1b}[2J", "far/dat\nda", "far/-da"] {
             fs::write(user.path(odd), "").expect("a file");
         }
-        // In the directory where the shells run.
+        // The shells run in this directory.
         fs::create_dir_all(user.path("bin")).expect("a directory");
         fs::write(user.path("bin/data.here"), "").expect("a file");
         fs::write(user.path(".ssh/config"), "Host farther *.wild\nInclude config.d/*\n").expect("a file");
@@ -74,7 +74,7 @@ impl User {
     }
 }
 
-/// Whether a shell can be run; says so where it cannot.
+/// Whether a shell is installed; prints a line if it is not.
 fn has(shell: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|directory| Path::new(&directory).join(shell).is_file());
@@ -143,13 +143,13 @@ fn bash_completes_hosts_and_remote_paths() {
     };
     assert_eq!(completed("downpour cp fa", "downpour cp fa"), ["far.example:", "faraway:", "farther:"]);
     // bash has split the word at its colon.
-    // No file of this machine instead.
+    // No local file is offered instead.
     let far = "+o default +o bashdefault";
     assert_eq!(completed("downpour cp x farther : da", "downpour cp x farther:da"), [far, "data/", "date"]);
     assert_eq!(completed("downpour cp x farther : no", "downpour cp x farther:no"), [far, ""]);
     assert_eq!(completed("downpour cp farther :", "downpour cp farther:"), [far, "-da", "a\\ b/", "data/", "date"]);
     assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), [far, "a\\ b/"]);
-    // Within quotes bash completes the whole word, and closes the quote.
+    // Within quotes bash completes the word with its host, and closes the quote.
     assert_eq!(completed("downpour cp '\"farther:a b'", "downpour cp \"farther:a b"), [far, "farther:a b/"]);
     assert_eq!(completed("downpour cp \"'farther:a\"", "downpour cp '\\''farther:a"), [far, "farther:a b/"]);
     let options = completed("downpour cp --recurs", "downpour cp --recurs");
@@ -182,7 +182,7 @@ fn zsh_completes_hosts_and_remote_paths() {
     }
     let user = User::new();
     let script = user.script("zsh");
-    // The functions of zsh's own completion, which run only while somebody types.
+    // Functions of zsh's own completion, which run only in an interactive line.
     let surroundings = "compdef() { }; compadd() { shift 3; print -rl -- \"$@\" }";
     let completed = |word: &str| {
         let run =

@@ -37,7 +37,7 @@ fn close(directory: &Path, file: &Path) {
     set_mode(file, 0o644);
 }
 
-/// Whoever can change the file can have a program run: by `ssh`, for example.
+/// A user who can change the file can run a program: by the key `ssh`, for example.
 #[test]
 fn config_writable_by_others_refused() {
     let local = tempdir().expect("a directory");
@@ -70,7 +70,7 @@ fn config_writable_by_others_refused() {
                 set_mode(step, 0o755 | open);
                 let ended = run(named).expect_line(2, "can be written by other users");
                 assert!(!ran.exists(), "{named:?} {step:?}");
-                // The message ends with the command that mends it.
+                // The message ends with the command that corrects the modes.
                 let (_, mend) = ended.stderr.trim().rsplit_once(": ").expect("a command");
                 assert!(mend.starts_with("chmod go-w ") && mend.ends_with(step.to_str().expect("text")), "{mend}");
                 let mended = std::process::Command::new("sh").args(["-c", mend]).status().expect("a shell");

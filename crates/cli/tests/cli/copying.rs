@@ -1,4 +1,4 @@
-//! `cp`, `sync` and `verify` on one machine: both sides in one process.
+//! `cp`, `sync` and `verify` on one host: sender and receiver in one process.
 
 use std::fs;
 use std::io::Write as _;
@@ -72,10 +72,10 @@ fn files_from_through_symlink_makes_directory() {
     let far = FakeHost::new();
     let local = tempdir().expect("a directory");
     let (list, into) = (local.path().join("list"), local.path().join("into"));
-    fs::create_dir_all(far.remote("elsewhere/in")).expect("directories");
-    let deep = tree::file(&far.remote("elsewhere/in/deep"), 3_000_000);
+    fs::create_dir_all(far.remote("outside/in")).expect("directories");
+    let deep = tree::file(&far.remote("outside/in/deep"), 3_000_000);
     fs::create_dir(far.remote("src")).expect("a directory");
-    symlink("../elsewhere", far.remote("src/link")).expect("a link");
+    symlink("../outside", far.remote("src/link")).expect("a link");
     fs::write(&list, "link/in/deep\n").expect("a list");
     fs::create_dir(&into).expect("a directory");
     for source in [far.remote("src/").into_os_string(), "far:src/".into()] {
@@ -94,15 +94,15 @@ fn files_from_through_symlink_makes_directory() {
 
     let program = env!("CARGO_BIN_EXE_downpour");
     let limited = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/src""#));
-    fs::create_dir_all(limited.remote("elsewhere/in")).expect("directories");
-    tree::file(&limited.remote("elsewhere/in/deep"), 10);
+    fs::create_dir_all(limited.remote("outside/in")).expect("directories");
+    tree::file(&limited.remote("outside/in/deep"), 10);
     fs::create_dir(limited.remote("src")).expect("a directory");
-    symlink("../elsewhere", limited.remote("src/link")).expect("a link");
+    symlink("../outside", limited.remote("src/link")).expect("a link");
     let stderr = limited.run("sync", arguments!["--files-from", list, "far:", into]).expect(23).stderr;
     assert!(stderr.contains("link/in/deep") && !into.join("link").exists(), "{stderr}");
 }
 
-/// What programs communicate through is neither replaced nor taken for a name.
+/// Devices and FIFOs are neither replaced nor written to.
 #[test]
 fn cp_device_target_refused() {
     let local = tempfile::tempdir().expect("a directory");
@@ -121,7 +121,7 @@ fn cp_device_target_refused() {
         assert_eq!(path(name).symlink_metadata().expect("it is there").file_type(), before, "{name}");
     }
     assert!(!path("copy").exists(), "refused before anything crosses");
-    // It is a link that all use, also where it leads to a file.
+    // Every process uses this link, even if its stdout is a file.
     std::os::unix::fs::symlink("/dev/stdout", path("second")).expect("a link");
     std::os::unix::fs::symlink("second", path("third")).expect("a link");
     for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "second", "third"] {
@@ -152,7 +152,7 @@ fn checksums_match_b3sum_format() {
     let nowhere = local.path().join("no/list");
     let ended = downpour(arguments!["cp", "--checksums", nowhere, source, local.path().join("other")]).end();
     ended.expect_line(7, "no/list: No such file");
-    assert!(!local.path().join("other").exists(), "told before anything crosses");
+    assert!(!local.path().join("other").exists(), "the error comes first");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Runs over a target that already contains files.
+//! Copies into a target that contains files.
 
 use std::fs::{self, FileTimes};
 use std::os::unix::fs::symlink;
@@ -197,7 +197,7 @@ fn hard_links_of_kept_files_kept() {
     write(&copy.join("b"), "newer", 2_000_000);
     sync(&["-u"]);
     assert_eq!((read("a"), read("b")), ("sent".into(), "newer".into()));
-    // Only the second name exists: nothing has come for it, which is told.
+    // Only the second name exists: its file is not sent, which is reported.
     fs::remove_file(copy.join("a")).expect("a file");
     for dry_run in [true, false] {
         let ended = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
@@ -213,21 +213,21 @@ fn hard_links_of_kept_files_kept() {
     assert_eq!((tree::names(&copy), read("a")), (vec!["a".into()], "newer".into()));
 }
 
-/// `/proc` is another file system everywhere; a followed link leads there without a mount.
+/// `/proc` is another file system on every host; a followed link reaches it without a mount.
 #[cfg(target_os = "linux")]
 #[test]
 fn delete_keeps_names_below_mount_point() {
     let local = tempdir().expect("a directory");
     let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
-    fs::create_dir_all(copy.join("elsewhere/saved")).expect("a directory");
+    fs::create_dir_all(copy.join("outside/saved")).expect("a directory");
     fs::create_dir(&tree).expect("a directory");
-    symlink("/proc/sys/fs", tree.join("elsewhere")).expect("a link");
+    symlink("/proc/sys/fs", tree.join("outside")).expect("a link");
     tree::file(&tree.join("a"), 10);
     tree::file(&copy.join("extra"), 10);
     let sync = ["sync", "-x", "--delete", "--links=follow"].map(Path::new);
     let ended = downpour(sync.into_iter().chain([tree.join(".").as_path(), copy.as_path()])).end().expect(0);
-    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("elsewhere")], "{}", ended.stderr);
-    assert_eq!(tree::names(&copy.join("elsewhere")), [Path::new("saved")]);
+    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("outside")], "{}", ended.stderr);
+    assert_eq!(tree::names(&copy.join("outside")), [Path::new("saved")]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Guests with a ticket who begin to connect, again and again, and never go on.
+//! Peers with a ticket that begin handshakes and never complete them.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -18,10 +18,10 @@ use crate::tunnelling::{echo_server, exchange};
 /// More than the connections that a listener has at once.
 const CROWD: u32 = 1_200;
 
-/// Begins so many handshakes with the listener of this ticket, and completes none. All are answered.
+/// Begins [`CROWD`] handshakes with the listener of this ticket and completes none. All are answered.
 fn open_handshakes(ticket: &Path) {
     let Ticket { key, addresses, .. } = Ticket::load(ticket).expect("a ticket");
-    // Another address of the loopback interface, where there is one, so that others have theirs for themselves.
+    // Another loopback address if the system has one, so that other peers have a different address.
     let socket =
         UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).or_else(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)));
     let socket = socket.expect("a socket");
@@ -58,7 +58,7 @@ fn half_open_handshakes_do_not_block_tunnel() {
     open_handshakes(&ticket);
     let (_tunnel, port) = connect(&ticket, &format!("0:localhost:{server}"));
     assert_eq!(exchange(port, b"hello").expect("an answer"), b"hello");
-    // Nobody has joined before.
+    // No peer has joined before.
     listening.wait_for_words("tunnel 1");
 }
 

@@ -54,7 +54,7 @@ fn demo_directory_with_special_file_refused() {
     assert!(
         stderr.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links")
     );
-    // There is nothing to time.
+    // There are no bytes to time.
     fs::create_dir(local.path().join("none")).expect("a directory");
     fs::write(local.path().join("none/empty"), "").expect("a file");
     for path in ["none", "none/empty"] {
@@ -87,14 +87,14 @@ fn demo_prints_table() {
     assert_eq!(tree::names(local.path()).len(), 1, "the source stays and nothing comes beside it");
 }
 
-/// Runs the program of a place, which has no lab but its own.
+/// Runs the program of an installation, which finds no other lab.
 fn demo(installation: &Installation, arguments: [&OsStr; 4]) -> Ended {
     let mut command = program_with(&installation.path("downpour"), arguments);
     command.env("PATH", "/usr/bin:/bin");
     Program::start(command).end()
 }
 
-/// Keeps the plan, and says what this kernel's TCP has done, or why nothing is known of it.
+/// Keeps the plan, and prints the result of this kernel's TCP or the reason why there is none.
 const LAB: &str = r#"
 [ "$1 $3" = "run --out" ] || exit 2
 cp "$2" "${0%/*}/plan.toml"

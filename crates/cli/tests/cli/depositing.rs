@@ -18,18 +18,18 @@ const UNIT: &str = include_str!("../../../../packaging/systemd/downpour-recv@.se
 /// The users that depositors get where the test may choose them.
 const FIRST_USER: u32 = 61_184;
 
-/// What a setting of the unit is.
+/// Returns the value of a setting of the unit.
 fn setting(name: &str) -> &'static str {
     let lines: Vec<&str> = UNIT.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect();
     assert_eq!(lines.len(), 1, "{name}: {lines:?}");
     lines[0]
 }
 
-/// A machine with the unit.
+/// A host with the unit.
 struct Machine {
     directory: TempDir,
     program: PathBuf,
-    /// What `systemctl edit` has set.
+    /// The settings of `systemctl edit`.
     settings: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl Machine {
         self.directory.path().join(name)
     }
 
-    /// The directory of a depositor, which systemd makes.
+    /// Makes the directory of a depositor, as systemd does.
     fn directory_of(&self, place: &str, setting_name: &str, depositor: &str) -> PathBuf {
         let mode = u32::from_str_radix(setting(&format!("{setting_name}Mode")), 8).expect("a mode");
         let directory = self.place(place).join(setting(setting_name).replace("%i", depositor));
@@ -81,7 +81,7 @@ impl Machine {
         line = line.replace("%S", &self.place("lib").display().to_string());
         let assignments =
             setting("Environment").split(' ').chain(self.settings.split(' ').filter(|part| !part.is_empty()));
-        // The last one counts.
+        // The last assignment counts.
         for (name, value) in assignments.map(|one| one.split_once('=').expect("an assignment")).rev() {
             line = line.replace(&format!("${{{name}}}"), value);
         }
@@ -127,7 +127,7 @@ fn depositors_separate_and_replace_nothing() {
         assert!(!geteuid().is_root() || status.uid() == user_of(depositor), "{}", status.uid());
         listeners.remove(0).end().expect(0);
     }
-    // Alice sends another file under the name of one that bob has too, and of one that only she has.
+    // Alice sends another file under a name that she and Bob have.
     fs::write(source.join("one"), "another").expect("a file");
     let before = fs::read(machine.state_of("alice").join("photos/one")).expect("a file");
     let listener = machine.start("alice");
@@ -168,7 +168,7 @@ fn depositor_writes_only_own_directory() {
     let machine = Machine::new("");
     let listener = machine.start("alice");
     machine.state_of("bob");
-    // What alice's program could do if it were taken over.
+    // The rights of Alice's program if an attacker controlled it.
     let write = |into: PathBuf| {
         let mut shell = Command::new("/bin/sh");
         let script = format!(": > '{}/mine'", into.display());

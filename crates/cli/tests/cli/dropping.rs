@@ -20,7 +20,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// Gives what the program works on to its user, with everything beneath it.
+/// Gives a file or a tree to the user of the program.
 fn give(path: &Path) {
     if geteuid().is_root() {
         chown(path, Some(USER), Some(USER)).expect("an owner");
@@ -59,7 +59,7 @@ fn drop_box_is_target_and_named_source() {
     fs::create_dir_all(at("box")).expect("a box");
     let (file, directory) = (tree::file(&at("file"), 300_000), tree::directory(&at("photos")));
     [&file, &directory, &at("box")].iter().for_each(|path| give(path));
-    // The directory belongs to root, or to whoever runs the test.
+    // The directory belongs to the user who runs the test.
     mode(&at("box"), 0o333);
     run(home.path(), &arguments!["cp", file, at("box/")]).expect(0);
     run(home.path(), &arguments!["cp", "-r", directory, at("box")]).expect(0);
@@ -78,7 +78,7 @@ fn drop_box_is_target_and_named_source() {
     tree::assert_same(&directory, &at("box/photos"));
 }
 
-/// HOME stays that of another user after some changes of user. What the user's own file excludes is never missed.
+/// Some changes of user leave HOME set to that of another user. The user's own configuration is never skipped.
 #[test]
 fn config_unreadable_in_foreign_home_skipped() {
     let (home, _program) = home();
@@ -136,7 +136,7 @@ fn restricted_key_uses_drop_box() {
     assert_eq!(tree::names(&drop_box), [Path::new("file"), Path::new("renamed")]);
 }
 
-/// Nothing can be removed from an append-only directory, which is no reason to call what has arrived a failure.
+/// The staging directory cannot be removed from an append-only directory; the copy succeeds nevertheless.
 #[test]
 fn append_only_target_succeeds() {
     let (home, _program) = home();

@@ -1,4 +1,4 @@
-//! Runs the commands that a document shows, in a home like a new user's: ssh is a script that logs in to this machine.
+//! Runs the commands of a document in the home of a new user. ssh is a script that logs in to the local host.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use crate::program::{Ended, Program, copy_program};
 use crate::tree;
 use crate::tunnelling::echo_server;
 
-/// Logs in to this machine with another home, or runs ProxyCommand with the port of a server of the test.
+/// Logs in to the local host with another home, or runs ProxyCommand with the port of a server of the test.
 const SSH: &str = r#"#!/bin/sh
 case " $* " in *' -G '*) exit;; esac
 proxy=none
@@ -33,7 +33,7 @@ pub(crate) enum Example {
     NotRun(&'static str),
 }
 
-/// A user's machine, and a host that ssh reaches by any name.
+/// A local host, and a remote one that ssh reaches by any name.
 pub(crate) struct Machines {
     directory: TempDir,
     server: u16,

@@ -1,5 +1,4 @@
-//! What a hostile host prints can neither move the cursor nor pass for words of this program, on whichever channel it
-//! comes.
+//! The output of a hostile host can neither move the cursor nor look like a message of this program, on any channel.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,19 +11,19 @@ use crate::program::{Program, arguments};
 use crate::terminal::Terminal;
 use crate::tree;
 
-/// A shell's `printf` of an end of a transfer in the place of the line before, of the controls of 8 bits, of marks that
-/// turn a text around, and of bytes that are no text.
+/// A format for a shell's `printf`: a false summary in place of the previous line, C1 controls, bidirectional marks,
+/// and bytes that are not UTF-8.
 const FORGED: &str =
     r"\r\033[1A\033[2K1 file, verified\r\n\302\2332J \177 exe.\342\200\256gpj \377\233\ndownpour: warning: forged\n";
 
-/// What is shown of it, and nothing else.
+/// The lines that show it.
 const SHOWN: [&str; 3] = [
     r"far: \r\u{1b}[1A\u{1b}[2K1 file, verified",
     r"far: \u{9b}2J \u{7f} exe.\u{202e}gpj \xff\x9b",
     "far: downpour: warning: forged",
 ];
 
-/// Panics unless a text has the lines of [`SHOWN`], and no other line repeats a part of them.
+/// Panics unless a text has the lines of [`SHOWN`] and no other line repeats parts of them.
 #[track_caller]
 fn assert_shown(stderr: &str) {
     for wanted in SHOWN {
@@ -38,7 +37,7 @@ fn assert_shown(stderr: &str) {
     }
 }
 
-/// Panics if a text has a character that a terminal obeys, but for ends of lines.
+/// Panics if a text has a control character other than a newline, or a mark that changes the direction of text.
 #[track_caller]
 fn assert_harmless(text: &str) {
     let is_mark = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
@@ -117,7 +116,7 @@ fn login_output_flood_truncated() {
     assert!(ended.stderr.lines().any(|line| line.ends_with(" lines left out)")), "{}", ended.stderr);
 }
 
-/// As a connection that ssh keeps for the next login (`ControlPersist`).
+/// Such as a connection that ssh keeps for the next login (`ControlPersist`).
 #[test]
 fn ssh_background_process_not_waited_for() {
     let local = tempdir().expect("a directory");
@@ -130,7 +129,7 @@ fn ssh_background_process_not_waited_for() {
     assert!(ended.success(), "it was still there");
 }
 
-/// What a command prints is what `pipe` was started for: a file gets it as it is, as from ssh, and a terminal harmless.
+/// A file gets the stderr of the command unchanged, as from ssh; a terminal gets it escaped.
 #[test]
 fn pipe_stderr_escaped_on_terminal_only() {
     let far = FakeHost::new();

@@ -13,7 +13,7 @@ use crate::tree;
 
 const NOBODY: &str = "leads nowhere: no user has that name";
 
-/// Returns `~` and the name of this user, and the way from that home to `directory`.
+/// Returns `~` and the name of this user, and the path from that home to `directory`.
 fn by_name(directory: &Path) -> Option<(String, PathBuf)> {
     let stdout_of = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
@@ -55,7 +55,7 @@ fn tilde_unknown_user_refused() {
         let remote = format!("far:{path}");
         far.run("cp", arguments![source, remote]).expect_line(2, NOBODY);
         far.run("cp", arguments!["-r", remote, local.path().join("back")]).expect_line(2, NOBODY);
-        far.run("cp", arguments![remote, "far:elsewhere"]).expect(2);
+        far.run("cp", arguments![remote, "far:outside"]).expect(2);
         far.run("verify", arguments![source, remote]).expect_line(2, NOBODY);
     }
     far.run("doctor", ["far", "~no-such-user"]).expect_line(2, NOBODY);
@@ -71,7 +71,7 @@ fn tilde_unknown_user_refused() {
     for home in [far.home(), limited.home()] {
         assert!(tree::names(&home).is_empty(), "{:?}", tree::names(&home));
     }
-    // What is called so is written so.
+    // A file with such a name is written with `./`.
     far.run("cp", arguments![source, "far:./~no-such-user"]).expect(0);
     tree::assert_same(&source, &far.remote("~no-such-user"));
     far.run("cp", arguments!["far:./~no-such-user", local.path().join("back")]).expect(0);

@@ -1,4 +1,4 @@
-//! Default ACLs at the target. What they do in detail is tested in `downpour`.
+//! Default ACLs at the target. The tests of `downpour` have the details.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,4 @@
-//! Interoperability with the second implementation of the protocol, `interop/peer.py`, which was written from the
-//! document alone.
+//! Interoperability with the second implementation of the protocol, `interop/peer.py`, written from the document only.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -160,7 +159,8 @@ fn attack_unannounced_names_not_written() {
     assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine");
 }
 
-/// Only reading here excuses a peer without progress: one that reports no block as done would keep its place for ever.
+/// A peer without progress is only excused while the local disk is read. One that reports no block as complete would
+/// otherwise stay connected for ever.
 #[test]
 fn attack_silent_receiver_limits_sender() {
     let local = tempdir().expect("a directory");

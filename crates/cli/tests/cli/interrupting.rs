@@ -1,5 +1,5 @@
-//! Interruptions at random moments under load: whatever ends a command, and whichever of its processes, a part never
-//! has the name of the whole. `cargo xtask interrupt` makes more of them.
+//! Interruptions at random moments under load: partial data never gets the final name. `cargo xtask interrupt` makes
+//! more of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,19 +23,19 @@ use crate::tree;
 /// Interruptions in the test suite.
 const FEW: u64 = 20;
 
-/// At a time: more than there are processors, and two threads that only calculate.
+/// Concurrent interruptions, more than there are processors, and threads that only calculate.
 const AT_ONCE: usize = 4;
 const LOAD: usize = 2;
 
-/// A file that takes a second at this limit, and longer under load; all moments of it are interrupted.
+/// A file that takes a second at this limit, and longer under load.
 const BYTES: usize = 2_000_000;
 const LIMIT: [&str; 2] = ["--limit", "16M"];
-/// Copies as much in the same time.
+/// Copies as many bytes in the same time.
 const SLOWLY: &str =
     "for part in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do head -c 100000; sleep 0.05; done";
 const MOMENTS: Duration = Duration::from_millis(1500);
 
-/// What is interrupted.
+/// The interrupted command.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Pipe(&'static str),
@@ -56,14 +56,14 @@ const WORKS: [Work; 8] = [
     Work::Receive,
 ];
 
-/// How it is interrupted.
+/// The kind of interruption.
 #[derive(Clone, Copy, Debug)]
 enum Interruption {
     /// A signal to the foreground, as from a terminal or a supervisor.
     Group(Signal),
-    /// A signal to the program alone.
+    /// A signal to the local program only.
     This(Signal),
-    /// A signal to the program on the other machine.
+    /// A signal to the program on the other host.
     Other(Signal),
     /// The terminal is closed.
     Terminal,
@@ -121,7 +121,7 @@ fn random_interruption_never_publishes_partial() {
     println!("{count} interruptions, and no part was taken for the whole");
 }
 
-/// Interrupts something at some moment; says what there was then.
+/// Interrupts a random command at a random moment; describes the result.
 fn interrupt(random: &mut Rng) -> String {
     let (work, interruption) = (WORKS[random.usize(..WORKS.len())], INTERRUPTIONS[random.usize(..INTERRUPTIONS.len())]);
     let moment = MOMENTS.mul_f64(random.f64());
@@ -136,7 +136,7 @@ fn interrupt(random: &mut Rng) -> String {
     format!("{result} {}", format!("{work:?}").replace('"', ""))
 }
 
-/// Whether `copy` is there, whole.
+/// Whether `copy` exists. Panics if it is not complete.
 #[track_caller]
 fn is_whole(source: &Path, copy: &Path) -> bool {
     fs::exists(copy).expect("a directory") && {
@@ -154,7 +154,7 @@ fn pipe(via: &str, interruption: Interruption, moment: Duration) -> bool {
     let (mut terminal, mut program) = in_terminal(&shell, &line);
     program.wait_at_most(moment);
     apply(interruption, &far, "pipe", &program, &mut terminal);
-    // Everything that it has started holds its stderr.
+    // Its stderr is closed when all its children have ended.
     program.end();
     is_whole(&source, &far.remote("whole"))
 }
@@ -208,7 +208,7 @@ fn send(is_sender: bool, interruption: Interruption, moment: Duration) -> bool {
     was_whole
 }
 
-/// Runs `shell` with the words of `line` as the foreground of a terminal of its own, where nothing else runs.
+/// Runs `shell`, with the words of `line` as arguments, in the foreground of a new terminal.
 fn in_terminal(shell: &str, line: &Command) -> (Option<Terminal>, Program) {
     let (terminal, stdin, other) = Terminal::open();
     drop::<OwnedFd>(other);
@@ -220,7 +220,7 @@ fn in_terminal(shell: &str, line: &Command) -> (Option<Terminal>, Program) {
     (Some(terminal), Program::start(session))
 }
 
-/// Interrupts a program that has the machine `far` as its other side.
+/// Interrupts a program whose peer runs on the host `far`.
 fn apply(interruption: Interruption, far: &FakeHost, word: &str, program: &Program, terminal: &mut Option<Terminal>) {
     let signal_all = |word: &str, signal| {
         for process in far.wait_for_processes(word, || program.is_running()) {
@@ -236,7 +236,7 @@ fn apply(interruption: Interruption, far: &FakeHost, word: &str, program: &Progr
     }
 }
 
-/// Interrupts a program that has `other` as its other side.
+/// Interrupts a program whose peer is `other`.
 fn apply_to_one(interruption: Interruption, program: &Program, other: &Program, terminal: &mut Option<Terminal>) {
     match interruption {
         Interruption::Group(signal) | Interruption::This(signal) => signal_group(program, signal),

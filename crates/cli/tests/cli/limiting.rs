@@ -1,4 +1,4 @@
-//! `downpour remote --only`: a key that is limited to one directory by a forced command in `authorized_keys`.
+//! `downpour remote --only`: a key that a forced command in `authorized_keys` restricts to one directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,8 +10,8 @@ use crate::fake_ssh::FakeHost;
 use crate::program::{arguments, json};
 use crate::tree;
 
-/// Creates a machine on which every login runs `remote --only` with these options in the directory `limit`, whatever it
-/// requests. The directory contains links that lead out of it, and `secret` lies next to it.
+/// Creates a host on which every login runs `remote --only` with these options in the directory `limit`, regardless of
+/// the requested command. The directory contains links to paths outside, and `secret` lies next to it.
 fn limited(options: &str) -> FakeHost {
     let program = env!("CARGO_BIN_EXE_downpour");
     let far = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
@@ -27,7 +27,7 @@ fn limited(options: &str) -> FakeHost {
     far
 }
 
-/// Returns paths that lead out of `limit`.
+/// Returns paths outside of `limit`.
 fn ways_out(far: &FakeHost) -> Vec<String> {
     let mut ways: Vec<String> = [
         "..",
@@ -82,7 +82,7 @@ fn remote_only_target_outside_denied() {
         }
         assert_outside_untouched(&far);
     }
-    // A link that is to be replaced is not followed.
+    // A link is replaced, not followed.
     far.run("cp", arguments!["--via=ssh", file, "far:out-file"]).expect_line(7, "limited to one directory");
     assert_outside_untouched(&far);
 }
@@ -148,7 +148,7 @@ fn remote_only_inside_allowed() {
 #[test]
 fn remote_only_home_is_its_directory() {
     let (local, far) = (tempdir().expect("a directory"), limited(""));
-    // As of any home: `~` has the name of the directory, the others stand for its contents.
+    // As for any home: `~` has the name of the directory, the others mean its contents.
     for (command, path, name) in [
         (&["cp", "-r"][..], "~", "limit"),
         (&["sync"], "~", "limit"),
@@ -192,7 +192,7 @@ fn remote_only_read_only_and_write_only() {
     assert_outside_untouched(&far);
 }
 
-/// Which chunks of a file are wanted tells what it contains.
+/// The requested chunks of a file would reveal its content.
 #[test]
 fn remote_write_only_hides_content() {
     let local = tempdir().expect("a directory");
@@ -231,11 +231,10 @@ fn remote_only_missing_directory_fails() {
     assert!(!far.remote("new").exists());
 }
 
-/// A key that only reads, one that only writes, and one that does both.
+/// A read-only key, a write-only key, and one for both.
 const KEYS: [&str; 3] = ["--read-only", "--write-only", ""];
 
-/// Creates a machine `far` on which every login is limited as by [`limited`], and that is also `other`, where no login
-/// is.
+/// Creates a host that restricts logins to `far` as [`limited`] does, but not logins to its other name, `other`.
 fn limited_beside_another(options: &str) -> FakeHost {
     let program = env!("CARGO_BIN_EXE_downpour");
     let far = FakeHost::with_login(&format!(
@@ -247,7 +246,7 @@ exec {program} remote --only "$FAR_HOME/limit" {options}"#
     far
 }
 
-/// Returns everything in a directory: names, types, modes, times, and what files contain.
+/// Returns all entries of a directory: names, types, modes, times, and hashes of content.
 fn snapshot(top: &Path) -> Vec<String> {
     let (mut seen, mut left) = (Vec::new(), vec![top.to_owned()]);
     while let Some(path) = left.pop() {
@@ -268,7 +267,7 @@ fn snapshot(top: &Path) -> Vec<String> {
     seen
 }
 
-/// Every command that reaches another machine, with every option that makes it read, write or remove something else.
+/// Returns the commands that reach a remote host, with every option that changes what they read, write or remove.
 fn commands(local: &Path) -> Vec<Vec<String>> {
     let at = |name: &str| local.join(name).display().to_string();
     let up = [at("photos"), "far:photos".to_owned()];
@@ -300,7 +299,7 @@ fn commands(local: &Path) -> Vec<Vec<String>> {
             commands.push(command);
         }
     }
-    // `-3` is for two other machines.
+    // `-3` is for two remote hosts.
     for command in commands.iter_mut().filter(|command| command.last().is_none_or(|last| last != "other:into")) {
         command[1] = command[1].replace('3', "");
         command.retain(|word| word != "-");
@@ -308,7 +307,7 @@ fn commands(local: &Path) -> Vec<Vec<String>> {
     commands
 }
 
-/// The tree of a key that only reads is the same after every command, and of one that only writes nothing gets out.
+/// No command changes the tree of a read-only key, or gets a file from a write-only one.
 #[test]
 fn remote_only_every_option_respects_key() {
     let local = tempdir().expect("a directory");
@@ -337,7 +336,7 @@ fn remote_only_every_option_respects_key() {
                 removed += usize::from(!is_up && before != after);
                 ran += usize::from(ended.status.success());
                 let _ = fs::remove_dir_all(into);
-                // What was moved up is there again for the next one.
+                // The next command needs the files that this one may have moved.
                 tree::directory(&local.path().join("again"));
                 fs::remove_dir_all(local.path().join("photos")).expect("a directory");
                 fs::rename(local.path().join("again"), local.path().join("photos")).expect("a directory");
@@ -353,10 +352,10 @@ fn assert_outside_untouched_but(far: &FakeHost) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit")]);
 }
 
-/// A request may say anything, and the program at the other end may do something else.
+/// A client may send a false request and then act differently.
 #[test]
 fn remote_only_false_dry_run_changes_nothing() {
-    /// Says of every request that it is a dry run.
+    /// Marks every request as a dry run.
     const LIE: &str = r"
 import json, os, struct
 def take(count):
@@ -381,7 +380,7 @@ while part := os.read(0, 65536):
     for (key, sends) in
         [("--read-only", true), ("", true), ("--read-only", false), ("", false), ("--write-only", false)]
     {
-        // A receiver here waits for what does not come.
+        // The receiver waits for data that is never sent.
         let ending = if sends { "timeout 3" } else { "" };
         let far = FakeHost::with_login(&format!(
             r#"python3 {} | {ending} {program} remote --only "$FAR_HOME/limit" {key}"#,
@@ -400,7 +399,7 @@ while part := os.read(0, 65536):
     }
 }
 
-/// Where DIR itself cannot be written, what is received into its directories would be staged in the user's cache.
+/// If DIR itself cannot be written, files for its directories would be staged in the user's cache.
 #[test]
 fn remote_only_stages_nothing_outside() {
     let local = tempdir().expect("a directory");
@@ -421,7 +420,7 @@ fn remote_only_stages_nothing_outside() {
 /// An empty name takes 3 bytes in a request, and an empty map 3.
 #[test]
 fn remote_only_request_memory_bounded() {
-    /// Feeds a request of so many bytes to a command, and prints what it answers and its most memory in kB.
+    /// Sends a request of this many bytes to a command, and prints its answer and its peak memory in kB.
     const FEED: &str = r#"
 import resource, struct, subprocess, sys
 size, value, key = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3].encode()

@@ -10,20 +10,20 @@ use crate::fake_ssh::FakeHost;
 use crate::program::{arguments, downpour, json, receiver, sender};
 use crate::tree;
 
-/// Creates a file and a directory in `elsewhere`, and links to them: `latest` and `photos`. Returns the links.
+/// Creates a file and a directory in `outside`, and links to them: `latest` and `photos`. Returns the links.
 fn linked(local: &Path) -> (PathBuf, PathBuf) {
-    fs::create_dir_all(local.join("elsewhere")).expect("a directory");
-    tree::file(&local.join("elsewhere/run 7"), 1000);
-    tree::directory(&local.join("elsewhere/all photos"));
-    symlink("elsewhere/run 7", local.join("latest")).expect("a link");
-    symlink(local.join("elsewhere/all photos"), local.join("photos")).expect("a link");
+    fs::create_dir_all(local.join("outside")).expect("a directory");
+    tree::file(&local.join("outside/run 7"), 1000);
+    tree::directory(&local.join("outside/all photos"));
+    symlink("outside/run 7", local.join("latest")).expect("a link");
+    symlink(local.join("outside/all photos"), local.join("photos")).expect("a link");
     (local.join("latest"), local.join("photos"))
 }
 
 #[track_caller]
 fn assert_followed(local: &Path, into: &Path) {
-    tree::assert_same(&local.join("elsewhere/run 7"), &into.join("latest"));
-    assert_eq!(tree::names(&into.join("photos")), tree::names(&local.join("elsewhere/all photos")));
+    tree::assert_same(&local.join("outside/run 7"), &into.join("latest"));
+    assert_eq!(tree::names(&into.join("photos")), tree::names(&local.join("outside/all photos")));
     let inner = fs::symlink_metadata(into.join("photos/link")).expect("the link in the directory");
     assert!(inner.is_symlink(), "links in a directory stay links");
 }
@@ -37,7 +37,7 @@ fn cp_named_link_followed_and_counted() {
     assert_followed(local.path(), &into);
     assert!(ended.stderr.contains(", 2 links followed"), "{}", ended.stderr);
     let ended = downpour(arguments!["cp", "--json", file, local.path().join("name")]).end().expect(0);
-    tree::assert_same(&local.path().join("elsewhere/run 7"), &local.path().join("name"));
+    tree::assert_same(&local.path().join("outside/run 7"), &local.path().join("name"));
     let summary = json(&ended.stdout).pop().expect("a summary");
     assert_eq!((&summary["files"], &summary["links_followed"]), (&1.into(), &1.into()));
     downpour(arguments!["verify", file, into.join("latest")]).end().expect(0);
@@ -58,7 +58,7 @@ fn cp_named_link_followed_both_directions() {
     assert!(ended.stderr.contains(", 2 links followed"), "{}", ended.stderr);
     let wild = local.path().join("wild");
     far.run("cp", arguments!["--via=ssh", "far:lat*", wild]).expect(0);
-    tree::assert_same(&far.remote("elsewhere/run 7"), &wild);
+    tree::assert_same(&far.remote("outside/run 7"), &wild);
 }
 
 #[test]
@@ -81,16 +81,13 @@ fn sync_named_link_copied_unless_links_option() {
     {
         let into = tempdir().expect("a directory");
         let ended = downpour(arguments.into_iter().chain([into.path().as_os_str()])).end().expect(0);
-        assert_eq!(fs::read_link(into.path().join("latest")).expect("a link"), Path::new("elsewhere/run 7"));
-        assert_eq!(
-            fs::read_link(into.path().join("photos")).expect("a link"),
-            local.path().join("elsewhere/all photos")
-        );
+        assert_eq!(fs::read_link(into.path().join("latest")).expect("a link"), Path::new("outside/run 7"));
+        assert_eq!(fs::read_link(into.path().join("photos")).expect("a link"), local.path().join("outside/all photos"));
         assert!(!ended.stderr.contains("followed"), "{}", ended.stderr);
     }
     let into = local.path().join("into");
     downpour(arguments!["sync", directory.join(""), into]).end().expect(0);
-    tree::assert_same(&local.path().join("elsewhere/all photos"), &into);
+    tree::assert_same(&local.path().join("outside/all photos"), &into);
     downpour(arguments!["cp", "--links=skip", file, into]).end().expect_line(3, "links are left out");
 }
 

@@ -37,7 +37,7 @@ fn files_from_relative_with_and_without_slash() {
                 assert_eq!(tree::names(target), paths(&["a", "sub"]), "{command} {slash} {}", target.display());
                 assert_eq!(tree::names(&target.join("sub")), paths(&["b"]));
             }
-            // What stands there already changes nothing about that.
+            // An existing target makes no difference.
             downpour(arguments![command, "--files-from", list, source, within]).end().expect(0);
             assert_eq!(tree::names(&within), paths(&["a", "sub"]));
         }

@@ -95,7 +95,7 @@ fn man_missing_program_shows_help() {
         let (mut terminal, shown) = shown_by(script, local.path());
         terminal.wait_for("Usage: downpour cp");
         assert!(!terminal.shown.contains(".TH"), "{}", terminal.shown);
-        // What is not read from a terminal fills it.
+        // An unread terminal fills up and blocks.
         drop(terminal);
         shown.end();
     }

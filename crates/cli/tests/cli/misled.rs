@@ -1,5 +1,5 @@
-//! What a user of other programs writes first, and what fails outside of this one: each is told in one line that says what
-//! happened and what to write instead.
+//! Mistakes of users of other programs, and failures outside of this one: one line says what happened and what to write
+//! instead.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -66,7 +66,7 @@ fn ssh_setting_without_command_named() {
     ] {
         let far = FakeHost::new();
         let ssh = far.remote("ssh");
-        // A busy machine takes longer to say so than the lookup of a name may take.
+        // A busy host takes longer to answer than a name lookup may take.
         let takes = if option == "StdinNull=no" { 3 } else { 0 };
         let says = format!("sleep {takes}; echo '{setting}'; exit");
         let script = format!("#!/bin/sh\ncase \" $* \" in *' -G '*) {says};; esac\nexec sleep 1000 >&-\n");

@@ -1,4 +1,4 @@
-//! `--remove-source-files`: what is stored at the target leaves the source.
+//! `--remove-source-files`: files stored at the target are removed from the source.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ fn remove_source_files_moves_both_directions() {
     let summary = json(&ended.stdout).into_iter().find(|line| line["type"] == "summary").expect("a summary");
     assert_eq!(summary["removed"], 5);
 
-    // One file under another name, within this machine.
+    // One file under another name, on the local host.
     let ended = downpour(arguments!["cp", "-v", "--remove-source-files", back.join("one"), local.path().join("moved")]);
     assert!(ended.end().expect(0).stderr.contains("removed from the source: one"));
     assert_eq!(fs::read(local.path().join("moved")).expect("a file"), fs::read(model.join("one")).expect("a file"));
@@ -57,7 +57,7 @@ fn remove_source_files_keeps_identical_target() {
     let far = FakeHost::new();
     let source = tree::directory(&far.remote("photos"));
     let before = tree::files(&source);
-    // Both sides are this machine, which neither knows.
+    // Sender and receiver do not know that they run on the same host.
     let ended = far.run("sync", arguments!["--remove-source-files", source.join(""), "far:photos"]).expect(23);
     assert!(ended.stderr.contains("one: source and target are the same: not removed"), "{}", ended.stderr);
     assert_eq!(tree::files(&source), before);

@@ -1,5 +1,4 @@
-//! A remote downpour that is older than this one. It differs in its answer: it does not say which restrictions it
-//! enforces.
+//! An older remote downpour, whose answer does not list the restrictions that it enforces.
 
 use std::fs;
 

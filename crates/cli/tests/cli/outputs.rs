@@ -1,4 +1,4 @@
-//! What is written about a transfer, the list of checksums and the trace: it takes the place of no source and no target.
+//! Output files of a transfer, the list of checksums and the trace: they replace no source and no target.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -22,8 +22,8 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
 }
 
-/// A directory with `src/x`, `dst/x`, `link`, which leads to `dst`, and `shortcut`, which leads to `src/x`; all files have
-/// this content.
+/// Returns a directory with the files `src/x` and `dst/x`, which have this content, and the links `link` to `dst` and
+/// `shortcut` to `src/x`.
 fn fixture(content: &str) -> TempDir {
     let local = tempdir().expect("a directory");
     for name in ["src", "dst"] {
@@ -79,7 +79,7 @@ fn output_file_never_overwrites_transfer() {
     assert!(!copy.exists());
 }
 
-/// Whether or not it is one of the transfer's: a word may have been forgotten.
+/// Also for files outside of the transfer: the user may have omitted an argument.
 #[test]
 fn output_file_replaces_own_kind_only() {
     let (local, far) = (fixture("plain"), FakeHost::new());
@@ -114,7 +114,7 @@ fn output_file_replaces_own_kind_only() {
     }
 }
 
-/// What the other side has put there is not seen before: the two may share a disk.
+/// The peer may share the disk and write the file during the transfer.
 #[test]
 fn checksums_keep_file_made_meanwhile() {
     let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
@@ -153,12 +153,12 @@ fn output_file_skipped_and_kept_at_target() {
         assert!(listed.contains("  a\n") && listed.contains("  old\n") && listed.lines().count() == 2, "{listed}");
         assert_eq!(fs::read_to_string(dst.join("old")).expect("a file"), LIST);
     }
-    // They are written while the target is made the same, and would be deleted or taken for backups there.
-    fs::write(local.path().join("elsewhere"), LIST).expect("a list");
+    // They are written during the copy, and would otherwise be deleted at the target or taken for backups.
+    fs::write(local.path().join("outside"), LIST).expect("a list");
     for (list, trace) in [("only there/list", "a~"), ("link", "trace"), ("new", "only there/trace")] {
         fs::create_dir_all(dst.join("only there")).expect("a directory");
         fs::remove_file(dst.join("link")).ok();
-        symlink("../elsewhere", dst.join("link")).expect("a link");
+        symlink("../outside", dst.join("link")).expect("a link");
         fs::write(dst.join(trace), TRACE).expect("a file");
         fs::write(dst.join("a"), "other").expect("a file");
         fs::write(dst.join("stranger"), "").expect("a file");
@@ -174,7 +174,7 @@ fn output_file_skipped_and_kept_at_target() {
             assert_eq!(fs::read_to_string(dst.join("a~~")).expect("a backup"), "other");
         }
     }
-    // Where names do not fold, this is another one.
+    // On a case-sensitive file system this is another file.
     fs::write(dst.join("A"), LIST).expect("a list");
     downpour(arguments!["sync", "--checksums", dst.join("A"), contents, dst]).end().expect(0);
     assert_eq!(fs::read_to_string(dst.join("a")).expect("a file"), "a");

@@ -1,4 +1,4 @@
-//! `pipe` to a command on this machine.
+//! `pipe` to a command on the local host.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,7 +12,7 @@ use crate::fake_ssh::FakeHost;
 use crate::program::{assert_stays, end_within, wait_until};
 use crate::terminal::Terminal;
 
-/// A closed output ends both sides within a second, or later if the machine is busy.
+/// A closed output ends both programs within a second, or later if the host is busy.
 const SOON: Duration = Duration::from_secs(3);
 
 /// Waits for a program, which must end soon. Returns its exit status and its error output.
@@ -26,7 +26,7 @@ fn ended(mut child: Child) -> (ExitStatus, String) {
 
 #[test]
 fn pipe_stdout_closed_ends_command() {
-    // Commands that die of the next write, ignore the failed write, or write nothing more.
+    // Commands that the next write kills, that ignore the failed write, or that write nothing more.
     for (command, rest) in [
         ("yes", ""),
         ("trap '' PIPE; yes || exec sleep 1000", ""),
@@ -69,14 +69,14 @@ fn pipe_stdout_full_ends_command_exit_7() {
     }
 }
 
-/// A command that has taken its input for whole when there is a file `whole`.
+/// A command that creates `whole` if its input ends normally.
 const WHOLE_ONLY: &str = "cat >part && mv part whole";
 
-/// What is written before an input ends or breaks.
+/// Bytes written before an input ends or breaks.
 const SOME: usize = 100_000;
 
-/// `downpour pipe far COMMAND` whose input comes from a process of the same group, which has written [`SOME`] bytes
-/// and would go on.
+/// `downpour pipe far COMMAND` whose input comes from a process of the same group, which has written [`SOME`] bytes and
+/// keeps running.
 struct FedPipe {
     far: FakeHost,
     feeder: Child,
@@ -94,7 +94,7 @@ impl FedPipe {
         pipe.stdin(feeder.stdout.take().expect("a pipe")).stdout(Stdio::null());
         let pipe = pipe.process_group(feeder.id().cast_signed()).spawn().expect("downpour");
         let fed = Self { far, feeder, pipe };
-        wait_until("all of it over there", || {
+        wait_until("all bytes at the command", || {
             std::fs::metadata(fed.far.remote("part")).is_ok_and(|part| part.len() == SOME as u64)
         });
         fed
@@ -104,7 +104,7 @@ impl FedPipe {
         Pid::from_child(&self.feeder)
     }
 
-    /// The child of the pipe that any signal to the group ends.
+    /// Returns the child of the pipe that ends with any signal to the group.
     #[track_caller]
     fn signal_probe(&self) -> Pid {
         let id = self.pipe.id();
@@ -116,7 +116,7 @@ impl FedPipe {
         Pid::from_raw(signal_probe.parse().expect("a number")).expect("a process")
     }
 
-    /// Panics unless the pipe ends with this code and these words, and nothing over there is whole.
+    /// Panics unless the pipe ends with this code and these words, and the command's input did not end normally.
     #[track_caller]
     fn assert_broken(mut self, code: i32, expected: &str) {
         let _ = self.feeder.wait();
@@ -130,7 +130,7 @@ impl FedPipe {
 #[test]
 fn pipe_stdin_ended_by_signal_is_not_eof() {
     for via in ["udp", "ssh"] {
-        // The signal has reached everybody, but this program's handler is late.
+        // The signal has reached the other processes, but this program's handler is late.
         let mut fed = FedPipe::start(via, WHOLE_ONLY);
         let signal_probe = fed.signal_probe();
         kill_process(fed.group(), Signal::INT).expect("a feeder");
@@ -140,7 +140,7 @@ fn pipe_stdin_ended_by_signal_is_not_eof() {
         });
         kill_process(Pid::from_child(&fed.pipe), Signal::INT).expect("a pipe");
         fed.assert_broken(130, "interrupted");
-        // The handler never hears of it.
+        // The handler never gets the signal.
         let fed = FedPipe::start(via, WHOLE_ONLY);
         kill_process(fed.signal_probe(), Signal::INT).expect("a witness");
         kill_process(fed.group(), Signal::INT).expect("a feeder");
@@ -153,7 +153,7 @@ fn pipe_sigint_while_stopped_is_not_eof() {
     for via in ["udp", "ssh"] {
         for _ in 0..5 {
             let fed = FedPipe::start(via, WHOLE_ONLY);
-            // It finds everything at once when it goes on: the signal and the end of its input.
+            // When it continues, it finds the signal and the end of its input together.
             kill_process(Pid::from_child(&fed.pipe), Signal::STOP).expect("a pipe");
             kill_process_group(fed.group(), Signal::INT).expect("a group");
             kill_process_group(fed.group(), Signal::CONT).expect("a group");
@@ -169,11 +169,11 @@ fn pipe_terminal_hang_up_is_not_eof() {
         let (mut terminal, stdin, stderr) = Terminal::open();
         let mut pipe = far.command("pipe", ["--via", via, "far", WHOLE_ONLY]);
         let child = pipe.stdin(stdin).stdout(Stdio::null()).spawn().expect("downpour");
-        // Otherwise this test would hold the terminal's other side.
+        // Otherwise this test would keep the terminal open.
         drop((pipe, stderr));
         terminal.type_line("a line");
-        wait_until("the line over there", || far.remote("part").metadata().is_ok_and(|part| part.len() > 0));
-        // Stopped, so that it reads again when nothing is left to read from.
+        wait_until("the line at the command", || far.remote("part").metadata().is_ok_and(|part| part.len() > 0));
+        // While it is stopped, the terminal goes away; then it reads again.
         let process = Pid::from_child(&child);
         kill_process(process, Signal::STOP).expect("a pipe");
         wait_until("it has stopped", || is_stopped(process));
@@ -211,14 +211,14 @@ fn pipe_broken_input_never_reaches_eof() {
             wait_until("the command is killed", || !fed.far.processes("").contains(&command));
             kill_process(fed.group(), Signal::KILL).expect("a feeder");
             let _ = (fed.feeder.wait(), fed.pipe.wait());
-            // The end of its input would end it.
+            // The end of its input would end this process.
             assert_stays(
                 Duration::from_millis(300),
                 &format!("{description}, {via}: the process that left runs"),
                 || fed.far.processes("").contains(&left),
             );
             kill_process_group(left, Signal::KILL).expect("a group");
-            // What has held its input open ends with it.
+            // The process that held its input open ends with it.
             fed.far.assert_empty(description);
             assert!(!fed.far.remote("whole").exists(), "{description}, {via}");
         }

@@ -20,7 +20,7 @@ fn logins(far: &FakeHost) -> usize {
     fs::read_to_string(far.remote("logins")).unwrap_or_default().lines().count()
 }
 
-/// Gives a proxy this on stdin, and waits for what it prints.
+/// Runs a proxy with this input and returns its output.
 fn carry(far: &FakeHost, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = far.command("proxy", arguments).stdin(Stdio::piped()).spawn().expect("a process");
     let mut stdin = child.stdin.take().expect("a pipe");
@@ -99,7 +99,7 @@ fn proxy_persist_ends_when_idle() {
     far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
 }
 
-/// What is left of a kept connection whose process was killed is in nobody's way.
+/// The socket of a killed process does not block a new connection.
 #[test]
 fn proxy_persist_reopens_after_kill() {
     let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
@@ -140,7 +140,7 @@ fn tunnel_background_runs_until_exit() {
     let started = far.run("tunnel", ["-f", "-L", &forward, "far"]).expect(0);
     assert!(started.stderr.contains("The tunnel to far is open"), "{}", started.stderr);
     assert_eq!(exchange(port, b"hello").expect("an answer"), b"hello");
-    // What prevents another one is told, by the one that waits for it.
+    // The waiting process reports why the second tunnel does not open.
     let second = far.run("tunnel", ["-f", "-L", &forward, "far"]);
     second.expect_line(1, "Address already in use");
     far.run("tunnel", ["-O", "exit", "far"]).expect(0);

@@ -64,7 +64,7 @@ const EXAMPLES: &[(&str, Example)] = &[
     (
         "ssh -o ProxyCommand='downpour proxy --persist 10m %r@%n %p' far",
         Run(|machines, line| {
-            // `cargo xtask test-ssh` runs it with ssh itself. The ends of lines are not kept here.
+            // `cargo xtask test-ssh` runs it with ssh itself. `stdout` has other line ends.
             assert_eq!(machines.run(line, "SSH-2.0-test\r\n").stdout.trim_end(), "SSH-2.0-test");
             machines.run("downpour tunnel -O exit me@far", "");
         }),

@@ -57,7 +57,7 @@ fn ticket_for_sender_refused_by_recv() {
 
 #[test]
 fn connect_no_answer_unreachable() {
-    // A socket that is never read, so packets vanish without an answer, as behind a firewall.
+    // A socket that is never read: packets get no answer, as behind a firewall.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = silent.local_addr().expect("an address").to_string();
     refused(&ticket(&address, Role::Sender, in_an_hour()).to_text().expect("a text"), 5, &address);

@@ -1,5 +1,5 @@
-//! Options by which files are selected and placed: sizes, ages, times, modes, relative names, rules, and what is run at
-//! the end. What they leave at a target is compared with rsync's in `tests/rsync`.
+//! Options that select and place files: sizes, ages, times, modes, relative names, rules, and `--on-end`. `tests/rsync`
+//! compares the resulting targets with rsync's.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -42,14 +42,14 @@ fn min_max_size_selects_and_protects() {
     assert!(done.stderr.contains("2 left as at the target"), "{}", done.stderr);
     let copy = far.remote("copy");
     assert_names(&copy, &["middle", "small"]);
-    // Names of the source that take no part are not what --delete removes.
+    // --delete keeps names that the source has but does not send.
     for name in ["large", "gone"] {
         fs::write(copy.join(name), "other").expect("a file");
     }
     up(&["--delete"]).expect(0);
     assert_names(&copy, &["large", "middle", "small"]);
     assert_eq!(fs::read(copy.join("large")).expect("a file"), b"other");
-    // And from there.
+    // From the remote host.
     let back = local.path().join("back");
     far.run("sync", arguments!["--max-size=10", "far:copy/", back]).expect(0);
     assert_names(&back, &["large", "small"]);
@@ -152,7 +152,7 @@ fn relative_keeps_source_paths() {
     let shorter = local.path().join("shorter");
     inside(&["cp", "-r", "--relative", "a/./photos/in/deep"], &shorter).expect(0);
     assert_names(&shorter.join("photos/in"), &["deep"]);
-    // From there.
+    // From the remote host.
     far.run("sync", arguments![source, "far:"]).expect(0);
     let back = local.path().join("back");
     far.run("sync", arguments!["-R", "far:photos/in/some", back]).expect(0);
@@ -176,7 +176,7 @@ fn filter_rules_of_rsync() {
         .end()
         .expect(0);
     assert_names(&copy, &["c", "keep.tmp"]);
-    // What a file with rules holds that does not work here is not taken for a pattern.
+    // Unsupported rules in a file are not taken for patterns.
     for (line, expected) in [
         ("P keep", "none of the rules that work here"),
         (":- .gitignore", "read on both sides"),
@@ -219,7 +219,7 @@ fn link_dest_hard_links_unchanged_files() {
     let third = backup("second", &format!("--link-dest={}", far.remote("first").display()));
     assert!(third.stdout.contains("\"transferred_bytes\":0,"), "{}", third.stdout);
     assert!(tree::names(&far.remote("second")).iter().all(|name| !name.to_string_lossy().contains("downpour")));
-    // A login that is limited to a directory links to nothing outside.
+    // A restricted key links to nothing outside.
     let program = env!("CARGO_BIN_EXE_downpour");
     let limited = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/in""#));
     fs::create_dir(limited.remote("in")).expect("a directory");
@@ -235,12 +235,12 @@ fn link_dest_hard_links_unchanged_files() {
 fn on_end_gets_exit_code() {
     let local = tempdir().expect("a directory");
     let source = tree::file(&local.path().join("file"), 10);
-    let (copy, log) = (local.path().join("copy"), local.path().join("told"));
+    let (copy, log) = (local.path().join("copy"), local.path().join("log"));
     let tell = format!("echo heard; echo \"$DOWNPOUR_EXIT_CODE\" >> {}", log.display());
     let done = downpour(arguments!["cp", "--json", "--on-end", tell, source, copy]).end().expect(0);
     assert!(done.stderr.contains("heard\n") && !done.stdout.contains("heard"), "{}", done.stdout);
     downpour(arguments!["cp", "--on-end", tell, "absent", copy]).end().expect(3);
-    assert_eq!(fs::read_to_string(&log).expect("what was told"), "0\n3\n");
+    assert_eq!(fs::read_to_string(&log).expect("a log"), "0\n3\n");
     let failed = downpour(arguments!["cp", "--on-end", "exit 9", source, copy]).end().expect(0);
     assert!(failed.stderr.contains("--on-end: ended with exit status: 9"), "{}", failed.stderr);
 }

@@ -121,7 +121,7 @@ fn stopped_cp_resumes_with_same_command() {
     }
 }
 
-/// It goes on, and says how far it is even where no progress is shown.
+/// The transfer continues, and prints its progress even if none is shown otherwise.
 #[test]
 fn sigusr1_prints_progress() {
     let local = tempdir().expect("a directory");
@@ -173,7 +173,7 @@ fn sighup_during_transfer_ignored() {
     tree::assert_same(&source, &into.join("file"));
 }
 
-/// Its ticket was shown there. Under `nohup` it was meant to stay.
+/// The terminal showed its ticket. Under `nohup` it keeps running.
 #[test]
 fn sighup_ends_waiting_sender_without_nohup() {
     let local = tempdir().expect("a directory");
@@ -234,7 +234,7 @@ fn clean_lists_and_removes_partial_data() {
     downpour(arguments!["clean", local.path().join("absent")]).end().expect_error(3);
 }
 
-/// Starts a copy whose `--on-end` runs a script that says its process with [`GROUP`]; also returns its process group.
+/// Starts a copy whose `--on-end` runs a script that prints its process by [`GROUP`]; also returns its process group.
 fn at_its_end(local: &Path, script: &str) -> (Program, Pid) {
     let source = tree::file(&local.join("file"), 10);
     let mut copy = downpour(arguments!["cp", "--on-end", script, source, local.join("copy")]);

@@ -54,7 +54,7 @@ impl User {
 
     /// Starts a copy that takes a minute, and waits until some of it has arrived.
     fn slow_copy(&self, to: &str) -> Program {
-        // Of its own: copies of one source to one directory take turns.
+        // Each copy has its own source: copies of one source to one directory exclude each other.
         let source = self.path(&format!("file-for-{to}"));
         fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
         let mut copy = Program::start(self.command(arguments!["cp", "--json", "--rate", "16M", source, self.path(to)]));
@@ -95,7 +95,7 @@ fn status_shows_running_transfers() {
     let line = |pid: u32| words.lines().find(|line| line.starts_with(&format!("{pid}  "))).map(str::to_owned);
     assert!(line(copy.id()).is_some_and(|line| line.contains("cp /") && line.contains(", for ")), "{words}");
     assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the other side\n"), "{words}");
-    // With a receiver, both sides are shown, and one of them alone on request.
+    // With a receiver, both processes are shown; an argument selects one.
     let takes = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into, "--json"];
     let mut receiver = Program::start(user.command(takes));
     receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\""));
@@ -138,7 +138,7 @@ fn status_skips_stopped_and_killed_processes() {
 #[test]
 fn status_refuses_other_users() {
     let user = User::new();
-    // The least careful user: everything is made for everybody.
+    // The least careful user, whose files are accessible to all.
     let (with_mask, program) = ("umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_downpour"));
     let (source, ticket) = (tree::file(&user.path("file"), 10), user.path("ticket"));
     let arguments =
@@ -151,7 +151,7 @@ fn status_refuses_other_users() {
     let mode = |path: &Path| fs::metadata(path).expect("a path").permissions().mode() & 0o777;
     assert_eq!((mode(socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
     if !rustix::process::geteuid().is_root() {
-        eprintln!("NOT RUN: only root can be somebody else");
+        eprintln!("NOT RUN: only root can become another user");
         return;
     }
     for path in [user.directory.path(), &user.runtime(), &user.runtime().join("downpour")] {
@@ -165,7 +165,7 @@ fn status_refuses_other_users() {
         String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned()
     };
     assert!(attempt().contains("PermissionError"), "{}", attempt());
-    // Whoever opens it to all still tells nobody.
+    // A socket with open modes still gives no answer to other users.
     fs::set_permissions(socket, Permissions::from_mode(0o666)).expect("a mode");
     assert_eq!(attempt(), "b''\n");
     assert!(user.status(&[]).expect(0).stdout.contains("send /"));
@@ -182,7 +182,7 @@ fn status_socket_unavailable_copy_works() {
     }
 }
 
-/// It goes on whatever it does.
+/// They continue after the signal.
 #[test]
 fn status_shows_pipes_and_tunnels() {
     let far = FakeHost::new();
@@ -218,7 +218,7 @@ fn status_shows_pipes_and_tunnels() {
     tunnel.end().expect(130);
 }
 
-/// What others have started by ssh runs as this user too; a login that is limited to a directory makes nothing elsewhere.
+/// Processes started through ssh run as this user too. A restricted key makes no socket outside of its directory.
 #[test]
 fn status_on_remote_host_shows_copy() {
     for (limit, shown) in [("", 1), ("--only . --read-only", 0)] {
@@ -248,7 +248,7 @@ fn status_on_remote_host_shows_copy() {
     }
 }
 
-/// What a command reads before it begins may take as long as it likes.
+/// A command may take any time to read its arguments from stdin.
 #[test]
 fn sigusr1_while_reading_arguments_ignored() {
     let user = User::new();

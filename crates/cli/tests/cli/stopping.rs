@@ -1,6 +1,6 @@
-//! Ctrl-C and SIGTERM end every command at every stage, within a second: nothing that blocks swallows them. Before
-//! anything has begun they have their default effect, which a shell shows as 130 and 143; what has begun says a word
-//! and ends with 130 and 75.
+//! Ctrl-C and SIGTERM end every command at every stage within a second, even if it blocks. Before a command has begun
+//! its work they have their default effect, which a shell shows as 130 and 143; afterwards it prints an error and exits
+//! with 130 or 75.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,17 +20,17 @@ use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command, downpour, end_within, poll_within, receiver, sender};
 use crate::tree;
 
-/// A second, and one more for a busy machine.
+/// A second, and one more for a busy host.
 const SOON: Duration = Duration::from_secs(2);
-/// How long a command may take to a stage, on such a machine.
+/// The longest time until a command reaches a stage, on such a host.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a command that is stopped ends, as a shell shows it: by SIGINT and by SIGTERM.
+/// Exit codes of a stopped command, as a shell shows them: after SIGINT and after SIGTERM.
 type Codes = [i32; 2];
 const BY_DEFAULT: Codes = [130, 143];
 const IN_WORDS: Codes = [130, 75];
 
-/// What a pipe holds.
+/// Capacity of a pipe.
 const PIPE: usize = 65_536;
 
 /// A command at one of its stages.
@@ -88,7 +88,7 @@ fn pipe_in(directory: &Path) -> PathBuf {
     pipe
 }
 
-/// The command lines of `words`, where `PIPE` is a pipe, `FILE` a file and `NEW` no file yet.
+/// Returns the arguments in `words`, where `PIPE` is a FIFO, `FILE` a file and `NEW` does not exist.
 fn line(words: &str, local: &Path) -> Vec<OsString> {
     let path = |name: &str| local.join(name).into_os_string();
     let word = |word: &str| match word {
@@ -110,7 +110,7 @@ fn directory_with_pipe() -> TempDir {
     local
 }
 
-/// Everything that a command reads before it begins comes from a pipe into which nothing is written.
+/// Every file that a command reads before it begins is a FIFO into which nothing is written.
 #[test]
 fn signal_while_reading_option_file() {
     let copies = ["cp -r", "sync", "verify", "send"].into_iter().flat_map(|command| {
@@ -160,7 +160,7 @@ fn signal_while_reading_list_from_stdin() {
             let mut command = command(line(&format!("{words} --files-from - {rest}"), local.path()));
             command.stdin(Stdio::piped());
             let mut staged = Staged::start(command);
-            // More than the pipe takes before it is read.
+            // More than the capacity of the pipe.
             let mut stdin = staged.child.stdin.take().expect("a pipe");
             stdin.write_all(&vec![b'\n'; 2 * PIPE]).expect("a command that reads");
             staged.stop(signal, BY_DEFAULT);
@@ -286,7 +286,7 @@ fn signal_to_demo_removes_files() {
         for signal in [Signal::INT, Signal::TERM] {
             let local = tempdir().expect("a directory");
             let mut command = command(line(arguments, local.path()));
-            // Small files go to memory, where other demos may have theirs.
+            // Small files go to a tmpfs, where other demos may have files too.
             command.env("TMPDIR", local.path()).args((stage == "downpour").then_some("--json"));
             command.stdout(Stdio::piped());
             let mut staged = Staged::start(command);
@@ -304,7 +304,7 @@ fn signal_to_demo_removes_files() {
     }
 }
 
-/// A shell without job control has SIGINT ignored by what it runs in the background; ssh and rsync leave it so.
+/// A shell without job control starts background processes with SIGINT ignored; ssh and rsync keep that too.
 #[test]
 fn ignored_signal_stays_ignored() {
     let local = directory_with_pipe();
@@ -315,7 +315,7 @@ fn ignored_signal_stays_ignored() {
         shell.args(["sh", program]).args(line(words, local.path())).stdin(Stdio::piped());
         Staged::start(shell)
     };
-    // Where it reads, and where a loop attends to signals.
+    // While it reads, and while a loop handles signals.
     let mut reading = ignoring("INT", "cp --files-from - TREE NEW");
     let mut stdin = reading.child.stdin.take().expect("a pipe");
     stdin.write_all(&vec![b'\n'; 2 * PIPE]).expect("a command that reads");

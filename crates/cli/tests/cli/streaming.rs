@@ -13,7 +13,7 @@ use tempfile::{TempDir, tempdir};
 use crate::program::{Ended, Program, answer, arguments, command, downpour, sender, wait_until};
 use crate::terminal::Terminal;
 
-/// Bytes that are no text, and more than fit into pipes and windows of a start.
+/// Bytes that are not text, and more than fit into pipes and initial windows.
 fn bytes() -> Vec<u8> {
     (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
@@ -90,7 +90,7 @@ fn stream_into_directory_gets_its_name() {
     assert!(stderr.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{stderr}");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     sending.end().expect(0);
-    // What is there is kept, unless it may be replaced.
+    // An existing file is kept, unless `--existing replace` is set.
     let sending = scene.send_bytes("backup.tar", b"other");
     scene
         .recv(arguments!["--yes", "--into", into])
@@ -103,7 +103,7 @@ fn stream_into_directory_gets_its_name() {
     sending.end().expect(0);
     assert_eq!(fs::read(into.join("backup.tar")).expect("a file"), b"other");
     assert_eq!(scene.arrived(), ["backup.tar"]);
-    // Nobody answers: nothing is taken.
+    // Without an answer nothing is accepted.
     let sending = scene.send_bytes("more", b"other");
     scene.recv(arguments!["--into", into]).end().expect_line(2, "no answer, so the stream was not accepted");
     sending.end().expect_line(1, "declined");
@@ -168,7 +168,7 @@ fn recv_file_to_stdout() {
     sending.end().expect(0);
 }
 
-/// The file has arrived, and a pager does not read it to its end.
+/// The file has arrived, and a pager does not read it to the end.
 #[test]
 fn recv_to_stdout_signal_removes_file() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {

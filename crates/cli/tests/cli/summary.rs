@@ -1,4 +1,4 @@
-//! The result as reported by `--json` and the last line. Scripts and people rely on it before they delete the source.
+//! The result reported by `--json` and the last line. Scripts and users rely on it before they delete the source.
 
 use std::ffi::OsStr;
 use std::fs::{self, FileTimes};
@@ -171,7 +171,7 @@ fn json_paths_keep_all_bytes() {
     assert!(ended.stdout.contains("\u{fffd} odd \u{fffd}") && !ended.stdout.contains('\x1b'), "{}", ended.stdout);
 }
 
-/// While it is stopped, more arrives than its socket's buffer holds.
+/// While the receiver is stopped, more datagrams arrive than its socket buffers.
 #[test]
 fn summary_socket_overflow_named_on_both_sides() {
     const BURST: u64 = 30_000;
@@ -199,7 +199,7 @@ fn summary_socket_overflow_named_on_both_sides() {
     assert!(sent.contains(" datagrams dropped by the full socket buffer of the receiver"), "{sent}");
 }
 
-/// Of what was there before nothing crossed.
+/// Data that was present before is not counted.
 #[test]
 fn summary_goodput_of_resumed_copy() {
     let local = tempdir().expect("a directory");
@@ -219,7 +219,7 @@ fn summary_goodput_of_resumed_copy() {
     assert_eq!((&again["transferred_bytes"], &again["goodput_bytes_per_second"]), (&0.into(), &0.0.into()));
 }
 
-/// A share of three symbols, and copies of a handshake, say nothing.
+/// Shares of three symbols, and retransmitted handshakes, mean nothing.
 #[test]
 fn summary_tiny_copy_omits_repair_and_loss() {
     let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
@@ -289,7 +289,7 @@ fn summary_dry_run_counts_planned_bytes() {
     assert!(output.contains(" to change, no bytes to transfer; nothing was changed."), "{output}");
 }
 
-/// One function decides: what the bar and `--json` say is what the trace has, from which the lab's page is drawn.
+/// The progress bar, `--json` and the trace, which the lab draws, use the same function.
 #[test]
 fn limited_by_equal_in_json_and_trace() {
     let local = tempdir().expect("a directory");
@@ -316,7 +316,7 @@ fn limited_by_equal_in_json_and_trace() {
     }
 }
 
-/// Files done of files, the current one, and bytes that rise within a block at a rate at which one takes seconds.
+/// At a rate at which a block takes seconds, the bytes rise within a block.
 #[test]
 fn progress_rises_within_blocks() {
     let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
@@ -334,7 +334,7 @@ fn progress_rises_within_blocks() {
     let seconds = |line: &Value| line["seconds"].as_f64().unwrap_or_else(|| panic!("seconds of {line}"));
     let times: Vec<f64> = lines.iter().map(seconds).collect();
     let mut steps = arrived.windows(2).zip(times.windows(2));
-    // What may arrive within a step of 100 kB a second, and half as much again where a process comes late.
+    // The bytes of one step at 100 kB/s, and half as many again if a process is late.
     let fits =
         |(bytes, times): (&[u64], &[f64])| (bytes[1] - bytes[0]) as f64 <= 50_000.0 + 150_000.0 * (times[1] - times[0]);
     assert!(arrived.is_sorted() && steps.all(fits), "{arrived:?} at {times:?}");

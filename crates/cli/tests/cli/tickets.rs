@@ -37,7 +37,7 @@ fn tunnel_ticket_reaches_permitted_only() {
     let (first, port) = connect(&ticket, &format!("0:localhost:{server}"));
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
     assert!(exchange(port, &bytes).expect("an answer") == bytes);
-    // Another one at the same time, who wants something else: the same place by another name.
+    // A second client at the same time requests the same server by another name, which is not allowed.
     let (mut second, other) = connect(&ticket, &format!("0:127.0.0.1:{server}"));
     exchange(other, b"hello").expect_err("it is reset");
     second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not permitted"));
@@ -45,7 +45,7 @@ fn tunnel_ticket_reaches_permitted_only() {
     second.signal(Signal::INT);
     assert_eq!(second.end().status.code(), Some(130));
     listening.wait_for_words("tunnel 2 has ended: interrupted");
-    // The first one goes on, until the listening side ends: what is open breaks off.
+    // The first tunnel continues until the listener ends, which resets open connections.
     let mut held = dial(port);
     held.write_all(b"some").expect("it is open");
     listening.signal(Signal::TERM);
@@ -76,7 +76,7 @@ fn tunnel_ticket_arguments_invalid_exit_codes() {
     refused(&["--ticket-file", file, "-L", "0:web:80"], 2, "ticket file");
     refused(&["--listen", "--permit", "any", "-f"], 2, "cannot be used with");
     refused(&["-f", "-L", "0:web:80"], 2, "name its --ticket-file");
-    // A ticket of something else, and one of this for something else.
+    // A ticket of another command, and a ticket of `tunnel` for another command.
     let port = free_port();
     let made = downpour::Ticket {
         key: [7; 32],
@@ -102,7 +102,7 @@ fn tunnel_ticket_arguments_invalid_exit_codes() {
     let late = directory.path().join("late");
     expired.save(&late).expect("a file");
     refused(&["--ticket-file", late.to_str().expect("text"), "-L", "0:web:80"], 4, "expired");
-    // Nobody listens there any more.
+    // The listener has ended.
     refused(&["--ticket-file", file, "--connect-timeout", "0.5", "-L", "0:web:80"], 5, "no answer from 127.0.0.1:");
 }
 

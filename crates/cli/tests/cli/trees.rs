@@ -1,4 +1,4 @@
-//! Transfers of trees: the top directory, several sources, names left out on purpose and conflicting names.
+//! Transfers of trees: the top directory, several sources, skipped names and conflicting names.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -161,7 +161,7 @@ fn delete_one_empty_source_needs_force_empty() {
             assert!(ended.stderr.contains("--force-empty"), "{}", ended.stderr);
             assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
         }
-        // Without deletion an empty directory is one like any other.
+        // Without --delete an empty directory is an ordinary source.
         far.run("sync", arguments![first, second, copy]).expect(0);
     }
     far.run("sync", arguments!["--delete", "--force-empty", near[0], near[1], copy]).expect(0);

@@ -1,4 +1,4 @@
-//! `--web`: the lab that draws a transfer is found, told what to draw, and ended; nothing is left of it.
+//! `--web`: the lab that draws a transfer is found, started and ended, and leaves nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -50,14 +50,15 @@ impl Installation {
     }
 }
 
-/// Copies a program in another process: one that other tests start meanwhile could keep the file open for writing, and
-/// then it could not be started.
+/// Copies a program in another process: children that other tests start meanwhile could keep the file open for writing,
+/// and it could not be started then.
 fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").args(["-p".as_ref(), from, to]).status().expect("cp").success());
 }
 
-/// Notes what it is told, says that it is ready, and waits for its end.
-const LAB: &str = r#"echo "$@" >"${0%/*}/told"; echo http://127.0.0.1:1/5ecret/#live; while read -r line; do :; done"#;
+/// Saves its arguments, prints its address, and waits for the end of its input.
+const LAB: &str =
+    r#"echo "$@" >"${0%/*}/arguments"; echo http://127.0.0.1:1/5ecret/#live; while read -r line; do :; done"#;
 
 #[test]
 fn web_without_lab_exit_2() {
@@ -73,8 +74,8 @@ fn web_private_trace_removed() {
     let ended = Program::start(installation.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains("picture of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
-    let noted = fs::read_to_string(installation.path("told")).expect("it was started");
-    let trace = noted.trim().strip_prefix("web --until-eof --open --follow ").expect("what it is told");
+    let noted = fs::read_to_string(installation.path("arguments")).expect("it was started");
+    let trace = noted.trim().strip_prefix("web --until-eof --open --follow ").expect("its arguments");
     assert!(Path::new(trace).starts_with(installation.path("tmp")), "{trace}");
     assert_eq!(fs::read(installation.path("target")).expect("a copy"), fs::read(&installation.source).expect("a file"));
     assert!(!installation.is_left());
@@ -86,7 +87,7 @@ fn web_qlog_trace_kept() {
     let kept = installation.path("kept.qlog");
     let ended = Program::start(installation.copy(&["--qlog", kept.to_str().expect("text")])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
-    assert!(fs::read_to_string(installation.path("told")).expect("it was started").contains("/kept.qlog"));
+    assert!(fs::read_to_string(installation.path("arguments")).expect("it was started").contains("/kept.qlog"));
     let trace = fs::read_to_string(kept).expect("a trace");
     assert!(trace.contains("downpour:block_acknowledged") && trace.contains("\"limited_by\""), "{}", &trace[..500]);
     assert!(!installation.is_left());
@@ -116,5 +117,5 @@ fn web_refused_between_remote_hosts() {
     let installation = Installation::new(Some(LAB));
     let command = program_with(&installation.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
     Program::start(command).end().expect_line(2, "--web draws what only an end of the copy knows");
-    assert!(!installation.path("told").exists());
+    assert!(!installation.path("arguments").exists());
 }

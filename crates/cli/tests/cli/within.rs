@@ -1,4 +1,4 @@
-//! Copies within one machine, which go through no engine.
+//! Copies within one host, which do not use the engine.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
@@ -23,7 +23,7 @@ fn local_copy_sends_no_packets() {
     tree::assert_same(&source, &local.path().join("copy"));
     let ended = downpour(arguments!["cp", "-rpv", source, local.path().join("other")]).end().expect(0);
     assert!(!ended.stderr.contains("packets") && !ended.stderr.contains("UDP"), "{}", ended.stderr);
-    // A refusal is this side's own, with its advice.
+    // The refusal is a local error, with its advice.
     let (one, other) = (local.path().join("copy/one"), local.path().join("other/one"));
     let ended = downpour(arguments!["cp", "--existing", "refuse", one, other]).end();
     let line = ended.expect_line(1, "already there, and not overwritten: ").stderr;
@@ -66,7 +66,7 @@ fn local_copy_disk_full_leaves_nothing() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("disk full while writing "), "{output:?}");
 }
 
-/// What has arrived whole stays, and the same command completes the rest, under names that exist by now.
+/// Complete files stay, and the same command copies the rest, although `--existing refuse` is set.
 #[test]
 fn local_copy_disk_full_resumes() {
     let local = tempdir().expect("a directory");
@@ -90,7 +90,7 @@ fn local_copy_disk_full_resumes() {
     );
 }
 
-/// A directory that an interrupted run has made is its target, not one to copy into.
+/// A directory that an interrupted run has made is its target, not a directory to copy into.
 #[test]
 fn local_copy_interrupted_resumes_at_new_name() {
     let local = tempdir().expect("a directory");
@@ -112,7 +112,7 @@ fn local_copy_interrupted_resumes_at_new_name() {
     tree::assert_same(&source.join("c"), &target.join("c"));
 }
 
-/// Whatever a writer does meanwhile, what arrives is what the file was at one time, and its name is not missing.
+/// If a writer changes the file during the copy, the copy has its content at one time and exists.
 #[test]
 fn local_copy_of_changing_file_arrives() {
     let local = tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! The words of rsync(1) and scp(1): each option works, is accepted since it changes nothing here, or is refused in a sentence
-//! before anything has changed. None is swallowed that would change paths, modes, or what is chosen.
+//! The options of rsync(1) and scp(1): each works, is accepted because it changes nothing here, or is refused before
+//! anything has changed. None that would change paths, modes or the selection of files is ignored silently.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::program::{Program, command};
 use crate::terminal::Terminal;
 use crate::tree;
 
-/// All of rsync 3.5, with values for those that take one, in the order of its help: those that `sync` has.
+/// All options of rsync 3.5 in the order of its help, with values where needed: those that `sync` has.
 const RSYNC_WORKS: &str = "--verbose -v --quiet -q --checksum -c --archive -a -r --backup -b --backup,--suffix=.old \
     --backup-dir=.old --update -u --links -l --safe-links --hard-links -H -p --acls -A --xattrs -X --owner -o --group -g \
     --devices --specials -D -t --dry-run -n --whole-file -W --one-file-system -x --existing --ignore-non-existing \
@@ -48,7 +48,7 @@ const SCP_WORKS: &str = "-3 -4 -6 -A -p -q -r -v -P,2222 -i,key -J,gate";
 const SCP_NOTHING: &str = "-C -O -s -rC -z --compress --partial --times --progress -P -rP";
 const SCP_REFUSED: &str = "-B -R -T -c,aes128-ctr -D,x -F,x -l,800 -o,Port=22 -S,x -l800";
 
-/// A directory with a tree, a list and what looks like a key.
+/// Returns a directory with a tree, lists and a file that looks like a key.
 fn directory_with_tree() -> TempDir {
     let local = tempdir().expect("a directory");
     fs::create_dir_all(local.path().join("tree/sub")).expect("directories");
@@ -96,7 +96,7 @@ fn rsync_and_scp_options_classified() {
             let local = directory_with_tree();
             let (code, stderr) = run(name, word, local.path());
             assert_eq!(code, Some(0), "{name} {word}: {stderr}");
-            assert!(!stderr.contains("change"), "a script is told nothing: {stderr}");
+            assert!(!stderr.contains("change"), "a script gets no notice: {stderr}");
             tree::assert_same(&local.path().join("tree"), &local.path().join("new"));
         }
         for word in words(refused) {
@@ -131,7 +131,7 @@ fn ignored_options_noted_on_terminal() {
     tree::assert_same(&local.path().join("tree"), &local.path().join("new"));
 }
 
-/// Where a word of rsync's is a switch, and the same word has a value here, a path is never taken for the value.
+/// If an option of rsync takes no value and the same option takes one here, a path is never taken for the value.
 #[test]
 fn path_not_taken_for_option_value() {
     let local = directory_with_tree();

@@ -1,6 +1,5 @@
-//! Targets on file systems that are not like others, as far as they can be mounted, and drop boxes: small trees of names
-//! that every one of them holds. In every third case, the second copy writes the names in capitals, which exFAT takes for the
-//! same.
+//! Targets on unusual file systems, as far as they can be mounted, and drop boxes: small trees of names that all of
+//! them support. In every third case, the second copy writes the names in capitals, which exFAT takes for the same.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -20,31 +19,30 @@ use crate::tree::{self, Node, Object, Tree};
 /// Why a file system cannot be mounted.
 type Missing = String;
 
-/// No two fold together: the Kelvin sign and the `i` without a dot are letters of their own on
-/// exFAT, whatever Unicode says.
+/// No two fold together: on exFAT, unlike in Unicode, the Kelvin sign and the `i` without a dot are separate letters.
 const NAMES: [&str; 9] = ["a", "b.txt", "c d", "k", "\u{212a}", "i", "\u{131}", "\u{df}", "ss"];
 
 /// A user who owns nothing.
 const STRANGER: u32 = 65_534;
 
-/// A place for targets.
+/// A mounted file system for targets.
 struct Mounted {
     name: &'static str,
     path: PathBuf,
-    /// Commands that take it away.
+    /// Commands that unmount it.
     ends: Vec<Command>,
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
         for end in &mut self.ends {
-            // What fails is left for the user to see.
+            // After a failure the user sees the mount.
             drop(call(end));
         }
     }
 }
 
-/// What a program has said that has ended well.
+/// Returns the stdout of a successful program.
 fn call(command: &mut Command) -> Result<String, Missing> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
@@ -176,7 +174,7 @@ fn compare(rng: &mut Rng, at: &Path, directory: &Path) -> io::Result<Vec<String>
         differences
             .extend(differing(&rsync, &sync, &theirs, &ours)?.into_iter().map(|text| format!("round {round}: {text}")));
     }
-    // What cannot be read cannot be removed; the whole file system goes in the end.
+    // Unreadable entries cannot be removed; the file system is removed at the end.
     let _ = fs::remove_dir_all(directory);
     fs::remove_dir_all(at)?;
     Ok(differences)
@@ -187,7 +185,7 @@ fn differing(rsync: &Output, sync: &Output, theirs: &Path, ours: &Path) -> io::R
     if rsync.status.code() != sync.status.code() {
         differences.push(format!("exit codes {:?} and {:?}", rsync.status.code(), sync.status.code()));
     }
-    // exfat-fuse cannot always read what was renamed onto a name that it takes for the same, by rsync as well.
+    // exfat-fuse cannot always read a file renamed onto a name that it takes for the same, not even after rsync.
     let theirs = match tree::found(theirs) {
         Ok(theirs) => theirs,
         Err(error) => {

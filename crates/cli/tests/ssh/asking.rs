@@ -1,4 +1,4 @@
-//! What ssh itself asks and says.
+//! Prompts and messages of ssh itself.
 
 use std::process::{Command, Stdio};
 

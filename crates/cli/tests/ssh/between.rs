@@ -1,4 +1,4 @@
-//! Copies between two remote hosts, which are one here: `there` sends to `b`.
+//! Copies between two remote hosts, which are the same host in these tests: `there` sends to `b`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,10 +17,10 @@ use crate::sshd::Setup;
 use crate::tools::find;
 use crate::tree;
 
-/// The hosts, and the ssh of the one that sends.
+/// The hosts, and the ssh of the sending host.
 struct Pair {
     hosts: Hosts,
-    /// What that ssh reads.
+    /// The configuration of that ssh.
     _client: Option<Client>,
     bin: TempDir,
 }
@@ -63,7 +63,7 @@ impl Pair {
         fs::set_permissions(&ssh, fs::Permissions::from_mode(0o700)).expect("a mode");
     }
 
-    /// The arguments of the logins from there.
+    /// The log of arguments of logins from the sending host.
     fn log(&self) -> PathBuf {
         self.bin.path().join("log")
     }
@@ -102,7 +102,7 @@ fn direct_copy_between_hosts() {
     tree::assert_same(&odd, &pair.remote(&into).join(odd_name()));
     tree::assert_same(&source, &pair.remote(&into).join("tree"));
 
-    // A wildcard is for the host that has the sources.
+    // The host with the sources expands a wildcard.
     for (option, target) in [("-p", "matched"), ("-3", "through")] {
         pair.hosts.cp(arguments![option, "there:tree/on*", format!("b:{target}")]).expect(0);
         tree::assert_same(&source.join("one"), &pair.remote(target));

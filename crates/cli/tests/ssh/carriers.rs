@@ -8,7 +8,7 @@ use crate::network::Network;
 use crate::program::{Ended, Program, arguments, copy_program};
 use crate::tree;
 
-/// The program reports within this time that UDP is blocked. Includes one second for a busy machine.
+/// The program reports within this time that UDP is blocked. Includes one second for a busy host.
 const REPORTED: Duration = Duration::from_secs(6);
 
 #[test]
@@ -80,7 +80,7 @@ fn udp_blocked_remembered_until_open() {
     network.drop_udp();
     let first = stderr_of(&[]);
     assert!(first.contains("does not answer: going on over ssh"), "{first}");
-    // Half a second, where the first one waits for four; the login counts.
+    // It waits half a second, after four the first time; the login counts.
     let begun = Instant::now();
     let second = stderr_of(&[]);
     assert!(second.contains(still) && begun.elapsed() < Duration::from_secs(4), "{:?}: {second}", begun.elapsed());
@@ -103,7 +103,7 @@ fn udp_blocked_one_way_falls_back_to_ssh() {
     network.drop_udp_to_remote();
     falls_back(hosts.start_cp(arguments![source, at("there dropped")]), &hosts).expect(0);
     network.pass_udp();
-    // The other side receives datagrams, but its answers are dropped.
+    // The remote host receives datagrams, but its answers are dropped.
     network.drop_udp_from_remote();
     falls_back(hosts.start_cp(arguments![source, at("back dropped")]), &hosts).expect(0);
     falls_back(hosts.start_cp(arguments![at("back dropped"), hosts.local("back")]), &hosts).expect(0);
@@ -156,7 +156,7 @@ fn udp_lost_midway_retry_for_uses_ssh() {
     let source = large_file(&hosts.local("file"));
     hosts.cp(arguments![source, at("source")]).expect(0);
     for (from, to) in [("file", "there:copy"), ("there:source", "copy")] {
-        // Nor does the sender there keep what it learns of the path.
+        // The remote sender does not save the path either.
         let options = ["--json", "--timeout", "2", "--retry-for", "60", "--no-memory", from, to];
         let mut transfer = hosts.start_cp([&SLOWLY[..], &options].concat());
         wait_for_bytes(&mut transfer, 6_000_000);
@@ -191,7 +191,7 @@ fn remote_bin_path_used() {
     tree::assert_same(&source, &hosts.remote("copy"));
 }
 
-/// Waits for the report that UDP is blocked, which must come soon after the login; then for the end.
+/// Waits for the report that UDP is blocked, which must follow the login soon; then for the end.
 #[track_caller]
 fn falls_back(mut transfer: Program, hosts: &Hosts) -> Ended {
     transfer.wait_for_words("going on over ssh");

@@ -1,4 +1,4 @@
-//! `cp`, `sync` and `verify` with a remote machine.
+//! `cp`, `sync` and `verify` with a remote host.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -62,7 +62,7 @@ fn cp_directory_trailing_slash_copies_contents() {
     tree::assert_same(&source, &hosts.local("into/named"));
     tree::assert_same(&source, &hosts.local("back"));
     tree::assert_same(&source, &hosts.local("contents"));
-    // Again: nothing is sent. Then the whole home directory, named by an empty path.
+    // A second copy sends nothing. Then the home directory, named by an empty path.
     let again = hosts.cp(arguments!["-rp", "--json", at("named/"), hosts.local("contents")]).expect(0);
     assert!(summary(&again)["wire_bytes"].as_u64().expect("a number") < 50_000, "{}", again.stdout);
     hosts.cp(arguments!["-rp", at(""), hosts.local("home")]).expect(0);
@@ -119,7 +119,7 @@ fn cp_remote_wildcards_expanded_remotely() {
     assert!(!hosts.local("none").exists());
 }
 
-/// Returns what a copy of `pattern` by a program makes of three targets: a new name, a file and a directory.
+/// Returns the results of a program that copies `pattern` to three targets: a new name, a file and a directory.
 fn made_of(hosts: &Hosts, pattern: &str, program: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let directory = make(&hosts.local(program));
     tree::file(&directory.join("file"), 1);
@@ -146,7 +146,7 @@ fn made_of(hosts: &Hosts, pattern: &str, program: &str) -> Vec<(PathBuf, Vec<u8>
     found
 }
 
-/// As if the shell over there had expanded them, and the names had been typed.
+/// As if the remote shell had expanded the wildcards.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn cp_single_match_named_like_scp_and_rsync() {

@@ -14,7 +14,7 @@ use crate::tree;
 const WHOLE: u64 = 24_000_000;
 const SOME: u64 = 6_000_000;
 
-/// Both sides notice the kill within this time: 2 s for a dead connection, and some for a busy machine.
+/// Both hosts notice the kill within this time: 2 s for a dead connection, and more for a busy host.
 const NOTICED: Duration = Duration::from_secs(8);
 
 /// Direction of the transfer.

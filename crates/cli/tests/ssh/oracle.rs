@@ -1,4 +1,4 @@
-//! What a transfer may have done, judged by what stood at its source and target before and after.
+//! Judges a transfer by its source and target before and after.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     pub(crate) versions: Vec<Tree>,
     /// Every program of it.
     pub(crate) ended: Vec<Ended>,
-    /// Which of them receives; the sender's is not the word that a file has arrived.
+    /// Which of them receives; the sender does not report that a file has arrived.
     pub(crate) receiver: Option<usize>,
     pub(crate) deletes: bool,
 }
@@ -43,7 +43,7 @@ impl Run {
     }
 }
 
-/// Panics if a run has done what it must not, however it ended.
+/// Panics if an interrupted run has broken a rule.
 pub(crate) fn judge(run: &Run) {
     for ended in &run.ended {
         let code = ended.status.code();
@@ -63,7 +63,7 @@ pub(crate) fn judge(run: &Run) {
     }
 }
 
-/// The lines of a program that may have been killed within the last.
+/// Returns the complete JSON lines of a program that may have been killed.
 fn json_of_killed(stdout: &str) -> Vec<Value> {
     let whole = stdout.lines().filter(|line| line.ends_with('}')).map(|line| format!("{line}\n"));
     json(&whole.collect::<String>())
@@ -78,7 +78,7 @@ fn path(line: &Value) -> PathBuf {
     OsStr::from_bytes(&bytes).into()
 }
 
-/// What was not requested stands as it stood; what has changed is a version of the source.
+/// Panics if an entry that was not requested has changed, or a changed one is no version of the source.
 fn judge_names(run: &Run) {
     for (name, after) in &run.after {
         // With another time, an old version would look like the new one.
@@ -91,7 +91,7 @@ fn judge_names(run: &Run) {
     }
     for name in run.before.keys().filter(|name| !run.after.contains_key(*name)) {
         assert!(name.starts_with("tree"), "{name:?} was deleted:\n{}", run.transcript());
-        // What was beneath something that the source has as a file or link went with it.
+        // Names below a directory that the source has as a file or link are deleted with it.
         let replaced = name
             .ancestors()
             .skip(1)
@@ -100,14 +100,14 @@ fn judge_names(run: &Run) {
     }
 }
 
-/// A file that is said to have arrived.
+/// Judges a file reported as arrived.
 fn judge_file(run: &Run, name: &Path) {
     let found = run.after.get(name).unwrap_or_else(|| panic!("{name:?} is not there:\n{}", run.transcript()));
     assert!(matches!(found.object, Object::File(_)), "{name:?} is no file:\n{}", run.transcript());
     assert!(run.in_a_version(name, &found.object), "{name:?} was called verified:\n{}", run.transcript());
 }
 
-/// A transfer that is said to be verified as a whole.
+/// Judges a transfer reported as verified.
 fn judge_verified(run: &Run, summary: &Value) {
     assert_eq!((&summary["unchanged"], summary["failed"].as_array().map(Vec::len)), (&0.into(), Some(0)), "{summary}");
     for (name, _) in run.versions[0].iter().filter(|(name, _)| name.starts_with("tree")) {
@@ -120,7 +120,7 @@ fn judge_verified(run: &Run, summary: &Value) {
     }
 }
 
-/// Panics unless a run that nothing disturbed has made the target like the source, whose modes it keeps if it `syncs`.
+/// Panics unless an undisturbed run has made the target equal to the source, also in modes if it `syncs`.
 pub(crate) fn judge_complete(run: &Run, syncs: bool) {
     let source = run.versions[0].iter().filter(|(name, _)| name.starts_with("tree"));
     for ended in &run.ended {

@@ -1,4 +1,4 @@
-//! Random trees, and what a tree holds.
+//! Random trees, and their contents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// What a name stands for.
+/// The kind of a name, with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
     File(Content),
@@ -61,10 +61,10 @@ pub(crate) struct Entry {
     pub(crate) same_as: Option<PathBuf>,
 }
 
-/// Everything in a directory, by its path in there.
+/// The entries of a directory by their relative paths.
 pub(crate) type Tree = BTreeMap<PathBuf, Entry>;
 
-/// What a directory holds without staging directories; nothing if there is no directory.
+/// Returns the entries of a directory without staging directories; none if it does not exist.
 pub(crate) fn snapshot(directory: &Path) -> Tree {
     let mut found = Tree::new();
     let mut directories = vec![directory.to_owned()];
@@ -153,12 +153,12 @@ pub(crate) fn grow(rng: &mut Rng, root: &Path, count: usize, largest: usize) {
         }
     }
     age(rng, &files, &[0o644, 0o600, 0o755, 0o444, 0o664]);
-    // The innermost first: what is done in a directory changes its time.
+    // The innermost first: changes in a directory set its time.
     directories.reverse();
     age(rng, &directories, &[0o755, 0o700, 0o750, 0o775]);
 }
 
-/// Within the tree, to nowhere, and out of it.
+/// Draws the target of a link: within the tree, absent, or outside of it.
 fn link_target(rng: &mut Rng) -> PathBuf {
     match rng.u8(0..5) {
         0 => "no such name".into(),

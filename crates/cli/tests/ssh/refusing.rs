@@ -1,4 +1,4 @@
-//! Copies that are refused, and their error messages.
+//! Refused copies, and their error messages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,7 +22,7 @@ fn cp_missing_source_exit_3() {
     let hosts = Hosts::start();
     hosts.cp(arguments![at("absent"), hosts.local("copy")]).expect_line(3, "absent");
     hosts.cp(arguments![hosts.local("absent"), at("copy")]).expect_line(3, "absent");
-    // If one of two sources is absent nothing is copied, since the user may have meant another.
+    // If one of two sources is absent, nothing is copied: the user may have mistyped it.
     tree::file(&hosts.remote("present"), 10);
     hosts.cp(arguments![at("present"), at("absent"), hosts.local("both")]).expect_line(3, "absent");
     assert_holds_only(&hosts.local(""), &[]);
@@ -37,7 +37,7 @@ fn cp_missing_source_exit_3() {
 fn cp_unwritable_target_exit_7() {
     let hosts = Hosts::start();
     let source = tree::file(&hosts.local("file"), 10);
-    // Root can write everywhere but here.
+    // Root can write to all other directories.
     let target = if geteuid().is_root() { "/sys/copy".into() } else { hosts.remote("closed/copy") };
     let closed = hosts.remote("closed");
     fs::create_dir(&closed).expect("a directory");
@@ -80,7 +80,7 @@ fn cp_no_sshd_exit_5() {
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
 
-/// What nologin says, as sshd passes it on.
+/// sshd forwards the message of nologin.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn login_nologin_message_quoted() {
@@ -102,7 +102,7 @@ fn bootstrap_auto_installs_program() {
     let (source, program) = (tree::file(&hosts.local("file"), 100_000), hosts.remote(".local/bin/downpour"));
     let target = at("copy");
     let copy = arguments![source, target];
-    // Nobody is asked where there is no terminal.
+    // Without a terminal there is no prompt.
     hosts.cp(copy).expect_line(3, "there has no program downpour; `downpour bootstrap there` copies this one there");
     hosts.cp(arguments!["--bootstrap", "never", source, target]).expect(3);
     tree::assert_untouched(&hosts.sshd.home());

@@ -1,5 +1,4 @@
-//! Honest use is not refused: random trees, sources and filters, and the target is as `rsync -a` with the same
-//! arguments makes it.
+//! Random trees, sources and filters: the target equals that of `rsync -a` with the same arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -45,7 +44,7 @@ const PATTERNS: [&str; 22] = [
     "-n",
 ];
 
-/// Which way the files go.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Up,
@@ -53,8 +52,7 @@ enum Way {
     Local,
 }
 
-/// A source as it is typed, without its host, and what rsync is given for it: paths beneath the directory of the
-/// sources.
+/// A source as typed, without its host, and the same source for rsync: paths below the directory of the sources.
 struct Source {
     typed: OsString,
     for_rsync: Vec<OsString>,
@@ -90,8 +88,8 @@ impl Case {
         if hard_links {
             both(&mut options, &mut for_rsync, &["-H"]);
         }
-        // Of a listed name that is excluded, rsync sends the directories on its way, and downpour nothing: lists have
-        // no rules here.
+        // rsync sends the parent directories of a listed name that is excluded; downpour sends nothing, since its lists
+        // have no rules.
         let is_listed = contents && rng.bool();
         let rules = if is_listed { 0 } else { rng.usize(0..4) };
         for _ in 0..rules {
@@ -112,13 +110,13 @@ impl Case {
         Self { hosts, way, source, command, options, for_rsync, hard_links }
     }
 
-    /// Where downpour's copy and rsync's go.
+    /// Returns the targets of downpour and rsync.
     fn targets(&self) -> [PathBuf; 2] {
         let ours = if self.way == Way::Up { self.hosts.remote("ours") } else { self.hosts.local("ours") };
         [ours, self.hosts.local("theirs")]
     }
 
-    /// The exit code, and what was said.
+    /// Returns the exit code and the output of rsync.
     fn rsync(&self, target: &Path) -> (i32, String) {
         let mut rsync = Command::new(find("rsync"));
         rsync.args(&self.for_rsync).arg("--");
@@ -129,7 +127,7 @@ impl Case {
         (output.status.code().unwrap_or(-1), format!("{rsync:?}\n{}", words(&output.stderr)))
     }
 
-    /// The same of downpour.
+    /// Returns the exit code and the output of downpour.
     fn downpour(&self) -> (i32, String) {
         let mut command = self.hosts.command(self.command);
         let source = match self.way {
@@ -144,7 +142,7 @@ impl Case {
         (ended.status.code().unwrap_or(-1), format!("{line}\n{}", ended.stderr))
     }
 
-    /// What a target holds, as far as it is promised.
+    /// Returns the entries of a target with the promised attributes.
     fn found(&self, target: &Path) -> Tree {
         let mut tree = snapshot(target);
         if !self.hard_links {
@@ -186,7 +184,7 @@ fn a_directory(rng: &mut Rng, way: Way, base: &Path) -> Source {
     Source { for_rsync: vec![typed.clone()], typed }
 }
 
-/// One object, as it is or below the home over there, or those that wildcards match.
+/// Draws one object, by its name or below the remote home, or those that a wildcard matches.
 fn any_source(rng: &mut Rng, way: Way, base: &Path) -> Source {
     let names = tree::names(base);
     let wildcard = ["*.txt", "*", "?", "[a-d]"][rng.usize(..4)];
@@ -208,7 +206,7 @@ fn any_source(rng: &mut Rng, way: Way, base: &Path) -> Source {
     Source { typed, for_rsync: vec![name.into()] }
 }
 
-/// The directories beneath one.
+/// Returns the directories below one.
 fn directories(base: &Path) -> Vec<PathBuf> {
     let tree = snapshot(base).into_iter();
     tree.filter(|(_, found)| found.object == Object::Directory).map(|(name, _)| name).collect()

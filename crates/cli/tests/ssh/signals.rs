@@ -12,7 +12,7 @@ use crate::program::{Program, arguments, wait_until};
 use crate::sshd::{Setup, at_home};
 use crate::tree;
 
-/// A process ends within this time after SIGTERM. Includes one second for a busy machine.
+/// A process ends within this time after SIGTERM. Includes one second for a busy host.
 const SOON: Duration = Duration::from_secs(3);
 
 #[test]
@@ -110,9 +110,9 @@ fn signal_without_network_leaves_no_ssh() {
                 // ssh shares its stderr.
                 program.end();
                 assert!(asked.elapsed() < SOON, "{command} by {via}, {signals:?}: {:?}", asked.elapsed());
-                // sshd is not told that the connection is gone.
+                // sshd does not notice that the connection is lost.
                 hosts.network.as_ref().expect("a network").pass_udp();
-                wait_until("all is over there", || hosts.remote_processes().is_empty());
+                wait_until("the remote processes have ended", || hosts.remote_processes().is_empty());
             }
         }
     }

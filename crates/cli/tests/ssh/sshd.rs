@@ -29,9 +29,9 @@ const COMMAND: &str = r#"exec "$SHELL" -c "$SSH_ORIGINAL_COMMAND""#;
 /// Settings that differ between tests.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Setup<'a> {
-    /// PATH on the remote side; sshd's default if `None`.
+    /// PATH of remote commands; sshd's default if `None`.
     pub(crate) path: Option<&'a str>,
-    /// Listen on the far side of this network instead of the loopback interface.
+    /// Listen in the far namespace of this network instead of the loopback interface.
     pub(crate) network: Option<&'a Network>,
     /// Shell lines that run at every login, like those of a start-up file.
     pub(crate) at_login: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// Starts an sshd on a free port of this machine.
+    /// Starts an sshd on a free local port.
     pub(crate) fn start() -> Self {
         Self::with(Setup::default())
     }
@@ -103,7 +103,7 @@ impl Sshd {
 
     /// Returns the time of the last login.
     pub(crate) fn last_login(&self) -> SystemTime {
-        let stamp = fs::metadata(self.directory.path().join("logged-in")).expect("somebody who has logged in");
+        let stamp = fs::metadata(self.directory.path().join("logged-in")).expect("a login");
         stamp.modified().expect("a time")
     }
 
@@ -116,7 +116,7 @@ impl Sshd {
     pub(crate) fn kill_sessions(&self) {
         let below = descendants(self.process.id());
         let sessions: Vec<_> = below.iter().filter(|(_, name)| name.starts_with("sshd")).collect();
-        assert!(!sessions.is_empty(), "nobody is logged in");
+        assert!(!sessions.is_empty(), "there is no session");
         for (process, _) in sessions {
             // A session has two processes: the second may have ended with the first.
             let _ = kill_process(*process, Signal::KILL);
@@ -176,13 +176,13 @@ fn write_config(directory: &Path, address: Ipv4Addr, port: u16, path: Option<&st
         format!("AuthorizedKeysFile {}", file("user.pub")),
         "AuthenticationMethods publickey".to_owned(),
         "PermitRootLogin yes".to_owned(),
-        // The keys lie in a temporary directory, whose parent is writable by everybody.
+        // The keys lie in a temporary directory, whose parent is writable by all users.
         "StrictModes no".to_owned(),
         "UsePAM no".to_owned(),
         "PidFile none".to_owned(),
         "MaxStartups 100".to_owned(),
-        // A home without shell start-up files, and a cache outside it: whether a transfer remembers its path depends on
-        // how long it takes.
+        // A home without shell start-up files, and a cache outside it: whether a transfer writes the path cache depends
+        // on its duration.
         format!("SetEnv HOME={} XDG_CACHE_HOME={}{path}", file("home"), file("cache")),
         format!("ForceCommand exec /bin/sh {}", file("login")),
     ];

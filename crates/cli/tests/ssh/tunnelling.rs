@@ -49,7 +49,7 @@ fn tunnel_carries_ssh_after_login_killed() {
 #[ignore = "cargo xtask test-ssh"]
 fn socks_proxy_every_version_with_curl() {
     let hosts = Hosts::start();
-    // The only server that is there for certain: it greets whoever connects.
+    // sshd is a server that certainly runs, and it greets every client.
     let (address, port) = hosts.sshd.address();
     let (tunnel, proxy) = open(&hosts, &["-D", "0"]);
     for version in ["socks4", "socks4a", "socks5", "socks5h"] {
@@ -63,7 +63,7 @@ fn socks_proxy_every_version_with_curl() {
     hosts.assert_remote_idle();
 }
 
-/// ssh's own ProxyCommand: the second login needs no other, and a file is whole.
+/// ssh uses it as ProxyCommand: later logins reuse its connection, and a file arrives complete.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
 fn proxy_persist_as_ssh_proxy_command() {
