@@ -67,7 +67,7 @@ fn shrinking_source_resent_without_prompt() {
     let summary = json(&received.stdout).pop().expect("a summary");
     assert_eq!((&summary["bytes"], &summary["verified"]), (&1005.into(), &true.into()));
     sender.end().expect(0);
-    assert_eq!(fs::read(into.join("large")).expect("it is there"), [0; 5]);
+    assert_eq!(fs::read(into.join("large")).expect("a file"), [0; 5]);
     tree::assert_same(&small, &into.join("small"));
 }
 

@@ -113,12 +113,12 @@ fn cp_device_target_refused() {
         std::os::unix::fs::symlink(to, path(link)).expect("a link");
     }
     for name in ["null", "fifo", "link", "/dev/null", "/dev/stdout"] {
-        let before = path(name).symlink_metadata().expect("it is there").file_type();
+        let before = path(name).symlink_metadata().expect("a name").file_type();
         let expected = "leads to a device, pipe or socket, which is neither replaced nor written to";
         downpour(arguments!["cp", path("file"), path(name)]).end().expect_line(2, expected);
         let list = downpour(arguments!["cp", "--checksums", path(name), path("file"), path("copy")]).end();
         list.expect_line(2, "cannot go to");
-        assert_eq!(path(name).symlink_metadata().expect("it is there").file_type(), before, "{name}");
+        assert_eq!(path(name).symlink_metadata().expect("a name").file_type(), before, "{name}");
     }
     assert!(!path("copy").exists(), "refused before anything crosses");
     // Every process uses this link, even if its stdout is a file.

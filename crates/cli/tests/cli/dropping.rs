@@ -146,7 +146,7 @@ fn append_only_target_succeeds() {
     let unmounted = Unmounted(home.path().join("mnt"));
     if !made.status.success() {
         return eprintln!(
-            "NOT RUN: no directory can be made append-only here: {}",
+            "NOT RUN: this file system has no append-only directories: {}",
             String::from_utf8_lossy(&made.stderr)
         );
     }

@@ -126,7 +126,7 @@ fn ssh_background_process_not_waited_for() {
     far.run("cp", arguments!["--via=ssh", file, "far:copy"]).expect(0);
     let pid = fs::read_to_string(far.remote("pid")).expect("a number");
     let ended = std::process::Command::new("kill").arg(pid.trim()).status().expect("kill");
-    assert!(ended.success(), "it was still there");
+    assert!(ended.success(), "it still ran");
 }
 
 /// A file gets the stderr of the command unchanged, as from ssh; a terminal gets it escaped.

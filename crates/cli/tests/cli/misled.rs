@@ -54,7 +54,7 @@ fn remote_bin_wrong_program_named() {
     run("/bin/true")
         .expect_line(5, "what ran at far is no downpour, since it ended without a word; check --remote-bin");
     let absent = run("/nonexistent/downpour").expect_line(3, "far has no program /nonexistent/downpour");
-    assert_eq!(absent.stderr.lines().count(), 1, "the shell there says nothing: {}", absent.stderr);
+    assert_eq!(absent.stderr.lines().count(), 1, "the remote shell prints nothing: {}", absent.stderr);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn tunnel_ticket_arguments_invalid_exit_codes() {
     };
     made.save(&ticket).expect("a file");
     refused(&["--ticket-file", file, "-L", "0:web:80"], 4, "use it with `downpour send --to`");
-    fs::remove_file(&ticket).expect("it is there");
+    fs::remove_file(&ticket).expect("a ticket");
     downpour::Ticket { listener: downpour::Role::Tunnel, ..made }.save(&ticket).expect("a file");
     let mut receiving = command(["recv"]);
     receiving.arg("--ticket-file").arg(&ticket).arg("--into").arg(directory.path());
@@ -117,7 +117,7 @@ fn tunnel_listener_ends_after_expiry() {
     tunnel.signal(Signal::INT);
     tunnel.end();
     assert_eq!(listening.end().status.code(), Some(0));
-    fs::remove_file(&ticket).expect("it is there");
+    fs::remove_file(&ticket).expect("a ticket");
     let unused = listen(&ticket, &["--permit", "any", "--valid", "0.001"]).end();
     assert_eq!(unused.status.code(), Some(4), "{}", unused.stderr);
 }
