@@ -31,7 +31,7 @@ fn cp_file_to_name_and_into_directory() {
     for name in ["copy", "directory/file", "file", "tilde", "absolute"] {
         tree::assert_same(&source, &hosts.remote(name));
     }
-    assert_holds_only(&hosts.sshd.home(), &["absolute", "copy", "file", "directory", "tilde"]);
+    assert_holds_only(&hosts.sshd.home(), &["absolute", "copy", "directory", "file", "tilde"]);
     make(&hosts.local("directory"));
     hosts.cp(arguments![at("copy"), hosts.local("back")]).expect(0);
     hosts.cp(arguments![at("copy"), hosts.local("directory")]).expect(0);
@@ -40,7 +40,7 @@ fn cp_file_to_name_and_into_directory() {
     for name in ["back", "directory/copy", "copy", "absolute"] {
         tree::assert_same(&source, &hosts.local(name));
     }
-    assert_holds_only(&hosts.local(""), &["absolute", "back", "copy", "file", "directory"]);
+    assert_holds_only(&hosts.local(""), &["absolute", "back", "copy", "directory", "file"]);
 }
 
 #[test]
