@@ -163,7 +163,7 @@ fn cannot_be_compared(case: &Case, rsync: &Output, sync: &Output) -> bool {
     };
     // A file that replaces a directory with protected names: rsync deletes the unprotected ones, and the directory if
     // only a pattern for directories matches it; downpour keeps all of it.
-    let says = |output: &Output, what: &str| words(&output.stderr).contains(what);
+    let says = |output: &Output, kind: &str| words(&output.stderr).contains(kind);
     let is_in_the_way = says(rsync, "could not make way") || says(sync, "that is not empty is in the way");
     // It fails on some paths whose ACLs it wants to read.
     let is_lost = says(rsync, "sys_acl_get_file");
@@ -211,7 +211,7 @@ pub(crate) fn complaints(output: &Output) -> Vec<String> {
 fn left(case: &Case, directory: &Path) -> Vec<String> {
     let text = words(&output_of(&mut sync(case, directory, &["-n", "--json"])).stdout);
     let is_done = |line: &&str| {
-        let says = |what: &str| line.contains(&format!("\"what\":\"{what}\""));
+        let says = |kind: &str| line.contains(&format!("\"what\":\"{kind}\""));
         line.contains("\"type\":\"notice\"") && !says("kept") && !says("left_out")
     };
     text.lines().filter(is_done).map(|line| format!("a second run would still do something: {line}")).collect()

@@ -113,9 +113,9 @@ fn pipe_stdout_closed_ends_command() {
             let begun = Instant::now();
             let mut pipe = child.stderr.take().expect("a pipe");
             let status = child.wait().expect("downpour");
-            let mut said = String::new();
-            pipe.read_to_string(&mut said).expect("words");
-            assert_eq!((status.code(), &*said), (Some(141), ""), "{via}: {command}");
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).expect("words");
+            assert_eq!((status.code(), &*text), (Some(141), ""), "{via}: {command}");
             assert!(begun.elapsed() < NOTICED, "{via}: {:?}", begun.elapsed());
             hosts.assert_remote_idle();
             drop(stdin);
