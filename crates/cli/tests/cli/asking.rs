@@ -12,12 +12,12 @@ use crate::terminal::Terminal;
 use crate::tree;
 
 /// Starts a sender, and a receiver at a terminal that prompts for the ticket. Also returns the ticket.
-fn at_the_prompt(here: &Path) -> (Program, String, Program, Terminal) {
-    let source = tree::file(&here.join("file"), 20_000);
+fn at_the_prompt(local: &Path) -> (Program, String, Program, Terminal) {
+    let source = tree::file(&local.join("file"), 20_000);
     let mut sender = downpour(arguments!["send", "--listen", "127.0.0.1:0", source]);
     let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
     let (mut terminal, stdin, stderr) = Terminal::open();
-    let mut command = command(arguments!["recv", "--into", here.join("into")]);
+    let mut command = command(arguments!["recv", "--into", local.join("into")]);
     command.stdin(Stdio::from(stdin)).stderr(Stdio::from(stderr));
     let receiver = Program::start(command);
     terminal.wait_for("Ticket");
@@ -25,9 +25,9 @@ fn at_the_prompt(here: &Path) -> (Program, String, Program, Terminal) {
 }
 
 #[test]
-fn the_ticket_is_not_shown_and_yes_takes_it() {
-    let here = tempdir().expect("a directory");
-    let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
+fn recv_prompt_hides_ticket_and_accepts_yes() {
+    let local = tempdir().expect("a directory");
+    let (sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
     assert!(!terminal.shown.contains(&ticket[..20]), "{:?}", terminal.shown);
@@ -35,13 +35,13 @@ fn the_ticket_is_not_shown_and_yes_takes_it() {
     terminal.type_line("y");
     receiver.end().expect(0);
     sender.end().expect(0);
-    tree::assert_same(&here.path().join("file"), &here.path().join("into/file"));
+    tree::assert_same(&local.path().join("file"), &local.path().join("into/file"));
 }
 
 #[test]
-fn no_is_no_on_both_sides() {
-    let here = tempdir().expect("a directory");
-    let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
+fn recv_prompt_no_declines_on_both_sides() {
+    let local = tempdir().expect("a directory");
+    let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
     terminal.type_line("perhaps");
@@ -51,14 +51,14 @@ fn no_is_no_on_both_sides() {
     receiver.end().expect(1);
     sender.wait_for_words("declined by its user");
     sender.signal(rustix::process::Signal::INT);
-    sender.end().expect_line(130, "cancelled");
-    tree::assert_untouched(&here.path().join("into"));
+    sender.end().expect_error(130);
+    tree::assert_untouched(&local.path().join("into"));
 }
 
 /// Runs a receiver with this text on its stdin to its end. Returns the waiting sender and the result.
-fn with_answer(here: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
-    let source = tree::file(&here.join("file"), 20_000);
-    let (ticket, into) = (here.join("ticket"), here.join("into"));
+fn with_answer(local: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
+    let source = tree::file(&local.join("file"), 20_000);
+    let (ticket, into) = (local.join("ticket"), local.join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     let mut arguments = arguments!["recv", "--ticket-file", ticket, "--into", into].to_vec();
     arguments.extend(more.iter().map(OsStr::new));
@@ -72,45 +72,45 @@ fn with_answer(here: &Path, text: &str, more: &[&str]) -> (Program, Ended) {
 }
 
 #[test]
-fn a_piped_answer_counts_as_a_typed_one() {
-    let here = tempdir().expect("a directory");
-    let (mut sender, ended) = with_answer(here.path(), "n\n", &["-q"]);
+fn recv_answer_from_pipe_counts() {
+    let local = tempdir().expect("a directory");
+    let (mut sender, ended) = with_answer(local.path(), "n\n", &["-q"]);
     let ended = ended.expect_line(1, "declined");
     assert!(ended.stderr.contains("Coming: file (1 item, 20 kB)\nInto:   /"), "{}", ended.stderr);
     sender.wait_for_words("declined by its user");
-    tree::assert_untouched(&here.path().join("into"));
+    tree::assert_untouched(&local.path().join("into"));
 
-    let here = tempdir().expect("a directory");
-    let (sender, ended) = with_answer(here.path(), "what?\nyes\n", &[]);
+    let local = tempdir().expect("a directory");
+    let (sender, ended) = with_answer(local.path(), "what?\nyes\n", &[]);
     ended.expect(0);
     sender.end().expect(0);
-    tree::assert_same(&here.path().join("file"), &here.path().join("into/file"));
+    tree::assert_same(&local.path().join("file"), &local.path().join("into/file"));
 }
 
 #[test]
-fn nothing_is_taken_where_nobody_answers() {
-    let here = tempdir().expect("a directory");
-    let (_sender, ended) = with_answer(here.path(), "", &[]);
+fn recv_without_answer_takes_nothing() {
+    let local = tempdir().expect("a directory");
+    let (_sender, ended) = with_answer(local.path(), "", &[]);
     ended.expect_line(2, "--yes");
-    tree::assert_untouched(&here.path().join("into"));
+    tree::assert_untouched(&local.path().join("into"));
 }
 
 #[test]
-fn a_sender_that_leaves_during_the_question_ends_it() {
-    let here = tempdir().expect("a directory");
-    let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
+fn recv_prompt_ends_when_sender_leaves() {
+    let local = tempdir().expect("a directory");
+    let (sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
     sender.signal(rustix::process::Signal::INT);
     terminal.wait_for("\ndownpour: error from the sender: interrupted by its user");
     receiver.end().expect(1);
-    tree::assert_untouched(&here.path().join("into"));
+    tree::assert_untouched(&local.path().join("into"));
 }
 
 #[test]
-fn ctrl_c_at_the_prompt_gives_the_terminal_back() {
-    let here = tempdir().expect("a directory");
-    let (_sender, _, receiver, terminal) = at_the_prompt(here.path());
+fn recv_sigint_at_prompt_restores_echo() {
+    let local = tempdir().expect("a directory");
+    let (_sender, _, receiver, terminal) = at_the_prompt(local.path());
     receiver.signal(rustix::process::Signal::INT);
     receiver.end().expect(130);
     let modes = rustix::termios::tcgetattr(&terminal.user).expect("a terminal").local_modes;
@@ -118,16 +118,16 @@ fn ctrl_c_at_the_prompt_gives_the_terminal_back() {
 }
 
 #[test]
-fn ctrl_c_instead_of_an_answer_takes_nothing() {
-    let here = tempdir().expect("a directory");
-    let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
+fn recv_sigint_at_question_takes_nothing() {
+    let local = tempdir().expect("a directory");
+    let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
     terminal.wait_for("Take it? [Y/n]");
     receiver.signal(rustix::process::Signal::INT);
     terminal.wait_for("downpour: cancelled");
     receiver.end().expect(130);
     sender.wait_for_words("interrupted");
-    tree::assert_untouched(&here.path().join("into"));
+    tree::assert_untouched(&local.path().join("into"));
 }
 
 /// People paste a ticket with the empty line that follows it.

@@ -1,10 +1,10 @@
-//! `bootstrap` to a machine without the program.
+//! `bootstrap` to a host without the program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::arguments;
 
 fn is_the_program(path: &Path) -> bool {
@@ -14,54 +14,54 @@ fn is_the_program(path: &Path) -> bool {
 }
 
 #[test]
-fn the_program_is_copied_and_said_so() {
-    let far = Far::new();
-    let said = far.run("bootstrap", ["far"]).expect(0).stderr;
-    let path = far.there(".local/bin/downpour");
-    let lines: Vec<&str> = said.lines().collect();
+fn bootstrap_copies_program_and_reports_it() {
+    let far = FakeHost::new();
+    let stderr = far.run("bootstrap", ["far"]).expect(0).stderr;
+    let path = far.remote(".local/bin/downpour");
+    let lines: Vec<&str> = stderr.lines().collect();
     assert!(
         lines[0].starts_with("Copying downpour (") && lines[0].ends_with(") to ~/.local/bin/downpour on far"),
-        "{said}"
+        "{stderr}"
     );
     assert_eq!(lines[1..], [format!("Installed {} on far", path.display())]);
     assert!(is_the_program(&path));
-    // Another one takes its place, and nothing else is left.
+    // A second run replaces it and leaves nothing else.
     fs::write(&path, "older").expect("a file");
     assert_eq!(far.run("bootstrap", ["-q", "far"]).expect(0).stderr, "");
     assert!(is_the_program(&path));
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 1);
+    assert_eq!(fs::read_dir(far.remote(".local/bin")).expect("a directory").count(), 1);
     let odd = "a b/$(id) 'x'";
     far.run("bootstrap", ["--to", odd, "far"]).expect(0);
-    assert!(is_the_program(&far.there(odd)));
+    assert!(is_the_program(&far.remote(odd)));
 }
 
 #[test]
-fn what_does_not_run_there_gets_no_name() {
-    let far = Far::new();
-    let file = far.there("text");
+fn bootstrap_unrunnable_file_not_installed() {
+    let far = FakeHost::new();
+    let file = far.remote("text");
     fs::write(&file, "not a program").expect("a file");
     let ended = far.run("bootstrap", ["--from", file.to_str().expect("text"), "far"]);
     ended.expect_line(1, "cannot install downpour on far: new binary does not run");
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
+    assert_eq!(fs::read_dir(far.remote(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", ".local/bin", "far"]).expect_line(1, ".local/bin is a directory: name a file in it");
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
+    assert_eq!(fs::read_dir(far.remote(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", "new/", "far"]).expect_line(1, "new/ is a directory: name a file in it");
     far.run("bootstrap", ["--to", "", "far"]).expect(2);
     far.run("bootstrap", ["--from", "/dev/zero", "far"]).expect_line(1, "/dev/zero: not a regular file");
     far.run("bootstrap", ["--from", "/bin/true", "far"])
         .expect_line(1, "digest mismatch: not downpour, or copied incompletely");
-    assert_eq!(fs::read_dir(far.there(".local/bin")).expect("a directory").count(), 0);
+    assert_eq!(fs::read_dir(far.remote(".local/bin")).expect("a directory").count(), 0);
     far.run("bootstrap", ["--to", "text/downpour", "far"]).expect_line(1, "cannot install downpour on far");
     far.run("bootstrap", ["--from", "/nonexistent", "far"]).expect_line(1, "/nonexistent: No such file");
 }
 
 #[test]
-fn a_login_that_runs_downpour_alone_says_so() {
+fn bootstrap_forced_command_login_refused() {
     let program = env!("CARGO_BIN_EXE_downpour");
     for line in [format!("exec {program} remote"), format!("echo Hello; exec {program} remote --only .")] {
-        let far = Far::with_login(&line);
+        let far = FakeHost::with_login(&line);
         far.run("bootstrap", ["far"]).expect_line(7, "the login to far runs only downpour");
-        assert!(!far.there(".local").exists());
+        assert!(!far.remote(".local").exists());
     }
 }
 
@@ -78,23 +78,23 @@ const LOGINS: [&[&str]; 8] = [
 ];
 
 #[test]
-fn a_greeting_need_not_end_its_line() {
+fn login_greeting_without_newline_works() {
     // A part of a marker, too, and the command itself, as a login may show it.
-    let far = Far::with_login(r#"printf '%s\nWelcome to far, DOWNPOUR-SYST' "$command"; exec sh -c "$command""#);
+    let far = FakeHost::with_login(r#"printf '%s\nWelcome to far, DOWNPOUR-SYST' "$command"; exec sh -c "$command""#);
     far.run("bootstrap", ["far"]).expect(0);
-    assert!(is_the_program(&far.there(".local/bin/downpour")));
+    assert!(is_the_program(&far.remote(".local/bin/downpour")));
     let ended = far.run("bootstrap", ["--to", ".local/bin", "far"]);
     ended.expect_line(1, ".local/bin is a directory: name a file in it");
-    fs::write(far.there("file"), "bytes").expect("a file");
-    let here = tempfile::tempdir().expect("a directory");
-    far.run("cp", arguments!["far:file", here.path()]).expect(0);
-    assert_eq!(fs::read(here.path().join("file")).expect("a copy"), b"bytes");
+    fs::write(far.remote("file"), "bytes").expect("a file");
+    let local = tempfile::tempdir().expect("a directory");
+    far.run("cp", arguments!["far:file", local.path()]).expect(0);
+    assert_eq!(fs::read(local.path().join("file")).expect("a copy"), b"bytes");
     assert_eq!(far.run("pipe", ["far", "cat file"]).expect(0).stdout, "bytes\n");
 }
 
 #[test]
-fn a_login_that_refuses_is_quoted_by_every_command() {
-    let far = Far::with_login(r"printf 'Hello\n\033[31mThis account is currently not available.'; exit 1");
+fn login_refusal_quoted_by_every_command() {
+    let far = FakeHost::with_login(r"printf 'Hello\n\033[31mThis account is currently not available.'; exit 1");
     for arguments in LOGINS {
         let ended = far.run(arguments[0], &arguments[1..]);
         let words = r"cannot log in to far: Hello / \u{1b}[31mThis account is currently not available.";
@@ -104,8 +104,8 @@ fn a_login_that_refuses_is_quoted_by_every_command() {
 }
 
 #[test]
-fn a_login_that_says_too_much_ends() {
-    let far = Far::with_login("exec cat /dev/zero");
+fn login_endless_output_exit_5() {
+    let far = FakeHost::with_login("exec cat /dev/zero");
     for arguments in LOGINS {
         let ended = far.run(arguments[0], &arguments[1..]);
         let words = "far: endless login output without a reply of downpour";
@@ -115,18 +115,18 @@ fn a_login_that_says_too_much_ends() {
 }
 
 #[test]
-fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
-    let (far, here) = (Far::new(), tempfile::tempdir().expect("a directory"));
-    fs::create_dir(far.there("a b")).expect("a directory");
-    fs::write(far.there("a b/file"), "bytes").expect("a file");
+fn scp_url_works_and_rsync_url_refused() {
+    let (far, local) = (FakeHost::new(), tempfile::tempdir().expect("a directory"));
+    fs::create_dir(far.remote("a b")).expect("a directory");
+    fs::write(far.remote("a b/file"), "bytes").expect("a file");
     for (number, url) in ["scp://far/a%20b/file", "scp://me@far:2222/a%20b/file"].into_iter().enumerate() {
-        let copy = here.path().join(number.to_string());
+        let copy = local.path().join(number.to_string());
         far.run("cp", arguments![url, copy]).expect(0);
         assert_eq!(fs::read(copy).expect("a copy"), b"bytes");
     }
-    let file = here.path().join("0");
+    let file = local.path().join("0");
     far.run("cp", arguments![file, "scp://far/copy"]).expect(0);
-    assert_eq!(fs::read(far.there("copy")).expect("a copy"), b"bytes");
+    assert_eq!(fs::read(far.remote("copy")).expect("a copy"), b"bytes");
     for (url, words) in [("rsync://far/module", "is an rsync daemon"), ("scp://far:x/y", "invalid scp URL")] {
         let refused = far.run("cp", arguments![file, url]);
         assert_eq!((refused.status.code(), refused.stderr.contains(words)), (Some(2), true), "{}", refused.stderr);
@@ -135,10 +135,10 @@ fn a_url_of_scp_names_a_host_and_that_of_a_daemon_is_refused() {
 }
 
 #[test]
-fn a_name_without_a_slash_is_a_file_in_the_home() {
-    let far = Far::new();
+fn bootstrap_to_plain_name_is_in_home() {
+    let far = FakeHost::new();
     for name in ["downpour", "-x"] {
         far.run("bootstrap", [&format!("--to={name}"), "far"]).expect(0);
-        assert!(is_the_program(&far.there(name)), "{name}");
+        assert!(is_the_program(&far.remote(name)), "{name}");
     }
 }

@@ -28,7 +28,7 @@ impl User {
         for odd in ["far/da\u{1b}[2J", "far/dat\nda", "far/-da"] {
             fs::write(user.path(odd), "").expect("a file");
         }
-        // In the directory where the shells run.
+        // The shells run in this directory.
         fs::create_dir_all(user.path("bin")).expect("a directory");
         fs::write(user.path("bin/data.here"), "").expect("a file");
         fs::write(user.path(".ssh/config"), "Host farther *.wild\nInclude config.d/*\n").expect("a file");
@@ -74,7 +74,7 @@ impl User {
     }
 }
 
-/// Whether a shell can be run; says so where it cannot.
+/// Whether a shell is installed; prints a line if it is not.
 fn has(shell: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|directory| Path::new(&directory).join(shell).is_file());
@@ -85,7 +85,7 @@ fn has(shell: &str) -> bool {
 }
 
 #[test]
-fn hosts_come_from_ssh_and_paths_from_the_host() {
+fn complete_hosts_and_remote_paths() {
     let user = User::new();
     assert_eq!(user.completes("cp", "fa"), ["far.example:", "faraway:", "farther:"]);
     assert_eq!(user.completes("cp", "me@fart"), ["me@farther:"]);
@@ -113,7 +113,7 @@ fn hosts_come_from_ssh_and_paths_from_the_host() {
 
 /// As for the commands themselves.
 #[test]
-fn the_configuration_tells_how_ssh_is_called() {
+fn complete_uses_configured_ssh() {
     let user = User::new();
     let ssh = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", user.path("calls").display());
     fs::write(user.path("bin/other-ssh"), ssh).expect("a script");
@@ -143,13 +143,13 @@ fn bash_completes_hosts_and_remote_paths() {
     };
     assert_eq!(completed("downpour cp fa", "downpour cp fa"), ["far.example:", "faraway:", "farther:"]);
     // bash has split the word at its colon.
-    // No file of this machine instead.
+    // No local file is offered instead.
     let far = "+o default +o bashdefault";
     assert_eq!(completed("downpour cp x farther : da", "downpour cp x farther:da"), [far, "data/", "date"]);
     assert_eq!(completed("downpour cp x farther : no", "downpour cp x farther:no"), [far, ""]);
     assert_eq!(completed("downpour cp farther :", "downpour cp farther:"), [far, "-da", "a\\ b/", "data/", "date"]);
     assert_eq!(completed(r"downpour cp farther : a\\\ b", r"downpour cp farther:a\ b"), [far, "a\\ b/"]);
-    // Within quotes bash completes the whole word, and closes the quote.
+    // Within quotes bash completes the word with its host, and closes the quote.
     assert_eq!(completed("downpour cp '\"farther:a b'", "downpour cp \"farther:a b"), [far, "farther:a b/"]);
     assert_eq!(completed("downpour cp \"'farther:a\"", "downpour cp '\\''farther:a"), [far, "farther:a b/"]);
     let options = completed("downpour cp --recurs", "downpour cp --recurs");
@@ -162,7 +162,7 @@ fn bash_completes_hosts_and_remote_paths() {
 }
 
 #[test]
-fn commands_that_only_programs_call_are_not_offered() {
+fn completions_omit_internal_commands() {
     let script = |shell: &str| downpour(["completions", shell]).end().expect(0).stdout;
     let bash = script("bash");
     let offered = bash.lines().find(|line| line.contains("opts=\"-h -V")).expect("those of the program itself");
@@ -182,7 +182,7 @@ fn zsh_completes_hosts_and_remote_paths() {
     }
     let user = User::new();
     let script = user.script("zsh");
-    // The functions of zsh's own completion, which run only while somebody types.
+    // Functions of zsh's own completion, which run only in an interactive line.
     let surroundings = "compdef() { }; compadd() { shift 3; print -rl -- \"$@\" }";
     let completed = |word: &str| {
         let run =
@@ -221,7 +221,7 @@ fn fish_completes_hosts_and_remote_paths() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_delays_completion_a_little() {
+fn complete_silent_host_times_out() {
     let user = User::new();
     fs::write(user.path("bin/ssh"), "#!/bin/sh\nexec sleep 1000\n").expect("a script");
     let asked = Instant::now();
@@ -230,7 +230,7 @@ fn a_host_that_does_not_answer_delays_completion_a_little() {
 }
 
 #[test]
-fn help_by_one_letter_is_one_screen_and_names_the_other() {
+fn short_help_fits_screen_and_names_help() {
     // A terminal has 24 lines.
     for command in COMMANDS {
         let short = downpour([command, "-h"]).end().expect(0).stdout;
@@ -241,10 +241,10 @@ fn help_by_one_letter_is_one_screen_and_names_the_other() {
     let all = downpour(["-h"]).end().expect(0).stdout;
     assert!(all.lines().count() <= 24 && all.contains("`downpour --help`"), "{all}");
     // Among other letters it is rsync's.
-    let here = tempdir().expect("a directory");
-    fs::write(here.path().join("file"), "bytes").expect("a file");
+    let local = tempdir().expect("a directory");
+    fs::write(local.path().join("file"), "bytes").expect("a file");
     let mut command = crate::program::command(["sync", "-avh"]);
-    command.arg(here.path().join("file")).arg(here.path().join("copy"));
+    command.arg(local.path().join("file")).arg(local.path().join("copy"));
     crate::program::Program::start(command).end().expect(0);
-    assert_eq!(fs::read(here.path().join("copy")).expect("a copy"), b"bytes");
+    assert_eq!(fs::read(local.path().join("copy")).expect("a copy"), b"bytes");
 }

@@ -11,15 +11,15 @@ use crate::program::{Program, arguments, command};
 use crate::tree;
 
 #[test]
-fn the_file_is_found_read_and_named() {
-    let here = tempdir().expect("a directory");
-    let directory = here.path().join("downpour");
+fn config_file_found_and_errors_name_it() {
+    let local = tempdir().expect("a directory");
+    let directory = local.path().join("downpour");
     fs::create_dir(&directory).expect("a directory");
     fs::write(directory.join("config.toml"), "# mine\nlimt = '1M'\n").expect("a file");
     close(&directory, &directory.join("config.toml"));
     let with_file = |arguments: &[&str]| {
         let mut command = command(arguments);
-        command.env_remove("DOWNPOUR_CONFIG").env("XDG_CONFIG_HOME", here.path());
+        command.env_remove("DOWNPOUR_CONFIG").env("XDG_CONFIG_HOME", local.path());
         Program::start(command)
     };
     let ended = with_file(&["send", "/no/such/file"]).end().expect_line(2, "did you mean \"limit\"?");
@@ -37,22 +37,22 @@ fn close(directory: &Path, file: &Path) {
     set_mode(file, 0o644);
 }
 
-/// Whoever can change the file can have a program run: by `ssh`, for example.
+/// A user who can change the file can run a program: by the key `ssh`, for example.
 #[test]
-fn a_file_that_others_can_change_runs_nothing() {
-    let here = tempdir().expect("a directory");
-    let directory = here.path().join("home/.config/downpour");
+fn config_writable_by_others_refused() {
+    let local = tempdir().expect("a directory");
+    let directory = local.path().join("home/.config/downpour");
     fs::create_dir_all(&directory).expect("directories");
-    let (file, ran) = (directory.join("config.toml"), here.path().join("ran"));
-    let evil = here.path().join("evil");
+    let (file, ran) = (directory.join("config.toml"), local.path().join("ran"));
+    let evil = local.path().join("evil");
     fs::write(&evil, format!("#!/bin/sh\ncase \" $* \" in *' -G '*) exit;; esac\ntouch '{}'\n", ran.display()))
         .expect("a script");
     set_mode(&evil, 0o755);
     fs::write(&file, format!("ssh = '{}'\n", evil.display())).expect("a file");
-    let home = here.path().join("home");
+    let home = local.path().join("home");
     let steps = [home.clone(), home.join(".config"), directory.clone(), file.clone()];
     let run = |named: Option<&str>| {
-        let mut command = command(arguments!["cp", "far:x", here.path().join("to")]);
+        let mut command = command(arguments!["cp", "far:x", local.path().join("to")]);
         command.env("HOME", &home).env_remove("XDG_CONFIG_HOME").env_remove("DOWNPOUR_CONFIG");
         match named {
             Some("DOWNPOUR_CONFIG") => drop(command.env("DOWNPOUR_CONFIG", &file)),
@@ -70,7 +70,7 @@ fn a_file_that_others_can_change_runs_nothing() {
                 set_mode(step, 0o755 | open);
                 let ended = run(named).expect_line(2, "can be written by other users");
                 assert!(!ran.exists(), "{named:?} {step:?}");
-                // The message ends with the command that mends it.
+                // The message ends with the command that corrects the modes.
                 let (_, mend) = ended.stderr.trim().rsplit_once(": ").expect("a command");
                 assert!(mend.starts_with("chmod go-w ") && mend.ends_with(step.to_str().expect("text")), "{mend}");
                 let mended = std::process::Command::new("sh").args(["-c", mend]).status().expect("a shell");
@@ -91,7 +91,7 @@ fn a_file_that_others_can_change_runs_nothing() {
 }
 
 #[test]
-fn a_variable_with_a_slip_is_told() {
+fn config_misspelled_variable_warned() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_LIMT", "1M");
     let ended = Program::start(command).end().expect(3);
@@ -99,7 +99,7 @@ fn a_variable_with_a_slip_is_told() {
 }
 
 #[test]
-fn the_environment_counts() {
+fn config_environment_variable_applies() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_JSON", "true");
     let ended = Program::start(command).end().expect(3);
@@ -108,11 +108,11 @@ fn the_environment_counts() {
 
 /// A pattern typed for one run must not lift the protection from `--delete` that the configuration gives.
 #[test]
-fn what_the_file_excludes_stays_excluded_whatever_is_typed() {
-    let here = tempdir().expect("a directory");
-    fs::write(here.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
-    close(here.path(), &here.path().join("config"));
-    let (source, target) = (here.path().join("source"), here.path().join("target"));
+fn config_exclude_kept_beside_typed_exclude() {
+    let local = tempdir().expect("a directory");
+    fs::write(local.path().join("config"), "exclude = ['.snapshots/', '/only-*']\n").expect("a file");
+    close(local.path(), &local.path().join("config"));
+    let (source, target) = (local.path().join("source"), local.path().join("target"));
     fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("new"), 10);
     let sync = |more: &[&str]| {
@@ -123,7 +123,7 @@ fn what_the_file_excludes_stays_excluded_whatever_is_typed() {
         tree::file(&target.join("scratch.tmp"), 10);
         let mut command = command(arguments!["sync", "--delete", source.join(""), target]);
         command.args(more);
-        command.env("DOWNPOUR_CONFIG", here.path().join("config"));
+        command.env("DOWNPOUR_CONFIG", local.path().join("config"));
         Program::start(command).end().expect(0);
         tree::names(&target).iter().map(|name| name.display().to_string()).collect::<Vec<_>>()
     };

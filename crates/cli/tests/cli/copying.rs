@@ -1,4 +1,4 @@
-//! `cp`, `sync` and `verify` on one machine: both sides in one process.
+//! `cp`, `sync` and `verify` on one host: sender and receiver in one process.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,31 +8,31 @@ use std::process::Stdio;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command, downpour, json};
 use crate::tree;
 
 #[test]
-fn a_file_under_a_name_and_into_a_directory() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 300_000);
-    let (name, directory) = (here.path().join("copy"), here.path().join("directory"));
+fn cp_file_to_name_and_into_directory() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 300_000);
+    let (name, directory) = (local.path().join("copy"), local.path().join("directory"));
     fs::create_dir(&directory).expect("a directory");
     let ended = downpour(arguments!["cp", source, name]).end().expect(0);
     assert!(ended.stderr.lines().last().is_some_and(|line| line.starts_with("1 file, 300")), "{}", ended.stderr);
     downpour(arguments!["cp", source, directory]).end().expect(0);
     tree::assert_same(&source, &name);
     tree::assert_same(&source, &directory.join("file"));
-    assert_eq!(tree::names(here.path()).len(), 3, "nothing else");
+    assert_eq!(tree::names(local.path()).len(), 3, "nothing else");
 }
 
 #[test]
-fn a_directory_with_and_without_its_name() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
+fn cp_directory_trailing_slash_copies_contents() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
     let mut contents = source.clone().into_os_string();
     contents.push("/");
-    let (with, without) = (here.path().join("with"), here.path().join("without"));
+    let (with, without) = (local.path().join("with"), local.path().join("without"));
     fs::create_dir(&with).expect("a directory");
     downpour(arguments!["cp", "-rp", source, with]).end().expect(0);
     downpour(arguments!["cp", "-rp", contents, without]).end().expect(0);
@@ -42,10 +42,10 @@ fn a_directory_with_and_without_its_name() {
 }
 
 #[test]
-fn only_what_is_selected() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
-    let into = here.path().join("into");
+fn cp_include_exclude_files_from_select() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
+    let into = local.path().join("into");
     fs::create_dir(&into).expect("a directory");
     // Options may appear between the paths.
     let arguments = arguments!["cp", "--include", "in/deep/", "-r", source, "--exclude", "in/*", "--links=skip", into];
@@ -55,7 +55,7 @@ fn only_what_is_selected() {
     tree::assert_same(&source.join("in/deep"), &copy.join("in/deep"));
     assert!(!copy.join("link").exists());
 
-    let listed = here.path().join("listed");
+    let listed = local.path().join("listed");
     let mut command = command(arguments!["cp", "-0", "--files-from", "-", source, listed]);
     command.stdin(Stdio::piped());
     let mut program = Program::start(command);
@@ -68,45 +68,45 @@ fn only_what_is_selected() {
 }
 
 #[test]
-fn a_listed_name_behind_a_link_arrives_in_a_directory_and_a_limited_login_follows_none() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let (list, into) = (here.path().join("list"), here.path().join("into"));
-    fs::create_dir_all(far.there("elsewhere/in")).expect("directories");
-    let deep = tree::file(&far.there("elsewhere/in/deep"), 3_000_000);
-    fs::create_dir(far.there("src")).expect("a directory");
-    symlink("../elsewhere", far.there("src/link")).expect("a link");
+fn files_from_through_symlink_makes_directory() {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let (list, into) = (local.path().join("list"), local.path().join("into"));
+    fs::create_dir_all(far.remote("outside/in")).expect("directories");
+    let deep = tree::file(&far.remote("outside/in/deep"), 3_000_000);
+    fs::create_dir(far.remote("src")).expect("a directory");
+    symlink("../outside", far.remote("src/link")).expect("a link");
     fs::write(&list, "link/in/deep\n").expect("a list");
     fs::create_dir(&into).expect("a directory");
-    for source in [far.there("src/").into_os_string(), "far:src/".into()] {
+    for source in [far.remote("src/").into_os_string(), "far:src/".into()] {
         far.run("sync", arguments!["--files-from", list, source, into]).expect(0);
         assert!(fs::symlink_metadata(into.join("link")).expect("a directory").is_dir());
         tree::assert_same(&deep, &into.join("link/in/deep"));
         fs::remove_dir_all(into.join("link")).expect("a directory");
     }
     // A link at the target is never written through.
-    fs::create_dir(here.path().join("outside")).expect("a directory");
+    fs::create_dir(local.path().join("outside")).expect("a directory");
     symlink("../outside", into.join("link")).expect("a link");
     far.run("sync", arguments!["--files-from", list, "far:src/", into]).expect(0);
-    assert!(tree::names(&here.path().join("outside")).is_empty());
+    assert!(tree::names(&local.path().join("outside")).is_empty());
     tree::assert_same(&deep, &into.join("link/in/deep"));
     fs::remove_dir_all(into.join("link")).expect("a directory");
 
     let program = env!("CARGO_BIN_EXE_downpour");
-    let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/src""#));
-    fs::create_dir_all(limited.there("elsewhere/in")).expect("directories");
-    tree::file(&limited.there("elsewhere/in/deep"), 10);
-    fs::create_dir(limited.there("src")).expect("a directory");
-    symlink("../elsewhere", limited.there("src/link")).expect("a link");
-    let told = limited.run("sync", arguments!["--files-from", list, "far:", into]).expect(23).stderr;
-    assert!(told.contains("link/in/deep") && !into.join("link").exists(), "{told}");
+    let limited = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/src""#));
+    fs::create_dir_all(limited.remote("outside/in")).expect("directories");
+    tree::file(&limited.remote("outside/in/deep"), 10);
+    fs::create_dir(limited.remote("src")).expect("a directory");
+    symlink("../outside", limited.remote("src/link")).expect("a link");
+    let stderr = limited.run("sync", arguments!["--files-from", list, "far:", into]).expect(23).stderr;
+    assert!(stderr.contains("link/in/deep") && !into.join("link").exists(), "{stderr}");
 }
 
-/// What programs communicate through is neither replaced nor taken for a name.
+/// Devices and FIFOs are neither replaced nor written to.
 #[test]
-fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
-    let here = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| here.path().join(name);
+fn cp_device_target_refused() {
+    let local = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| local.path().join(name);
     fs::write(path("file"), "bytes").expect("a file");
     rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a FIFO");
     for (link, to) in [("null", "/dev/null"), ("link", "fifo"), ("nowhere", "absent")] {
@@ -114,14 +114,14 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
     }
     for name in ["null", "fifo", "link", "/dev/null", "/dev/stdout"] {
         let before = path(name).symlink_metadata().expect("it is there").file_type();
-        let said = "is a device, FIFO or socket: it cannot be replaced or written to";
-        downpour(arguments!["cp", path("file"), path(name)]).end().expect_line(2, said);
+        let expected = "is a device, FIFO or socket: it cannot be replaced or written to";
+        downpour(arguments!["cp", path("file"), path(name)]).end().expect_line(2, expected);
         let list = downpour(arguments!["cp", "--checksums", path(name), path("file"), path("copy")]).end();
         list.expect_line(2, "cannot write");
         assert_eq!(path(name).symlink_metadata().expect("it is there").file_type(), before, "{name}");
     }
     assert!(!path("copy").exists(), "refused before anything crosses");
-    // It is a link that all use, also where it leads to a file.
+    // Every process uses this link, even if its stdout is a file.
     std::os::unix::fs::symlink("/dev/stdout", path("second")).expect("a link");
     std::os::unix::fs::symlink("second", path("third")).expect("a link");
     for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "second", "third"] {
@@ -139,44 +139,44 @@ fn a_target_or_list_that_is_a_device_or_leads_to_one_stays() {
 }
 
 #[test]
-fn checksums_are_those_of_b3sum() {
-    let here = tempdir().expect("a directory");
-    let (source, list) = (here.path().join("file"), here.path().join("list"));
+fn checksums_match_b3sum_format() {
+    let local = tempdir().expect("a directory");
+    let (source, list) = (local.path().join("file"), local.path().join("list"));
     fs::write(&source, "").expect("a file");
-    downpour(arguments!["cp", "--checksums", list, source, here.path().join("copy")]).end().expect(0);
+    downpour(arguments!["cp", "--checksums", list, source, local.path().join("copy")]).end().expect(0);
     let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
     assert_eq!(fs::read_to_string(&list).expect("a list"), format!("{empty}  copy\n"), "the name at the target");
     fs::remove_file(&list).expect("a list");
-    downpour(arguments!["cp", "-n", "--checksums", list, source, here.path().join("other")]).end().expect(0);
+    downpour(arguments!["cp", "-n", "--checksums", list, source, local.path().join("other")]).end().expect(0);
     assert!(!list.exists(), "a dry run writes nothing");
-    let nowhere = here.path().join("no/list");
-    let ended = downpour(arguments!["cp", "--checksums", nowhere, source, here.path().join("other")]).end();
+    let nowhere = local.path().join("no/list");
+    let ended = downpour(arguments!["cp", "--checksums", nowhere, source, local.path().join("other")]).end();
     ended.expect_line(7, "no/list: No such file");
-    assert!(!here.path().join("other").exists(), "told before anything crosses");
+    assert!(!local.path().join("other").exists(), "the error comes first");
 }
 
 #[test]
-fn verbose_names_what_is_done() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (here.path().join("a"), here.path().join("b"));
+fn sync_verbose_names_changes() {
+    let local = tempdir().expect("a directory");
+    let (source, target) = (local.path().join("a"), local.path().join("b"));
     fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("new"), 10);
     fs::create_dir_all(target.join("a")).expect("directories");
     tree::file(&target.join("a/old"), 10);
     let ended = downpour(arguments!["sync", "-v", "--delete", source, target]).end().expect(0);
     for line in ["a/new (10 B)", "deleted a/old"] {
-        assert!(ended.stderr.lines().any(|said| said == line), "no {line:?} in {}", ended.stderr);
+        assert!(ended.stderr.lines().any(|found| found == line), "no {line:?} in {}", ended.stderr);
     }
     assert!(!ended.stderr.contains("0.0.0.0"), "{}", ended.stderr);
 }
 
 #[test]
-fn verify_tells_a_b_that_is_not_there() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
-    let ended = downpour(arguments!["verify", source, here.path().join("phtoos")]).end();
+fn verify_missing_b_exit_3() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
+    let ended = downpour(arguments!["verify", source, local.path().join("phtoos")]).end();
     assert_eq!(ended.expect_line(3, "phtoos does not exist").stdout, "");
-    let other = here.path().join("other");
+    let other = local.path().join("other");
     fs::create_dir(&other).expect("a directory");
     let ended = downpour(arguments!["verify", source, other]).end().expect(1);
     let last = ended.stderr.lines().last().unwrap_or_default();
@@ -184,23 +184,23 @@ fn verify_tells_a_b_that_is_not_there() {
 }
 
 #[test]
-fn a_limit_below_the_told_rate_is_told() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
-    let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, here.path().join("b")]).end();
+fn cp_limit_below_rate_reported() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
+    let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, local.path().join("b")]).end();
     let line = "Sending at 1 Gbit/s = 125 MB/s, whole IP packets, but never above the limit, which is less: 8 Mbit/s = 1 MB/s.";
-    assert!(ended.expect(0).stderr.lines().any(|said| said == line));
+    assert!(ended.expect(0).stderr.lines().any(|found| found == line));
 }
 
 #[test]
-fn json_tells_of_a_copy() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
-    let ended = downpour(arguments!["cp", "-r", "--json", source, here.path().join("copy")]).end().expect(0);
+fn cp_json_start_and_summary() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
+    let ended = downpour(arguments!["cp", "-r", "--json", source, local.path().join("copy")]).end().expect(0);
     assert_eq!(ended.stderr, "");
-    let story = json(&ended.stdout);
-    assert_eq!((&story[0]["type"], &story[0]["command"]), (&"start".into(), &"cp".into()));
-    let summary = &story[story.len() - 1];
+    let lines = json(&ended.stdout);
+    assert_eq!((&lines[0]["type"], &lines[0]["command"]), (&"start".into(), &"cp".into()));
+    let summary = &lines[lines.len() - 1];
     assert_eq!(
         (&summary["type"], &summary["files"], &summary["bytes"]),
         (&"summary".into(), &4.into(), &3_100_002.into())
@@ -208,22 +208,22 @@ fn json_tells_of_a_copy() {
 }
 
 #[test]
-fn json_tells_each_figure_once() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 600_000);
+fn cp_json_progress_without_repeats() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 600_000);
     // 0.3 s: the figures after 0.2 s are the last.
     let ended =
-        downpour(arguments!["cp", "--json", "--limit", "16M", source, here.path().join("copy")]).end().expect(0);
-    let story = json(&ended.stdout);
-    let progress: Vec<_> = story.iter().filter(|line| line["type"] == "progress").collect();
+        downpour(arguments!["cp", "--json", "--limit", "16M", source, local.path().join("copy")]).end().expect(0);
+    let lines = json(&ended.stdout);
+    let progress: Vec<_> = lines.iter().filter(|line| line["type"] == "progress").collect();
     assert!(!progress.is_empty());
     assert!(progress.windows(2).all(|two| two[0] != two[1]), "{}", ended.stdout);
 }
 
 #[test]
 fn cp_paths_invalid_exit_code() {
-    let here = tempdir().expect("a directory");
-    let file = tree::file(&here.path().join("file"), 10);
+    let local = tempdir().expect("a directory");
+    let file = tree::file(&local.path().join("file"), 10);
     for (arguments, code, words) in [
         (arguments!["cp", "a:x", "b:x", "c:y"].to_vec(), 2, "one host"),
         (arguments!["cp", file, "a:x", "b"].to_vec(), 2, "one host"),
@@ -236,15 +236,15 @@ fn cp_paths_invalid_exit_code() {
 }
 
 #[test]
-fn wildcards_stand_for_what_a_shell_makes_of_them() {
-    let (here, far) = (tempdir().expect("a directory"), Far::new());
+fn cp_remote_wildcards_expand_like_shell() {
+    let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
     for (directory, names) in [("s1", &["a"][..]), ("s2", &["b"]), ("w", &[".x", ".y", "z"])] {
-        fs::create_dir(far.there(directory)).expect("a directory");
+        fs::create_dir(far.remote(directory)).expect("a directory");
         for name in names {
-            tree::file(&far.there(directory).join(name), 10);
+            tree::file(&far.remote(directory).join(name), 10);
         }
     }
-    let into = here.path().join("into");
+    let into = local.path().join("into");
     let taken = |options: &[&str], path: &str| {
         fs::create_dir(&into).expect("a directory");
         let options = options.iter().map(std::ffi::OsString::from);

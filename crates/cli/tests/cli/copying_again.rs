@@ -1,4 +1,4 @@
-//! Runs over a target that already contains files.
+//! Copies into a target that contains files.
 
 use std::fs::{self, FileTimes};
 use std::os::unix::fs::symlink;
@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Ended, arguments, downpour, json};
 use crate::tree;
 
 /// Creates `photos` and copies it to `copy` with `cp -rp`.
-fn copied(here: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
-    let (source, copy) = (tree::directory(&here.join("photos")), here.join("copy"));
+fn copied(local: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    let (source, copy) = (tree::directory(&local.join("photos")), local.join("copy"));
     let mut contents = source.clone().into_os_string();
     contents.push("/");
     downpour(arguments!["sync", contents, copy]).end().expect(0);
@@ -27,9 +27,9 @@ fn summary(ended: &Ended) -> serde_json::Value {
 }
 
 #[test]
-fn an_unchanged_tree_takes_no_data() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+fn sync_unchanged_tree_sends_no_data() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     let again = downpour(arguments!["sync", "--json", source, copy]).end().expect(0);
     assert_eq!(summary(&again)["bytes_present"], 3_100_002, "{}", again.stdout);
     // Same size and bytes, different time.
@@ -45,10 +45,10 @@ fn an_unchanged_tree_takes_no_data() {
 }
 
 #[test]
-fn of_a_changed_file_only_the_differences_cross() {
+fn cp_changed_file_sends_differences() {
     const SIZE: usize = 3 << 20;
-    let (here, far) = (tempdir().expect("a directory"), Far::new());
-    let (ours, theirs) = (here.path().join("image"), far.there("image"));
+    let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
+    let (ours, theirs) = (local.path().join("image"), far.remote("image"));
     let version = |seed: u64| {
         let mut bytes = vec![0; SIZE];
         fastrand::Rng::with_seed(7).fill(&mut bytes);
@@ -81,9 +81,9 @@ fn of_a_changed_file_only_the_differences_cross() {
 }
 
 #[test]
-fn a_directory_that_is_synchronised_keeps_its_name_the_first_time_too() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (tree::directory(&here.path().join("photos")), here.path().join("backup"));
+fn sync_directory_keeps_its_name() {
+    let local = tempdir().expect("a directory");
+    let (source, target) = (tree::directory(&local.path().join("photos")), local.path().join("backup"));
     for _ in 0..2 {
         downpour(arguments!["sync", source, target]).end().expect(0);
         tree::assert_same(&source, &target.join("photos"));
@@ -92,12 +92,12 @@ fn a_directory_that_is_synchronised_keeps_its_name_the_first_time_too() {
 }
 
 #[test]
-fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+fn contradictory_arguments_change_nothing() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     tree::file(&copy.join("mine"), 10);
-    fs::write(here.path().join("list"), "one\n").expect("a list");
-    let list = here.path().join("list");
+    fs::write(local.path().join("list"), "one\n").expect("a list");
+    let list = local.path().join("list");
     downpour(arguments!["sync", "--delete", "--files-from", list, source, copy]).end().expect(2);
     assert!(copy.join("mine").exists() && copy.join("in/some").exists());
     let inside = source.join("inside");
@@ -106,9 +106,9 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn a_dry_run_says_what_it_would_do_and_does_nothing() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+fn sync_dry_run_lists_changes_only() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     tree::file(&source.join("new"), 10);
     tree::file(&source.join("in/some"), 99_999);
     tree::file(&copy.join("old"), 10);
@@ -124,9 +124,9 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
 }
 
 #[test]
-fn what_exists_is_replaced_kept_or_refused() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
+fn cp_existing_replace_skip_refuse() {
+    let local = tempdir().expect("a directory");
+    let (source, target) = (tree::file(&local.path().join("file"), 1000), local.path().join("target"));
     for (existing, code, replaced) in [("refuse", 1, false), ("skip", 0, false), ("replace", 0, true)] {
         fs::write(&target, "mine").expect("a file");
         downpour(arguments!["cp", "--existing", existing, source, target]).end().expect(code);
@@ -143,9 +143,9 @@ fn what_exists_is_replaced_kept_or_refused() {
 }
 
 #[test]
-fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (tree::file(&here.path().join("file"), 1000), here.path().join("target"));
+fn update_keeps_newer_target() {
+    let local = tempdir().expect("a directory");
+    let (source, target) = (tree::file(&local.path().join("file"), 1000), local.path().join("target"));
     let set = |path: &Path, seconds| {
         let time = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(seconds));
         fs::File::options().write(true).open(path).and_then(|file| file.set_times(time)).expect("a time");
@@ -157,9 +157,9 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
         downpour(arguments!["cp", "-u", source, target]).end().expect(0);
         assert_eq!(fs::read(&target).expect("a file") != b"mine", replaced, "{mine}");
     }
-    let list = here.path().join("list");
+    let list = local.path().join("list");
     fs::write(&list, "*.tmp\n").expect("a file");
-    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+    let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
     fs::create_dir(&tree).expect("a directory");
     tree::file(&tree.join("a"), 10);
     tree::file(&tree.join("b.tmp"), 10);
@@ -169,9 +169,9 @@ fn an_older_source_does_not_replace_and_an_unknown_switch_is_answered() {
 }
 
 #[test]
-fn hard_links_of_files_that_are_kept_are_kept_too() {
-    let here = tempdir().expect("a directory");
-    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
+fn hard_links_of_kept_files_kept() {
+    let local = tempdir().expect("a directory");
+    let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
     fs::create_dir(&tree).expect("a directory");
     let write = |path: &Path, text: &str, seconds| {
         fs::write(path, text).expect("a file");
@@ -197,43 +197,43 @@ fn hard_links_of_files_that_are_kept_are_kept_too() {
     write(&copy.join("b"), "newer", 2_000_000);
     sync(&["-u"]);
     assert_eq!((read("a"), read("b")), ("sent".into(), "newer".into()));
-    // Only the second name exists: nothing has come for it, which is told.
+    // Only the second name exists: its file is not sent, which is reported.
     fs::remove_file(copy.join("a")).expect("a file");
     for dry_run in [true, false] {
-        let told = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
-        assert!(told.expect(23).stderr.contains("b: hard link target was not received"));
+        let ended = run(if dry_run { &["--existing", "only", "-n"] } else { &["--existing", "only"] });
+        assert!(ended.expect(23).stderr.contains("b: hard link target was not received"));
     }
     assert_eq!(tree::names(&copy), [Path::new("b")]);
     // And the other way round: the first name is kept, and the second one does not exist.
     fs::rename(copy.join("b"), copy.join("a")).expect("a file");
     for dry_run in [true, false] {
-        let told = run(if dry_run { &["-u", "-n"] } else { &["-u"] });
-        assert!(told.expect(23).stderr.contains("b: hard link target was not received"));
+        let ended = run(if dry_run { &["-u", "-n"] } else { &["-u"] });
+        assert!(ended.expect(23).stderr.contains("b: hard link target was not received"));
     }
     assert_eq!((tree::names(&copy), read("a")), (vec!["a".into()], "newer".into()));
 }
 
-/// `/proc` is another file system everywhere; a followed link leads there without a mount.
+/// `/proc` is another file system on every host; a followed link reaches it without a mount.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_target_has_below_another_file_system_is_not_deleted() {
-    let here = tempdir().expect("a directory");
-    let (tree, copy) = (here.path().join("tree"), here.path().join("copy"));
-    fs::create_dir_all(copy.join("elsewhere/saved")).expect("a directory");
+fn delete_keeps_names_below_mount_point() {
+    let local = tempdir().expect("a directory");
+    let (tree, copy) = (local.path().join("tree"), local.path().join("copy"));
+    fs::create_dir_all(copy.join("outside/saved")).expect("a directory");
     fs::create_dir(&tree).expect("a directory");
-    symlink("/proc/sys/fs", tree.join("elsewhere")).expect("a link");
+    symlink("/proc/sys/fs", tree.join("outside")).expect("a link");
     tree::file(&tree.join("a"), 10);
     tree::file(&copy.join("extra"), 10);
     let sync = ["sync", "-x", "--delete", "--links=follow"].map(Path::new);
-    let told = downpour(sync.into_iter().chain([tree.join(".").as_path(), copy.as_path()])).end().expect(0);
-    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("elsewhere")], "{}", told.stderr);
-    assert_eq!(tree::names(&copy.join("elsewhere")), [Path::new("saved")]);
+    let ended = downpour(sync.into_iter().chain([tree.join(".").as_path(), copy.as_path()])).end().expect(0);
+    assert_eq!(tree::names(&copy), [Path::new("a"), Path::new("outside")], "{}", ended.stderr);
+    assert_eq!(tree::names(&copy.join("outside")), [Path::new("saved")]);
 }
 
 #[test]
-fn verify_names_every_difference() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+fn verify_lists_every_difference() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     let same = downpour(arguments!["verify", source, copy]).end().expect(0);
     assert!(same.stderr.contains("No difference in 4 files"), "{}", same.stderr);
     assert_eq!(same.stdout, "");
@@ -257,9 +257,9 @@ fn verify_names_every_difference() {
 }
 
 #[test]
-fn verify_says_what_it_could_not_compare_and_names_the_rest() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = copied(here.path());
+fn verify_reports_uncomparable_names() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = copied(local.path());
     for directory in [&source, &copy] {
         fs::remove_file(directory.join("link")).expect("no link");
     }

@@ -1,4 +1,4 @@
-//! Guests with a ticket who begin to connect, again and again, and never go on.
+//! Peers with a ticket that begin handshakes and never complete them.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -18,10 +18,10 @@ use crate::tunnelling::{echo_server, exchange};
 /// More than the connections that a listener has at once.
 const CROWD: u32 = 1_200;
 
-/// Begins so many handshakes with the listener of this ticket, and completes none. All are answered.
-fn crowd(ticket: &Path) {
+/// Begins [`CROWD`] handshakes with the listener of this ticket and completes none. All are answered.
+fn open_handshakes(ticket: &Path) {
     let Ticket { key, addresses, .. } = Ticket::load(ticket).expect("a ticket");
-    // Another address of the loopback interface, where there is one, so that others have theirs for themselves.
+    // Another loopback address if the system has one, so that other peers have a different address.
     let socket =
         UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).or_else(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)));
     let socket = socket.expect("a socket");
@@ -51,24 +51,24 @@ fn crowd(ticket: &Path) {
 }
 
 #[test]
-fn a_crowd_that_never_goes_on_keeps_nobody_out_of_a_tunnel() {
+fn half_open_handshakes_do_not_block_tunnel() {
     let (directory, server) = (tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
-    crowd(&ticket);
+    open_handshakes(&ticket);
     let (_tunnel, port) = connect(&ticket, &format!("0:localhost:{server}"));
     assert_eq!(exchange(port, b"hello").expect("an answer"), b"hello");
-    // Nobody has joined before.
+    // No peer has joined before.
     listening.wait_for_words("tunnel 1");
 }
 
 #[test]
-fn a_crowd_that_never_goes_on_keeps_nobody_from_sending() {
-    let here = tempdir().expect("a directory");
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+fn half_open_handshakes_do_not_block_sender() {
+    let local = tempdir().expect("a directory");
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
-    crowd(&ticket);
-    let source = tree::file(&here.path().join("file"), 5_000);
+    open_handshakes(&ticket);
+    let source = tree::file(&local.path().join("file"), 5_000);
     crate::program::downpour([
         "send".as_ref(),
         source.as_os_str(),
@@ -83,12 +83,12 @@ fn a_crowd_that_never_goes_on_keeps_nobody_from_sending() {
 }
 
 #[test]
-fn a_crowd_that_never_goes_on_keeps_nobody_from_receiving() {
-    let here = tempdir().expect("a directory");
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
-    let source = tree::file(&here.path().join("file"), 5_000);
+fn half_open_handshakes_do_not_block_receiver() {
+    let local = tempdir().expect("a directory");
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
+    let source = tree::file(&local.path().join("file"), 5_000);
     let sender = sender(&[&source], &ticket, &[]);
-    crowd(&ticket);
+    open_handshakes(&ticket);
     receiver(&ticket, &into, &[]).end().expect(0);
     sender.end().expect(0);
     assert_eq!(tree::names(&into), ["file"].map(std::path::PathBuf::from));

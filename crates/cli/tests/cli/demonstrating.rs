@@ -10,16 +10,16 @@ use tempfile::tempdir;
 
 use crate::program::{Ended, Program, arguments, command, downpour, json, program_with};
 use crate::tree;
-use crate::web::Place;
+use crate::web::Installation;
 
 #[test]
-fn numbers_for_programs() {
+fn demo_json_fields() {
     let ended =
         downpour(["demo", "--json", "--no-compare", "--size", "300kB", "--link", "rate=50M,delay=5ms,queue=100KB"])
             .end()
             .expect(0);
-    let story = json(&ended.stdout);
-    let demo = &story[story.len() - 1];
+    let lines = json(&ended.stdout);
+    let demo = &lines[lines.len() - 1];
     assert_eq!(demo["type"], "demo");
     assert_eq!(demo["bytes"], 300_000);
     assert_eq!(demo["link"], "rate=50M,delay=5ms,queue=100KB");
@@ -35,9 +35,9 @@ fn numbers_for_programs() {
 }
 
 #[test]
-fn a_directory_is_sent_whole_or_not_at_all() {
-    let here = tempdir().expect("a directory");
-    let directory = tree::directory(&here.path().join("photos"));
+fn demo_directory_with_special_file_refused() {
+    let local = tempdir().expect("a directory");
+    let directory = tree::directory(&local.path().join("photos"));
     symlink("nowhere", directory.join("dangling")).expect("a link");
     let demo = |path: &OsStr| {
         let arguments = arguments!["demo", "--no-compare", "--link", "rate=200M,delay=1ms", path];
@@ -49,25 +49,28 @@ fn a_directory_is_sent_whole_or_not_at_all() {
     }
     let _socket = UnixListener::bind(directory.join("socket")).expect("a socket");
     let output = demo(".".as_ref());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links"));
-    // There is nothing to time.
-    fs::create_dir(here.path().join("none")).expect("a directory");
-    fs::write(here.path().join("none/empty"), "").expect("a file");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(
+        stderr.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links")
+    );
+    // There are no bytes to time.
+    fs::create_dir(local.path().join("none")).expect("a directory");
+    fs::write(local.path().join("none/empty"), "").expect("a file");
     for path in ["none", "none/empty"] {
-        let output = demo(here.path().join(path).as_os_str());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && said.contains("no bytes to send: name a file"), "{said}");
+        let output = demo(local.path().join(path).as_os_str());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains("no bytes to send: name a file"), "{stderr}");
     }
 }
 
 #[test]
-fn a_table_for_people() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
-    let place = Place::new(None);
-    let ended = demo(&place, arguments!["demo", source, "--link", "rate=200M,delay=2ms,loss=2%,queue=100KB"]).expect(0);
+fn demo_prints_table() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
+    let installation = Installation::new(None);
+    let ended =
+        demo(&installation, arguments!["demo", source, "--link", "rate=200M,delay=2ms,loss=2%,queue=100KB"]).expect(0);
     for words in [
         "3.1 MB over rate=200M,delay=2ms,queue=100KB,loss=2%",
         "200 Mbit/s = 25 MB/s",
@@ -81,17 +84,17 @@ fn a_table_for_people() {
     assert!(!ended.stdout.contains("TCP, this kernel's"), "{}", ended.stdout);
     let words = "It is not shown: downpour-lab is neither beside downpour nor in PATH";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
-    assert_eq!(tree::names(here.path()).len(), 1, "the source stays and nothing comes beside it");
+    assert_eq!(tree::names(local.path()).len(), 1, "the source stays and nothing comes beside it");
 }
 
-/// Runs the program of a place, which has no lab but its own.
-fn demo(place: &Place, arguments: [&OsStr; 4]) -> Ended {
-    let mut command = program_with(&place.path("downpour"), arguments);
+/// Runs the program of an installation, which finds no other lab.
+fn demo(installation: &Installation, arguments: [&OsStr; 4]) -> Ended {
+    let mut command = program_with(&installation.path("downpour"), arguments);
     command.env("PATH", "/usr/bin:/bin");
     Program::start(command).end()
 }
 
-/// Keeps the plan, and says what this kernel's TCP has done, or why nothing is known of it.
+/// Keeps the plan, and prints the result of this kernel's TCP or the reason why there is none.
 const LAB: &str = r#"
 [ "$1 $3" = "run --out" ] || exit 2
 cp "$2" "${0%/*}/plan.toml"
@@ -100,37 +103,37 @@ cat "${0%/*}/record" >"$4/results.jsonl" 2>/dev/null || { echo "no namespace: no
 "#;
 
 #[test]
-fn the_kernel_s_tcp_is_shown_beside_where_the_lab_can_measure_it() {
-    let place = Place::new(Some(LAB));
+fn demo_shows_kernel_tcp_measured_by_lab() {
+    let installation = Installation::new(Some(LAB));
     let link = "rate=200M,delay=2ms,loss=2%,queue=100KB,seed=7";
-    let run = || demo(&place, ["demo", "--size=300kB", "--link", link].map(OsStr::new)).expect(0);
+    let run = || demo(&installation, ["demo", "--size=300kB", "--link", link].map(OsStr::new)).expect(0);
     let without = run();
     assert!(without.stderr.contains("It is not shown: no namespace: not permitted"), "{}", without.stderr);
     assert!(!without.stdout.contains("TCP, this kernel's"), "{}", without.stdout);
-    let plan = fs::read_to_string(place.path("plan.toml")).expect("a plan");
+    let plan = fs::read_to_string(installation.path("plan.toml")).expect("a plan");
     let link = "link = \"rate=200M,delay=2ms,queue=100KB,loss=2%,seed=7\"";
     for words in [link, "seeds = [7]", "peers = [\"tcp-cubic\"]", "size = \"300000B\""] {
         assert!(plan.contains(words), "no {words} in {plan}");
     }
     let record = r#"{"ending":{"end":"finished","seconds":1.5},"bytes_there":300000,"verdict":{"reasons":[]}}"#;
-    fs::write(place.path("record"), format!("{record}\n")).expect("a record");
+    fs::write(installation.path("record"), format!("{record}\n")).expect("a record");
     let shown = run().stdout;
     let row = shown.lines().find(|line| line.starts_with("TCP, this kernel's")).expect("a row");
     assert!(row.contains("1.50 s") && row.contains("200 kB/s") && row.ends_with(" x"), "{row}");
 }
 
 #[test]
-fn ctrl_c_ends_a_demo() {
+fn demo_sigint_exit_130() {
     let mut demo = downpour(["demo", "--json", "--size", "20MB", "--link", "rate=1M,delay=1ms,queue=100KB"]);
     demo.wait_for("progress", |line| line.contains("\"progress\""));
     demo.signal(Signal::INT);
-    let ended = demo.end().expect_line(130, "interrupted");
-    let story = json(&ended.stdout);
-    assert_eq!(story[story.len() - 1]["type"], "error");
-    assert_eq!(story[story.len() - 1]["exit_code"], 130);
+    let ended = demo.end().expect_error(130);
+    let lines = json(&ended.stdout);
+    assert_eq!(lines[lines.len() - 1]["type"], "error");
+    assert_eq!(lines[lines.len() - 1]["exit_code"], 130);
 }
 
 #[test]
-fn a_network_that_carries_nothing() {
-    downpour(["demo", "--size", "1kB", "--link", "rate=1M,loss=100%"]).end().expect_line(5, "no answer");
+fn demo_full_loss_exit_5() {
+    downpour(["demo", "--size", "1kB", "--link", "rate=1M,loss=100%"]).end().expect_error(5);
 }

@@ -6,34 +6,30 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, geteuid};
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Ended, Program, arguments, copy_program, downpour, program_with};
+use crate::program::{Ended, Program, arguments, copy_program, downpour, program_with, wait_until};
 use crate::tree;
 
 const UNIT: &str = include_str!("../../../../packaging/systemd/downpour-recv@.service");
 
 /// The users that depositors get where the test may choose them.
 const FIRST_USER: u32 = 61_184;
-/// A listener has its ticket by then.
-const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a setting of the unit is.
+/// Returns the value of a setting of the unit.
 fn setting(name: &str) -> &'static str {
     let lines: Vec<&str> = UNIT.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect();
     assert_eq!(lines.len(), 1, "{name}: {lines:?}");
     lines[0]
 }
 
-/// A machine with the unit.
+/// A host with the unit.
 struct Machine {
     directory: TempDir,
     program: PathBuf,
-    /// What `systemctl edit` has set.
+    /// The settings of `systemctl edit`.
     settings: &'static str,
 }
 
@@ -52,7 +48,7 @@ impl Machine {
         self.directory.path().join(name)
     }
 
-    /// The directory of a depositor, which systemd makes.
+    /// Makes the directory of a depositor, as systemd does.
     fn directory_of(&self, place: &str, setting_name: &str, depositor: &str) -> PathBuf {
         let mode = u32::from_str_radix(setting(&format!("{setting_name}Mode")), 8).expect("a mode");
         let directory = self.place(place).join(setting(setting_name).replace("%i", depositor));
@@ -85,7 +81,7 @@ impl Machine {
         line = line.replace("%S", &self.place("lib").display().to_string());
         let assignments =
             setting("Environment").split(' ').chain(self.settings.split(' ').filter(|part| !part.is_empty()));
-        // The last one counts.
+        // The last assignment counts.
         for (name, value) in assignments.map(|one| one.split_once('=').expect("an assignment")).rev() {
             line = line.replace(&format!("${{{name}}}"), value);
         }
@@ -97,11 +93,7 @@ impl Machine {
             shell.uid(user_of(depositor)).gid(user_of(depositor));
         }
         let listener = Program::start(shell);
-        let deadline = Instant::now() + PATIENCE;
-        while !fs::read_to_string(&ticket).is_ok_and(|text| text.ends_with('\n')) {
-            assert!(Instant::now() < deadline, "no ticket: {line}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(&format!("a ticket: {line}"), || fs::read_to_string(&ticket).is_ok_and(|text| text.ends_with('\n')));
         listener
     }
 
@@ -119,9 +111,9 @@ fn user_of(depositor: &str) -> u32 {
 }
 
 #[test]
-fn each_depositor_has_a_directory_and_replaces_nothing() {
-    let (machine, here) = (Machine::new(""), tempdir().expect("a directory"));
-    let source = tree::directory(&here.path().join("photos"));
+fn depositors_separate_and_replace_nothing() {
+    let (machine, local) = (Machine::new(""), tempdir().expect("a directory"));
+    let source = tree::directory(&local.path().join("photos"));
     let mut listeners: Vec<Program> = ["alice", "bob"].map(|depositor| machine.start(depositor)).into();
     for depositor in ["alice", "bob"] {
         machine.deposit(depositor, &source).expect(0);
@@ -135,7 +127,7 @@ fn each_depositor_has_a_directory_and_replaces_nothing() {
         assert!(!geteuid().is_root() || status.uid() == user_of(depositor), "{}", status.uid());
         listeners.remove(0).end().expect(0);
     }
-    // Alice sends another file under the name of one that bob has too, and of one that only she has.
+    // Alice sends another file under a name that she and Bob have.
     fs::write(source.join("one"), "another").expect("a file");
     let before = fs::read(machine.state_of("alice").join("photos/one")).expect("a file");
     let listener = machine.start("alice");
@@ -148,10 +140,10 @@ fn each_depositor_has_a_directory_and_replaces_nothing() {
 }
 
 #[test]
-fn nobody_deposits_more_than_the_quota() {
-    let here = tempdir().expect("a directory");
-    let (small, large) = (tree::file(&here.path().join("small"), 900), tree::file(&here.path().join("large"), 1_001));
-    let many = here.path().join("many");
+fn deposit_over_quota_refused() {
+    let local = tempdir().expect("a directory");
+    let (small, large) = (tree::file(&local.path().join("small"), 900), tree::file(&local.path().join("large"), 1_001));
+    let many = local.path().join("many");
     fs::create_dir(&many).expect("a directory");
     for name in ["1", "2", "3"] {
         tree::file(&many.join(name), 1);
@@ -168,7 +160,7 @@ fn nobody_deposits_more_than_the_quota() {
 }
 
 #[test]
-fn a_depositor_cannot_write_elsewhere() {
+fn depositor_writes_only_own_directory() {
     if !geteuid().is_root() {
         println!("not checked: only root has users for the depositors");
         return;
@@ -176,7 +168,7 @@ fn a_depositor_cannot_write_elsewhere() {
     let machine = Machine::new("");
     let listener = machine.start("alice");
     machine.state_of("bob");
-    // What alice's program could do if it were taken over.
+    // The rights of Alice's program if an attacker controlled it.
     let write = |into: PathBuf| {
         let mut shell = Command::new("/bin/sh");
         let script = format!(": > '{}/mine'", into.display());

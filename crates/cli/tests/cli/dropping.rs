@@ -10,7 +10,7 @@ use std::process::Command;
 use rustix::process::geteuid;
 use tempfile::{TempDir, tempdir};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Ended, Program, arguments, command, copy_program, program_with};
 use crate::tree;
 
@@ -20,7 +20,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
-/// Gives what the program works on to its user, with everything beneath it.
+/// Gives a file or a tree to the user of the program.
 fn give(path: &Path) {
     if geteuid().is_root() {
         chown(path, Some(USER), Some(USER)).expect("an owner");
@@ -53,13 +53,13 @@ fn run(home: &Path, words: &[&std::ffi::OsStr]) -> Ended {
 }
 
 #[test]
-fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
+fn drop_box_is_target_and_named_source() {
     let (home, _program) = home();
     let at = |name: &str| home.path().join(name);
     fs::create_dir_all(at("box")).expect("a box");
     let (file, directory) = (tree::file(&at("file"), 300_000), tree::directory(&at("photos")));
     [&file, &directory, &at("box")].iter().for_each(|path| give(path));
-    // The directory belongs to root, or to whoever runs the test.
+    // The directory belongs to the user who runs the test.
     mode(&at("box"), 0o333);
     run(home.path(), &arguments!["cp", file, at("box/")]).expect(0);
     run(home.path(), &arguments!["cp", "-r", directory, at("box")]).expect(0);
@@ -78,9 +78,9 @@ fn a_drop_box_is_a_target_and_what_is_named_in_it_a_source() {
     tree::assert_same(&directory, &at("box/photos"));
 }
 
-/// HOME stays that of another user after some changes of user. What the user's own file excludes is never missed.
+/// Some changes of user leave HOME set to that of another user. The user's own configuration is never skipped.
 #[test]
-fn a_closed_configuration_is_left_out_in_the_home_of_another_user_only() {
+fn config_unreadable_in_foreign_home_skipped() {
     let (home, _program) = home();
     let file = tree::file(&home.path().join("file"), 10);
     let config = home.path().join(".config");
@@ -109,7 +109,7 @@ fn a_closed_configuration_is_left_out_in_the_home_of_another_user_only() {
 }
 
 #[test]
-fn a_limited_login_uses_a_drop_box() {
+fn restricted_key_uses_drop_box() {
     let (home, program) = home();
     let user = if geteuid().is_root() {
         format!("setpriv --reuid={USER} --regid={USER} --clear-groups ")
@@ -117,13 +117,13 @@ fn a_limited_login_uses_a_drop_box() {
         String::new()
     };
     let only = format!("exec {user}{} remote --only \"$FAR_HOME/limit\"", program.display());
-    let far = Far::with_login(&only);
+    let far = FakeHost::with_login(&only);
     mode(far.home().parent().expect("a directory"), 0o755);
-    let drop_box = far.there("limit/box");
+    let drop_box = far.remote("limit/box");
     fs::create_dir_all(&drop_box).expect("a box");
-    give(&far.there("limit"));
+    give(&far.remote("limit"));
     mode(&drop_box, 0o333);
-    mode(&far.there("limit"), 0o311);
+    mode(&far.remote("limit"), 0o311);
     let file = tree::file(&home.path().join("file"), 300_000);
     far.run("cp", arguments!["--via=ssh", file, "far:box/"]).expect(0);
     far.run("cp", arguments!["--via=ssh", file, "far:box/renamed"]).expect(0);
@@ -131,14 +131,14 @@ fn a_limited_login_uses_a_drop_box() {
     let back = home.path().join("back");
     far.run("cp", arguments!["--via=ssh", "far:box/renamed", back]).expect(0);
     tree::assert_same(&file, &back);
-    mode(&far.there("limit"), 0o755);
+    mode(&far.remote("limit"), 0o755);
     mode(&drop_box, 0o755);
     assert_eq!(tree::names(&drop_box), [Path::new("file"), Path::new("renamed")]);
 }
 
-/// Nothing can be removed from an append-only directory, which is no reason to call what has arrived a failure.
+/// The staging directory cannot be removed from an append-only directory; the copy succeeds nevertheless.
 #[test]
-fn what_arrives_in_an_append_only_directory_is_a_success() {
+fn append_only_target_succeeds() {
     let (home, _program) = home();
     let script = "truncate -s 32M image && mkfs.ext4 -q image && mkdir mnt && mount -o loop image mnt && \
                   mkdir mnt/into && chattr +a mnt/into";
@@ -146,7 +146,7 @@ fn what_arrives_in_an_append_only_directory_is_a_success() {
     let unmounted = Unmounted(home.path().join("mnt"));
     if !made.status.success() {
         return eprintln!(
-            "NOT RUN: no directory can be made append-only here: {}",
+            "NOT RUN: this file system has no append-only directories: {}",
             String::from_utf8_lossy(&made.stderr)
         );
     }

@@ -1,4 +1,4 @@
-//! Default ACLs at the target. What they do in detail is tested in `downpour`.
+//! Default ACLs at the target. The tests of `downpour` have the details.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{arguments, downpour};
 
 fn mode(path: &Path) -> u32 {
@@ -15,9 +15,9 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn sync_gives_exact_modes_and_cp_no_more_than_a_default_acl_does() {
-    let (far, here) = (Far::new(), tempdir().expect("a directory"));
-    let source = here.path().join("source");
+fn default_acl_bounds_cp_but_not_sync() {
+    let (far, local) = (FakeHost::new(), tempdir().expect("a directory"));
+    let source = local.path().join("source");
     fs::create_dir_all(source.join("sub")).expect("directories");
     for (name, mode) in [("sub", 0o755), ("plain", 0o644), ("program", 0o755), ("sub/plain", 0o644)] {
         let path = source.join(name);
@@ -35,15 +35,15 @@ fn sync_gives_exact_modes_and_cp_no_more_than_a_default_acl_does() {
     for (command, options, expected) in
         [("sync", &[][..], [0o755, 0o644, 0o755, 0o644]), ("cp", &["-r"], [0o750, 0o640, 0o750, 0o640])]
     {
-        let (within, up) = (here.path().join(command), far.there(command));
+        let (within, up) = (local.path().join(command), far.remote(command));
         if !made(&within) || !made(&up) {
-            eprintln!("NOT RUN: {} has no ACLs, or setfacl is missing", here.path().display());
+            eprintln!("NOT RUN: {} has no ACLs, or setfacl is missing", local.path().display());
             return;
         }
         let options = || options.iter().map(AsRef::as_ref);
-        let there = format!("far:{command}");
+        let remote = format!("far:{command}");
         downpour(arguments![command].into_iter().chain(options()).chain(arguments![source, within])).end().expect(0);
-        far.run(command, options().chain(arguments![source, there])).expect(0);
+        far.run(command, options().chain(arguments![source, remote])).expect(0);
         for target in [within, up] {
             let found = ["sub", "plain", "program", "sub/plain"].map(|name| mode(&target.join(name)));
             assert_eq!(found, expected, "{command} to {}: {found:?}", target.display());

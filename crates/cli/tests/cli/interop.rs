@@ -1,5 +1,4 @@
-//! Interoperability with the second implementation of the protocol, `interop/peer.py`, which was written from the
-//! document alone.
+//! Interoperability with the second implementation of the protocol, `interop/peer.py`, written from the document only.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -60,9 +59,9 @@ fn listening_peer(command: &str, path: &Path, file: &Path) -> Program {
 
 #[test]
 fn interop_python_sends_to_recv() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
+        (samples(&local.path().join("from")), local.path().join("ticket"), local.path().join("into"));
     let receiver = listening_receiver(&ticket, &into);
     let sent = peer(arguments!["send", at(&ticket), source]).end().expect(0);
     receiver.end().expect(0);
@@ -71,9 +70,9 @@ fn interop_python_sends_to_recv() {
 }
 
 #[test]
-fn it_receives_from_a_sender_that_listens() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
+fn interop_python_receives_from_send() {
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (samples(&local.path().join("from")), local.path().join("ticket"));
     let into = tempdir().expect("a directory");
     let sender = sender(&[&source], &ticket, &[]);
     let received = peer(arguments!["recv", at(&ticket), into.path()]).end().expect(0);
@@ -83,10 +82,10 @@ fn it_receives_from_a_sender_that_listens() {
 }
 
 #[test]
-fn it_listens_and_sends() {
-    let here = tempdir().expect("a directory");
+fn interop_python_listens_and_sends() {
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (samples(&here.path().join("from")), here.path().join("ticket"), here.path().join("into"));
+        (samples(&local.path().join("from")), local.path().join("ticket"), local.path().join("into"));
     let peer = listening_peer("send", &source, &ticket);
     receiver(&ticket, &into, &[]).end().expect(0);
     assert!(peer.end().expect(0).stdout.ends_with(SENT));
@@ -94,9 +93,9 @@ fn it_listens_and_sends() {
 }
 
 #[test]
-fn it_listens_and_receives() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (samples(&here.path().join("from")), here.path().join("ticket"));
+fn interop_python_listens_and_receives() {
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (samples(&local.path().join("from")), local.path().join("ticket"));
     let into = tempdir().expect("a directory");
     let peer = listening_peer("recv", into.path(), &ticket);
     downpour(arguments!["send", source, "--to", "--ticket-file", ticket]).end().expect(0);
@@ -105,11 +104,11 @@ fn it_listens_and_receives() {
 }
 
 #[test]
-fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
-    let here = tempdir().expect("a directory");
+fn attack_refused_keeps_ticket_valid() {
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::file(&here.path().join("file"), 5), here.path().join("ticket"), here.path().join("in/to"));
-    fs::create_dir(here.path().join("in")).expect("a directory");
+        (tree::file(&local.path().join("file"), 5), local.path().join("ticket"), local.path().join("in/to"));
+    fs::create_dir(local.path().join("in")).expect("a directory");
     let receiver = listening_receiver(&ticket, &into);
     for attack in [
         "path-parent",
@@ -135,13 +134,13 @@ fn what_it_refuses_leaves_no_trace_and_the_ticket_good() {
     peer(arguments!["send", at(&ticket), source]).end().expect(0);
     receiver.end().expect(0);
     assert_eq!(tree::names(&into), [PathBuf::from("file")]);
-    assert_eq!(tree::names(&here.path().join("in")), [PathBuf::from("to")]);
+    assert_eq!(tree::names(&local.path().join("in")), [PathBuf::from("to")]);
 }
 
 #[test]
-fn nothing_is_written_beside_what_was_shown() {
-    let here = tempdir().expect("a directory");
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("to"));
+fn attack_unannounced_names_not_written() {
+    let local = tempdir().expect("a directory");
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("to"));
     fs::create_dir_all(into.join(".ssh")).expect("a directory");
     fs::write(into.join(".ssh/authorized_keys"), "mine").expect("a file");
     let receiver = listening_receiver(&ticket, &into);
@@ -160,12 +159,13 @@ fn nothing_is_written_beside_what_was_shown() {
     assert_eq!(fs::read(into.join(".ssh/authorized_keys")).expect("the file"), b"mine");
 }
 
-/// Only reading here excuses a peer without progress: one that reports no block as done would keep its place for ever.
+/// A peer without progress is only excused while the local disk is read. One that reports no block as complete would
+/// otherwise stay connected for ever.
 #[test]
-fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
-    let here = tempdir().expect("a directory");
+fn attack_silent_receiver_limits_sender() {
+    let local = tempdir().expect("a directory");
     // More than the 6,000 symbols that may be open.
-    let (source, ticket) = (tree::file(&here.path().join("file"), 12_000_000), here.path().join("ticket"));
+    let (source, ticket) = (tree::file(&local.path().join("file"), 12_000_000), local.path().join("ticket"));
     // A controller that waits for a receiver in Python would take a minute.
     let choice = "congestion=cubic";
     let send =
@@ -179,7 +179,7 @@ fn a_receiver_that_reports_no_block_as_done_is_what_holds_the_sender_up() {
 
 /// Attacks like CVE-2019-6111: the host of a `cp` sends other names than requested.
 #[test]
-fn a_host_sends_only_what_was_requested() {
+fn attack_unrequested_name_refused() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/peer.py");
     let ssh = format!("python3 -B {} remote unrequested-name", script.display());
     let copy = |source: &str, more: &[&str]| {

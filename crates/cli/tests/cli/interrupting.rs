@@ -1,5 +1,5 @@
-//! Interruptions at random moments under load: whatever ends a command, and whichever of its processes, a part never
-//! has the name of the whole. `cargo xtask interrupt` makes more of them.
+//! Interruptions at random moments under load: partial data never gets the final name. `cargo xtask interrupt` makes
+//! more of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command, receiver, sender};
 use crate::terminal::Terminal;
 use crate::tree;
@@ -23,24 +23,24 @@ use crate::tree;
 /// Interruptions in the test suite.
 const FEW: u64 = 20;
 
-/// At a time: more than there are processors, and two threads that only calculate.
+/// Concurrent interruptions, more than there are processors, and threads that only calculate.
 const AT_ONCE: usize = 4;
 const LOAD: usize = 2;
 
-/// A file that takes a second at this limit, and longer under load; all moments of it are interrupted.
+/// A file that takes a second at this limit, and longer under load.
 const BYTES: usize = 2_000_000;
 const LIMIT: [&str; 2] = ["--limit", "16M"];
-/// Copies as much in the same time.
+/// Copies as many bytes in the same time.
 const SLOWLY: &str =
     "for part in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do head -c 100000; sleep 0.05; done";
 const MOMENTS: Duration = Duration::from_millis(1500);
 
-/// What is interrupted.
+/// The interrupted command.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Pipe(&'static str),
-    CopyThere(&'static str),
-    CopyHere(&'static str),
+    CopyToRemote(&'static str),
+    CopyFromRemote(&'static str),
     Send,
     Receive,
 }
@@ -48,44 +48,44 @@ enum Work {
 const WORKS: [Work; 8] = [
     Work::Pipe("udp"),
     Work::Pipe("ssh"),
-    Work::CopyThere("udp"),
-    Work::CopyThere("ssh"),
-    Work::CopyHere("udp"),
-    Work::CopyHere("ssh"),
+    Work::CopyToRemote("udp"),
+    Work::CopyToRemote("ssh"),
+    Work::CopyFromRemote("udp"),
+    Work::CopyFromRemote("ssh"),
     Work::Send,
     Work::Receive,
 ];
 
-/// How it is interrupted.
+/// The kind of interruption.
 #[derive(Clone, Copy, Debug)]
-enum Blow {
+enum Interruption {
     /// A signal to the foreground, as from a terminal or a supervisor.
     Group(Signal),
-    /// A signal to the program alone.
+    /// A signal to the local program only.
     This(Signal),
-    /// A signal to the program on the other machine.
+    /// A signal to the program on the other host.
     Other(Signal),
     /// The terminal is closed.
     Terminal,
 }
 
-const BLOWS: [Blow; 12] = [
-    Blow::Group(Signal::INT),
-    Blow::Group(Signal::TERM),
-    Blow::Group(Signal::HUP),
-    Blow::Group(Signal::QUIT),
-    Blow::Group(Signal::KILL),
-    Blow::This(Signal::INT),
-    Blow::This(Signal::TERM),
-    Blow::This(Signal::HUP),
-    Blow::This(Signal::KILL),
-    Blow::Other(Signal::TERM),
-    Blow::Other(Signal::KILL),
-    Blow::Terminal,
+const INTERRUPTIONS: [Interruption; 12] = [
+    Interruption::Group(Signal::INT),
+    Interruption::Group(Signal::TERM),
+    Interruption::Group(Signal::HUP),
+    Interruption::Group(Signal::QUIT),
+    Interruption::Group(Signal::KILL),
+    Interruption::This(Signal::INT),
+    Interruption::This(Signal::TERM),
+    Interruption::This(Signal::HUP),
+    Interruption::This(Signal::KILL),
+    Interruption::Other(Signal::TERM),
+    Interruption::Other(Signal::KILL),
+    Interruption::Terminal,
 ];
 
 #[test]
-fn no_interruption_makes_a_part_the_whole() {
+fn random_interruption_never_publishes_partial() {
     let number = |name, or: u64| std::env::var(name).map_or(or, |text| text.parse().expect("a number"));
     let count = number("INTERRUPTIONS", FEW);
     let first = number("INTERRUPTION_SEED", fastrand::u64(..1 << 48));
@@ -121,22 +121,22 @@ fn no_interruption_makes_a_part_the_whole() {
     println!("{count} interruptions, and no part was taken for the whole");
 }
 
-/// Interrupts something at some moment; says what there was then.
+/// Interrupts a random command at a random moment; describes the result.
 fn interrupt(random: &mut Rng) -> String {
-    let (work, blow) = (WORKS[random.usize(..WORKS.len())], BLOWS[random.usize(..BLOWS.len())]);
+    let (work, interruption) = (WORKS[random.usize(..WORKS.len())], INTERRUPTIONS[random.usize(..INTERRUPTIONS.len())]);
     let moment = MOMENTS.mul_f64(random.f64());
     let is_whole = match work {
-        Work::Pipe(via) => pipe(via, blow, moment),
-        Work::CopyThere(via) => copy(via, ["file", "far:copy"], blow, moment),
-        Work::CopyHere(via) => copy(via, ["far:file", "copy"], blow, moment),
-        Work::Send => send(true, blow, moment),
-        Work::Receive => send(false, blow, moment),
+        Work::Pipe(via) => pipe(via, interruption, moment),
+        Work::CopyToRemote(via) => copy(via, ["file", "far:copy"], interruption, moment),
+        Work::CopyFromRemote(via) => copy(via, ["far:file", "copy"], interruption, moment),
+        Work::Send => send(true, interruption, moment),
+        Work::Receive => send(false, interruption, moment),
     };
     let result = if is_whole { "whole" } else { "interrupted" };
     format!("{result} {}", format!("{work:?}").replace('"', ""))
 }
 
-/// Whether `copy` is there, whole.
+/// Whether `copy` exists. Panics if it is not complete.
 #[track_caller]
 fn is_whole(source: &Path, copy: &Path) -> bool {
     fs::exists(copy).expect("a directory") && {
@@ -146,31 +146,31 @@ fn is_whole(source: &Path, copy: &Path) -> bool {
     }
 }
 
-fn pipe(via: &str, blow: Blow, moment: Duration) -> bool {
-    let far = Far::new();
-    let source = tree::file(&far.there("file"), BYTES);
+fn pipe(via: &str, interruption: Interruption, moment: Duration) -> bool {
+    let far = FakeHost::new();
+    let source = tree::file(&far.remote("file"), BYTES);
     let line = far.command("pipe", ["--via", via, "far", "cat >part && mv part whole"]);
     let shell = format!(r#"{{ {SLOWLY}; }} <'{}' | "$@""#, source.display());
-    let (mut terminal, program) = in_terminal(&shell, &line);
-    thread::sleep(moment);
-    strike(blow, &far, "pipe", &program, &mut terminal);
-    // Everything that it has started holds its stderr.
+    let (mut terminal, mut program) = in_terminal(&shell, &line);
+    program.wait_at_most(moment);
+    apply(interruption, &far, "pipe", &program, &mut terminal);
+    // Its stderr is closed when all its children have ended.
     program.end();
-    is_whole(&source, &far.there("whole"))
+    is_whole(&source, &far.remote("whole"))
 }
 
-fn copy(via: &str, names: [&str; 2], blow: Blow, moment: Duration) -> bool {
-    let far = Far::new();
-    let path = |name: &str| far.there(name.strip_prefix("far:").unwrap_or(name));
+fn copy(via: &str, names: [&str; 2], interruption: Interruption, moment: Duration) -> bool {
+    let far = FakeHost::new();
+    let path = |name: &str| far.remote(name.strip_prefix("far:").unwrap_or(name));
     let (source, target) = (tree::file(&path(names[0]), BYTES), path(names[1]));
     let again = || {
         let mut line = far.command("cp", LIMIT);
         line.args(["--via", via, "--timeout", "5"]).args(names).current_dir(far.home());
         line
     };
-    let (mut terminal, program) = in_terminal(r#"exec "$@""#, &again());
-    thread::sleep(moment);
-    strike(blow, &far, "cp", &program, &mut terminal);
+    let (mut terminal, mut program) = in_terminal(r#"exec "$@""#, &again());
+    program.wait_at_most(moment);
+    apply(interruption, &far, "cp", &program, &mut terminal);
     program.end();
     let was_whole = is_whole(&source, &target);
     Program::start(again()).end().expect(0);
@@ -180,24 +180,24 @@ fn copy(via: &str, names: [&str; 2], blow: Blow, moment: Duration) -> bool {
 }
 
 /// Interrupts a sender, or a receiver.
-fn send(is_sender: bool, blow: Blow, moment: Duration) -> bool {
-    let far = Far::new();
-    let (source, ticket, into) = (tree::file(&far.there("file"), BYTES), far.there("ticket"), far.there("into"));
+fn send(is_sender: bool, interruption: Interruption, moment: Duration) -> bool {
+    let far = FakeHost::new();
+    let (source, ticket, into) = (tree::file(&far.remote("file"), BYTES), far.remote("ticket"), far.remote("into"));
     let sending =
         command(arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--limit", "16M", source]);
     let receiving = command(arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into]);
-    let (mut terminal_of_sender, mut sender_there) = in_terminal(r#"exec "$@""#, &sending);
-    sender_there.wait_for_words("Take the ticket");
-    let (mut terminal_of_receiver, receiver_there) = in_terminal(r#"exec "$@""#, &receiving);
-    thread::sleep(moment);
+    let (mut terminal_of_sender, mut sender_process) = in_terminal(r#"exec "$@""#, &sending);
+    sender_process.wait_for_words("Take the ticket");
+    let (mut terminal_of_receiver, mut receiver_process) = in_terminal(r#"exec "$@""#, &receiving);
+    receiver_process.wait_at_most(moment);
     if is_sender {
-        strike_one(blow, &sender_there, &receiver_there, &mut terminal_of_sender);
+        apply_to_one(interruption, &sender_process, &receiver_process, &mut terminal_of_sender);
     } else {
-        strike_one(blow, &receiver_there, &sender_there, &mut terminal_of_receiver);
+        apply_to_one(interruption, &receiver_process, &sender_process, &mut terminal_of_receiver);
     }
-    // Both may go on, or wait for each other.
-    thread::sleep(moment / 4);
-    drop((sender_there, receiver_there));
+    // Both may continue, or wait for each other.
+    receiver_process.wait_at_most(moment / 4);
+    drop((sender_process, receiver_process));
     let was_whole = is_whole(&source, &into.join("file"));
     fs::remove_file(&ticket).expect("a ticket");
     let sender = sender(&[&source], &ticket, &[]);
@@ -208,7 +208,7 @@ fn send(is_sender: bool, blow: Blow, moment: Duration) -> bool {
     was_whole
 }
 
-/// Runs `shell` with the words of `line` as the foreground of a terminal of its own, where nothing else runs.
+/// Runs `shell`, with the words of `line` as arguments, in the foreground of a new terminal.
 fn in_terminal(shell: &str, line: &Command) -> (Option<Terminal>, Program) {
     let (terminal, stdin, other) = Terminal::open();
     drop::<OwnedFd>(other);
@@ -220,28 +220,28 @@ fn in_terminal(shell: &str, line: &Command) -> (Option<Terminal>, Program) {
     (Some(terminal), Program::start(session))
 }
 
-/// Interrupts a program that has the machine `far` as its other side.
-fn strike(blow: Blow, far: &Far, word: &str, program: &Program, terminal: &mut Option<Terminal>) {
+/// Interrupts a program whose peer runs on the host `far`.
+fn apply(interruption: Interruption, far: &FakeHost, word: &str, program: &Program, terminal: &mut Option<Terminal>) {
     let signal_all = |word: &str, signal| {
-        for process in far.running(word, || program.is_running()) {
+        for process in far.wait_for_processes(word, || program.is_running()) {
             // It may have ended.
             let _ = kill_process(process, signal);
         }
     };
-    match blow {
-        Blow::Group(signal) => signal_group(program, signal),
-        Blow::This(signal) => signal_all(word, signal),
-        Blow::Other(signal) => signal_all("remote", signal),
-        Blow::Terminal => *terminal = None,
+    match interruption {
+        Interruption::Group(signal) => signal_group(program, signal),
+        Interruption::This(signal) => signal_all(word, signal),
+        Interruption::Other(signal) => signal_all("remote", signal),
+        Interruption::Terminal => *terminal = None,
     }
 }
 
-/// Interrupts a program that has `other` as its other side.
-fn strike_one(blow: Blow, program: &Program, other: &Program, terminal: &mut Option<Terminal>) {
-    match blow {
-        Blow::Group(signal) | Blow::This(signal) => signal_group(program, signal),
-        Blow::Other(signal) => signal_group(other, signal),
-        Blow::Terminal => *terminal = None,
+/// Interrupts a program whose peer is `other`.
+fn apply_to_one(interruption: Interruption, program: &Program, other: &Program, terminal: &mut Option<Terminal>) {
+    match interruption {
+        Interruption::Group(signal) | Interruption::This(signal) => signal_group(program, signal),
+        Interruption::Other(signal) => signal_group(other, signal),
+        Interruption::Terminal => *terminal = None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `downpour remote --only`: a key that is limited to one directory by a forced command in `authorized_keys`.
+//! `downpour remote --only`: a key that a forced command in `authorized_keys` restricts to one directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -6,29 +6,29 @@ use std::path::Path;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{arguments, json};
 use crate::tree;
 
-/// Creates a machine on which every login runs `remote --only` with these options in the directory `limit`, whatever it
-/// requests. The directory contains links that lead out of it, and `secret` lies next to it.
-fn limited(options: &str) -> Far {
+/// Creates a host on which every login runs `remote --only` with these options in the directory `limit`, regardless of
+/// the requested command. The directory contains links to paths outside, and `secret` lies next to it.
+fn limited(options: &str) -> FakeHost {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let far = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
+    let far = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/limit" {options}"#));
     for directory in ["limit/directory", "secret"] {
-        fs::create_dir_all(far.there(directory)).expect("directories");
+        fs::create_dir_all(far.remote(directory)).expect("directories");
     }
-    tree::file(&far.there("limit/file"), 1000);
-    tree::file(&far.there("secret/key"), 100);
-    symlink("../secret", far.there("limit/out")).expect("a link");
-    symlink("../secret/key", far.there("limit/out-file")).expect("a link");
-    symlink(far.there("secret"), far.there("limit/absolute")).expect("a link");
-    symlink("directory", far.there("limit/inside")).expect("a link");
+    tree::file(&far.remote("limit/file"), 1000);
+    tree::file(&far.remote("secret/key"), 100);
+    symlink("../secret", far.remote("limit/out")).expect("a link");
+    symlink("../secret/key", far.remote("limit/out-file")).expect("a link");
+    symlink(far.remote("secret"), far.remote("limit/absolute")).expect("a link");
+    symlink("directory", far.remote("limit/inside")).expect("a link");
     far
 }
 
-/// Returns paths that lead out of `limit`.
-fn ways_out(far: &Far) -> Vec<String> {
+/// Returns paths outside of `limit`.
+fn ways_out(far: &FakeHost) -> Vec<String> {
     let mut ways: Vec<String> = [
         "..",
         "../",
@@ -49,28 +49,28 @@ fn ways_out(far: &Far) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    ways.push(far.there("secret/new").display().to_string());
-    ways.push(far.there("limit-beside").display().to_string());
+    ways.push(far.remote("secret/new").display().to_string());
+    ways.push(far.remote("limit-beside").display().to_string());
     ways
 }
 
 /// Panics if anything outside of `limit` has changed.
 #[track_caller]
-fn assert_outside_untouched(far: &Far) {
+fn assert_outside_untouched(far: &FakeHost) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit"), Path::new("secret")]);
-    assert_eq!(tree::names(&far.there("secret")), [Path::new("key")]);
+    assert_eq!(tree::names(&far.remote("secret")), [Path::new("key")]);
     let key = tempdir().expect("a directory");
-    tree::assert_same(&far.there("secret/key"), &tree::file(&key.path().join("key"), 100));
+    tree::assert_same(&far.remote("secret/key"), &tree::file(&key.path().join("key"), 100));
     for (link, target) in [("out", "../secret"), ("out-file", "../secret/key"), ("inside", "directory")] {
-        let found = fs::read_link(far.there("limit").join(link)).expect("a link");
+        let found = fs::read_link(far.remote("limit").join(link)).expect("a link");
         assert_eq!(found, Path::new(target));
     }
 }
 
 #[test]
 fn remote_only_target_outside_denied() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    let (file, directory) = (tree::file(&local.path().join("new"), 10), tree::directory(&local.path().join("photos")));
     for way in ways_out(&far) {
         let target = format!("far:{way}");
         for arguments in [
@@ -82,15 +82,15 @@ fn remote_only_target_outside_denied() {
         }
         assert_outside_untouched(&far);
     }
-    // A link that is to be replaced is not followed.
+    // A link is replaced, not followed.
     far.run("cp", arguments!["--via=ssh", file, "far:out-file"]).expect_line(7, "restricted key");
     assert_outside_untouched(&far);
 }
 
 #[test]
-fn no_source_leads_out() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    let into = here.path().join("into");
+fn remote_only_source_outside_denied() {
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    let into = local.path().join("into");
     let patterns = ["../*", "out/*", "/etc/host*", "out-file"].map(str::to_owned);
     for way in ways_out(&far).into_iter().chain(patterns) {
         let ended = far.run("cp", arguments!["-r", "--via=ssh", format!("far:{way}"), into]);
@@ -105,10 +105,10 @@ fn no_source_leads_out() {
 }
 
 #[test]
-fn honest_use_is_not_refused() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    let (file, directory) = (tree::file(&here.path().join("new"), 10), tree::directory(&here.path().join("photos")));
-    let absolute = far.there("limit").canonicalize().expect("a path").join("absolute name");
+fn remote_only_inside_allowed() {
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    let (file, directory) = (tree::file(&local.path().join("new"), 10), tree::directory(&local.path().join("photos")));
+    let absolute = far.remote("limit").canonicalize().expect("a path").join("absolute name");
     for (target, name) in [
         ("far:".to_owned(), "new"),
         ("far:a".to_owned(), "a"),
@@ -120,24 +120,24 @@ fn honest_use_is_not_refused() {
         ("far:directory/../d".to_owned(), "d"),
     ] {
         for via in ["--via=ssh", "--via=udp"] {
-            let name = far.there("limit").join(name);
+            let name = far.remote("limit").join(name);
             let _ = fs::remove_file(&name);
             far.run("cp", arguments![via, file, target]).expect(0);
             tree::assert_same(&file, &name);
         }
     }
     far.run("cp", arguments!["-rp", "--via=ssh", directory, "far:named"]).expect(0);
-    tree::assert_same(&directory, &far.there("limit/named"));
-    tree::file(&far.there("limit/named/old"), 10);
+    tree::assert_same(&directory, &far.remote("limit/named"));
+    tree::file(&far.remote("limit/named/old"), 10);
     far.run("sync", arguments!["--delete", "--via=ssh", directory.join(""), "far:named/"]).expect(0);
-    tree::assert_same(&directory, &far.there("limit/named"));
+    tree::assert_same(&directory, &far.remote("limit/named"));
     far.run("verify", arguments!["--via=ssh", directory, "far:named"]).expect(0);
     far.run("verify", arguments!["--via=ssh", "far:named", directory]).expect(0);
-    let (back, wild) = (here.path().join("back"), here.path().join("wild"));
+    let (back, wild) = (local.path().join("back"), local.path().join("wild"));
     far.run("cp", arguments!["-rp", "--via=ssh", "far:named", back]).expect(0);
     tree::assert_same(&directory, &back);
     far.run("cp", arguments!["--via=ssh", "far:fi*", wild]).expect(0);
-    tree::assert_same(&far.there("limit/file"), &wild);
+    tree::assert_same(&far.remote("limit/file"), &wild);
     let absent = far.run("cp", arguments!["--via=ssh", "far:nothing", back]).expect(3);
     assert!(absent.stderr.contains("nothing does not exist") && !absent.stderr.contains("/proc"), "{}", absent.stderr);
     let refused = far.run("cp", arguments!["--existing=refuse", "--via=ssh", file, "far:a"]).expect(1);
@@ -146,9 +146,9 @@ fn honest_use_is_not_refused() {
 }
 
 #[test]
-fn the_home_of_a_limited_login_is_its_directory() {
-    let (here, far) = (tempdir().expect("a directory"), limited(""));
-    // As of any home: `~` has the name of the directory, the others stand for its contents.
+fn remote_only_home_is_its_directory() {
+    let (local, far) = (tempdir().expect("a directory"), limited(""));
+    // As for any home: `~` has the name of the directory, the others mean its contents.
     for (command, path, name) in [
         (&["cp", "-r"][..], "~", "limit"),
         (&["sync"], "~", "limit"),
@@ -156,49 +156,50 @@ fn the_home_of_a_limited_login_is_its_directory() {
         (&["sync"], "~/.", ""),
         (&["cp", "-r"], "", ""),
     ] {
-        let into = here.path().join("into");
+        let into = local.path().join("into");
         fs::create_dir(&into).expect("a directory");
         let all = command[1..].iter().map(|option| std::ffi::OsString::from(*option));
         let all = all.chain(["--via=ssh".into(), format!("far:{path}").into(), into.clone().into_os_string()]);
         far.run(command[0], all.collect::<Vec<_>>()).expect(0);
-        assert_eq!(tree::names(&into.join(name)), tree::names(&far.there("limit")), "{command:?} {path}");
+        assert_eq!(tree::names(&into.join(name)), tree::names(&far.remote("limit")), "{command:?} {path}");
         fs::remove_dir_all(&into).expect("a directory");
     }
-    let file = tree::file(&here.path().join("new"), 10);
+    let file = tree::file(&local.path().join("new"), 10);
     for target in ["far:~", "far:~/"] {
         far.run("cp", arguments!["--via=ssh", file, target]).expect(0);
-        tree::assert_same(&file, &far.there("limit/new"));
-        fs::remove_file(far.there("limit/new")).expect("a file");
+        tree::assert_same(&file, &far.remote("limit/new"));
+        fs::remove_file(far.remote("limit/new")).expect("a file");
     }
     assert_outside_untouched(&far);
 }
 
 #[test]
-fn a_key_may_be_for_one_direction() {
-    let here = tempdir().expect("a directory");
-    let (file, into) = (tree::file(&here.path().join("new"), 10), here.path().join("into"));
+fn remote_only_read_only_and_write_only() {
+    let local = tempdir().expect("a directory");
+    let (file, into) = (tree::file(&local.path().join("new"), 10), local.path().join("into"));
     let far = limited("--write-only");
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(0);
     far.run("cp", arguments!["--via=ssh", "far:file", into]).expect_line(7, "only receiving is allowed");
     assert!(!into.exists());
     let far = limited("--read-only");
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect_line(7, "only sending is allowed");
-    far.run("sync", arguments!["--delete", "--via=ssh", here.path(), "far:"]).expect_line(7, "only sending is allowed");
-    assert!(!far.there("limit/new").exists() && far.there("limit/file").exists());
+    far.run("sync", arguments!["--delete", "--via=ssh", local.path(), "far:"])
+        .expect_line(7, "only sending is allowed");
+    assert!(!far.remote("limit/new").exists() && far.remote("limit/file").exists());
     far.run("cp", arguments!["-n", "--via=ssh", file, "far:"]).expect(0);
     far.run("cp", arguments!["--via=ssh", "far:file", into]).expect(0);
-    tree::assert_same(&far.there("limit/file"), &into);
+    tree::assert_same(&far.remote("limit/file"), &into);
     far.run("verify", arguments!["--via=ssh", into, "far:file"]).expect(0);
     assert_outside_untouched(&far);
 }
 
-/// Which chunks of a file are wanted tells what it contains.
+/// The requested chunks of a file would reveal its content.
 #[test]
-fn a_key_that_only_receives_compares_no_contents() {
-    let here = tempdir().expect("a directory");
+fn remote_write_only_hides_content() {
+    let local = tempdir().expect("a directory");
     for (access, compares) in [("--write-only", false), ("", true)] {
         let far = limited(access);
-        let (new, old) = (here.path().join("image"), far.there("limit/image"));
+        let (new, old) = (local.path().join("image"), far.remote("limit/image"));
         fs::write(&new, vec![7; 300_000]).expect("a file");
         fs::write(&old, vec![7; 300_001]).expect("a file");
         let ended = far.run("cp", arguments!["--json", "--via=ssh", new, "far:"]).expect(0);
@@ -210,7 +211,7 @@ fn a_key_that_only_receives_compares_no_contents() {
 }
 
 #[test]
-fn commands_and_directories_outside_are_refused_to_pipe_and_doctor() {
+fn remote_only_pipe_and_doctor_denied() {
     let far = limited("");
     far.run("pipe", ["--via=ssh", "far", "touch ../new"]).expect_line(7, "commands are not allowed");
     for way in ["..", "/etc", "out"] {
@@ -220,34 +221,33 @@ fn commands_and_directories_outside_are_refused_to_pipe_and_doctor() {
 }
 
 #[test]
-fn a_limit_that_cannot_be_kept_is_told() {
+fn remote_only_missing_directory_fails() {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let here = tempdir().expect("a directory");
-    let file = tree::file(&here.path().join("new"), 10);
-    let far = Far::with_login(&format!("exec {program} remote --only /no/such/directory"));
+    let local = tempdir().expect("a directory");
+    let file = tree::file(&local.path().join("new"), 10);
+    let far = FakeHost::with_login(&format!("exec {program} remote --only /no/such/directory"));
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect_line(1, "/no/such/directory: No such file");
-    let far = Far::with_login(&format!("exec {program} remote --read-only"));
+    let far = FakeHost::with_login(&format!("exec {program} remote --read-only"));
     far.run("cp", arguments!["--via=ssh", file, "far:"]).expect(5);
-    assert!(!far.there("new").exists());
+    assert!(!far.remote("new").exists());
 }
 
-/// A key that only reads, one that only writes, and one that does both.
+/// A read-only key, a write-only key, and one for both.
 const KEYS: [&str; 3] = ["--read-only", "--write-only", ""];
 
-/// Creates a machine `far` on which every login is limited as by [`limited`], and that is also `other`, where no login
-/// is.
-fn limited_beside_another(options: &str) -> Far {
+/// Creates a host that restricts logins to `far` as [`limited`] does, but not logins to its other name, `other`.
+fn limited_beside_another(options: &str) -> FakeHost {
     let program = env!("CARGO_BIN_EXE_downpour");
-    let far = Far::with_login(&format!(
+    let far = FakeHost::with_login(&format!(
         r#"case " $* " in *' -- other '*) mkdir -p "$FAR_HOME/../other"; cd "$FAR_HOME/../other"; exec sh -c "$command";; esac
 exec {program} remote --only "$FAR_HOME/limit" {options}"#
     ));
-    tree::directory(&far.there("limit/photos"));
-    fs::create_dir_all(far.there("limit/empty")).expect("a directory");
+    tree::directory(&far.remote("limit/photos"));
+    fs::create_dir_all(far.remote("limit/empty")).expect("a directory");
     far
 }
 
-/// Returns everything in a directory: names, types, modes, times, and what files contain.
+/// Returns all entries of a directory: names, types, modes, times, and hashes of content.
 fn snapshot(top: &Path) -> Vec<String> {
     let (mut seen, mut left) = (Vec::new(), vec![top.to_owned()]);
     while let Some(path) = left.pop() {
@@ -268,9 +268,9 @@ fn snapshot(top: &Path) -> Vec<String> {
     seen
 }
 
-/// Every command that reaches another machine, with every option that makes it read, write or remove something else.
-fn commands(here: &Path) -> Vec<Vec<String>> {
-    let at = |name: &str| here.join(name).display().to_string();
+/// Returns the commands that reach a remote host, with every option that changes what they read, write or remove.
+fn commands(local: &Path) -> Vec<Vec<String>> {
+    let at = |name: &str| local.join(name).display().to_string();
     let up = [at("photos"), "far:photos".to_owned()];
     let down = ["far:photos".to_owned(), at("into")];
     let between = ["far:photos".to_owned(), "other:into".to_owned()];
@@ -300,7 +300,7 @@ fn commands(here: &Path) -> Vec<Vec<String>> {
             commands.push(command);
         }
     }
-    // `-3` is for two other machines.
+    // `-3` is for two remote hosts.
     for command in commands.iter_mut().filter(|command| command.last().is_none_or(|last| last != "other:into")) {
         command[1] = command[1].replace('3', "");
         command.retain(|word| word != "-");
@@ -308,39 +308,39 @@ fn commands(here: &Path) -> Vec<Vec<String>> {
     commands
 }
 
-/// The tree of a key that only reads is the same after every command, and of one that only writes nothing gets out.
+/// No command changes the tree of a read-only key, or gets a file from a write-only one.
 #[test]
-fn no_command_with_any_option_does_what_its_key_does_not_permit() {
-    let here = tempdir().expect("a directory");
-    tree::directory(&here.path().join("photos"));
-    fs::write(here.path().join("list"), "one\n").expect("a list");
+fn remote_only_every_option_respects_key() {
+    let local = tempdir().expect("a directory");
+    tree::directory(&local.path().join("photos"));
+    fs::write(local.path().join("list"), "one\n").expect("a list");
     let (mut ran, mut removed) = (0, 0);
     for key in KEYS {
-        for command in commands(here.path()) {
+        for command in commands(local.path()) {
             for is_dry in [false, true] {
                 let far = limited_beside_another(key);
-                fs::write(far.there("limit/photos/stray"), key).expect("a file");
-                let before = snapshot(&far.there("limit"));
+                fs::write(far.remote("limit/photos/stray"), key).expect("a file");
+                let before = snapshot(&far.remote("limit"));
                 let dry = is_dry.then_some("-n");
                 let words = [command[0].as_str(), "--via=ssh"].into_iter().chain(dry);
                 let words: Vec<&str> = words.chain(command[1..].iter().map(String::as_str)).collect();
                 let ended = far.run(words[0], &words[1..]);
-                let what = format!("{key} {words:?}: {}", ended.stderr);
-                assert_ne!(ended.status.code(), Some(2), "{what}");
-                let after = snapshot(&far.there("limit"));
-                let (into, other) = (here.path().join("into"), far.home().with_file_name("other"));
+                let context = format!("{key} {words:?}: {}", ended.stderr);
+                assert_ne!(ended.status.code(), Some(2), "{context}");
+                let after = snapshot(&far.remote("limit"));
+                let (into, other) = (local.path().join("into"), far.home().with_file_name("other"));
                 let has_come = into.exists() || other.join("into").exists();
                 let is_up = command.last().is_some_and(|last| last.starts_with("far:"));
-                assert!(before == after || (!is_dry && key != "--read-only"), "{what}");
-                assert!(!has_come || (!is_dry && key != "--write-only" && !is_up), "{what}");
+                assert!(before == after || (!is_dry && key != "--read-only"), "{context}");
+                assert!(!has_come || (!is_dry && key != "--write-only" && !is_up), "{context}");
                 assert_outside_untouched_but(&far);
                 removed += usize::from(!is_up && before != after);
                 ran += usize::from(ended.status.success());
                 let _ = fs::remove_dir_all(into);
-                // What was moved up is there again for the next one.
-                tree::directory(&here.path().join("again"));
-                fs::remove_dir_all(here.path().join("photos")).expect("a directory");
-                fs::rename(here.path().join("again"), here.path().join("photos")).expect("a directory");
+                // The next command needs the files that this one may have moved.
+                tree::directory(&local.path().join("again"));
+                fs::remove_dir_all(local.path().join("photos")).expect("a directory");
+                fs::rename(local.path().join("again"), local.path().join("photos")).expect("a directory");
             }
         }
     }
@@ -349,14 +349,14 @@ fn no_command_with_any_option_does_what_its_key_does_not_permit() {
 
 /// Panics if anything beside `limit` has changed.
 #[track_caller]
-fn assert_outside_untouched_but(far: &Far) {
+fn assert_outside_untouched_but(far: &FakeHost) {
     assert_eq!(tree::names(&far.home()), [Path::new("limit")]);
 }
 
-/// A request may say anything, and the program at the other end may do something else.
+/// A client may send a false request and then act differently.
 #[test]
-fn a_request_that_calls_itself_a_dry_run_changes_nothing() {
-    /// Says of every request that it is a dry run.
+fn remote_only_false_dry_run_changes_nothing() {
+    /// Marks every request as a dry run.
     const LIE: &str = r"
 import json, os, struct
 def take(count):
@@ -372,23 +372,23 @@ os.write(1, struct.pack('>I', len(text)) + text)
 while part := os.read(0, 65536):
     os.write(1, part)
 ";
-    let here = tempdir().expect("a directory");
-    let script = here.path().join("lie.py");
+    let local = tempdir().expect("a directory");
+    let script = local.path().join("lie.py");
     fs::write(&script, LIE).expect("a script");
-    let file = tree::file(&here.path().join("new"), 100_000);
+    let file = tree::file(&local.path().join("new"), 100_000);
     let program = env!("CARGO_BIN_EXE_downpour");
-    let into = here.path().join("into");
+    let into = local.path().join("into");
     for (key, sends) in
         [("--read-only", true), ("", true), ("--read-only", false), ("", false), ("--write-only", false)]
     {
-        // A receiver here waits for what does not come.
+        // The receiver waits for data that is never sent.
         let ending = if sends { "timeout 3" } else { "" };
-        let far = Far::with_login(&format!(
+        let far = FakeHost::with_login(&format!(
             r#"python3 {} | {ending} {program} remote --only "$FAR_HOME/limit" {key}"#,
             script.display()
         ));
-        fs::create_dir_all(far.there("limit")).expect("a directory");
-        tree::file(&far.there("limit/file"), 100_000);
+        fs::create_dir_all(far.remote("limit")).expect("a directory");
+        tree::file(&far.remote("limit/file"), 100_000);
         let before = snapshot(&far.home());
         let words = match sends {
             true => arguments!["--remove-source-files", "--via=ssh", "far:file", into].to_vec(),
@@ -400,18 +400,18 @@ while part := os.read(0, 65536):
     }
 }
 
-/// Where DIR itself cannot be written, what is received into its directories would be staged in the user's cache.
+/// If DIR itself cannot be written, files for its directories would be staged in the user's cache.
 #[test]
-fn a_limited_login_stages_nothing_outside() {
-    let here = tempdir().expect("a directory");
-    let photos = tree::directory(&here.path().join("photos"));
+fn remote_only_stages_nothing_outside() {
+    let local = tempdir().expect("a directory");
+    let photos = tree::directory(&local.path().join("photos"));
     let far = limited("");
-    fs::create_dir_all(far.there("limit/into/photos")).expect("directories");
-    fs::set_permissions(far.there("limit/into"), fs::Permissions::from_mode(0o555)).expect("a mode");
-    let is_closed = fs::File::create(far.there("limit/into/probe")).is_err();
+    fs::create_dir_all(far.remote("limit/into/photos")).expect("directories");
+    fs::set_permissions(far.remote("limit/into"), fs::Permissions::from_mode(0o555)).expect("a mode");
+    let is_closed = fs::File::create(far.remote("limit/into/probe")).is_err();
     if is_closed {
         far.run("cp", arguments!["-r", "--via=ssh", photos, "far:into"]).expect_line(7, "into: Permission denied");
-        assert_eq!(tree::names(&far.there("limit/into/photos")), [""; 0].map(Path::new));
+        assert_eq!(tree::names(&far.remote("limit/into/photos")), [""; 0].map(Path::new));
     } else {
         eprintln!("NOT RUN: a directory that cannot be written, since this is root");
     }
@@ -420,8 +420,8 @@ fn a_limited_login_stages_nothing_outside() {
 
 /// An empty name takes 3 bytes in a request, and an empty map 3.
 #[test]
-fn a_request_does_not_fill_the_memory_of_a_limited_login() {
-    /// Feeds a request of so many bytes to a command, and prints what it answers and its most memory in kB.
+fn remote_only_request_memory_bounded() {
+    /// Sends a request of this many bytes to a command, and prints its answer and its peak memory in kB.
     const FEED: &str = r#"
 import resource, struct, subprocess, sys
 size, value, key = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3].encode()
@@ -457,7 +457,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
         for value in [r#""""#, "{}", r#"{"":0}"#, "0", r#"[[[[0]]]]"#] {
             for key in ["task", "profile", "ports"] {
                 let (answer, memory) = fed(size, value, key);
-                let what = format!("{size} bytes of {value} in {key}: {memory} kB, {answer}");
+                let context = format!("{size} bytes of {value} in {key}: {memory} kB, {answer}");
                 assert!(answer.contains("DOWNPOUR1 ERROR "), "{what}");
                 assert!(memory < usual + (100 << 10), "{what}; {usual} kB are usual");
                 assert!(size <= 16 << 20 || answer.contains("request too large: 67.1 MB"), "{what}");

@@ -44,7 +44,7 @@ fn completions_name_every_command() {
 }
 
 #[test]
-fn the_manual_page_names_every_command_and_exit_code() {
+fn man_names_every_command_and_exit_code() {
     let page = downpour(["man"]).end().expect(0).stdout;
     for command in COMMANDS {
         assert!(page.contains(&format!("downpour\\-{command}(1)")), "no {command} in {page}");
@@ -55,9 +55,9 @@ fn the_manual_page_names_every_command_and_exit_code() {
 }
 
 #[test]
-fn every_command_has_a_manual_page() {
-    let here = tempdir().expect("a directory");
-    let directory = here.path().join("man1");
+fn man_write_makes_every_page() {
+    let local = tempdir().expect("a directory");
+    let directory = local.path().join("man1");
     downpour(arguments!["man", "--write", directory]).end().expect(0);
     for command in COMMANDS {
         let page = fs::read_to_string(directory.join(format!("downpour-{command}.1"))).expect(command);
@@ -68,19 +68,19 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn a_page_is_shown_on_a_terminal_and_printed_elsewhere() {
+fn man_shown_on_terminal_else_printed() {
     let page = downpour(["man", "cp"]).end().expect(0).stdout;
     assert!(page.contains(".TH downpour-cp 1") && page.contains("retry\\-for"), "{page}");
     let page = downpour(["man", "profile", "show"]).end().expect(0).stdout;
     assert!(page.contains(".TH downpour-profile-show 1"), "{page}");
     downpour(["man", "/tmp"]).end().expect_line(2, "there is no command \"/tmp\"");
     downpour(["man", "remote"]).end().expect_line(2, "there is no command");
-    let here = tempdir().expect("a directory");
-    let (mut terminal, shown) = shown_by("echo \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"", here.path());
+    let local = tempdir().expect("a directory");
+    let (mut terminal, shown) = shown_by("echo \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"", local.path());
     terminal.wait_for("shown: -l 20");
     shown.end().expect(0);
     // A pager, for which Ctrl-C is meant.
-    let (mut terminal, shown) = shown_by("echo ready; read line; echo \"done: $line\"", here.path());
+    let (mut terminal, shown) = shown_by("echo ready; read line; echo \"done: $line\"", local.path());
     terminal.wait_for("ready");
     shown.signal(Signal::INT);
     terminal.type_line("q");
@@ -89,20 +89,20 @@ fn a_page_is_shown_on_a_terminal_and_printed_elsewhere() {
 }
 
 #[test]
-fn a_terminal_without_man_gets_the_help() {
-    let here = tempdir().expect("a directory");
+fn man_missing_program_shows_help() {
+    let local = tempdir().expect("a directory");
     for script in ["exit 3", ""] {
-        let (mut terminal, shown) = shown_by(script, here.path());
+        let (mut terminal, shown) = shown_by(script, local.path());
         terminal.wait_for("Usage: downpour cp");
         assert!(!terminal.shown.contains(".TH"), "{}", terminal.shown);
-        // What is not read from a terminal fills it.
+        // An unread terminal fills up and blocks.
         drop(terminal);
         shown.end();
     }
 }
 
 #[test]
-fn the_options_of_all_commands_have_their_text() {
+fn man_global_options_have_text() {
     let page = downpour(["man"]).end().expect(0).stdout;
     assert!(page.contains("Ignore the configuration file") && page.contains(".SH NOTES"), "{page}");
     let page = downpour(["man", "cp"]).end().expect(0).stdout;
@@ -110,23 +110,23 @@ fn the_options_of_all_commands_have_their_text() {
 }
 
 /// Starts `man cp` on a terminal, where `man` is this script, or cannot be found if it is empty.
-fn shown_by(script: &str, here: &Path) -> (Terminal, Program) {
-    let man = here.join("man");
+fn shown_by(script: &str, local: &Path) -> (Terminal, Program) {
+    let man = local.join("man");
     fs::write(&man, format!("#!/bin/sh\n{script}\n")).expect("a script");
     fs::set_permissions(&man, Permissions::from_mode(if script.is_empty() { 0o600 } else { 0o700 })).expect("a mode");
     let (terminal, stdin, stdout) = Terminal::open();
     let mut command = command(["man", "cp"]);
     let path = if script.is_empty() { String::new() } else { std::env::var("PATH").unwrap_or_default() };
-    command.env("PATH", format!("{}:{path}", here.display())).stdin(stdin).stdout(Stdio::from(stdout));
+    command.env("PATH", format!("{}:{path}", local.display())).stdin(stdin).stdout(Stdio::from(stdout));
     (terminal, Program::start(command))
 }
 
 #[test]
-fn help_and_version_are_words_too() {
-    let said = |words: &[&str]| downpour(words).end().expect(0).stdout;
-    assert_eq!(said(&["help"]), said(&["--help"]));
-    assert_eq!(said(&["help", "cp"]), said(&["cp", "--help"]));
-    assert_eq!(said(&["help", "profile", "show"]), said(&["profile", "show", "--help"]));
-    assert_eq!(said(&["version"]), said(&["--version"]));
+fn help_and_version_subcommands() {
+    let output = |words: &[&str]| downpour(words).end().expect(0).stdout;
+    assert_eq!(output(&["help"]), output(&["--help"]));
+    assert_eq!(output(&["help", "cp"]), output(&["cp", "--help"]));
+    assert_eq!(output(&["help", "profile", "show"]), output(&["profile", "show", "--help"]));
+    assert_eq!(output(&["version"]), output(&["--version"]));
     downpour(["help", "nonsense"]).end().expect(2);
 }

@@ -14,10 +14,10 @@ const NOBODY: u32 = 65_534;
 
 /// `/proc/PID/mem` belongs to the user if the process is dumpable, and to root otherwise.
 #[test]
-fn the_memory_of_a_transfer_is_neither_dumped_nor_read() {
-    let here = tempdir().expect("a directory");
-    let (program, source) = (here.path().join("downpour"), here.path().join("source"));
-    fs::set_permissions(here.path(), Permissions::from_mode(0o755)).expect("ours");
+fn process_not_dumpable() {
+    let local = tempdir().expect("a directory");
+    let (program, source) = (local.path().join("downpour"), local.path().join("source"));
+    fs::set_permissions(local.path(), Permissions::from_mode(0o755)).expect("ours");
     copy_program(&program);
     fs::write(&source, "bytes").expect("a file");
 

@@ -1,5 +1,5 @@
-//! What a user of other programs writes first, and what fails outside of this one: each is told in one line that says what
-//! happened and what to write instead.
+//! Mistakes of users of other programs, and failures outside of this one: one line says what happened and what to write
+//! instead.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,15 +10,15 @@ use std::time::SystemTime;
 use downpour::{Role, Ticket};
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, answer, arguments, command, downpour, program_with};
 use crate::tree;
 
 #[test]
-fn a_place_of_another_kind_is_no_directory() {
+fn foreign_url_refused_without_directory() {
     for place in ["far::module", "s3://bucket/x", "sftp://far/x", "http://far/x"] {
-        let far = Far::new();
-        tree::file(&far.there("file"), 10);
+        let far = FakeHost::new();
+        tree::file(&far.remote("file"), 10);
         for paths in [["file", place], [place, "new"]] {
             let mut line = far.command("cp", paths);
             line.current_dir(far.home());
@@ -30,26 +30,26 @@ fn a_place_of_another_kind_is_no_directory() {
 }
 
 #[test]
-fn a_refused_login_has_a_code() {
+fn login_refused_exit_4() {
     for (words, wanted) in [
         ("me@far: Permission denied (publickey,password).", "cannot log in to far: me@far: Permission denied"),
         ("Host key verification failed.", "cannot log in to far: Host key verification failed"),
         ("Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures", "Too many"),
     ] {
-        let far = Far::with_login(&format!("echo '{words}' >&2; exit 255"));
+        let far = FakeHost::with_login(&format!("echo '{words}' >&2; exit 255"));
         for (name, rest) in [("cp", &["far:x", "new"][..]), ("doctor", &["far"]), ("tunnel", &["-D", "0", "far"])] {
             let mut line = far.command(name, rest);
             line.current_dir(far.home());
             Program::start(line).end().expect_line(4, wanted);
         }
     }
-    let far = Far::with_login("echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255");
+    let far = FakeHost::with_login("echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255");
     far.run("doctor", ["far"]).expect_line(5, "ssh could not connect or log in to far");
 }
 
 #[test]
-fn a_program_that_is_none_is_named() {
-    let far = Far::new();
+fn remote_bin_wrong_program_named() {
+    let far = FakeHost::new();
     let run = |program: &str| far.run("cp", ["--remote-bin", program, "far:x", "/nonexistent/new"]);
     run("/bin/true")
         .expect_line(5, "the program on far is not downpour: it exited without a reply; check --remote-bin");
@@ -58,15 +58,15 @@ fn a_program_that_is_none_is_named() {
 }
 
 #[test]
-fn a_setting_of_ssh_that_starts_nothing_is_named() {
+fn ssh_setting_without_command_named() {
     for (setting, option) in [
         ("sessiontype none", "SessionType=default"),
         ("stdinnull yes", "StdinNull=no"),
         ("forkafterauthentication yes", "ForkAfterAuthentication=no"),
     ] {
-        let far = Far::new();
-        let ssh = far.there("ssh");
-        // A busy machine takes longer to say so than the lookup of a name may take.
+        let far = FakeHost::new();
+        let ssh = far.remote("ssh");
+        // A busy host takes longer to answer than a name lookup may take.
         let takes = if option == "StdinNull=no" { 3 } else { 0 };
         let says = format!("sleep {takes}; echo '{setting}'; exit");
         let script = format!("#!/bin/sh\ncase \" $* \" in *' -G '*) {says};; esac\nexec sleep 1000 >&-\n");
@@ -79,20 +79,20 @@ fn a_setting_of_ssh_that_starts_nothing_is_named() {
 }
 
 #[test]
-fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
-    let here = tempdir().expect("a directory");
-    let file = tree::file(&here.path().join("file"), 10);
+fn misplaced_ticket_or_port_explained() {
+    let local = tempdir().expect("a directory");
+    let file = tree::file(&local.path().join("file"), 10);
     let addresses = vec!["192.0.2.1:7".parse().expect("an address")];
     let ticket = Ticket { key: [7; 32], expires: SystemTime::now(), addresses, listener: Role::Receiver };
     let ticket = ticket.to_text().expect("a text");
     downpour(arguments!["send", file, "--to", ticket]).end().expect_line(2, "write --to=TICKET");
     let damaged = &ticket[..ticket.len() / 2];
-    for (word, code, said) in
+    for (word, code, expected) in
         [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (a ticket after")]
     {
-        downpour(arguments!["send", file, "--to", word]).end().expect_line(code, said);
+        downpour(arguments!["send", file, "--to", word]).end().expect_line(code, expected);
     }
-    let new = here.path().join("new");
+    let new = local.path().join("new");
     downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "-P PORT is the port of the ssh server");
     for command in ["doctor", "bootstrap"] {
         downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: the port of the ssh server is -P PORT");
@@ -101,9 +101,9 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
 }
 
 #[test]
-fn rules_come_from_stdin_as_names_do() {
-    let here = tempdir().expect("a directory");
-    let (source, target) = (here.path().join("source"), here.path().join("target"));
+fn exclude_from_stdin() {
+    let local = tempdir().expect("a directory");
+    let (source, target) = (local.path().join("source"), local.path().join("target"));
     fs::create_dir(&source).expect("a directory");
     for name in ["a", "b.tmp", "c"] {
         tree::file(&source.join(name), 10);
@@ -128,9 +128,9 @@ fn rules_come_from_stdin_as_names_do() {
 }
 
 #[test]
-fn a_file_beyond_the_limit_of_its_size_is_told() {
-    let here = tempdir().expect("a directory");
-    let (file, copy) = (tree::file(&here.path().join("file"), 200_000), here.path().join("copy"));
+fn ulimit_file_size_named() {
+    let local = tempdir().expect("a directory");
+    let (file, copy) = (tree::file(&local.path().join("file"), 200_000), local.path().join("copy"));
     let limited = ["-c", r#"ulimit -f 8; exec "$@""#, "sh", env!("CARGO_BIN_EXE_downpour"), "cp"];
     let mut line = program_with(Path::new("sh"), limited);
     line.arg(file).arg(&copy);

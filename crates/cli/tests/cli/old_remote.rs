@@ -1,23 +1,22 @@
-//! A remote downpour that is older than this one. It differs in its answer: it does not say which restrictions it
-//! enforces.
+//! An older remote downpour, whose answer does not list the restrictions that it enforces.
 
 use std::fs;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::arguments;
 use crate::tree;
 
 #[test]
-fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
-    let far = Far::with_login(r#"sh -c "$command" | sed -u 's/ enforces=[^ ]*//'"#);
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
-    fs::create_dir(far.there("photos")).expect("a directory");
-    fs::write(far.there("photos/old"), "old").expect("a file");
+fn old_remote_unsupported_options_refused() {
+    let far = FakeHost::with_login(r#"sh -c "$command" | sed -u 's/ enforces=[^ ]*//'"#);
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
+    fs::create_dir(far.remote("photos")).expect("a directory");
+    fs::write(far.remote("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
-    for (options, said) in [
+    for (options, expected) in [
         (&["--safe-links"][..], "it does not support --safe-links; update it, or leave --safe-links out"),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
@@ -35,33 +34,33 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
         ),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
-        ended.expect_line(1, said);
+        ended.expect_line(1, expected);
         assert_eq!(tree::names(&far.home()), before, "{options:?}");
     }
     far.run("sync", arguments!["-n", "--delete", "--safe-links", source, "far:"]).expect(0);
     assert_eq!(tree::names(&far.home()), before, "a dry run");
     far.run("sync", arguments!["--delete", "--force-empty", source, "far:"]).expect(0);
-    tree::assert_same(&source, &far.there("photos"));
+    tree::assert_same(&source, &far.remote("photos"));
 
     // As the sender, too.
-    let target = here.path().join("target");
-    for (option, said) in [
+    let target = local.path().join("target");
+    for (option, expected) in [
         ("-x", "it does not support -x"),
         ("-A", "it does not support owners, groups, ACLs"),
         ("--remove-source-files", "it does not support --remove-source-files"),
     ] {
         let ended = far.run("sync", arguments![option, "far:photos/", &target]);
-        ended.expect_line(1, said);
+        ended.expect_line(1, expected);
         assert!(!target.exists(), "{option}");
     }
     far.run("sync", arguments!["far:photos/", &target]).expect(0);
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_is_no_matter_of_tickets() {
-    let far = Far::with_login("echo DOWNPOUR1 downpour2xyz; cat >/dev/null");
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+fn old_remote_unreadable_answer_explained() {
+    let far = FakeHost::with_login("echo DOWNPOUR1 downpour2xyz; cat >/dev/null");
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     let ended = far.run("cp", arguments![source, "far:"]);
     let ended = ended.expect_line(1, "speaks no version of the protocol known here; update the older program");
     assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);

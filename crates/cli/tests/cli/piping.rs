@@ -1,42 +1,32 @@
-//! `pipe` to a command on this machine.
+//! `pipe` to a command on the local host.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::far::Far;
-use crate::program::wait_until;
+use crate::fake_ssh::FakeHost;
+use crate::program::{assert_stays, end_within, wait_until};
 use crate::terminal::Terminal;
 
-/// A closed output ends both sides within a second, or later if the machine is busy.
+/// A closed output ends both programs within a second, or later if the host is busy.
 const SOON: Duration = Duration::from_secs(3);
 
 /// Waits for a program, which must end soon. Returns its exit status and its error output.
 #[track_caller]
 fn ended(mut child: Child) -> (ExitStatus, String) {
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            break status;
-        }
-        if begun.elapsed() > SOON {
-            let _ = child.kill();
-            panic!("it does not end in {SOON:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let status = end_within(SOON, "the pipe", &mut child);
     let mut words = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut words).expect("words");
     (status, words)
 }
 
 #[test]
-fn a_closed_output_ends_the_command_on_both_sides() {
-    // Commands that die of the next write, ignore the failed write, or write nothing more.
+fn pipe_stdout_closed_ends_command() {
+    // Commands that the next write kills, that ignore the failed write, or that write nothing more.
     for (command, rest) in [
         ("yes", ""),
         ("trap '' PIPE; yes || exec sleep 1000", ""),
@@ -44,7 +34,7 @@ fn a_closed_output_ends_the_command_on_both_sides() {
         ("echo y", "; exec sleep 1000"),
     ] {
         for via in ["udp", "ssh"] {
-            let far = Far::new();
+            let far = FakeHost::new();
             let line = format!("echo $$ >pid; {command}{rest}");
             let mut pipe = far.command("pipe", ["--via", via, "far", &line]);
             // An input that stays open.
@@ -58,7 +48,7 @@ fn a_closed_output_ends_the_command_on_both_sides() {
             let (status, words) = ended(child);
             assert_eq!(status.code(), Some(141), "{line} via {via}: {words}");
             assert!(!words.contains("downpour:"), "{line} via {via}: {words}");
-            let pid = std::fs::read_to_string(far.there("pid")).expect("a file");
+            let pid = std::fs::read_to_string(far.remote("pid")).expect("a file");
             far.assert_gone(&pid);
             drop(stdin);
         }
@@ -66,37 +56,37 @@ fn a_closed_output_ends_the_command_on_both_sides() {
 }
 
 #[test]
-fn an_output_that_fails_otherwise_ends_the_command_too_and_is_told() {
+fn pipe_stdout_full_ends_command_exit_7() {
     for via in ["udp", "ssh"] {
-        let far = Far::new();
+        let far = FakeHost::new();
         let mut pipe = far.command("pipe", ["--via", via, "far", "echo $$ >pid; yes"]);
         let full = File::options().write(true).open("/dev/full").expect("a device that is full");
         let child = pipe.stdin(Stdio::piped()).stdout(full).spawn().expect("downpour");
         let (status, words) = ended(child);
         assert_eq!(status.code(), Some(7), "{words}");
         assert!(words.contains("cannot write to stdout: No space left on device"), "{words}");
-        far.assert_gone(&std::fs::read_to_string(far.there("pid")).expect("a file"));
+        far.assert_gone(&std::fs::read_to_string(far.remote("pid")).expect("a file"));
     }
 }
 
-/// A command that has taken its input for whole when there is a file `whole`.
+/// A command that creates `whole` if its input ends normally.
 const WHOLE_ONLY: &str = "cat >part && mv part whole";
 
-/// What is written before an input ends or breaks.
+/// Bytes written before an input ends or breaks.
 const SOME: usize = 100_000;
 
-/// `downpour pipe far COMMAND` whose input comes from a process of the same group, which has written [`SOME`] bytes
-/// and would go on.
-struct Fed {
-    far: Far,
+/// `downpour pipe far COMMAND` whose input comes from a process of the same group, which has written [`SOME`] bytes and
+/// keeps running.
+struct FedPipe {
+    far: FakeHost,
     feeder: Child,
     pipe: Child,
 }
 
-impl Fed {
+impl FedPipe {
     #[track_caller]
     fn start(via: &str, command: &str) -> Self {
-        let far = Far::new();
+        let far = FakeHost::new();
         let mut feeder = Command::new("sh");
         let line = format!("head -c {SOME} /dev/zero; exec sleep 1000");
         let mut feeder = feeder.args(["-c", &line]).process_group(0).stdout(Stdio::piped()).spawn().expect("a feeder");
@@ -104,8 +94,8 @@ impl Fed {
         pipe.stdin(feeder.stdout.take().expect("a pipe")).stdout(Stdio::null());
         let pipe = pipe.process_group(feeder.id().cast_signed()).spawn().expect("downpour");
         let fed = Self { far, feeder, pipe };
-        wait_until("all of it over there", || {
-            std::fs::metadata(fed.far.there("part")).is_ok_and(|part| part.len() == SOME as u64)
+        wait_until("all bytes at the command", || {
+            std::fs::metadata(fed.far.remote("part")).is_ok_and(|part| part.len() == SOME as u64)
         });
         fed
     }
@@ -114,54 +104,56 @@ impl Fed {
         Pid::from_child(&self.feeder)
     }
 
-    /// The child of the pipe that any signal to the group ends.
+    /// Returns the child of the pipe that ends with any signal to the group.
     #[track_caller]
-    fn witness(&self) -> Pid {
+    fn signal_probe(&self) -> Pid {
         let id = self.pipe.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("children");
         let is_cat = |child: &&str| {
             std::fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name.trim() == "cat")
         };
-        let witness = children.split(' ').find(is_cat).expect("a witness");
-        Pid::from_raw(witness.parse().expect("a number")).expect("a process")
+        let signal_probe = children.split(' ').find(is_cat).expect("a witness");
+        Pid::from_raw(signal_probe.parse().expect("a number")).expect("a process")
     }
 
-    /// Panics unless the pipe ends with this code and these words, and nothing over there is whole.
+    /// Panics unless the pipe ends with this code and these words, and the command's input did not end normally.
     #[track_caller]
-    fn assert_broken(mut self, code: i32, told: &str) {
+    fn assert_broken(mut self, code: i32, expected: &str) {
         let _ = self.feeder.wait();
         let (status, words) = ended(self.pipe);
         assert_eq!(status.code(), Some(code), "{words}");
-        assert!(words.contains(told), "{words}");
-        assert!(!self.far.there("whole").exists());
+        assert!(words.contains(expected), "{words}");
+        assert!(!self.far.remote("whole").exists());
     }
 }
 
 #[test]
-fn an_end_that_a_signal_has_brought_about_is_not_the_end_of_the_data() {
+fn pipe_stdin_ended_by_signal_is_not_eof() {
     for via in ["udp", "ssh"] {
-        // The signal has reached everybody, but this program's handler is late.
-        let fed = Fed::start(via, WHOLE_ONLY);
-        let witness = fed.witness();
+        // The signal has reached the other processes, but this program's handler is late.
+        let mut fed = FedPipe::start(via, WHOLE_ONLY);
+        let signal_probe = fed.signal_probe();
         kill_process(fed.group(), Signal::INT).expect("a feeder");
-        kill_process(witness, Signal::INT).expect("a witness");
-        std::thread::sleep(Duration::from_millis(500));
+        kill_process(signal_probe, Signal::INT).expect("a witness");
+        assert_stays(Duration::from_millis(500), "the pipe waits for its own signal", || {
+            fed.pipe.try_wait().expect("a child").is_none()
+        });
         kill_process(Pid::from_child(&fed.pipe), Signal::INT).expect("a pipe");
         fed.assert_broken(130, "interrupted");
-        // The handler never hears of it.
-        let fed = Fed::start(via, WHOLE_ONLY);
-        kill_process(fed.witness(), Signal::INT).expect("a witness");
+        // The handler never gets the signal.
+        let fed = FedPipe::start(via, WHOLE_ONLY);
+        kill_process(fed.signal_probe(), Signal::INT).expect("a witness");
         kill_process(fed.group(), Signal::INT).expect("a feeder");
         fed.assert_broken(7, "it ended by a signal to this process group");
     }
 }
 
 #[test]
-fn ctrl_c_while_the_program_is_stopped_is_not_the_end_of_the_data() {
+fn pipe_sigint_while_stopped_is_not_eof() {
     for via in ["udp", "ssh"] {
         for _ in 0..5 {
-            let fed = Fed::start(via, WHOLE_ONLY);
-            // It finds everything at once when it goes on: the signal and the end of its input.
+            let fed = FedPipe::start(via, WHOLE_ONLY);
+            // When it continues, it finds the signal and the end of its input together.
             kill_process(Pid::from_child(&fed.pipe), Signal::STOP).expect("a pipe");
             kill_process_group(fed.group(), Signal::INT).expect("a group");
             kill_process_group(fed.group(), Signal::CONT).expect("a group");
@@ -171,17 +163,17 @@ fn ctrl_c_while_the_program_is_stopped_is_not_the_end_of_the_data() {
 }
 
 #[test]
-fn a_terminal_that_goes_away_is_not_the_end_of_the_data() {
+fn pipe_terminal_hang_up_is_not_eof() {
     for via in ["udp", "ssh"] {
-        let far = Far::new();
+        let far = FakeHost::new();
         let (mut terminal, stdin, stderr) = Terminal::open();
         let mut pipe = far.command("pipe", ["--via", via, "far", WHOLE_ONLY]);
         let child = pipe.stdin(stdin).stdout(Stdio::null()).spawn().expect("downpour");
-        // Otherwise this test would hold the terminal's other side.
+        // Otherwise this test would keep the terminal open.
         drop((pipe, stderr));
         terminal.type_line("a line");
-        wait_until("the line over there", || far.there("part").metadata().is_ok_and(|part| part.len() > 0));
-        // Stopped, so that it reads again when nothing is left to read from.
+        wait_until("the line at the command", || far.remote("part").metadata().is_ok_and(|part| part.len() > 0));
+        // While it is stopped, the terminal goes away; then it reads again.
         let process = Pid::from_child(&child);
         kill_process(process, Signal::STOP).expect("a pipe");
         wait_until("it has stopped", || is_stopped(process));
@@ -190,28 +182,28 @@ fn a_terminal_that_goes_away_is_not_the_end_of_the_data() {
         let (status, words) = ended(child);
         assert_eq!(status.code(), Some(7), "{words}");
         assert!(words.contains("cannot read stdin"), "{words}");
-        assert!(!far.there("whole").exists());
+        assert!(!far.remote("whole").exists());
     }
 }
 
 #[test]
-fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input() {
-    type Break = fn(&Fed);
+fn pipe_broken_input_never_reaches_eof() {
+    type Break = fn(&FedPipe);
     let breaks: [(&str, Break); 2] = [
         ("this side is killed", |fed| kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe")),
         ("both sides are killed", |fed| {
-            for process in fed.far.running("remote", || true) {
+            for process in fed.far.wait_for_processes("remote", || true) {
                 kill_process(process, Signal::KILL).expect("a process");
             }
             kill_process(Pid::from_child(&fed.pipe), Signal::KILL).expect("a pipe");
         }),
     ];
-    for (what, break_it) in breaks {
+    for (description, break_it) in breaks {
         for via in ["udp", "ssh"] {
             let mut fed =
-                Fed::start(via, "echo $$ >pid; setsid sh -c 'echo $$ >left; cat >part && mv part whole'; true");
+                FedPipe::start(via, "echo $$ >pid; setsid sh -c 'echo $$ >left; cat >part && mv part whole'; true");
             let process = |name: &str| {
-                let number = std::fs::read_to_string(fed.far.there(name)).expect("a file");
+                let number = std::fs::read_to_string(fed.far.remote(name)).expect("a file");
                 Pid::from_raw(number.trim().parse().expect("a number")).expect("a process")
             };
             let (command, left) = (process("pid"), process("left"));
@@ -219,13 +211,16 @@ fn what_has_left_the_group_of_the_command_never_sees_the_end_of_a_broken_input()
             wait_until("the command is killed", || !fed.far.processes("").contains(&command));
             kill_process(fed.group(), Signal::KILL).expect("a feeder");
             let _ = (fed.feeder.wait(), fed.pipe.wait());
-            // An end of its input would show by then.
-            std::thread::sleep(Duration::from_millis(300));
-            assert!(fed.far.processes("").contains(&left), "{what}, {via}: it has ended");
+            // The end of its input would end this process.
+            assert_stays(
+                Duration::from_millis(300),
+                &format!("{description}, {via}: the process that left runs"),
+                || fed.far.processes("").contains(&left),
+            );
             kill_process_group(left, Signal::KILL).expect("a group");
-            // What has held its input open ends with it.
-            fed.far.assert_empty(what);
-            assert!(!fed.far.there("whole").exists(), "{what}, {via}");
+            // The process that held its input open ends with it.
+            fed.far.assert_empty(description);
+            assert!(!fed.far.remote("whole").exists(), "{description}, {via}");
         }
     }
 }

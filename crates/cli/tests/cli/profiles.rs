@@ -16,29 +16,29 @@ fn show(directory: &Path, text: &str) -> crate::program::Ended {
 }
 
 #[test]
-fn a_file_is_written_as_toml_has_it() {
-    let here = tempdir().expect("a directory");
+fn profile_file_accepts_toml_forms() {
+    let local = tempdir().expect("a directory");
     for text in [
         "congestion.beta = 0.6",
         "[congestion]\nbeta = 0.6",
         "\"congestion.beta\" = 0.6",
         "\"congestion.beta\" = \"0.6\"",
     ] {
-        let shown = show(here.path(), &format!("based-on = 'arq'\n{text}")).expect(0).stdout;
+        let shown = show(local.path(), &format!("based-on = 'arq'\n{text}")).expect(0).stdout;
         assert!(shown.contains("\"congestion.beta\" = \"0.6\"") && shown.contains("# set"), "{shown}");
         // All other settings keep the source stated in the base profile.
         assert_eq!(shown.matches("# set").count(), 1, "{shown}");
     }
     let shown =
-        show(here.path(), "based-on = 'arq'\nname = 'mine'\nsymbols = [1400, 1344]\n[feedback]\npackets = 'ranges'");
+        show(local.path(), "based-on = 'arq'\nname = 'mine'\nsymbols = [1400, 1344]\n[feedback]\npackets = 'ranges'");
     let shown = shown.expect(0).stdout;
     assert!(shown.starts_with("name = \"mine\"\nbased-on = \"arq\"\nsymbols = \"1400,1344\""), "{shown}");
-    assert_eq!(show(here.path(), &shown).expect(0).stdout, shown);
+    assert_eq!(show(local.path(), &shown).expect(0).stdout, shown);
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_one_line() {
-    let here = tempdir().expect("a directory");
+fn profile_file_error_is_one_line() {
+    let local = tempdir().expect("a directory");
     let long = format!("limit = '{}'", "x".repeat(500_000));
     for (text, words) in [
         ("limit = '5M'\n\nlimit = '6M'", "mine.toml:3: this is no profile: duplicate key"),
@@ -50,7 +50,7 @@ fn what_is_wrong_with_a_file_is_one_line() {
         (&long, "limit has a value of 500000 bytes"),
         (&long.repeat(3), "is no profile: it is longer than 1 MB"),
     ] {
-        let ended = show(here.path(), text).expect_line(2, words);
+        let ended = show(local.path(), text).expect_line(2, words);
         assert!(ended.stderr.len() < 400, "{}", ended.stderr);
     }
     downpour(["profile", "show", "/dev/zero"]).end().expect_line(2, "it is longer than 1 MB");
@@ -61,7 +61,7 @@ fn what_is_wrong_with_a_file_is_one_line() {
 }
 
 #[test]
-fn nothing_that_is_typed_is_lost() {
+fn profile_options_conflicts_refused() {
     for line in [
         ["--set", "congestion.beta=0.5", "--set", "congestion=cubic"],
         ["--set", "congestion=cubic", "--set", "congestion.beta=0.5"],
@@ -69,8 +69,8 @@ fn nothing_that_is_typed_is_lost() {
         let shown = downpour(["profile", "show"].into_iter().chain(line)).end().expect(0).stdout;
         assert!(shown.contains("\"congestion.beta\" = \"0.5\""), "{shown}");
     }
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     for (options, words) in [
         (vec!["--rate", "20M", "--set", "congestion=reno"], "--rate and --set congestion=reno exclude each other"),
         (
@@ -98,9 +98,9 @@ fn nothing_that_is_typed_is_lost() {
 }
 
 #[test]
-fn two_profiles_are_told_apart() {
-    let here = tempdir().expect("a directory");
-    let (changed, strange) = (here.path().join("changed.toml"), here.path().join("strange.toml"));
+fn profile_diff_lists_differences() {
+    let local = tempdir().expect("a directory");
+    let (changed, strange) = (local.path().join("changed.toml"), local.path().join("strange.toml"));
     fs::write(&changed, "limit = '5M'").expect("a profile");
     fs::write(&strange, "name = \"a\\nb\\u001b[1m\"\nlimit = '5M'").expect("a profile");
     let diff =
@@ -112,6 +112,6 @@ fn two_profiles_are_told_apart() {
     assert!(text.lines().count() == 2 && !text.contains('\u{1b}') && text.contains(r"a\nb\u{1b}[1m"), "{text:?}");
     assert_eq!(diff(Path::new("arq"), Path::new("arq")), "no difference between arq and arq\n");
     // A profile named like a built-in one, or based on one, does not get its description.
-    let reno = show(here.path(), "name = 'auto'\nbased-on = 'arq'").expect(0).stdout;
+    let reno = show(local.path(), "name = 'auto'\nbased-on = 'arq'").expect(0).stdout;
     assert!(reno.starts_with("name = \"auto\"\nbased-on = \"arq\"\n"), "{reno}");
 }

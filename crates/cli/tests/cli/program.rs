@@ -18,9 +18,9 @@ use signal_hook::flag::register_conditional_default;
 /// The longest wait before a test fails. Detecting a dead path takes 30 s.
 const PATIENCE: Duration = Duration::from_secs(50);
 
-/// A line of output.
+/// A line of stdout or stderr.
 #[derive(Debug)]
-enum Said {
+enum OutputLine {
     Out(String),
     Err(String),
 }
@@ -28,12 +28,12 @@ enum Said {
 /// A running `downpour`.
 pub(crate) struct Program {
     child: Child,
-    said: Receiver<Said>,
-    line: String,
-    transcript: Vec<Said>,
+    lines: Receiver<OutputLine>,
+    command_line: String,
+    transcript: Vec<OutputLine>,
 }
 
-/// The result of a program that has ended.
+/// The result of an ended program.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -56,9 +56,8 @@ pub(crate) fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -
     program_with(Path::new(env!("CARGO_BIN_EXE_downpour")), arguments)
 }
 
-/// Lets what this process starts begin with the default effect of signals. A shell without job control has SIGINT ignored
-/// by what it runs in the background, a test among others, and what is ignored remains so in a new program; what is handled
-/// does not.
+/// Resets signals to their default effect in started programs. A shell without job control starts background processes,
+/// such as tests, with SIGINT ignored; a new program inherits an ignored signal, but not a handled one.
 pub(crate) fn with_default_signals() {
     static HANDLED: Once = Once::new();
     static IS_DEFAULT: AtomicBool = AtomicBool::new(true);
@@ -69,8 +68,8 @@ pub(crate) fn with_default_signals() {
     });
 }
 
-/// Copies the program, by a process of its own: what this one starts meanwhile would inherit a file that is open for
-/// writing, and a program that is open so does not start (`ETXTBSY`).
+/// Copies the program in a process of its own: children that this process starts meanwhile would inherit the file while
+/// it is open for writing, and such a program does not start (`ETXTBSY`).
 pub(crate) fn copy_program(to: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_downpour")).arg(to).status().expect("cp");
     assert!(copied.success(), "cp: {copied}");
@@ -92,11 +91,11 @@ pub(crate) fn program_with<S: AsRef<OsStr>>(program: &Path, arguments: impl Into
 }
 
 /// Forwards the lines from a pipe until it is closed.
-fn listen(pipe: impl Read + Send + 'static, said: fn(String) -> Said, sender: Sender<Said>) {
+fn forward_lines(pipe: impl Read + Send + 'static, kind: fn(String) -> OutputLine, sender: Sender<OutputLine>) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines() {
-            // Nobody receives any more once a test has failed.
-            let _ = sender.send(said(line.expect("lines of text")));
+            // The receiver is gone once a test has failed.
+            let _ = sender.send(kind(line.expect("lines of text")));
         }
     });
 }
@@ -104,47 +103,55 @@ fn listen(pipe: impl Read + Send + 'static, said: fn(String) -> Said, sender: Se
 impl Program {
     pub(crate) fn start(mut command: Command) -> Self {
         with_default_signals();
-        let line = format!("{command:?}");
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
-        let (sender, said) = channel();
+        let command_line = format!("{command:?}");
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command_line}: {error}"));
+        let (sender, lines) = channel();
         if let Some(out) = child.stdout.take() {
-            listen(out, Said::Out, sender.clone());
+            forward_lines(out, OutputLine::Out, sender.clone());
         }
         if let Some(err) = child.stderr.take() {
-            listen(err, Said::Err, sender);
+            forward_lines(err, OutputLine::Err, sender);
         }
-        Self { child, said, line, transcript: Vec::new() }
+        Self { child, lines, command_line, transcript: Vec::new() }
     }
 
     /// Waits for a line on stdout that satisfies `is_it`.
-    pub(crate) fn wait_for(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
-        self.hear(what, |said| match said {
-            Said::Out(line) if is_it(line) => Some(line.clone()),
+    pub(crate) fn wait_for(&mut self, description: &str, matches: impl Fn(&str) -> bool) -> String {
+        self.wait_for_line(description, |line| match line {
+            OutputLine::Out(line) if matches(line) => Some(line.clone()),
             _ => None,
         })
     }
 
     /// Waits for a line on stderr that contains `words`.
     pub(crate) fn wait_for_words(&mut self, words: &str) -> String {
-        self.hear(words, |said| match said {
-            Said::Err(line) if line.contains(words) => Some(line.clone()),
+        self.wait_for_line(words, |line| match line {
+            OutputLine::Err(line) if line.contains(words) => Some(line.clone()),
             _ => None,
         })
     }
 
-    fn hear(&mut self, what: &str, is_it: impl Fn(&Said) -> Option<String>) -> String {
+    fn wait_for_line(&mut self, description: &str, matches: impl Fn(&OutputLine) -> Option<String>) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(said) => {
-                    let found = is_it(&said);
-                    self.transcript.push(said);
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    let found = matches(&line);
+                    self.transcript.push(line);
                     if let Some(found) = found {
                         return found;
                     }
                 }
-                Err(_) => panic!("{} never said {what:?}:\n{}", self.line, self.told()),
+                Err(_) => panic!("{} never printed {description:?}:\n{}", self.command_line, self.transcript_text()),
             }
+        }
+    }
+
+    /// Waits until the program has ended, but for no longer than `time`.
+    pub(crate) fn wait_at_most(&mut self, time: Duration) {
+        let deadline = Instant::now() + time;
+        while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            self.transcript.push(line);
         }
     }
 
@@ -170,26 +177,28 @@ impl Program {
     pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(said) => self.transcript.push(said),
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.transcript.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("{} does not end:\n{}", self.line, self.told()),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("{} does not end:\n{}", self.command_line, self.transcript_text())
+                }
             }
         }
         let status = self.child.wait().expect("a child to wait for");
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        for said in &self.transcript {
-            let (text, line) = match said {
-                Said::Out(line) => (&mut stdout, line),
-                Said::Err(line) => (&mut stderr, line),
+        for line in &self.transcript {
+            let (text, line) = match line {
+                OutputLine::Out(line) => (&mut stdout, line),
+                OutputLine::Err(line) => (&mut stderr, line),
             };
             writeln!(text, "{line}").expect("memory");
         }
         Ended { status, stdout, stderr }
     }
 
-    fn told(&self) -> String {
-        self.transcript.iter().map(|said| format!("{said:?}\n")).collect()
+    fn transcript_text(&self) -> String {
+        self.transcript.iter().map(|line| format!("{line:?}\n")).collect()
     }
 }
 
@@ -210,16 +219,18 @@ impl Ended {
         self
     }
 
-    /// Panics unless the exit code is `code` and stderr is one line that contains `words`.
+    /// Panics unless the exit code is `code` and stderr has one line of error.
+    #[track_caller]
+    pub(crate) fn expect_error(self, code: i32) -> Self {
+        self.expect_line(code, "")
+    }
+
+    /// Panics unless the exit code is `code` and stderr has one line of error that contains `words`.
     #[track_caller]
     pub(crate) fn expect_line(self, code: i32, words: &str) -> Self {
         let ended = self.expect(code);
-        let complaints: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).collect();
-        assert!(
-            matches!(complaints[..], [line] if line.contains(words)),
-            "not one line with {words:?}:\n{}",
-            ended.stderr
-        );
+        let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).collect();
+        assert!(matches!(errors[..], [line] if line.contains(words)), "not one line with {words:?}:\n{}", ended.stderr);
         ended
     }
 }
@@ -254,12 +265,46 @@ pub(crate) fn answer(mut stdin: ChildStdin, lines: &str) {
     writeln!(stdin, "{lines}").expect("a program that reads");
 }
 
-/// Waits until this holds.
+/// Polls until this returns a value. Panics after `time`.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
+pub(crate) fn poll_within<T>(time: Duration, description: &str, mut value: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + time;
+    loop {
+        if let Some(value) = value() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "not within {time:?}: {description}");
+        // The only sleep of these tests.
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits until this holds.
+#[track_caller]
+pub(crate) fn wait_until(description: &str, holds: impl Fn() -> bool) {
+    poll_within(PATIENCE, description, || holds().then_some(()));
+}
+
+/// Panics unless this holds for all of `time`.
+#[track_caller]
+pub(crate) fn assert_stays(time: Duration, description: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + time;
+    poll_within(PATIENCE, description, || {
+        assert!(holds(), "no longer: {description}");
+        (Instant::now() >= end).then_some(())
+    });
+}
+
+/// Waits for the end of a process, which must come within `time`; otherwise kills it.
+#[track_caller]
+pub(crate) fn end_within(time: Duration, description: &str, child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    poll_within(2 * time, description, || {
+        let status = child.try_wait().expect("a child");
+        if status.is_none() && begun.elapsed() >= time {
+            let _ = (child.kill(), child.wait());
+            panic!("{description} does not end within {time:?}");
+        }
+        status
+    })
 }

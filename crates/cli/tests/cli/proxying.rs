@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, downpour, wait_until};
 use crate::tunnelling::{PATIENCE, echo_server, exchange, free_port};
 
 /// A line of shell that notes each login, which is a process of its own and can end before the command, as with ssh.
 pub(crate) const NOTED: &str = r#"echo >> logins; sh -c "$command" 2>/dev/null"#;
 
-fn logins(far: &Far) -> usize {
-    fs::read_to_string(far.there("logins")).unwrap_or_default().lines().count()
+fn logins(far: &FakeHost) -> usize {
+    fs::read_to_string(far.remote("logins")).unwrap_or_default().lines().count()
 }
 
-/// Gives a proxy this on stdin, and waits for what it prints.
-fn carry(far: &Far, arguments: &[&str], input: &[u8]) -> Output {
+/// Runs a proxy with this input and returns its output.
+fn carry(far: &FakeHost, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = far.command("proxy", arguments).stdin(Stdio::piped()).spawn().expect("a process");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
@@ -32,11 +32,11 @@ fn carry(far: &Far, arguments: &[&str], input: &[u8]) -> Output {
 }
 
 #[test]
-fn stdin_and_stdout_are_a_connection_to_the_host() {
+fn proxy_joins_stdio_to_host() {
     let server = echo_server().to_string();
     let bytes: Vec<u8> = (0..2_000_000_u32).map(|at| (at % 251) as u8).collect();
     for via in ["udp", "ssh"] {
-        let far = Far::new();
+        let far = FakeHost::new();
         let ended = carry(&far, &["--via", via, "far", &server], &bytes);
         let words = String::from_utf8_lossy(&ended.stderr);
         // The server answers once stdin has ended.
@@ -47,7 +47,7 @@ fn stdin_and_stdout_are_a_connection_to_the_host() {
 
 #[test]
 fn proxy_refused_port_reported() {
-    let far = Far::new();
+    let far = FakeHost::new();
     let ended = carry(&far, &["far", &free_port().to_string()], b"");
     let words = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.stdout.is_empty() && words.contains("Connection refused"), "{words}");
@@ -55,8 +55,8 @@ fn proxy_refused_port_reported() {
 }
 
 #[test]
-fn a_hang_up_ends_it_at_once() {
-    let (far, server) = (Far::new(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
+fn proxy_sighup_ends_at_once() {
+    let (far, server) = (FakeHost::new(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
     let port = server.local_addr().expect("an address").port().to_string();
     let mut command = far.command("proxy", ["far", &port]);
     command.stdin(Stdio::piped());
@@ -73,8 +73,8 @@ fn a_hang_up_ends_it_at_once() {
 }
 
 #[test]
-fn one_login_serves_all_while_the_connection_is_kept() {
-    let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
+fn proxy_persist_shares_one_login() {
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
     for word in ["one", "two", "three"] {
         let ended = carry(&far, &["--persist", "1m", "far", &server], word.as_bytes());
         assert_eq!(ended.stdout, word.as_bytes(), "{}", String::from_utf8_lossy(&ended.stderr));
@@ -91,18 +91,18 @@ fn one_login_serves_all_while_the_connection_is_kept() {
 }
 
 #[test]
-fn a_kept_connection_ends_when_nobody_uses_it() {
-    let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
+fn proxy_persist_ends_when_idle() {
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
     let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
     far.assert_empty("the proxy");
     far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
 }
 
-/// What is left of a kept connection whose process was killed is in nobody's way.
+/// The socket of a killed process does not block a new connection.
 #[test]
-fn a_kept_connection_is_opened_again_after_a_kill() {
-    let (far, server) = (Far::with_login(NOTED), echo_server().to_string());
+fn proxy_persist_reopens_after_kill() {
+    let (far, server) = (FakeHost::with_login(NOTED), echo_server().to_string());
     let proxy = ["--persist", "1m", "far", &server];
     assert_eq!(carry(&far, &proxy, b"one").stdout, b"one");
     let shown = far.run("tunnel", ["-O", "check", "far"]).expect(0).stdout;
@@ -116,8 +116,8 @@ fn a_kept_connection_is_opened_again_after_a_kill() {
 }
 
 #[test]
-fn a_login_that_fails_is_told_once() {
-    let far = Far::with_login("echo no such user >&2; exit 255");
+fn proxy_login_failure_reported_once() {
+    let far = FakeHost::with_login("echo no such user >&2; exit 255");
     for arguments in [&["far"][..], &["--persist", "1m", "far"]] {
         let ended = far.run("proxy", arguments);
         assert!(ended.status.code().is_some_and(|code| code > 0), "{}", ended.stderr);
@@ -127,20 +127,20 @@ fn a_login_that_fails_is_told_once() {
 }
 
 #[test]
-fn hosts_that_mean_something_to_a_shell_are_refused() {
+fn proxy_shell_characters_in_host_refused() {
     for host in ["-oProxyCommand=x", "me@-x", "a;b", "$(id)", "a b", "`id`", "a|b", "a\nb", "a/b", "a'b", "a*"] {
         downpour(["proxy", "--", host]).end().expect(2);
     }
 }
 
 #[test]
-fn a_tunnel_goes_on_in_the_background() {
-    let (far, server, port) = (Far::with_login(NOTED), echo_server(), free_port());
+fn tunnel_background_runs_until_exit() {
+    let (far, server, port) = (FakeHost::with_login(NOTED), echo_server(), free_port());
     let forward = format!("{port}:localhost:{server}");
     let started = far.run("tunnel", ["-f", "-L", &forward, "far"]).expect(0);
     assert!(started.stderr.contains("The tunnel to far is open"), "{}", started.stderr);
     assert_eq!(exchange(port, b"hello").expect("an answer"), b"hello");
-    // What prevents another one is told, by the one that waits for it.
+    // The waiting process reports why the second tunnel does not open.
     let second = far.run("tunnel", ["-f", "-L", &forward, "far"]);
     second.expect_line(1, "Address already in use");
     far.run("tunnel", ["-O", "exit", "far"]).expect(0);
@@ -149,7 +149,7 @@ fn a_tunnel_goes_on_in_the_background() {
 }
 
 #[test]
-fn control_is_of_running_tunnels_alone() {
+fn tunnel_control_arguments_invalid_exit_2() {
     downpour(["tunnel", "far"]).end().expect(2);
     downpour(["tunnel", "-O", "check", "-L", "80:far:80", "far"]).end().expect(2);
     downpour(["tunnel", "-O", "stop", "far"]).end().expect(2);

@@ -24,19 +24,19 @@ fn in_an_hour() -> SystemTime {
 /// Checks the error of a receiver with this text as its ticket.
 #[track_caller]
 fn refused(text: &str, code: i32, words: &str) {
-    let here = tempdir().expect("a directory");
-    let file = here.path().join("ticket");
+    let local = tempdir().expect("a directory");
+    let file = local.path().join("ticket");
     fs::write(&file, text).expect("a ticket file");
-    receiver(&file, &here.path().join("into"), &["--connect-timeout", "0.5"]).end().expect_line(code, words);
+    receiver(&file, &local.path().join("into"), &["--connect-timeout", "0.5"]).end().expect_line(code, words);
 }
 
 #[test]
-fn a_source_that_does_not_exist() {
+fn send_missing_source_exit_3() {
     downpour(["send", "/no/such/file"]).end().expect_line(3, "/no/such/file");
 }
 
 #[test]
-fn a_ticket_that_is_damaged_cut_or_something_else() {
+fn ticket_damaged_exit_4() {
     let text = ticket("127.0.0.1:9", Role::Sender, in_an_hour()).to_text().expect("a text");
     refused(&text.replace(&text[20..24], "zzzz"), 4, "damaged");
     refused(&text[..text.len() - 5], 4, "damaged");
@@ -45,28 +45,28 @@ fn a_ticket_that_is_damaged_cut_or_something_else() {
 }
 
 #[test]
-fn a_ticket_that_has_expired() {
+fn ticket_expired_exit_4() {
     let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
     refused(&ticket("127.0.0.1:9", Role::Sender, an_hour_ago).to_text().expect("a text"), 4, "expired");
 }
 
 #[test]
-fn a_ticket_for_the_other_side() {
+fn ticket_for_sender_refused_by_recv() {
     refused(&ticket("127.0.0.1:9", Role::Receiver, in_an_hour()).to_text().expect("a text"), 4, "both peers receive");
 }
 
 #[test]
 fn connect_no_answer_unreachable() {
-    // A socket that is never read, so packets vanish without an answer, as behind a firewall.
+    // A socket that is never read: packets get no answer, as behind a firewall.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = silent.local_addr().expect("an address").to_string();
     refused(&ticket(&address, Role::Sender, in_an_hour()).to_text().expect("a text"), 5, &address);
 }
 
 #[test]
-fn a_stale_ticket_of_a_program_that_runs() {
-    let here = tempdir().expect("a directory");
-    let (source, file) = (tree::file(&here.path().join("file"), 10), here.path().join("ticket"));
+fn ticket_stale_key_exit_5() {
+    let local = tempdir().expect("a directory");
+    let (source, file) = (tree::file(&local.path().join("file"), 10), local.path().join("ticket"));
     let _sender = sender(&[&source], &file, &[]);
     let mut ticket = Ticket::load(&file).expect("a ticket");
     ticket.key = [1; 32];
@@ -74,16 +74,16 @@ fn a_stale_ticket_of_a_program_that_runs() {
 }
 
 #[test]
-fn no_ticket_at_all() {
+fn recv_without_ticket_exit_2() {
     downpour(["recv"]).end().expect_line(2, "no ticket");
     downpour(["recv", "--ticket-file", "/no/such/ticket"]).end().expect_line(2, "/no/such/ticket");
 }
 
 #[test]
-fn failures_are_json_too() {
+fn errors_in_json_have_exit_code() {
     let ended = downpour(["send", "/no/such/file", "--json"]).end().expect_line(3, "/no/such/file");
-    let story = json(&ended.stdout);
-    assert_eq!((story.len(), &story[0]["type"], &story[0]["exit_code"]), (1, &"error".into(), &3.into()));
+    let lines = json(&ended.stdout);
+    assert_eq!((lines.len(), &lines[0]["type"], &lines[0]["exit_code"]), (1, &"error".into(), &3.into()));
     for (arguments, message) in [
         (&["cp", "a", "b", "--json", "--bogus"][..], "unexpected argument '--bogus' found"),
         (&["send", "--json"], "the following required arguments were not provided: <PATH>..."),
@@ -91,15 +91,15 @@ fn failures_are_json_too() {
         (&["cp", "--json", "-p", "2222", "a", "b"], "2222 does not exist"),
     ] {
         let ended = downpour(arguments).end().expect(2);
-        let story = json(&ended.stdout);
-        assert_eq!((story.len(), &story[0]["exit_code"]), (1, &2.into()), "{arguments:?}");
-        assert!(story[0]["message"].as_str().unwrap_or_default().starts_with(message), "{story:?}");
+        let lines = json(&ended.stdout);
+        assert_eq!((lines.len(), &lines[0]["exit_code"]), (1, &2.into()), "{arguments:?}");
+        assert!(lines[0]["message"].as_str().unwrap_or_default().starts_with(message), "{lines:?}");
     }
     assert_eq!(downpour(["cp", "--json", "--help"]).end().expect(0).stdout.matches("exit_code").count(), 0);
 }
 
 #[test]
-fn what_makes_no_sense() {
+fn arguments_invalid_exit_2_with_hint() {
     for (arguments, words) in [
         (&["send"][..], "<PATH>"),
         (&["send", ".", "--rate", "12MB"], "12MB/s"),
@@ -127,7 +127,7 @@ fn help_names_every_exit_code() {
 }
 
 #[test]
-fn versions_long_and_short() {
+fn version_long_and_short() {
     let short = format!("downpour {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(downpour(["-V"]).end().expect(0).stdout, short);
     let long = downpour(["--version"]).end().expect(0).stdout;
@@ -140,19 +140,19 @@ fn versions_long_and_short() {
 }
 
 #[test]
-fn an_address_that_is_taken() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+fn listen_address_in_use_exit_1() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let address = taken.local_addr().expect("an address").to_string();
     downpour(arguments!["send", source, "--listen", address]).end().expect_line(1, &address);
 }
 
 #[test]
-fn what_exists_is_not_overwritten() {
-    let here = tempdir().expect("a directory");
+fn recv_existing_file_not_overwritten() {
+    let local = tempdir().expect("a directory");
     let (source, file, into) =
-        (tree::file(&here.path().join("file"), 5000), here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("file"), 5000), local.path().join("ticket"), local.path().join("into"));
     fs::create_dir(&into).expect("a directory");
     fs::write(into.join("file"), "mine").expect("a file");
     let mut sender = sender(&[&source], &file, &[]);
@@ -163,32 +163,32 @@ fn what_exists_is_not_overwritten() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told_before_anybody_waits() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+fn qlog_unwritable_fails_before_listening() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     for (trace, words) in [("/no/such/directory/trace", "No such file"), ("/", "directory")] {
         let ended = downpour(arguments!["send", source, "--listen", "127.0.0.1:0", "--qlog", trace]).end();
-        let ended = ended.expect_line(7, "cannot write the trace");
+        let ended = ended.expect_error(7);
         assert!(ended.stderr.contains(words) && ended.stdout.is_empty(), "{}{}", ended.stdout, ended.stderr);
     }
 }
 
 #[test]
-fn too_few_open_files_are_named_before_anything_is_done() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("source"));
+fn ulimit_open_files_checked_first() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("source"));
     let run = |files: u32| {
         let mut line = Command::new("sh");
         let script = format!("ulimit -n {files}; exec \"$@\"");
         line.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_downpour"), "cp", "-r"]);
-        line.args([&source, &here.path().join("new")]);
+        line.args([&source, &local.path().join("new")]);
         line.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Program::start(line).end()
     };
     for files in [6, 8, 20, 63] {
         run(files).expect_line(1, &format!("only {files} files open: allow 64 (ulimit -n)"));
     }
-    assert!(!here.path().join("new").exists());
+    assert!(!local.path().join("new").exists());
     run(64).expect(0);
-    tree::assert_same(&source, &here.path().join("new"));
+    tree::assert_same(&source, &local.path().join("new"));
 }

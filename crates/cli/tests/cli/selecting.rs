@@ -1,5 +1,5 @@
-//! Options by which files are selected and placed: sizes, ages, times, modes, relative names, rules, and what is run at
-//! the end. What they leave at a target is compared with rsync's in `tests/rsync`.
+//! Options that select and place files: sizes, ages, times, modes, relative names, rules, and `--on-end`. `tests/rsync`
+//! compares the resulting targets with rsync's.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command, downpour};
 use crate::tree;
 
@@ -22,10 +22,10 @@ fn assert_names(directory: &Path, wanted: &[&str]) {
 }
 
 #[test]
-fn files_beyond_the_sizes_stay_away_and_are_not_deleted() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let source = here.path().join("source");
+fn min_max_size_selects_and_protects() {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let source = local.path().join("source");
     fs::create_dir(&source).expect("a directory");
     for (name, bytes) in [("empty", 0), ("small", 10), ("middle", 1024), ("large", 1025)] {
         tree::file(&source.join(name), bytes);
@@ -40,25 +40,25 @@ fn files_beyond_the_sizes_stay_away_and_are_not_deleted() {
     assert!(!dry.stdout.contains("create large") && dry.stdout.contains("create middle"), "{}", dry.stdout);
     let done = up(&[]).expect(0);
     assert!(done.stderr.contains("2 kept"), "{}", done.stderr);
-    let copy = far.there("copy");
+    let copy = far.remote("copy");
     assert_names(&copy, &["middle", "small"]);
-    // Names of the source that take no part are not what --delete removes.
+    // --delete keeps names that the source has but does not send.
     for name in ["large", "gone"] {
         fs::write(copy.join(name), "other").expect("a file");
     }
     up(&["--delete"]).expect(0);
     assert_names(&copy, &["large", "middle", "small"]);
     assert_eq!(fs::read(copy.join("large")).expect("a file"), b"other");
-    // And from there.
-    let back = here.path().join("back");
+    // From the remote host.
+    let back = local.path().join("back");
     far.run("sync", arguments!["--max-size=10", "far:copy/", back]).expect(0);
     assert_names(&back, &["large", "small"]);
 }
 
 #[test]
-fn files_that_are_too_old_stay_away() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (here.path().join("source"), here.path().join("copy"));
+fn max_age_skips_old_files() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (local.path().join("source"), local.path().join("copy"));
     fs::create_dir(&source).expect("a directory");
     for (name, days) in [("old", 31), ("new", 29)] {
         let path = tree::file(&source.join(name), 10);
@@ -70,9 +70,9 @@ fn files_that_are_too_old_stay_away() {
 }
 
 #[test]
-fn times_within_the_window_and_sizes_alone_count_as_unchanged() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (tree::file(&here.path().join("file"), 10), here.path().join("copy"));
+fn modify_window_and_size_only_unchanged() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (tree::file(&local.path().join("file"), 10), local.path().join("copy"));
     fs::write(&copy, "0123456789").expect("a file");
     let time = source.metadata().and_then(|found| found.modified()).expect("a time");
     let other = time + Duration::from_secs(3);
@@ -95,12 +95,12 @@ fn times_within_the_window_and_sizes_alone_count_as_unchanged() {
 }
 
 #[test]
-fn modes_are_changed_on_the_way_also_there() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
+fn chmod_changes_modes_at_target() {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
     far.run("sync", arguments!["--chmod=D711", "--chmod=F640", source.join(""), "far:copy"]).expect(0);
-    let copy = far.there("copy");
+    let copy = far.remote("copy");
     assert_eq!(mode(&copy), 0o711, "the top");
     assert_eq!([mode(&copy.join("in")), mode(&copy.join("one")), mode(&copy.join("in/some"))], [0o711, 0o640, 0o640]);
     // Nothing is left to do.
@@ -117,44 +117,44 @@ fn modes_are_changed_on_the_way_also_there() {
 }
 
 #[test]
-fn missing_directories_are_made_only_if_that_is_wanted() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
+fn mkpath_makes_missing_directories() {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
     far.run("cp", arguments![source, "far:a/b/c/"]).expect(1);
-    assert!(!far.there("a").exists());
+    assert!(!far.remote("a").exists());
     far.run("cp", arguments!["-n", "--mkpath", source, "far:a/b/c/"]).expect(0);
-    assert!(!far.there("a").exists(), "a dry run makes nothing");
+    assert!(!far.remote("a").exists(), "a dry run makes nothing");
     far.run("cp", arguments!["--mkpath", source, "far:a/b/c/"]).expect(0);
     far.run("cp", arguments!["--mkpath", source, "far:d/e/renamed"]).expect(0);
     for path in ["a/b/c/file", "d/e/renamed"] {
-        assert_eq!(fs::read(far.there(path)).expect("a file"), fs::read(&source).expect("a file"), "{path}");
+        assert_eq!(fs::read(far.remote(path)).expect("a file"), fs::read(&source).expect("a file"), "{path}");
     }
     let refused = far.run("cp", arguments!["--mkpath", source, "far:a/b/c/file/d/"]).expect(1);
     assert!(refused.stderr.contains("is not a directory"), "{}", refused.stderr);
 }
 
 #[test]
-fn sources_keep_their_paths() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("a/photos"));
-    tree::file(&here.path().join("a/other"), 10);
+fn relative_keeps_source_paths() {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("a/photos"));
+    tree::file(&local.path().join("a/other"), 10);
     let inside = |line: &[&str], target: &Path| {
         let mut line = command(line);
-        line.arg(target).current_dir(here.path());
+        line.arg(target).current_dir(local.path());
         Program::start(line).end()
     };
-    let copy = here.path().join("copy");
+    let copy = local.path().join("copy");
     inside(&["sync", "-R", "a/photos/in", "a/photos/one"], &copy).expect(0);
     assert_names(&copy.join("a/photos"), &["in", "one"]);
     tree::assert_same(&source.join("in"), &copy.join("a/photos/in"));
-    let shorter = here.path().join("shorter");
+    let shorter = local.path().join("shorter");
     inside(&["cp", "-r", "--relative", "a/./photos/in/deep"], &shorter).expect(0);
     assert_names(&shorter.join("photos/in"), &["deep"]);
-    // From there.
+    // From the remote host.
     far.run("sync", arguments![source, "far:"]).expect(0);
-    let back = here.path().join("back");
+    let back = local.path().join("back");
     far.run("sync", arguments!["-R", "far:photos/in/some", back]).expect(0);
     assert_names(&back.join("photos/in"), &["some"]);
     let refused = inside(&["sync", "-R", "a/photos", "/etc/hostname"], &copy).expect(2);
@@ -162,22 +162,22 @@ fn sources_keep_their_paths() {
 }
 
 #[test]
-fn rules_as_rsync_writes_them() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (here.path().join("source"), here.path().join("copy"));
+fn filter_rules_of_rsync() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (local.path().join("source"), local.path().join("copy"));
     fs::create_dir(&source).expect("a directory");
     for name in ["keep.tmp", "a.tmp", "b.o", "c"] {
         tree::file(&source.join(name), 10);
     }
-    let rules = here.path().join("rules");
+    let rules = local.path().join("rules");
     fs::write(&rules, "# objects\n- *.o\n").expect("rules");
     let merge = format!(". {}", rules.display());
     downpour(arguments!["sync", "-f", "+ keep.*", "--filter=-_*.tmp", "-f", merge, source.join(""), copy])
         .end()
         .expect(0);
     assert_names(&copy, &["c", "keep.tmp"]);
-    // What a file with rules holds that does not work here is not taken for a pattern.
-    for (line, said) in [
+    // Unsupported rules in a file are not taken for patterns.
+    for (line, expected) in [
         ("P keep", "none of the rules that work here"),
         (":- .gitignore", "read on both sides"),
         ("*.o", "none of the rules that work here"),
@@ -187,19 +187,19 @@ fn rules_as_rsync_writes_them() {
         fs::write(&rules, format!("- ok\n{line}\n")).expect("rules");
         let merge = format!(". {}", rules.display());
         let refused = downpour(arguments!["sync", "-f", merge, source.join(""), copy]).end().expect(2);
-        assert!(refused.stderr.contains(said), "{line}: {}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{line}: {}", refused.stderr);
     }
-    for (rule, said) in [(":- .gitignore", "read on both sides"), ("P x", "none of the rules that work here")] {
+    for (rule, expected) in [(":- .gitignore", "read on both sides"), ("P x", "none of the rules that work here")] {
         let refused = downpour(arguments!["sync", "--filter", rule, source, copy]).end().expect(2);
-        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     }
 }
 
 #[test]
-fn unchanged_files_are_names_of_those_in_another_tree() {
-    let far = Far::new();
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("photos"));
+fn link_dest_hard_links_unchanged_files() {
+    let far = FakeHost::new();
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("photos"));
     let backup = |name: &str, option: &str| {
         let target = format!("far:{name}");
         far.run("sync", arguments![option, "--json", source.join(""), target]).expect(0)
@@ -209,21 +209,21 @@ fn unchanged_files_are_names_of_those_in_another_tree() {
     fs::set_permissions(source.join("empty"), fs::Permissions::from_mode(0o600)).expect("a mode");
     let second = backup("second", "--link-dest=../first");
     assert!(second.stdout.contains("\"transferred_bytes\":2,"), "{}", second.stdout);
-    tree::assert_same(&source, &far.there("second"));
-    let inode = |path: &str| far.there(path).metadata().expect("a file").ino();
+    tree::assert_same(&source, &far.remote("second"));
+    let inode = |path: &str| far.remote(path).metadata().expect("a file").ino();
     for (name, is_shared) in [("in/some", true), ("in/deep/large Grüße", true), ("one", false), ("empty", false)] {
         let shared = inode(&format!("first/{name}")) == inode(&format!("second/{name}"));
         assert_eq!(shared, is_shared, "{name}");
     }
     // Again, and absolute, with nothing left to do.
-    let third = backup("second", &format!("--link-dest={}", far.there("first").display()));
+    let third = backup("second", &format!("--link-dest={}", far.remote("first").display()));
     assert!(third.stdout.contains("\"transferred_bytes\":0,"), "{}", third.stdout);
-    assert!(tree::names(&far.there("second")).iter().all(|name| !name.to_string_lossy().contains("downpour")));
-    // A login that is limited to a directory links to nothing outside.
+    assert!(tree::names(&far.remote("second")).iter().all(|name| !name.to_string_lossy().contains("downpour")));
+    // A restricted key links to nothing outside.
     let program = env!("CARGO_BIN_EXE_downpour");
-    let limited = Far::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/in""#));
-    fs::create_dir(limited.there("in")).expect("a directory");
-    fs::create_dir(limited.there("out")).expect("a directory");
+    let limited = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME/in""#));
+    fs::create_dir(limited.remote("in")).expect("a directory");
+    fs::create_dir(limited.remote("out")).expect("a directory");
     let refused = limited.run("sync", arguments!["--link-dest=../../out", source.join(""), "far:copy"]);
     assert_ne!(refused.status.code(), Some(0));
     assert!(refused.stderr.contains("leave out --link-dest"), "{}", refused.stderr);
@@ -232,15 +232,15 @@ fn unchanged_files_are_names_of_those_in_another_tree() {
 }
 
 #[test]
-fn the_shell_learns_of_the_end() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10);
-    let (copy, told) = (here.path().join("copy"), here.path().join("told"));
-    let tell = format!("echo heard; echo \"$DOWNPOUR_EXIT_CODE\" >> {}", told.display());
+fn on_end_gets_exit_code() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10);
+    let (copy, log) = (local.path().join("copy"), local.path().join("log"));
+    let tell = format!("echo heard; echo \"$DOWNPOUR_EXIT_CODE\" >> {}", log.display());
     let done = downpour(arguments!["cp", "--json", "--on-end", tell, source, copy]).end().expect(0);
     assert!(done.stderr.contains("heard\n") && !done.stdout.contains("heard"), "{}", done.stdout);
     downpour(arguments!["cp", "--on-end", tell, "absent", copy]).end().expect(3);
-    assert_eq!(fs::read_to_string(&told).expect("what was told"), "0\n3\n");
+    assert_eq!(fs::read_to_string(&log).expect("a log"), "0\n3\n");
     let failed = downpour(arguments!["cp", "--on-end", "exit 9", source, copy]).end().expect(0);
     assert!(failed.stderr.contains("--on-end: ended with exit status: 9"), "{}", failed.stderr);
 }

@@ -7,14 +7,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::far::Far;
-use crate::program::{Ended, Program, arguments, command, json, program_with};
+use crate::fake_ssh::FakeHost;
+use crate::program::{Ended, Program, arguments, command, json, program_with, wait_until};
 use crate::tree;
 
 /// A user whose processes find each other in a directory of their own.
@@ -55,7 +54,7 @@ impl User {
 
     /// Starts a copy that takes a minute, and waits until some of it has arrived.
     fn slow_copy(&self, to: &str) -> Program {
-        // Of its own: copies of one source to one directory take turns.
+        // Each copy has its own source: copies of one source to one directory exclude each other.
         let source = self.path(&format!("file-for-{to}"));
         fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
         let mut copy = Program::start(self.command(arguments!["cp", "--json", "--rate", "16M", source, self.path(to)]));
@@ -71,15 +70,15 @@ fn of(lines: &[Value], pid: u32) -> &Value {
 }
 
 #[test]
-fn every_running_transfer_is_shown_with_its_progress() {
+fn status_shows_running_transfers() {
     let user = User::new();
     let copy = user.slow_copy("copy");
     let (file, ticket, into) = (user.path("file-for-copy"), user.path("ticket"), user.path("into"));
     let waits = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file];
     let mut sender = Program::start(user.command(waits));
     sender.wait_for_words("Take the ticket");
-    let told = json(&user.status(&["--json"]).expect(0).stdout);
-    let (copied, waiting) = (of(&told, copy.id()), of(&told, sender.id()));
+    let lines = json(&user.status(&["--json"]).expect(0).stdout);
+    let (copied, waiting) = (of(&lines, copy.id()), of(&lines, sender.id()));
     assert_eq!(
         (&copied["type"], &copied["command"], &copied["answers"]),
         (&"running".into(), &"cp".into(), &true.into())
@@ -96,7 +95,7 @@ fn every_running_transfer_is_shown_with_its_progress() {
     let line = |pid: u32| words.lines().find(|line| line.starts_with(&format!("{pid}  "))).map(str::to_owned);
     assert!(line(copy.id()).is_some_and(|line| line.contains("cp /") && line.contains(", for ")), "{words}");
     assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the other side\n"), "{words}");
-    // With a receiver, both sides are shown, and one of them alone on request.
+    // With a receiver, both processes are shown; an argument selects one.
     let takes = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into, "--json"];
     let mut receiver = Program::start(user.command(takes));
     receiver.wait_for("bytes that arrived", |line| line.contains("\"progress\""));
@@ -119,15 +118,15 @@ fn every_running_transfer_is_shown_with_its_progress() {
 }
 
 #[test]
-fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothing() {
+fn status_skips_stopped_and_killed_processes() {
     let user = User::new();
     let (copy, other) = (user.slow_copy("copy"), user.slow_copy("other"));
     copy.signal(Signal::STOP);
-    let told = json(&user.status(&["--json"]).expect(0).stdout);
-    assert_eq!(of(&told, copy.id())["answers"], false);
-    assert_eq!(of(&told, other.id())["answers"], true, "{told:?}");
+    let lines = json(&user.status(&["--json"]).expect(0).stdout);
+    assert_eq!(of(&lines, copy.id())["answers"], false);
+    assert_eq!(of(&lines, other.id())["answers"], true, "{lines:?}");
     let pid = copy.id().to_string();
-    let words = user.status(&[&pid]).expect_line(8, "does not answer").stdout;
+    let words = user.status(&[&pid]).expect_error(8).stdout;
     assert!(words.contains("does not answer"), "{words}");
     copy.signal(Signal::KILL);
     copy.end();
@@ -137,9 +136,9 @@ fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothin
 }
 
 #[test]
-fn nobody_else_is_told_anything() {
+fn status_refuses_other_users() {
     let user = User::new();
-    // The least careful user: everything is made for everybody.
+    // The least careful user, whose files are accessible to all.
     let (with_mask, program) = ("umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_downpour"));
     let (source, ticket) = (tree::file(&user.path("file"), 10), user.path("ticket"));
     let arguments =
@@ -152,7 +151,7 @@ fn nobody_else_is_told_anything() {
     let mode = |path: &Path| fs::metadata(path).expect("a path").permissions().mode() & 0o777;
     assert_eq!((mode(socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
     if !rustix::process::geteuid().is_root() {
-        eprintln!("NOT RUN: only root can be somebody else");
+        eprintln!("NOT RUN: only root can become another user");
         return;
     }
     for path in [user.directory.path(), &user.runtime(), &user.runtime().join("downpour")] {
@@ -166,14 +165,14 @@ fn nobody_else_is_told_anything() {
         String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned()
     };
     assert!(attempt().contains("PermissionError"), "{}", attempt());
-    // Whoever opens it to all still tells nobody.
+    // A socket with open modes still gives no answer to other users.
     fs::set_permissions(socket, Permissions::from_mode(0o666)).expect("a mode");
     assert_eq!(attempt(), "b''\n");
     assert!(user.status(&[]).expect(0).stdout.contains("send /"));
 }
 
 #[test]
-fn a_process_without_a_place_for_its_socket_works_and_is_not_found() {
+fn status_socket_unavailable_copy_works() {
     let user = User::new();
     let source = tree::file(&user.path("file"), 10);
     for place in [PathBuf::from("/dev/null"), user.path("absent")] {
@@ -183,10 +182,10 @@ fn a_process_without_a_place_for_its_socket_works_and_is_not_found() {
     }
 }
 
-/// It goes on whatever it does.
+/// They continue after the signal.
 #[test]
-fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
-    let far = Far::new();
+fn status_shows_pipes_and_tunnels() {
+    let far = FakeHost::new();
     let mut command = far.command("pipe", ["--via=ssh", "far", "cat"]);
     command.stdin(Stdio::piped());
     let mut pipe = Program::start(command);
@@ -200,7 +199,7 @@ fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
     tunnel.signal(Signal::USR1);
     tunnel.wait_for_words("0 connections open, 0 since the beginning");
     let mut status = crate::program::command(["status", "--json"]);
-    let told = json(
+    let lines = json(
         &Program::start({
             status.env("XDG_RUNTIME_DIR", far.runtime());
             status
@@ -209,7 +208,7 @@ fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
         .expect(0)
         .stdout,
     );
-    let (piping, tunnelling) = (of(&told, pipe.id()), of(&told, tunnel.id()));
+    let (piping, tunnelling) = (of(&lines, pipe.id()), of(&lines, tunnel.id()));
     assert_eq!((&piping["command"], &piping["to"], &piping["piped_bytes"]), (&"pipe".into(), &"far".into(), &6.into()));
     assert!(!piping.to_string().contains("cat"), "its command may have secrets: {piping}");
     assert_eq!((&tunnelling["command"], &tunnelling["connections_open"]), (&"tunnel".into(), &0.into()));
@@ -219,49 +218,49 @@ fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
     tunnel.end().expect(130);
 }
 
-/// What others have started by ssh runs as this user too; a login that is limited to a directory makes nothing elsewhere.
+/// Processes started through ssh run as this user too. A restricted key makes no socket outside of its directory.
 #[test]
-fn the_far_side_of_a_copy_is_shown_there() {
+fn status_on_remote_host_shows_copy() {
     for (limit, shown) in [("", 1), ("--only . --read-only", 0)] {
         let program = env!("CARGO_BIN_EXE_downpour");
-        let far = Far::with_login(&format!("export XDG_RUNTIME_DIR=\"$FAR_HOME/run\"; exec {program} remote {limit}"));
-        fs::create_dir(far.there("run")).expect("a directory");
-        fs::File::create(far.there("file")).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
+        let far =
+            FakeHost::with_login(&format!("export XDG_RUNTIME_DIR=\"$FAR_HOME/run\"; exec {program} remote {limit}"));
+        fs::create_dir(far.remote("run")).expect("a directory");
+        fs::File::create(far.remote("file")).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
         let into = tempdir().expect("a directory");
         let target = into.path().join("copy");
         let mut copy = Program::start(far.command("cp", arguments!["--json", "--rate", "16M", "far:file", target]));
         copy.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
         let mut status = crate::program::command(["status", "--json"]);
-        status.env("XDG_RUNTIME_DIR", far.there("run"));
-        let told = json(&Program::start(status).end().expect(0).stdout);
+        status.env("XDG_RUNTIME_DIR", far.remote("run"));
+        let lines = json(&Program::start(status).end().expect(0).stdout);
         let remotes: Vec<_> =
             far.processes("remote").iter().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()).collect();
-        let found = told
+        let found = lines
             .iter()
             .filter(|line| line["pid"].as_u64().is_some_and(|pid| remotes.iter().any(|one| u64::from(*one) == pid)));
         let found: Vec<_> = found.collect();
         let is_file = |from: &Value| from.as_str().is_some_and(|from| from.ends_with("file"));
-        assert_eq!(found.len(), shown, "{told:?} of {remotes:?}");
+        assert_eq!(found.len(), shown, "{lines:?} of {remotes:?}");
         assert!(found.iter().all(|line| line["command"] == "remote" && is_file(&line["from"][0])), "{found:?}");
         copy.signal(Signal::INT);
         copy.end().expect(130);
     }
 }
 
-/// What a command reads before it begins may take as long as it likes.
+/// A command may take any time to read its arguments from stdin.
 #[test]
-fn a_question_ends_no_command_that_still_reads_its_arguments() {
+fn sigusr1_while_reading_arguments_ignored() {
     let user = User::new();
     let (source, copy) = (tree::file(&user.path("file"), 10), user.path("copy"));
     let mut command = user.command(arguments!["cp", "--exclude-from", "-", source, copy]);
     command.stdin(Stdio::piped());
     let mut reads = Program::start(command);
     let stdin = reads.stdin();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !catches(reads.id(), Signal::USR1) {
-        assert!(reads.is_running() && Instant::now() < deadline, "it would die of the signal");
-        std::thread::yield_now();
-    }
+    wait_until("the signal has a handler", || {
+        assert!(reads.is_running(), "the program has ended");
+        catches(reads.id(), Signal::USR1)
+    });
     reads.signal(Signal::USR1);
     drop(stdin);
     reads.end().expect(0);

@@ -5,34 +5,33 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use rustix::io::ioctl_fionread;
 use rustix::process::Signal;
 use tempfile::{TempDir, tempdir};
 
-use crate::program::{Ended, Program, answer, arguments, command, downpour, sender};
+use crate::program::{Ended, Program, answer, arguments, command, downpour, sender, wait_until};
 use crate::terminal::Terminal;
 
-/// Bytes that are no text, and more than fit into pipes and windows of a start.
+/// Bytes that are not text, and more than fit into pipes and initial windows.
 fn bytes() -> Vec<u8> {
     (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
 /// A directory with a ticket, and a target.
 struct Scene {
-    here: TempDir,
+    local: TempDir,
 }
 
 impl Scene {
     fn new() -> Self {
-        let here = tempdir().expect("a directory");
-        fs::create_dir(here.path().join("into")).expect("a directory");
-        Self { here }
+        let local = tempdir().expect("a directory");
+        fs::create_dir(local.path().join("into")).expect("a directory");
+        Self { local }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.here.path().join(name)
+        self.local.path().join(name)
     }
 
     /// Starts `send -` with this name; returns it once its ticket is in the file.
@@ -66,7 +65,7 @@ impl Scene {
 }
 
 #[test]
-fn a_stream_goes_from_stdin_to_stdout() {
+fn stream_from_stdin_to_stdout() {
     let (scene, bytes) = (Scene::new(), bytes());
     for bytes in [&bytes[..], b"", b"one line\n"] {
         let sending = scene.send_bytes("backup.tar", bytes);
@@ -83,15 +82,15 @@ fn a_stream_goes_from_stdin_to_stdout() {
 }
 
 #[test]
-fn a_stream_gets_its_name_where_a_directory_is_meant() {
+fn stream_into_directory_gets_its_name() {
     let (scene, bytes) = (Scene::new(), bytes());
     let into = scene.path("into");
     let sending = scene.send_bytes("backup.tar", &bytes);
-    let said = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
-    assert!(said.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{said}");
+    let stderr = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
+    assert!(stderr.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{stderr}");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     sending.end().expect(0);
-    // What is there is kept, unless it may be replaced.
+    // An existing file is kept, unless `--existing replace` is set.
     let sending = scene.send_bytes("backup.tar", b"other");
     scene.recv(arguments!["--yes", "--into", into]).end().expect_line(1, "backup.tar exists and is not replaced");
     sending.end().expect_line(1, "already there");
@@ -101,21 +100,18 @@ fn a_stream_gets_its_name_where_a_directory_is_meant() {
     sending.end().expect(0);
     assert_eq!(fs::read(into.join("backup.tar")).expect("a file"), b"other");
     assert_eq!(scene.arrived(), ["backup.tar"]);
-    // Nobody answers: nothing is taken.
+    // Without an answer nothing is accepted.
     let sending = scene.send_bytes("more", b"other");
     scene.recv(arguments!["--into", into]).end().expect_line(2, "no answer, so the stream was not accepted");
     sending.end().expect_line(1, "declined");
     let sending = scene.send_bytes("more", &bytes);
-    scene
-        .recv(arguments!["--yes", "--quota", "1MB", "--into", into])
-        .end()
-        .expect_line(7, "more than the 1000000 bytes");
+    scene.recv(arguments!["--yes", "--quota", "1MB", "--into", into]).end().expect_error(7);
     sending.end().expect(7);
     assert_eq!(scene.arrived(), ["backup.tar"]);
 }
 
 #[test]
-fn a_part_is_never_taken_for_the_whole() {
+fn stream_interrupted_leaves_no_file() {
     let scene = Scene::new();
     let into = scene.path("into");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75), (Signal::KILL, -1)] {
@@ -145,7 +141,7 @@ fn a_part_is_never_taken_for_the_whole() {
 }
 
 #[test]
-fn an_output_that_takes_no_more_is_an_error_on_both_sides() {
+fn stream_stdout_full_fails_on_both_sides() {
     if !Path::new("/dev/full").exists() {
         eprintln!("NOT RUN: there is no /dev/full");
         return;
@@ -154,12 +150,12 @@ fn an_output_that_takes_no_more_is_an_error_on_both_sides() {
     let sending = scene.send_bytes("backup.tar", b"some");
     let mut command = command(arguments!["recv", "-", "--ticket-file", scene.path("ticket")]);
     command.stdout(File::options().write(true).open("/dev/full").expect("a device"));
-    Program::start(command).end().expect_line(7, "cannot write to stdout");
+    Program::start(command).end().expect_error(7);
     sending.end().expect(1);
 }
 
 #[test]
-fn one_file_can_go_to_stdout_too() {
+fn recv_file_to_stdout() {
     let (scene, bytes) = (Scene::new(), bytes());
     let file = scene.path("file");
     fs::write(&file, &bytes).expect("a file");
@@ -169,9 +165,9 @@ fn one_file_can_go_to_stdout_too() {
     sending.end().expect(0);
 }
 
-/// The file has arrived, and a pager does not read it to its end.
+/// The file has arrived, and a pager does not read it to the end.
 #[test]
-fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
+fn recv_to_stdout_signal_removes_file() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         let (scene, bytes) = (Scene::new(), bytes());
         let file = scene.path("file");
@@ -185,11 +181,10 @@ fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
             command
         });
         sending.end().expect(0);
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while ioctl_fionread(&reader).is_ok_and(|held| held == 0) {
-            assert!(program.is_running() && Instant::now() < deadline, "nothing is written");
-            std::thread::yield_now();
-        }
+        wait_until("output in the pipe", || {
+            assert!(program.is_running(), "the program has ended");
+            ioctl_fionread(&reader).is_ok_and(|held| held > 0)
+        });
         program.signal(signal);
         program.end().expect(code);
         assert_eq!(fs::read_dir(scene.path("tmp")).expect("a directory").count(), 0, "{signal:?}");
@@ -198,7 +193,7 @@ fn a_file_on_its_way_to_stdout_is_removed_at_a_signal() {
 }
 
 #[test]
-fn a_stream_under_way_says_how_much_has_come() {
+fn stream_status_shows_received_bytes() {
     let scene = Scene::new();
     let runtime = scene.path("run");
     fs::create_dir(&runtime).expect("a directory");
@@ -211,15 +206,12 @@ fn a_stream_under_way_says_how_much_has_come() {
     receive.env("XDG_RUNTIME_DIR", &runtime);
     let mut receiving = Program::start(receive);
     receiving.wait_for_words("Coming: backup.tar");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    wait_until("the bytes in the status", || {
+        assert!(receiving.is_running(), "the program has ended");
         let mut status = command(["status"]);
         status.env("XDG_RUNTIME_DIR", &runtime);
-        if Program::start(status).end().expect(0).stdout.contains("7 B received") {
-            break;
-        }
-        assert!(receiving.is_running() && Instant::now() < deadline, "the bytes are not seen");
-    }
+        Program::start(status).end().expect(0).stdout.contains("7 B received")
+    });
     drop(stdin);
     sending.end().expect(0);
     receiving.end().expect(0);
@@ -227,7 +219,7 @@ fn a_stream_under_way_says_how_much_has_come() {
 }
 
 #[test]
-fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
+fn stream_arguments_invalid_exit_2() {
     for (arguments, words) in [
         (&["-", "file"][..], "a stream goes alone"),
         (&["file", "--name", "x"], "a stream goes alone"),
@@ -261,7 +253,7 @@ fn recv_with(stdin: &str, variable: Option<&str>, words: &[&str], into: &Path) -
 }
 
 #[test]
-fn a_ticket_is_understood_as_it_was_pasted() {
+fn ticket_accepted_as_pasted() {
     let scene = Scene::new();
     let file = scene.path("file");
     fs::write(&file, "bytes").expect("a file");
@@ -292,7 +284,7 @@ fn a_ticket_is_understood_as_it_was_pasted() {
 }
 
 #[test]
-fn no_error_prints_a_ticket() {
+fn ticket_never_in_errors() {
     let scene = Scene::new();
     let key = data_encoding::BASE32_NOPAD.encode(&[0x5a; 60]).to_ascii_lowercase();
     let damaged = format!("downpour1{key}");
@@ -306,9 +298,9 @@ fn no_error_prints_a_ticket() {
     ] {
         let ended = recv_with(stdin, variable, words, &scene.path("into"));
         assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
-        let said = ended.stdout + &ended.stderr;
+        let output = ended.stdout + &ended.stderr;
         assert!(
-            said.contains("ticket damaged") && !said.contains(&second[..10]) && !said.contains(&first[20..]),
+            output.contains("ticket damaged") && !output.contains(&second[..10]) && !output.contains(&first[20..]),
             "{said}"
         );
     }

@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// The user's side of a terminal and its output so far.
+/// The user's end of a terminal and its output so far.
 pub(crate) struct Terminal {
     pub(crate) user: File,
     pub(crate) shown: String,
 }
 
 impl Terminal {
-    /// Opens a terminal. Also returns two descriptors of the program's side.
+    /// Opens a terminal. Also returns two descriptors of the program's end.
     pub(crate) fn open() -> (Self, OwnedFd, OwnedFd) {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&user).expect("a terminal");

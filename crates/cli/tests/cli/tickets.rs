@@ -30,14 +30,14 @@ pub(crate) fn connect(ticket: &Path, forward: &str) -> (Program, u16) {
 }
 
 #[test]
-fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
+fn tunnel_ticket_reaches_permitted_only() {
     let (directory, server) = (tempfile::tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", &format!("localhost:{server}")]);
     let (first, port) = connect(&ticket, &format!("0:localhost:{server}"));
     let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
     assert!(exchange(port, &bytes).expect("an answer") == bytes);
-    // Another one at the same time, who wants something else: the same place by another name.
+    // A second client at the same time requests the same server by another name, which is not allowed.
     let (mut second, other) = connect(&ticket, &format!("0:127.0.0.1:{server}"));
     exchange(other, b"hello").expect_err("it is reset");
     second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not allowed"));
@@ -45,7 +45,7 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
     second.signal(Signal::INT);
     assert_eq!(second.end().status.code(), Some(130));
     listening.wait_for_words("tunnel 2 has ended: interrupted");
-    // The first one goes on, until the listening side ends: what is open breaks off.
+    // The first tunnel continues until the listener ends, which resets open connections.
     let mut held = dial(port);
     held.write_all(b"some").expect("it is open");
     listening.signal(Signal::TERM);
@@ -57,7 +57,7 @@ fn whoever_has_the_ticket_reaches_what_is_permitted_and_nothing_else() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_line() {
+fn tunnel_ticket_arguments_invalid_exit_codes() {
     let directory = tempfile::tempdir().expect("a directory");
     let ticket = directory.path().join("ticket");
     let refused = |arguments: &[&str], code: i32, words: &str| {
@@ -76,7 +76,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     refused(&["--ticket-file", file, "-L", "0:web:80"], 2, "ticket file");
     refused(&["--listen", "--permit", "any", "-f"], 2, "cannot be used with");
     refused(&["-f", "-L", "0:web:80"], 2, "name its --ticket-file");
-    // A ticket of something else, and one of this for something else.
+    // A ticket of another command, and a ticket of `tunnel` for another command.
     let port = free_port();
     let made = downpour::Ticket {
         key: [7; 32],
@@ -86,7 +86,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     };
     made.save(&ticket).expect("a file");
     refused(&["--ticket-file", file, "-L", "0:web:80"], 4, "use it with `downpour send --to`");
-    fs::remove_file(&ticket).expect("it is there");
+    fs::remove_file(&ticket).expect("a ticket");
     downpour::Ticket { listener: downpour::Role::Tunnel, ..made }.save(&ticket).expect("a file");
     let mut receiving = command(["recv"]);
     receiving.arg("--ticket-file").arg(&ticket).arg("--into").arg(directory.path());
@@ -102,12 +102,12 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     let late = directory.path().join("late");
     expired.save(&late).expect("a file");
     refused(&["--ticket-file", late.to_str().expect("text"), "-L", "0:web:80"], 4, "expired");
-    // Nobody listens there any more.
+    // The listener has ended.
     refused(&["--ticket-file", file, "--connect-timeout", "0.5", "-L", "0:web:80"], 5, "no answer from 127.0.0.1:");
 }
 
 #[test]
-fn a_listener_ends_when_its_ticket_has_expired_and_everybody_has_left() {
+fn tunnel_listener_ends_after_expiry() {
     let (directory, server) = (tempfile::tempdir().expect("a directory"), echo_server());
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", "localhost:*", "--valid", "3s"]);
@@ -117,7 +117,7 @@ fn a_listener_ends_when_its_ticket_has_expired_and_everybody_has_left() {
     tunnel.signal(Signal::INT);
     tunnel.end();
     assert_eq!(listening.end().status.code(), Some(0));
-    fs::remove_file(&ticket).expect("it is there");
-    let nobody = listen(&ticket, &["--permit", "any", "--valid", "0.001"]).end();
-    assert_eq!(nobody.status.code(), Some(4), "{}", nobody.stderr);
+    fs::remove_file(&ticket).expect("a ticket");
+    let unused = listen(&ticket, &["--permit", "any", "--valid", "0.001"]).end();
+    assert_eq!(unused.status.code(), Some(4), "{}", unused.stderr);
 }

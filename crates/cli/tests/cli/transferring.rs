@@ -11,10 +11,10 @@ use crate::program::{Program, answer, arguments, command, downpour, json, receiv
 use crate::tree;
 
 #[test]
-fn the_receiver_comes_with_a_ticket_file() {
-    let here = tempdir().expect("a directory");
+fn recv_connects_with_ticket_file() {
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+        (tree::directory(&local.path().join("photos")), local.path().join("ticket"), local.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     assert_eq!(fs::metadata(&ticket).expect("a ticket").permissions().mode() & 0o777, 0o600);
     let received = receiver(&ticket, &into, &[]).end().expect(0);
@@ -29,11 +29,11 @@ fn the_receiver_comes_with_a_ticket_file() {
 }
 
 #[test]
-fn the_sender_comes_with_a_ticket_file() {
-    let here = tempdir().expect("a directory");
+fn send_connects_with_ticket_file() {
+    let local = tempdir().expect("a directory");
     let (first, second) =
-        (tree::file(&here.path().join("first"), 2_000_000), tree::file(&here.path().join("second"), 5));
-    let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("first"), 2_000_000), tree::file(&local.path().join("second"), 5));
+    let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
     let mut receiver =
         downpour(arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into]);
     receiver.wait_for_words("send PATH --to --ticket-file");
@@ -47,11 +47,11 @@ fn the_sender_comes_with_a_ticket_file() {
 }
 
 #[test]
-fn a_ticket_comes_by_stdin_environment_or_argument() {
+fn ticket_from_stdin_environment_or_argument() {
     for way in ["stdin", "environment", "argument"] {
-        let here = tempdir().expect("a directory");
-        let source = tree::file(&here.path().join("file"), 10_000);
-        let into = here.path().join("into");
+        let local = tempdir().expect("a directory");
+        let source = tree::file(&local.path().join("file"), 10_000);
+        let into = local.path().join("into");
         let mut sender = downpour(arguments!["send", "--listen", "127.0.0.1:0", source]);
         let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
         let mut command = command(arguments!["recv", "--into", into]);
@@ -72,10 +72,10 @@ fn a_ticket_comes_by_stdin_environment_or_argument() {
 }
 
 #[test]
-fn json_tells_the_whole_story() {
-    let here = tempdir().expect("a directory");
+fn send_and_recv_json_lines() {
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::directory(&here.path().join("photos")), here.path().join("ticket"), here.path().join("into"));
+        (tree::directory(&local.path().join("photos")), local.path().join("ticket"), local.path().join("into"));
     let mut sender = downpour(arguments!["send", "--json", "--rate", "80M", "--listen", "127.0.0.1:0", source]);
     let start = sender.wait_for("start", |line| line.contains("\"start\""));
     let text = json(&start)[0]["ticket"].as_str().expect("a ticket").to_owned();
@@ -87,10 +87,10 @@ fn json_tells_the_whole_story() {
     assert_eq!(sent.stderr, "");
     assert_eq!(received.stderr, "");
     let (sent, received) = (json(&sent.stdout), json(&received.stdout));
-    for story in [&sent, &received] {
-        assert_eq!(story[0]["type"], "start");
-        assert_eq!(story[1]["type"], "path");
-        let summary = &story[story.len() - 1];
+    for lines in [&sent, &received] {
+        assert_eq!(lines[0]["type"], "start");
+        assert_eq!(lines[1]["type"], "path");
+        let summary = &lines[lines.len() - 1];
         assert_eq!(summary["type"], "summary");
         assert_eq!(
             (&summary["files"], &summary["bytes"], &summary["verified"]),
@@ -105,10 +105,10 @@ fn json_tells_the_whole_story() {
 }
 
 #[test]
-fn with_a_slash_at_the_end_the_contents_of_a_directory_are_sent() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::directory(&here.path().join("photos")), here.path().join("ticket"));
-    let into = here.path().join("into");
+fn send_trailing_slash_sends_contents() {
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::directory(&local.path().join("photos")), local.path().join("ticket"));
+    let into = local.path().join("into");
     let mut with_slash = source.clone().into_os_string();
     with_slash.push("/");
     let sender = sender(&[Path::new(&with_slash)], &ticket, &[]);
@@ -118,12 +118,12 @@ fn with_a_slash_at_the_end_the_contents_of_a_directory_are_sent() {
 }
 
 #[test]
-fn keep_serves_more_than_one() {
-    let here = tempdir().expect("a directory");
-    let (source, ticket) = (tree::file(&here.path().join("file"), 300_000), here.path().join("ticket"));
+fn send_keep_serves_two_receivers() {
+    let local = tempdir().expect("a directory");
+    let (source, ticket) = (tree::file(&local.path().join("file"), 300_000), local.path().join("ticket"));
     let mut sender = sender(&[&source], &ticket, &["--keep"]);
     for number in 0..2 {
-        let into = here.path().join(number.to_string());
+        let into = local.path().join(number.to_string());
         receiver(&ticket, &into, &[]).end().expect(0);
         tree::assert_same(&source, &into.join("file"));
         sender.wait_for_words("1 file, 300");
@@ -133,11 +133,11 @@ fn keep_serves_more_than_one() {
 }
 
 #[test]
-fn quiet_is_quiet_and_verbose_is_not() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("file"), 10_000);
-    let trace = here.path().join("trace.sqlog");
-    let into = here.path().join("into");
+fn quiet_and_verbose_output() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("file"), 10_000);
+    let trace = local.path().join("trace.sqlog");
+    let into = local.path().join("into");
     let mut sender = downpour(arguments!["send", "-q", "--listen", "127.0.0.1:0", "--qlog", trace, source]);
     let ticket = sender.wait_for("a ticket", |line| line.starts_with("downpour1"));
     let mut command = command(arguments!["recv", "-y", "-v", "--into", into]);
@@ -152,9 +152,9 @@ fn quiet_is_quiet_and_verbose_is_not() {
 
 #[test]
 fn recv_stdout_closed_exit_0() {
-    let here = tempdir().expect("a directory");
+    let local = tempdir().expect("a directory");
     let (source, ticket, into) =
-        (tree::file(&here.path().join("file"), 100_000), here.path().join("ticket"), here.path().join("into"));
+        (tree::file(&local.path().join("file"), 100_000), local.path().join("ticket"), local.path().join("into"));
     let sender = sender(&[&source], &ticket, &[]);
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -166,13 +166,13 @@ fn recv_stdout_closed_exit_0() {
 }
 
 #[test]
-fn a_ticket_replaces_no_other_file() {
-    let here = tempdir().expect("a directory");
-    let (source, notes) = (tree::file(&here.path().join("source"), 10), here.path().join("notes"));
+fn ticket_file_keeps_other_file() {
+    let local = tempdir().expect("a directory");
+    let (source, notes) = (tree::file(&local.path().join("source"), 10), local.path().join("notes"));
     std::fs::write(&notes, "precious").expect("a file");
     for arguments in [
         arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", notes, source].to_vec(),
-        arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", notes, "--into", here.path()].to_vec(),
+        arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", notes, "--into", local.path()].to_vec(),
     ] {
         downpour(arguments).end().expect_line(2, "notes exists and is not a ticket");
         assert_eq!(std::fs::read(&notes).expect("a file"), b"precious");

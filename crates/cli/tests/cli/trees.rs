@@ -1,4 +1,4 @@
-//! Transfers of trees: the top directory, several sources, names left out on purpose and conflicting names.
+//! Transfers of trees: the top directory, several sources, skipped names and conflicting names.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use tempfile::tempdir;
 
-use crate::far::Far;
+use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command, downpour, json};
 use crate::tree;
 
@@ -18,9 +18,9 @@ fn mode_and_time(path: &Path) -> (u32, i64, i64) {
 }
 
 #[test]
-fn the_directory_at_the_top_is_synchronised_too() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
+fn sync_sets_attributes_of_top_directory() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&local.path().join("photos")), local.path().join("copy"));
     let contents = source.join("");
     fs::set_permissions(&source, fs::Permissions::from_mode(0o1750)).expect("a mode");
     downpour(arguments!["sync", contents, copy]).end().expect(0);
@@ -36,14 +36,14 @@ fn the_directory_at_the_top_is_synchronised_too() {
 }
 
 #[test]
-fn the_contents_of_several_directories_are_all_that_stays() {
-    let here = tempdir().expect("a directory");
-    let (one, two) = (here.path().join("one"), here.path().join("two"));
+fn delete_with_several_sources() {
+    let local = tempdir().expect("a directory");
+    let (one, two) = (local.path().join("one"), local.path().join("two"));
     for directory in [&one, &two] {
         fs::create_dir(directory).expect("a directory");
         tree::file(&directory.join(directory.file_name().expect("a name")), 10);
     }
-    let (file, copy) = (tree::file(&here.path().join("file"), 10), here.path().join("copy"));
+    let (file, copy) = (tree::file(&local.path().join("file"), 10), local.path().join("copy"));
     fs::create_dir(&copy).expect("a directory");
     tree::file(&copy.join("old"), 10);
     downpour(arguments!["sync", "--delete", one.join(""), two.join(""), file, copy]).end().expect(0);
@@ -54,9 +54,9 @@ fn the_contents_of_several_directories_are_all_that_stays() {
 }
 
 #[test]
-fn of_an_empty_directory_nothing_stays_if_that_is_forced() {
-    let here = tempdir().expect("a directory");
-    let (empty, copy) = (here.path().join("empty"), here.path().join("copy"));
+fn delete_empty_source_needs_force_empty() {
+    let local = tempdir().expect("a directory");
+    let (empty, copy) = (local.path().join("empty"), local.path().join("copy"));
     fs::create_dir(&empty).expect("a directory");
     downpour(arguments!["sync", "--delete", empty.join(""), copy]).end().expect(0);
     assert!(copy.is_dir());
@@ -74,9 +74,9 @@ fn of_an_empty_directory_nothing_stays_if_that_is_forced() {
 }
 
 #[test]
-fn no_more_is_deleted_than_permitted() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
+fn max_delete_bounds_deletions() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&local.path().join("photos")), local.path().join("copy"));
     downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
     for name in ["old-1", "old-2", "old-3"] {
         tree::file(&copy.join(name), 10);
@@ -91,8 +91,8 @@ fn no_more_is_deleted_than_permitted() {
 
 #[test]
 fn delete_skipped_reported() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (tree::directory(&here.path().join("photos")), here.path().join("copy"));
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (tree::directory(&local.path().join("photos")), local.path().join("copy"));
     downpour(arguments!["sync", source.join(""), copy]).end().expect(0);
     tree::file(&copy.join("old"), 10);
     symlink("nowhere", source.join("dangling")).expect("a link");
@@ -108,26 +108,26 @@ fn delete_skipped_reported() {
 }
 
 #[test]
-fn links_left_out_are_counted_and_not_each_told() {
-    let here = tempdir().expect("a directory");
-    let source = here.path().join("photos");
+fn links_skip_counted_once() {
+    let local = tempdir().expect("a directory");
+    let source = local.path().join("photos");
     fs::create_dir(&source).expect("a directory");
     for name in ["a", "b"] {
         symlink("nowhere", source.join(name)).expect("a link");
     }
-    let ended = downpour(arguments!["cp", "-r", "--links=skip", source, here.path().join("copy")]).end().expect(0);
-    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
-    assert_eq!(told, ["skipped: 2 symbolic links"]);
-    let again = downpour(arguments!["cp", "-r", "--json", "--links=skip", source, here.path().join("again")]);
+    let ended = downpour(arguments!["cp", "-r", "--links=skip", source, local.path().join("copy")]).end().expect(0);
+    let notices: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
+    assert_eq!(notices, ["skipped: 2 symbolic links"]);
+    let again = downpour(arguments!["cp", "-r", "--json", "--links=skip", source, local.path().join("again")]);
     let lines = json(&again.end().expect(0).stdout);
     let summary = lines.iter().find(|line| line["type"] == "summary").expect("a summary");
     assert_eq!(summary["links_left_out"], 2);
 }
 
 #[test]
-fn a_directory_does_not_replace_a_file() {
-    let here = tempdir().expect("a directory");
-    let (source, file) = (tree::directory(&here.path().join("photos")), here.path().join("file"));
+fn directory_does_not_replace_file() {
+    let local = tempdir().expect("a directory");
+    let (source, file) = (tree::directory(&local.path().join("photos")), local.path().join("file"));
     fs::write(&file, "mine").expect("a file");
     for program in [downpour(arguments!["cp", "-r", source, file]), downpour(arguments!["sync", source, file])] {
         program.end().expect_line(1, "is not a directory");
@@ -136,23 +136,23 @@ fn a_directory_does_not_replace_a_file() {
 }
 
 #[test]
-fn an_empty_directory_among_several_sources_deletes_nothing_unless_that_is_forced() {
-    let here = tempdir().expect("a directory");
-    let far = Far::new();
-    let copy = here.path().join("copy");
-    for at in [here.path(), &far.home()] {
+fn delete_one_empty_source_needs_force_empty() {
+    let local = tempdir().expect("a directory");
+    let far = FakeHost::new();
+    let copy = local.path().join("copy");
+    for at in [local.path(), &far.home()] {
         for (directory, name) in [("m1", "one"), ("m2", "two")] {
             fs::create_dir(at.join(directory)).expect("a directory");
             tree::file(&at.join(directory).join(name), 10);
         }
     }
     let sources = |prefix: &str| ["m1/", "m2/"].map(|directory| format!("{prefix}{directory}"));
-    let near = sources(&format!("{}/", here.path().display()));
+    let near = sources(&format!("{}/", local.path().display()));
     downpour(arguments!["sync", "--delete", near[0], near[1], copy]).end().expect(0);
     assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
     // As if its disk were not mounted.
-    fs::remove_file(here.path().join("m1/one")).expect("a file");
-    fs::remove_file(far.there("m1/one")).expect("a file");
+    fs::remove_file(local.path().join("m1/one")).expect("a file");
+    fs::remove_file(far.remote("m1/one")).expect("a file");
     for [first, second] in [near.clone(), sources("far:")] {
         for more in [&["--delete"][..], &["--delete", "-n"]] {
             let options = more.iter().map(Into::into).chain([&first, &second].map(Into::into));
@@ -161,7 +161,7 @@ fn an_empty_directory_among_several_sources_deletes_nothing_unless_that_is_force
             assert!(ended.stderr.contains("--force-empty"), "{}", ended.stderr);
             assert_eq!(tree::names(&copy), [Path::new("one"), Path::new("two")]);
         }
-        // Without deletion an empty directory is one like any other.
+        // Without --delete an empty directory is an ordinary source.
         far.run("sync", arguments![first, second, copy]).expect(0);
     }
     far.run("sync", arguments!["--delete", "--force-empty", near[0], near[1], copy]).expect(0);
@@ -169,9 +169,9 @@ fn an_empty_directory_among_several_sources_deletes_nothing_unless_that_is_force
 }
 
 #[test]
-fn a_path_that_is_too_long_is_left_out_and_named() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (here.path().join("photos"), here.path().join("copy"));
+fn path_too_long_skipped_and_named() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (local.path().join("photos"), local.path().join("copy"));
     fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("aside"), 1000);
     let make = r#"d=$(printf %250s | tr ' ' d); for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do
@@ -181,9 +181,9 @@ fn a_path_that_is_too_long_is_left_out_and_named() {
     for command in [&["cp", "-r"][..], &["sync", "--delete"]] {
         let all = command.iter().map(Into::into).chain([source.clone(), copy.clone()].map(Into::into));
         let ended = downpour(all.collect::<Vec<std::ffi::OsString>>()).end().expect(23);
-        let told: Vec<_> = ended.stderr.lines().filter(|line| line.contains("too long a name")).collect();
-        assert_eq!(told.len(), 1, "{}", ended.stderr);
-        assert!(told[0].contains("photos/.../ddd") && told[0].len() < 1000, "{}", told[0]);
+        let notices: Vec<_> = ended.stderr.lines().filter(|line| line.contains("too long a name")).collect();
+        assert_eq!(notices.len(), 1, "{}", ended.stderr);
+        assert!(notices[0].contains("photos/.../ddd") && notices[0].len() < 1000, "{}", notices[0]);
         let at = if command[0] == "sync" { copy.join("photos") } else { copy.clone() };
         tree::assert_same(&source.join("aside"), &at.join("aside"));
         let directories = std::process::Command::new("find").arg(&at).args(["-name", "ddd*"]).output().expect("find");
@@ -193,29 +193,29 @@ fn a_path_that_is_too_long_is_left_out_and_named() {
 }
 
 #[test]
-fn unsafe_links_are_left_out_and_told_and_no_failure() {
-    let (here, far) = (tempdir().expect("a directory"), Far::new());
-    let source = here.path().join("photos");
+fn safe_links_skipped_with_notice() {
+    let (local, far) = (tempdir().expect("a directory"), FakeHost::new());
+    let source = local.path().join("photos");
     fs::create_dir(&source).expect("a directory");
     tree::file(&source.join("file"), 10);
     symlink("file", source.join("within")).expect("a link");
     symlink("/etc/hosts", source.join("out")).expect("a link");
-    let copy = here.path().join("copy");
+    let copy = local.path().join("copy");
     for target in [copy.clone().into_os_string(), "far:copy".into()] {
         let ended = far.run("cp", arguments!["-r", "--safe-links", source, target]).expect(0);
-        let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
-        assert_eq!(told, ["left out: photos/out is a symbolic link that points out of the copied tree"]);
+        let notices: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("left out")).collect();
+        assert_eq!(notices, ["left out: photos/out is a symbolic link that points out of the copied tree"]);
         assert!(ended.stderr.lines().last().is_some_and(|line| line.contains("verified")), "{}", ended.stderr);
     }
-    for copy in [copy, far.there("copy")] {
+    for copy in [copy, far.remote("copy")] {
         assert_eq!(tree::names(&copy), [Path::new("file"), Path::new("within")]);
     }
 }
 
 #[test]
-fn a_pipe_as_stdin_is_no_dangling_link() {
-    let here = tempdir().expect("a directory");
-    let mut command = command(arguments!["cp", "/dev/stdin", here.path().join("copy")]);
+fn cp_dev_stdin_pipe_refused() {
+    let local = tempdir().expect("a directory");
+    let mut command = command(arguments!["cp", "/dev/stdin", local.path().join("copy")]);
     command.stdin(std::process::Stdio::piped());
     Program::start(command).end().expect_line(3, "not a file, directory or symbolic link");
 }

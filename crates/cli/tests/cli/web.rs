@@ -1,4 +1,4 @@
-//! `--web`: the lab that draws a transfer is found, told what to draw, and ended; nothing is left of it.
+//! `--web`: the lab that draws a transfer is found, started and ended, and leaves nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,12 +11,12 @@ use crate::program::{Program, arguments, program_with};
 use crate::tree;
 
 /// A directory with a copy of the program, a file to be copied, and perhaps a lab that is this script.
-pub(crate) struct Place {
+pub(crate) struct Installation {
     directory: TempDir,
     source: PathBuf,
 }
 
-impl Place {
+impl Installation {
     pub(crate) fn new(lab: Option<&str>) -> Self {
         let directory = tempdir().expect("a directory");
         copy(env!("CARGO_BIN_EXE_downpour").as_ref(), &directory.path().join("downpour"));
@@ -50,71 +50,72 @@ impl Place {
     }
 }
 
-/// Copies a program in another process: one that other tests start meanwhile could keep the file open for writing, and
-/// then it could not be started.
+/// Copies a program in another process: children that other tests start meanwhile could keep the file open for writing,
+/// and it could not be started then.
 fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").args(["-p".as_ref(), from, to]).status().expect("cp").success());
 }
 
-/// Notes what it is told, says that it is ready, and waits for its end.
-const LAB: &str = r#"echo "$@" >"${0%/*}/told"; echo http://127.0.0.1:1/5ecret/#live; while read -r line; do :; done"#;
+/// Saves its arguments, prints its address, and waits for the end of its input.
+const LAB: &str =
+    r#"echo "$@" >"${0%/*}/arguments"; echo http://127.0.0.1:1/5ecret/#live; while read -r line; do :; done"#;
 
 #[test]
-fn without_a_lab_it_says_how_to_get_one_before_anything_is_copied() {
-    let place = Place::new(None);
-    let ended = Program::start(place.copy(&[])).end();
+fn web_without_lab_exit_2() {
+    let installation = Installation::new(None);
+    let ended = Program::start(installation.copy(&[])).end();
     ended.expect_line(2, "--web needs downpour-lab, which is neither beside downpour nor in PATH: build it with");
-    assert!(!place.path("target").exists() && !place.is_left());
+    assert!(!installation.path("target").exists() && !installation.is_left());
 }
 
 #[test]
-fn the_lab_follows_a_private_trace_that_is_removed_at_the_end() {
-    let place = Place::new(Some(LAB));
-    let ended = Program::start(place.copy(&[])).end();
+fn web_private_trace_removed() {
+    let installation = Installation::new(Some(LAB));
+    let ended = Program::start(installation.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains("picture of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
-    let told = fs::read_to_string(place.path("told")).expect("it was started");
-    let trace = told.trim().strip_prefix("web --until-eof --open --follow ").expect("what it is told");
-    assert!(Path::new(trace).starts_with(place.path("tmp")), "{trace}");
-    assert_eq!(fs::read(place.path("target")).expect("a copy"), fs::read(&place.source).expect("a file"));
-    assert!(!place.is_left());
+    let noted = fs::read_to_string(installation.path("arguments")).expect("it was started");
+    let trace = noted.trim().strip_prefix("web --until-eof --open --follow ").expect("its arguments");
+    assert!(Path::new(trace).starts_with(installation.path("tmp")), "{trace}");
+    assert_eq!(fs::read(installation.path("target")).expect("a copy"), fs::read(&installation.source).expect("a file"));
+    assert!(!installation.is_left());
 }
 
 #[test]
-fn a_trace_that_was_asked_for_is_followed_and_kept() {
-    let place = Place::new(Some(LAB));
-    let kept = place.path("kept.qlog");
-    let ended = Program::start(place.copy(&["--qlog", kept.to_str().expect("text")])).end();
+fn web_qlog_trace_kept() {
+    let installation = Installation::new(Some(LAB));
+    let kept = installation.path("kept.qlog");
+    let ended = Program::start(installation.copy(&["--qlog", kept.to_str().expect("text")])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
-    assert!(fs::read_to_string(place.path("told")).expect("it was started").contains("/kept.qlog"));
+    assert!(fs::read_to_string(installation.path("arguments")).expect("it was started").contains("/kept.qlog"));
     let trace = fs::read_to_string(kept).expect("a trace");
     assert!(trace.contains("downpour:block_acknowledged") && trace.contains("\"limited_by\""), "{}", &trace[..500]);
-    assert!(!place.is_left());
+    assert!(!installation.is_left());
 }
 
 #[test]
-fn a_lab_that_does_not_start_is_told_before_anything_is_copied() {
-    let place = Place::new(Some("echo downpour-lab: cannot listen >&2; exit 1"));
-    let ended = Program::start(place.copy(&[])).end();
+fn web_lab_failure_copies_nothing() {
+    let installation = Installation::new(Some("echo downpour-lab: cannot listen >&2; exit 1"));
+    let ended = Program::start(installation.copy(&[])).end();
     ended.expect_line(1, "did not start: downpour-lab: cannot listen");
-    assert!(!place.path("target").exists() && !place.is_left());
+    assert!(!installation.path("target").exists() && !installation.is_left());
 }
 
 #[test]
-fn a_lab_that_ends_its_runs_is_waited_for() {
+fn web_waits_for_lab_to_end() {
     let slow = r#"trap '/bin/sleep 3; : >"${0%/*}/ended"; kill $!; exit' TERM
         echo http://127.0.0.1:1/5ecret/#live; /bin/sleep 60 >/dev/null 2>&1 & wait"#;
-    let place = Place::new(Some(slow));
-    let ended = Program::start(place.copy(&[])).end();
+    let installation = Installation::new(Some(slow));
+    let ended = Program::start(installation.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains("waiting for downpour-lab, which ends the runs"), "{}", ended.stderr);
-    assert!(place.path("ended").exists() && !place.is_left());
+    assert!(installation.path("ended").exists() && !installation.is_left());
 }
 
 #[test]
-fn a_copy_between_two_other_machines_has_no_picture_here() {
-    let place = Place::new(Some(LAB));
-    let command = program_with(&place.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
+fn web_refused_between_remote_hosts() {
+    let installation = Installation::new(Some(LAB));
+    let command = program_with(&installation.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
     Program::start(command).end().expect_line(2, "--web draws what only an end of the copy knows");
-    assert!(!place.path("told").exists());
+    assert!(!installation.path("arguments").exists());
 }

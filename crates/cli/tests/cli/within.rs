@@ -1,4 +1,4 @@
-//! Copies within one machine, which go through no engine.
+//! Copies within one host, which do not use the engine.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
@@ -15,25 +15,25 @@ fn summary(stdout: &str) -> Value {
 }
 
 #[test]
-fn no_packet_is_sent_and_no_other_side_speaks() {
-    let here = tempdir().expect("a directory");
-    let source = tree::directory(&here.path().join("tree"));
-    let ended = downpour(arguments!["cp", "-rp", "--json", source, here.path().join("copy")]).end().expect(0);
+fn local_copy_sends_no_packets() {
+    let local = tempdir().expect("a directory");
+    let source = tree::directory(&local.path().join("tree"));
+    let ended = downpour(arguments!["cp", "-rp", "--json", source, local.path().join("copy")]).end().expect(0);
     assert_eq!(summary(&ended.stdout)["wire_bytes"], 0, "{}", ended.stdout);
-    tree::assert_same(&source, &here.path().join("copy"));
-    let ended = downpour(arguments!["cp", "-rpv", source, here.path().join("other")]).end().expect(0);
+    tree::assert_same(&source, &local.path().join("copy"));
+    let ended = downpour(arguments!["cp", "-rpv", source, local.path().join("other")]).end().expect(0);
     assert!(!ended.stderr.contains("packets") && !ended.stderr.contains("UDP"), "{}", ended.stderr);
-    // A refusal is this side's own, with its advice.
-    let (one, other) = (here.path().join("copy/one"), here.path().join("other/one"));
+    // The refusal is a local error, with its advice.
+    let (one, other) = (local.path().join("copy/one"), local.path().join("other/one"));
     let ended = downpour(arguments!["cp", "--existing", "refuse", one, other]).end();
     let line = ended.expect_line(1, "already exists at the destination: ").stderr;
     assert!(line.starts_with("downpour: already") && line.contains("--existing replace"), "{line}");
 }
 
 #[test]
-fn holes_stay_holes() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (here.path().join("sparse"), here.path().join("copy"));
+fn local_copy_keeps_holes() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (local.path().join("sparse"), local.path().join("copy"));
     let file = File::create(&source).expect("a file");
     file.set_len(3 << 30).expect("a hole");
     for at in [0, 1 << 30, (3 << 30) - 3] {
@@ -51,9 +51,9 @@ fn holes_stay_holes() {
 }
 
 #[test]
-fn what_does_not_fit_leaves_nothing_in_the_way() {
-    let here = tempdir().expect("a directory");
-    let (source, full) = (tree::file(&here.path().join("file"), 8_000_000), here.path().join("full"));
+fn local_copy_disk_full_leaves_nothing() {
+    let local = tempdir().expect("a directory");
+    let (source, full) = (tree::file(&local.path().join("file"), 8_000_000), local.path().join("full"));
     fs::create_dir(&full).expect("a directory");
     let program = command(arguments!["cp", source, full.join("")]);
     let script =
@@ -61,17 +61,17 @@ fn what_does_not_fit_leaves_nothing_in_the_way() {
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(&full);
     let output = unshare.arg(program.get_program()).args(program.get_args()).output().expect("unshare");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said, "code 7\nleft\n", "this test needs user and mount namespaces: {output:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout, "code 7\nleft\n", "this test needs user and mount namespaces: {output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("disk full while writing "), "{output:?}");
 }
 
-/// What has arrived whole stays, and the same command completes the rest, under names that exist by now.
+/// Complete files stay, and the same command copies the rest, although `--existing refuse` is set.
 #[test]
-fn what_has_fit_stays_and_the_same_command_completes_it() {
-    let here = tempdir().expect("a directory");
-    let (small, large) = (tree::file(&here.path().join("a"), 700_000), tree::file(&here.path().join("b"), 8_000_000));
-    let disk = here.path().join("disk");
+fn local_copy_disk_full_resumes() {
+    let local = tempdir().expect("a directory");
+    let (small, large) = (tree::file(&local.path().join("a"), 700_000), tree::file(&local.path().join("b"), 8_000_000));
+    let disk = local.path().join("disk");
     fs::create_dir(&disk).expect("a directory");
     let program = command(arguments!["cp", "--existing", "refuse", small, large, disk.join("")]);
     let script = "mount -t tmpfs -o size=2m downpour \"$0\" || exit; \"$@\"; echo \"code $?\"; ls \"$0\"; \
@@ -80,26 +80,31 @@ fn what_has_fit_stays_and_the_same_command_completes_it() {
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(&disk);
     let output = unshare.arg(program.get_program()).args(program.get_args()).output().expect("unshare");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let wanted = "code 7\na\ncode 0\na\nb\n700000\n8000000\n";
-    assert_eq!(said, wanted, "this test needs user and mount namespaces: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        stdout,
+        wanted,
+        "this test needs user and mount namespaces: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
-/// A directory that an interrupted run has made is its target, not one to copy into.
+/// A directory that an interrupted run has made is its target, not a directory to copy into.
 #[test]
-fn an_interrupted_copy_under_a_new_name_goes_on_there() {
-    let here = tempdir().expect("a directory");
-    let source = here.path().join("tree");
+fn local_copy_interrupted_resumes_at_new_name() {
+    let local = tempdir().expect("a directory");
+    let source = local.path().join("tree");
     fs::create_dir(&source).expect("a directory");
     for name in ["a", "b", "c"] {
         tree::file(&source.join(name), 2_000_000);
     }
-    let target = here.path().join("copy");
+    let target = local.path().join("copy");
     let mut first = downpour(arguments!["cp", "-r", "--json", "--limit", "8M", source, target]);
     first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
     first.signal(rustix::process::Signal::TERM);
-    first.end().expect_line(75, "the same command goes on");
-    let sums = here.path().join("sums");
+    first.end().expect_error(75);
+    let sums = local.path().join("sums");
     downpour(arguments!["cp", "-r", "--checksums", sums, source, target]).end().expect(0);
     let listed = fs::read_to_string(sums).expect("a list");
     assert!(listed.lines().count() == 3 && listed.lines().all(|line| line.contains("  copy/")), "{listed}");
@@ -107,16 +112,16 @@ fn an_interrupted_copy_under_a_new_name_goes_on_there() {
     tree::assert_same(&source.join("c"), &target.join("c"));
 }
 
-/// Whatever a writer does meanwhile, what arrives is what the file was at one time, and its name is not missing.
+/// If a writer changes the file during the copy, the copy has its content at one time and exists.
 #[test]
-fn a_file_that_grows_or_is_touched_meanwhile_arrives() {
-    let here = tempdir().expect("a directory");
-    let source = tree::file(&here.path().join("log"), 6_000_000);
+fn local_copy_of_changing_file_arrives() {
+    let local = tempdir().expect("a directory");
+    let source = tree::file(&local.path().join("log"), 6_000_000);
     let before = fs::read(&source).expect("a file");
     for (more, options) in [("more", &["--limit", "16M"][..]), ("", &["--limit", "16M", "--checksums", "sums"])] {
-        let copy = here.path().join(format!("copy {more}"));
+        let copy = local.path().join(format!("copy {more}"));
         let mut command = command(arguments!["cp", "--json"]);
-        command.args(options).args([&source, &copy]).current_dir(here.path());
+        command.args(options).args([&source, &copy]).current_dir(local.path());
         let mut copying = crate::program::Program::start(command);
         copying.wait_for("progress", |line| line.contains("\"progress\""));
         if more.is_empty() {
@@ -132,14 +137,15 @@ fn a_file_that_grows_or_is_touched_meanwhile_arrives() {
 }
 
 #[test]
-fn a_file_of_several_steps_is_copied_whole_with_its_mode_and_time() {
-    let here = tempdir().expect("a directory");
-    let (source, copy) = (tree::file(&here.path().join("file"), 70_000_001), here.path().join("copy"));
+fn local_copy_large_file_keeps_mode_and_time() {
+    let local = tempdir().expect("a directory");
+    let (source, copy) = (tree::file(&local.path().join("file"), 70_000_001), local.path().join("copy"));
     fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).expect("a mode");
-    let ended = downpour(arguments!["cp", "-p", "--json", "--checksums", here.path().join("sums"), source, copy]).end();
-    let said = summary(&ended.expect(0).stdout);
-    assert_eq!((&said["bytes"], &said["verified"]), (&70_000_001.into(), &true.into()), "{said}");
+    let ended =
+        downpour(arguments!["cp", "-p", "--json", "--checksums", local.path().join("sums"), source, copy]).end();
+    let values = summary(&ended.expect(0).stdout);
+    assert_eq!((&values["bytes"], &values["verified"]), (&70_000_001.into(), &true.into()), "{values}");
     tree::assert_same(&source, &copy);
-    let listed = fs::read_to_string(here.path().join("sums")).expect("a list");
+    let listed = fs::read_to_string(local.path().join("sums")).expect("a list");
     assert!(listed.len() == 64 + "  copy\n".len() && listed.ends_with("  copy\n"), "{listed}");
 }

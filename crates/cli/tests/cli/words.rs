@@ -1,5 +1,5 @@
-//! The words of rsync(1) and scp(1): each option works, is accepted since it changes nothing here, or is refused in a sentence
-//! before anything has changed. None is swallowed that would change paths, modes, or what is chosen.
+//! The options of rsync(1) and scp(1): each works, is accepted because it changes nothing here, or is refused before
+//! anything has changed. None that would change paths, modes or the selection of files is ignored silently.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::program::{Program, command};
 use crate::terminal::Terminal;
 use crate::tree;
 
-/// All of rsync 3.5, with values for those that take one, in the order of its help: those that `sync` has.
+/// All options of rsync 3.5 in the order of its help, with values where needed: those that `sync` has.
 const RSYNC_WORKS: &str = "--verbose -v --quiet -q --checksum -c --archive -a -r --backup -b --backup,--suffix=.old \
     --backup-dir=.old --update -u --links -l --safe-links --hard-links -H -p --acls -A --xattrs -X --owner -o --group -g \
     --devices --specials -D -t --dry-run -n --whole-file -W --one-file-system -x --existing --ignore-non-existing \
@@ -48,28 +48,28 @@ const SCP_WORKS: &str = "-3 -4 -6 -A -p -q -r -v -P,2222 -i,key -J,gate";
 const SCP_NOTHING: &str = "-C -O -s -rC -z --compress --partial --times --progress -P -rP";
 const SCP_REFUSED: &str = "-B -R -T -c,aes128-ctr -D,x -F,x -l,800 -o,Port=22 -S,x -l800";
 
-/// A directory with a tree, a list and what looks like a key.
-fn place() -> TempDir {
-    let here = tempdir().expect("a directory");
-    fs::create_dir_all(here.path().join("tree/sub")).expect("directories");
+/// Returns a directory with a tree, lists and a file that looks like a key.
+fn directory_with_tree() -> TempDir {
+    let local = tempdir().expect("a directory");
+    fs::create_dir_all(local.path().join("tree/sub")).expect("directories");
     for name in ["tree/a", "tree/sub/b"] {
-        tree::file(&here.path().join(name), 1000);
+        tree::file(&local.path().join(name), 1000);
     }
-    symlink("a", here.path().join("tree/link")).expect("a link");
-    fs::write(here.path().join("list"), "a\n").expect("a list");
-    fs::write(here.path().join("list0"), "a\0").expect("a list");
-    fs::write(here.path().join("key"), "-----BEGIN OPENSSH PRIVATE KEY-----\n").expect("a key");
-    here
+    symlink("a", local.path().join("tree/link")).expect("a link");
+    fs::write(local.path().join("list"), "a\n").expect("a list");
+    fs::write(local.path().join("list0"), "a\0").expect("a list");
+    fs::write(local.path().join("key"), "-----BEGIN OPENSSH PRIVATE KEY-----\n").expect("a key");
+    local
 }
 
 /// Runs a command with these options, separated by commas, for `tree/` and `new`.
-fn run(name: &str, options: &str, here: &Path) -> (Option<i32>, String) {
+fn run(name: &str, options: &str, local: &Path) -> (Option<i32>, String) {
     let mut line = command([name]);
     let mut options: Vec<&str> = options.split(',').collect();
     if options.len() == 2 && options[0].starts_with("--info=") {
         options = vec!["--info=name0,progress"];
     }
-    line.args(options).args(["tree/", "new"]).current_dir(here);
+    line.args(options).args(["tree/", "new"]).current_dir(local);
     if name == "cp" {
         line.arg("--recursive");
     }
@@ -82,27 +82,27 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn every_word_of_rsync_and_scp_is_classified() {
+fn rsync_and_scp_options_classified() {
     for (name, works, nothing, refused) in
         [("sync", RSYNC_WORKS, RSYNC_NOTHING, RSYNC_REFUSED), ("cp", SCP_WORKS, SCP_NOTHING, SCP_REFUSED)]
     {
         for word in words(works) {
-            let here = place();
-            fs::create_dir(here.path().join("new")).expect("a directory");
-            let (code, said) = run(name, word, here.path());
-            assert_eq!(code, Some(0), "{name} {word}: {said}");
+            let local = directory_with_tree();
+            fs::create_dir(local.path().join("new")).expect("a directory");
+            let (code, stderr) = run(name, word, local.path());
+            assert_eq!(code, Some(0), "{name} {word}: {stderr}");
         }
         for word in words(nothing) {
-            let here = place();
-            let (code, said) = run(name, word, here.path());
-            assert_eq!(code, Some(0), "{name} {word}: {said}");
-            assert!(!said.contains("change"), "a script is told nothing: {said}");
-            tree::assert_same(&here.path().join("tree"), &here.path().join("new"));
+            let local = directory_with_tree();
+            let (code, stderr) = run(name, word, local.path());
+            assert_eq!(code, Some(0), "{name} {word}: {stderr}");
+            assert!(!stderr.contains("change"), "a script gets no notice: {stderr}");
+            tree::assert_same(&local.path().join("tree"), &local.path().join("new"));
         }
         for word in words(refused) {
-            let here = place();
-            let (code, said) = run(name, word, here.path());
-            assert_eq!(code, Some(2), "{name} {word}: {said}");
+            let local = directory_with_tree();
+            let (code, stderr) = run(name, word, local.path());
+            assert_eq!(code, Some(2), "{name} {word}: {stderr}");
             let option = word.split(['=', ',']).next().expect("an option");
             let letter = option.trim_start_matches(['-', 'a', 'v']);
             let option = if option.starts_with("--") {
@@ -110,53 +110,56 @@ fn every_word_of_rsync_and_scp_is_classified() {
             } else {
                 format!("-{}", &letter[..letter.len().min(1)])
             };
-            assert!(said.starts_with(&format!("downpour: {option}: ")) && said.lines().count() == 1, "{word}: {said}");
-            assert!(!here.path().join("new").exists(), "{name} {word} has changed something");
+            assert!(
+                stderr.starts_with(&format!("downpour: {option}: ")) && stderr.lines().count() == 1,
+                "{word}: {stderr}"
+            );
+            assert!(!local.path().join("new").exists(), "{name} {word} has changed something");
         }
     }
 }
 
 #[test]
-fn words_that_change_nothing_are_noted_once_on_a_terminal() {
-    let here = place();
+fn ignored_options_noted_on_terminal() {
+    let local = directory_with_tree();
     let (mut terminal, stdin, stderr) = Terminal::open();
     let mut line = command(["sync", "-avzP", "--partial", "tree/", "new"]);
-    line.current_dir(here.path()).stdin(stdin).stderr(Stdio::from(stderr));
+    line.current_dir(local.path()).stdin(stdin).stderr(Stdio::from(stderr));
     let program = Program::start(line);
     terminal.wait_for("downpour: -z, -P and --partial change nothing here");
     program.end().expect(0);
-    tree::assert_same(&here.path().join("tree"), &here.path().join("new"));
+    tree::assert_same(&local.path().join("tree"), &local.path().join("new"));
 }
 
-/// Where a word of rsync's is a switch, and the same word has a value here, a path is never taken for the value.
+/// If an option of rsync takes no value and the same option takes one here, a path is never taken for the value.
 #[test]
-fn a_path_is_not_taken_for_a_value() {
-    let here = place();
+fn path_not_taken_for_option_value() {
+    let local = directory_with_tree();
     for name in ["bar", "copy", "skip", "2222"] {
-        tree::file(&here.path().join(name), 10);
+        tree::file(&local.path().join(name), 10);
     }
     for (option, path) in
         [("--progress", "bar"), ("--links", "copy"), ("--existing", "skip"), ("-P", "2222"), ("-aP", "2222")]
     {
         let mut line = command(["sync", option, path, "tree", "new"]);
-        line.current_dir(here.path());
+        line.current_dir(local.path());
         let ended = Program::start(line).end().expect_line(2, &format!("./{path} for the file of this name"));
-        assert!(!here.path().join("new").exists(), "{option}: {}", ended.stderr);
+        assert!(!local.path().join("new").exists(), "{option}: {}", ended.stderr);
     }
     for (option, path) in [("--progress", "tree"), ("--links", "tree"), ("-P", "tree")] {
         let mut line = command(["sync", option, path, "new"]);
-        line.current_dir(here.path());
+        line.current_dir(local.path());
         Program::start(line).end().expect(0);
-        tree::assert_same(&here.path().join("tree"), &here.path().join("new/tree"));
+        tree::assert_same(&local.path().join("tree"), &local.path().join("new/tree"));
     }
 }
 
 #[test]
-fn the_numbers_of_rsync_are_true() {
-    let here = place();
+fn stats_print_numbers_of_rsync() {
+    let local = directory_with_tree();
     let run = || {
         let mut line = command(["sync", "--stats", "tree/", "new"]);
-        line.current_dir(here.path());
+        line.current_dir(local.path());
         Program::start(line).end().expect(0).stdout
     };
     let first = run();

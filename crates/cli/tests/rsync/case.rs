@@ -12,7 +12,7 @@ use crate::tree::{NAMES, Node, Object, Scope, Tree, aged, default_acl, random};
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) source: Tree,
-    /// What is at the target before; `None` if it does not exist.
+    /// The target before; `None` if it does not exist.
     pub(crate) target: Option<Tree>,
     /// The same for both programs: sources, then the target, relative to a directory beside that of the source.
     pub(crate) paths: Vec<OsString>,
@@ -31,7 +31,7 @@ pub(crate) struct Case {
     pub(crate) removes: bool,
     /// Directory of backups.
     pub(crate) backups: Option<&'static str>,
-    /// What new names in the target inherit, by its default ACL.
+    /// The default ACL of the target, which new names inherit.
     pub(crate) inherited: Option<Vec<u8>>,
 }
 
@@ -44,12 +44,12 @@ pub(crate) struct Compared {
     /// ACLs are copied, rather than left as they are at the target.
     pub(crate) acls_copied: bool,
     pub(crate) hard_links: bool,
-    /// What exists is kept, here also the attributes of directories.
+    /// Existing files are kept; downpour also keeps the attributes of directories.
     pub(crate) kept: bool,
     /// Seconds by which times may differ: rsync sets some of them where other attributes differ.
     pub(crate) window: u64,
-    /// Modes are not preserved: the sticky bit comes here, as by cp, and the bits of the group do not stay where they were
-    /// the bound of an ACL that goes.
+    /// Modes are not preserved: downpour sets the sticky bit, as cp does, and not the group bits that were the mask of
+    /// a removed ACL.
     pub(crate) unpreserved: bool,
     /// The times of directories do not count: rsync does not always set them where it makes backups.
     pub(crate) untimed: bool,
@@ -78,7 +78,7 @@ impl Case {
             source,
             target,
         };
-        // Those that are inherited too.
+        // Inherited ACLs are compared too.
         case.compared.acls = scope.has_acls;
         case.attributes(rng, scope);
         case.choices(rng);
@@ -93,15 +93,15 @@ impl Case {
             case.source.retain(|_, node| !leads_up(node));
         }
         case.paths(rng);
-        // rsync links names to what else has the same inode at the target.
+        // rsync links names to others with the same inode at the target.
         for (path, node) in case.target.iter_mut().flatten() {
             let in_source = |path: &Path| case.source.contains_key(path);
-            // Here root replaces another user's file with several names rather than change its attributes.
+            // As root, downpour replaces another user's file with several names rather than change its attributes.
             let is_trusted = !scope.is_root || node.owner.0 == 0;
             node.same_as = node.same_as.take().filter(|first| is_trusted && in_source(path) && in_source(first));
         }
         if !case.specials {
-            // Without them, nothing replaces a pipe here: programs may be communicating through it.
+            // Without --specials, downpour replaces no FIFO: programs may be communicating through it.
             case.target.iter_mut().for_each(|target| target.retain(|_, node| node.object != Object::Pipe));
         }
         case
@@ -112,7 +112,7 @@ impl Case {
         self.rsync.iter().any(|option| option == "--delete")
     }
 
-    /// Whether a second run does again what the first has done.
+    /// Whether a second run repeats the work of the first.
     pub(crate) fn repeats(&self) -> bool {
         self.downpour.iter().any(|option| option == "-I")
     }
@@ -150,8 +150,8 @@ impl Case {
     }
 
     fn choices(&mut self, rng: &mut Rng) {
-        // Not with hard links: rsync copies a file whose first name is kept, for which downpour has nothing but the name;
-        // and it removes a link in the way of a hard link that it then does not make.
+        // Not with hard links: rsync copies a file whose first name is kept, which downpour does not send; and rsync
+        // removes an existing link in favour of a hard link that it then does not make.
         match rng.u8(..12) {
             _ if self.compared.hard_links => {}
             0 => self.add("-u", "-u"),
@@ -169,7 +169,7 @@ impl Case {
                 self.add("--no-l", "--links skip");
                 self.special_links = true;
             }
-            // rsync asks a link for extended attributes, not what it leads to.
+            // rsync reads the extended attributes of a link, not those of its target.
             3 if !self.compared.hard_links && !self.compared.xattrs && !self.compared.acls => {
                 self.add("-L", "--links follow");
                 (self.follows, self.special_links) = (true, true);
@@ -180,15 +180,15 @@ impl Case {
 
     /// Backups at the target, and removal from the source.
     fn keeping(&mut self, rng: &mut Rng) {
-        // rsync makes no backups of links that point out, makes some where it then keeps what exists, and with hard links
-        // others, since it takes the content of another name.
+        // rsync makes no backups of links to paths outside, makes some of files that it then keeps, and with hard links
+        // others, since it uses the content of another name.
         let is_usual =
             !self.compared.hard_links && !self.compared.kept && self.rsync.iter().all(|o| o != "--safe-links");
         let choice = if is_usual { rng.u8(..8) } else { 8 };
         match choice {
             0 => self.add("--backup", "--backup"),
             1 => {
-                // Not one that names have: rsync makes no backup of such a name where a directory replaces it.
+                // Not a suffix of the names: rsync makes no backup of such a name if a directory replaces it.
                 self.add("--backup", "--backup");
                 self.add("--suffix=.bak", "--suffix=.bak");
             }
@@ -204,8 +204,8 @@ impl Case {
             _ => {}
         }
         self.compared.untimed = choice < 4;
-        // rsync also removes what it keeps because something newer stands at the target, nothing below a directory that a link
-        // leads to, and some files before it has read their attributes.
+        // rsync also removes the source of a file that it keeps because the target is newer, nothing below a linked
+        // directory, and some files before it has read their attributes.
         let is_usual = !self.follows && !self.compared.xattrs && self.rsync.iter().all(|option| option != "-u");
         if rng.u8(..4) == 0 && is_usual {
             self.add("--remove-source-files", "--remove-source-files");
@@ -215,7 +215,7 @@ impl Case {
 
     /// Which files take part, and which count as unchanged.
     fn selecting(&mut self, rng: &mut Rng) {
-        // rsync leaves out each name of a file by itself, here all names go with the first one.
+        // rsync decides for each name of a file, downpour for all names by the first one.
         let sizes = if self.compared.hard_links { 16 } else { rng.u8(..16) };
         let bound = [0_u32, 1, 3, 5, 100, 1024][rng.usize(..6)];
         match sizes {
@@ -240,10 +240,10 @@ impl Case {
         }
     }
 
-    /// What is changed on the way.
+    /// Changes of attributes.
     fn changing(&mut self, rng: &mut Rng) {
         const CHANGES: [&str; 7] = ["D755,F644", "ug+rwX", "go-rwx", "F400", "a+r", "Du+w,Fo=", "+x"];
-        // An ACL holds the bits of the mode too: here the options exclude each other.
+        // An ACL contains the bits of the mode: downpour refuses both options together.
         if self.compared.acls_copied {
             return;
         }
@@ -252,7 +252,7 @@ impl Case {
         }
         match rng.u8(..12) {
             0 => self.both("-O"),
-            // A file of which rsync makes a backup is a new one.
+            // After a backup, rsync makes a new file.
             1 if !self.compared.hard_links && !self.compared.untimed => {
                 self.both("--no-perms");
                 self.compared.unpreserved = true;
@@ -273,7 +273,7 @@ impl Case {
         for _ in 0..patterns {
             let mut option = OsString::from(if rng.u8(..3) == 0 { "--include=" } else { "--exclude=" });
             let pattern = pattern(rng);
-            // rsync reports no link that leads nowhere if a pattern for directories excludes it.
+            // rsync reports no dangling link if a pattern for directories excludes it.
             if self.follows && pattern.as_bytes().ends_with(b"/") {
                 continue;
             }
@@ -288,7 +288,7 @@ impl Case {
     }
 
     fn paths(&mut self, rng: &mut Rng) {
-        // An item that cannot be sent at all is an error here.
+        // An argument that cannot be sent is an error of downpour.
         let is_item = |path: &Path, node: &Node| {
             path.components().count() == 1
                 && (self.specials || node.object != Object::Pipe)
@@ -319,11 +319,11 @@ impl Case {
         if self.paths.is_empty() {
             self.paths = vec!["../source/".into()];
         }
-        // Where links lead nowhere, rsync deletes all the same.
+        // rsync deletes even if there are dangling links.
         if self.list.is_none() && !self.follows && rng.u8(..2) == 0 {
             self.add("--delete", "--delete --force-empty");
         }
-        // One file into a target that is absent takes its name, and a directory without a slash becomes one in it.
+        // One file gets the name of an absent target, and a directory without a slash is copied into it.
         let target = if self.paths.len() > 1 || self.target.is_none() { "target/" } else { target };
         self.paths.push(target.into());
     }
@@ -335,7 +335,8 @@ fn list(source: &Tree, rng: &mut Rng) -> Vec<u8> {
     let has_newline = |path: &Path| path.as_os_str().as_bytes().contains(&b'\n');
     let mut walked: Option<&Path> = None;
     for (path, node) in source.iter().filter(|(path, _)| !has_newline(path)) {
-        // What is beneath a listed directory comes with it, unless a filter excludes what is between; rsync then copies it.
+        // A listed directory includes the names below it, unless a filter excludes a directory between them; rsync then
+        // copies them.
         let is_beneath = walked.is_some_and(|directory| path.starts_with(directory));
         if !is_beneath && rng.u8(..3) == 0 {
             walked = Some(path);

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::case::{Case, Compared, LIST};
 use crate::program::command;
-use crate::tools::{ended, words};
+use crate::tools::{output_of, words};
 use crate::tree::{self, DEFAULT_ACL, Node, Object, Scope, Tree};
 
 /// The first seed, those that follow it, and whether the trees stay where they are.
@@ -22,7 +22,7 @@ pub(crate) const SEED: &str = "DOWNPOUR_RSYNC_SEED";
 const CASES: &str = "DOWNPOUR_RSYNC_CASES";
 const KEEP: &str = "DOWNPOUR_RSYNC_KEEP";
 
-/// Differences of a case that are shown.
+/// The number of differences shown per case.
 const MOST_SHOWN: usize = 20;
 
 /// Arguments of `timeout(1)`: rsync may wait for itself for ever, where its own `--timeout` does not help.
@@ -32,7 +32,7 @@ const TIMED_OUT: i32 = 124;
 
 #[test]
 #[ignore = "needs rsync: cargo xtask compare-rsync"]
-fn a_target_is_left_as_by_rsync() {
+fn sync_target_equals_rsync() {
     let mut home = home();
     let keeps = std::env::var_os(KEEP).is_some();
     home.disable_cleanup(keeps);
@@ -59,11 +59,11 @@ fn a_target_is_left_as_by_rsync() {
     println!("seeds {seeds:?}, {with_owners} with owners and {with_xattrs} with extended attributes or ACLs");
     assert_eq!(
         differing, [0_u64; 0],
-        "seeds that differ; again: {SEED}=N {KEEP}=yes cargo xtask compare-rsync a_target"
+        "seeds that differ; again: {SEED}=N {KEEP}=yes cargo xtask compare-rsync sync_target"
     );
 }
 
-/// The seeds to compare: those that are asked for, or this many.
+/// Returns the seeds of the environment, or this many.
 pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let count = number(CASES).unwrap_or(if number(SEED).is_some() { 1 } else { usual });
@@ -93,13 +93,14 @@ fn show(seed: u64, case: &Case, differences: &[String]) {
 fn compare(case: &Case, at: &Path) -> io::Result<Vec<String>> {
     let (source, theirs, ours) = (at.join("source"), at.join("rsync"), at.join("downpour"));
     make(case, at, [&theirs, &ours])?;
-    let rsync = ended(Command::new("timeout").args(PATIENCE).args(&case.rsync).args(&case.paths).current_dir(&theirs));
+    let rsync =
+        output_of(Command::new("timeout").args(PATIENCE).args(&case.rsync).args(&case.paths).current_dir(&theirs));
     let left_by_rsync = if case.removes { Some(tree::found(&source)?) } else { None };
     if case.removes {
         fs::remove_dir_all(&source)?;
         tree::make(&source, &case.source)?;
     }
-    let sync = ended(&mut sync(case, &ours, &[]));
+    let sync = output_of(&mut sync(case, &ours, &[]));
     if cannot_be_compared(case, &rsync, &sync) {
         return Ok(Vec::new());
     }
@@ -160,16 +161,16 @@ fn cannot_be_compared(case: &Case, rsync: &Output, sync: &Output) -> bool {
         Some(23) => case.compared.kept && case.deletes(),
         _ => false,
     };
-    // What an exclude pattern protects in a directory that a file is to replace: rsync deletes what it does not protect,
-    // and the directory if only the pattern for directories matches it; downpour keeps all of it.
-    let says = |output: &Output, what: &str| words(&output.stderr).contains(what);
+    // A file that replaces a directory with protected names: rsync deletes the unprotected ones, and the directory if
+    // only a pattern for directories matches it; downpour keeps all of it.
+    let says = |output: &Output, kind: &str| words(&output.stderr).contains(kind);
     let is_in_the_way = says(rsync, "could not make way") || says(sync, "a non-empty directory is in the way");
     // It fails on some paths whose ACLs it wants to read.
     let is_lost = says(rsync, "sys_acl_get_file");
     is_broken || is_lost || (is_in_the_way && (case.deletes() || case.compared.hard_links))
 }
 
-/// What only one of the programs has left in the source.
+/// Returns names that only one of the programs has kept in the source.
 fn differing_in_source(theirs: &Tree, ours: &Tree) -> Vec<String> {
     let of_one = names(theirs, ours).filter(|path| theirs.contains_key(*path) != ours.contains_key(*path));
     let differences = of_one.map(|path| {
@@ -183,7 +184,7 @@ fn differing_at_target(case: &Case, theirs: &Tree, ours: &Tree) -> Vec<String> {
     let differences = names(theirs, ours).filter_map(|path| {
         let is_top = path.as_os_str().is_empty();
         let existed = case.target.as_ref().is_some_and(|target| is_top || target.contains_key(path));
-        // rsync gives directories of backups further attributes of those that they stand for.
+        // rsync gives directories of backups more attributes of the original directories.
         let is_directory = ours.get(path).is_some_and(|node| node.object == Object::Directory);
         let is_made = is_directory && case.backups.is_some_and(|backups| path.starts_with(backups));
         // A new target gets the mode of other directories where modes are not preserved.
@@ -201,16 +202,16 @@ pub(crate) fn names<'a>(theirs: &'a Tree, ours: &'a Tree) -> impl Iterator<Item 
     theirs.keys().chain(ours.keys().filter(|path| !theirs.contains_key(*path)))
 }
 
-/// What a program has complained of, to be shown below the differences.
+/// Returns the error output of a program, to be shown below the differences.
 pub(crate) fn complaints(output: &Output) -> Vec<String> {
     words(&output.stderr).lines().map(|line| format!("| {line}")).collect()
 }
 
-/// What a second run would still do.
+/// Returns the changes that a second run would make.
 fn left(case: &Case, directory: &Path) -> Vec<String> {
-    let text = words(&ended(&mut sync(case, directory, &["-n", "--json"])).stdout);
+    let text = words(&output_of(&mut sync(case, directory, &["-n", "--json"])).stdout);
     let is_done = |line: &&str| {
-        let says = |what: &str| line.contains(&format!("\"what\":\"{what}\""));
+        let says = |kind: &str| line.contains(&format!("\"what\":\"{kind}\""));
         line.contains("\"type\":\"notice\"") && !says("kept") && !says("left_out")
     };
     text.lines().filter(is_done).map(|line| format!("a second run would still do something: {line}")).collect()
@@ -223,7 +224,7 @@ fn found(directory: &Path) -> io::Result<Tree> {
     }
 }
 
-/// How what the two programs have left under a name differs, in the object or also in its attributes.
+/// Returns how the two results differ under a name, in the object or also in its attributes.
 pub(crate) fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: Option<Compared>) -> Option<String> {
     let (theirs, ours) = match (theirs, ours) {
         (Some(theirs), Some(ours)) => (theirs, ours),
@@ -250,7 +251,7 @@ pub(crate) fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: O
         node.xattrs.clone().into_iter().filter(|(name, _)| name.starts_with(b"system.posix_acl") == acls).collect()
     };
     for (is_compared, acls) in [(compared.xattrs, false), (compared.acls, true)] {
-        // The ACL at the target is that of the file that became the one of both names.
+        // The ACL at the target is that of the file which has both names now.
         let is_left = acls && !compared.acls_copied && is_either(theirs, ours, Some(compared));
         if is_compared && !is_left && of(theirs, acls) != of(ours, acls) {
             return Some(format!("attributes {:?} and {:?}", of(theirs, acls), of(ours, acls)));
@@ -262,7 +263,7 @@ pub(crate) fn difference(theirs: Option<&Node>, ours: Option<&Node>, compared: O
     None
 }
 
-/// Whether two contents of the same size and time were there, and one or the other became the one file of both names.
+/// Whether two files of the same size and time existed, either of which became the one file of both names.
 fn is_either(theirs: &Node, ours: &Node, compared: Option<Compared>) -> bool {
     let size = |node: &Node| if let Object::File(content) = &node.object { Some(content.len()) } else { None };
     compared.is_some_and(|compared| compared.hard_links)
@@ -270,8 +271,8 @@ fn is_either(theirs: &Node, ours: &Node, compared: Option<Compared>) -> bool {
         && theirs.mtime == ours.mtime
 }
 
-/// Whether a directory was changed whose time is not set. Downpour makes its staging directory in the target even where
-/// nothing comes to stand there.
+/// Whether the time of a changed directory is not set. downpour makes its staging directory in the target even if it
+/// then adds no name.
 fn is_excused(theirs: &Node, ours: &Node, compared: Compared) -> bool {
     /// Trees are older than this.
     const NOW: i64 = 1_700_000_000;

@@ -1,4 +1,4 @@
-//! What `downpour sync` leaves, beside what rsync leaves with the same arguments: `cargo xtask compare-rsync`.
+//! Compares the results of `downpour sync` and rsync with the same arguments: `cargo xtask compare-rsync`.
 //!
 //! Otherwise all of these tests are ignored: they need rsync and take minutes.
 

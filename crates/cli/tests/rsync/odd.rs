@@ -1,6 +1,5 @@
-//! Targets on file systems that are not like others, as far as they can be mounted, and drop boxes: small trees of names
-//! that every one of them holds. In every third case, the second copy writes the names in capitals, which exFAT takes for the
-//! same.
+//! Targets on unusual file systems, as far as they can be mounted, and drop boxes: small trees of names that all of
+//! them support. In every third case, the second copy writes the names in capitals, which exFAT takes for the same.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -14,37 +13,36 @@ use fastrand::Rng;
 use crate::case::Compared;
 use crate::comparing::{SEED, complaints, difference, home, names, seeds};
 use crate::program::{command, copy_program, program_with};
-use crate::tools::{ended, words};
+use crate::tools::{output_of, words};
 use crate::tree::{self, Node, Object, Tree};
 
 /// Why a file system cannot be mounted.
 type Missing = String;
 
-/// No two fold together: the Kelvin sign and the `i` without a dot are letters of their own on
-/// exFAT, whatever Unicode says.
+/// No two fold together: on exFAT, unlike in Unicode, the Kelvin sign and the `i` without a dot are separate letters.
 const NAMES: [&str; 9] = ["a", "b.txt", "c d", "k", "\u{212a}", "i", "\u{131}", "\u{df}", "ss"];
 
 /// A user who owns nothing.
 const STRANGER: u32 = 65_534;
 
-/// A place for targets.
-struct Place {
+/// A mounted file system for targets.
+struct Mounted {
     name: &'static str,
     path: PathBuf,
-    /// Commands that take it away.
+    /// Commands that unmount it.
     ends: Vec<Command>,
 }
 
-impl Drop for Place {
+impl Drop for Mounted {
     fn drop(&mut self) {
         for end in &mut self.ends {
-            // What fails is left for the user to see.
+            // After a failure the user sees the mount.
             drop(call(end));
         }
     }
 }
 
-/// What a program has said that has ended well.
+/// Returns the stdout of a successful program.
 fn call(command: &mut Command) -> Result<String, Missing> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
@@ -61,58 +59,58 @@ fn with(program: &str, arguments: &[&Path]) -> Command {
 }
 
 /// Another view of a directory, by FUSE.
-fn bindfs(home: &Path) -> Result<Place, Missing> {
+fn bindfs(home: &Path) -> Result<Mounted, Missing> {
     let (real, path) = (home.join("real"), home.join("bindfs"));
     for directory in [&real, &path] {
         fs::create_dir(directory).expect("a directory");
     }
     call(&mut with("bindfs", &[&real, &path]))?;
-    Ok(Place { name: "bindfs", ends: vec![with("umount", &[&path])], path })
+    Ok(Mounted { name: "bindfs", ends: vec![with("umount", &[&path])], path })
 }
 
 /// exFAT, by FUSE.
-fn exfat(home: &Path) -> Result<Place, Missing> {
+fn exfat(home: &Path) -> Result<Mounted, Missing> {
     let (image, path) = (home.join("image"), home.join("exfat"));
     File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("a file");
     fs::create_dir(&path).expect("a directory");
     call(&mut with("mkfs.exfat", &[&image]))?;
     let device = PathBuf::from(call(with("losetup", &[]).args(["-f", "--show"]).arg(&image))?);
-    let mut place = Place { name: "exFAT", path, ends: vec![with("losetup", &[Path::new("-d"), &device])] };
-    call(&mut with("mount.exfat-fuse", &[&device, &place.path]))?;
-    place.ends.insert(0, with("umount", &[&place.path]));
-    Ok(place)
+    let mut mounted = Mounted { name: "exFAT", path, ends: vec![with("losetup", &[Path::new("-d"), &device])] };
+    call(&mut with("mount.exfat-fuse", &[&device, &mounted.path]))?;
+    mounted.ends.insert(0, with("umount", &[&mounted.path]));
+    Ok(mounted)
 }
 
 #[test]
 #[ignore = "needs rsync: cargo xtask compare-rsync"]
-fn another_file_system_is_left_as_by_rsync() {
+fn sync_on_odd_file_system_equals_rsync() {
     let home = home();
     let mut differing = Vec::new();
     for mount in [bindfs, exfat] {
-        let place = match mount(home.path()) {
-            Ok(place) => place,
+        let mounted = match mount(home.path()) {
+            Ok(mounted) => mounted,
             Err(why) => {
                 println!("NOT COMPARED on one odd file system: {why}");
                 continue;
             }
         };
         for seed in seeds(50) {
-            let at = home.path().join(format!("{}-{seed}", place.name));
-            let differences = compare(&mut Rng::with_seed(seed), &at, &place.path.join(seed.to_string()));
-            let differences = differences.unwrap_or_else(|error| panic!("seed {seed} on {}: {error}", place.name));
+            let at = home.path().join(format!("{}-{seed}", mounted.name));
+            let differences = compare(&mut Rng::with_seed(seed), &at, &mounted.path.join(seed.to_string()));
+            let differences = differences.unwrap_or_else(|error| panic!("seed {seed} on {}: {error}", mounted.name));
             if !differences.is_empty() {
-                println!("seed {seed} on {}:", place.name);
+                println!("seed {seed} on {}:", mounted.name);
                 differences.iter().for_each(|difference| println!("    {difference}"));
                 differing.push(seed);
             }
         }
     }
-    assert_eq!(differing, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask compare-rsync file_system");
+    assert_eq!(differing, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask compare-rsync sync_on_odd");
 }
 
 #[test]
 #[ignore = "needs rsync: cargo xtask compare-rsync"]
-fn a_drop_box_is_left_as_by_rsync() {
+fn cp_into_drop_box_equals_rsync() {
     if !rustix::process::geteuid().is_root() {
         println!("NOT COMPARED with a drop box, for which this must run as root: it copies as another user");
         return;
@@ -157,9 +155,9 @@ fn in_capitals(tree: &Tree) -> Tree {
 }
 
 /// Copies a tree below `at` into `place` with both programs, once more after it has changed, and compares.
-fn compare(rng: &mut Rng, at: &Path, place: &Path) -> io::Result<Vec<String>> {
+fn compare(rng: &mut Rng, at: &Path, directory: &Path) -> io::Result<Vec<String>> {
     fs::create_dir(at)?;
-    fs::create_dir(place)?;
+    fs::create_dir(directory)?;
     let mut differences = Vec::new();
     let folds = rng.u8(..3) == 0;
     for round in 0..2 {
@@ -170,14 +168,14 @@ fn compare(rng: &mut Rng, at: &Path, place: &Path) -> io::Result<Vec<String>> {
         // rsync deletes the file that it has just found under its other name.
         let delete = (round > 0 && !folds).then_some("--delete");
         let forced = delete.map(|_| "--force-empty");
-        let (theirs, ours) = (place.join("rsync"), place.join("downpour"));
-        let rsync = ended(Command::new("rsync").args(["-rlpt"]).args(delete).arg(&source).arg(&theirs));
-        let sync = ended(command(["sync"]).args(delete).args(forced).arg(&source).arg(&ours));
+        let (theirs, ours) = (directory.join("rsync"), directory.join("downpour"));
+        let rsync = output_of(Command::new("rsync").args(["-rlpt"]).args(delete).arg(&source).arg(&theirs));
+        let sync = output_of(command(["sync"]).args(delete).args(forced).arg(&source).arg(&ours));
         differences
             .extend(differing(&rsync, &sync, &theirs, &ours)?.into_iter().map(|text| format!("round {round}: {text}")));
     }
-    // What cannot be read cannot be removed; the whole file system goes in the end.
-    let _ = fs::remove_dir_all(place);
+    // Unreadable entries cannot be removed; the file system is removed at the end.
+    let _ = fs::remove_dir_all(directory);
     fs::remove_dir_all(at)?;
     Ok(differences)
 }
@@ -187,7 +185,7 @@ fn differing(rsync: &Output, sync: &Output, theirs: &Path, ours: &Path) -> io::R
     if rsync.status.code() != sync.status.code() {
         differences.push(format!("exit codes {:?} and {:?}", rsync.status.code(), sync.status.code()));
     }
-    // exfat-fuse cannot always read what was renamed onto a name that it takes for the same, by rsync as well.
+    // exfat-fuse cannot always read a file renamed onto a name that it takes for the same, not even after rsync.
     let theirs = match tree::found(theirs) {
         Ok(theirs) => theirs,
         Err(error) => {
@@ -235,6 +233,6 @@ fn drop_box(home: &Path) -> io::Result<Vec<String>> {
     rsync.args(["-t"]).args(&files).arg(&boxes[0]).uid(STRANGER).gid(STRANGER).current_dir("/");
     let mut sync = program_with(&copied, ["cp"]);
     sync.args(&files).arg(&boxes[1]).uid(STRANGER).gid(STRANGER).current_dir("/");
-    let (rsync, sync) = (ended(&mut rsync), ended(&mut sync));
+    let (rsync, sync) = (output_of(&mut rsync), output_of(&mut sync));
     differing(&rsync, &sync, &boxes[0], &boxes[1])
 }

@@ -1,4 +1,4 @@
-//! Random trees, on disk and as they are found there.
+//! Random trees, in memory and on disk.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -36,7 +36,7 @@ pub(crate) const NAMES: [&[u8]; 14] = [
 /// Largest number of names in a tree.
 const MOST: usize = 24;
 
-/// What a name stands for.
+/// The kind of a name, with its content.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Object {
     File(Vec<u8>),
@@ -77,7 +77,7 @@ pub(crate) struct Node {
 /// Names by their paths, parents first.
 pub(crate) type Tree = BTreeMap<PathBuf, Node>;
 
-/// What trees may contain.
+/// Features of the file system and the user that trees may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     /// The program is root, so that names may belong to any user.
@@ -89,7 +89,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// What this user may create in a directory.
+    /// Returns what this user may create in a directory.
     pub(crate) fn of(directory: &Path) -> Self {
         let probe = directory.join("probe");
         fs::write(&probe, "").expect("a file");
@@ -139,8 +139,8 @@ fn node(rng: &mut Rng, scope: Scope) -> Node {
     if scope.has_acls && rng.u8(..8) == 0 && object == Object::Directory {
         xattrs.insert(DEFAULT_ACL.to_vec(), default_acl(rng));
     }
-    // Not of whole seconds, which may be all that a file system keeps of another time, and all of the same fraction:
-    // rsync takes times of the same second for equal.
+    // With the same fraction of a second: rsync takes times of the same second for equal, and a file system may keep
+    // whole seconds only.
     let mtime = (1_600_000_000 + [0, 1, 100_000][rng.usize(..3)], 250_000_000);
     Node { object, mode, mtime, owner, xattrs, same_as: None }
 }
@@ -161,10 +161,10 @@ fn encoded(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     [&2_u32.to_le_bytes()[..], &entries.iter().map(entry).collect::<Vec<_>>().concat()].concat()
 }
 
-/// Name of the attribute that holds what new names in a directory inherit.
+/// Name of the attribute with the default ACL of a directory.
 pub(crate) const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
 
-/// Draws what new names inherit: less than the umask leaves, more than that, or rights of one more user.
+/// Draws a default ACL: stricter than the umask, laxer, or with rights of one more user.
 pub(crate) fn default_acl(rng: &mut Rng) -> Vec<u8> {
     let plain = |group: u16, others: u16| vec![(1, 7, u32::MAX), (4, group, u32::MAX), (32, others, u32::MAX)];
     let entries: Vec<(u16, u16, u32)> = match rng.u8(..4) {
@@ -195,7 +195,7 @@ pub(crate) fn random(rng: &mut Rng, scope: Scope) -> Tree {
     tree
 }
 
-/// Adds a name at a random place, if that is free.
+/// Adds a name at a random path, unless it exists.
 fn grow(tree: &mut Tree, rng: &mut Rng, scope: Scope) {
     let mut path = PathBuf::new();
     // Into a directory of the tree at most three deep.
@@ -226,7 +226,7 @@ fn grow(tree: &mut Tree, rng: &mut Rng, scope: Scope) {
     tree.entry(path).or_insert(new);
 }
 
-/// Draws what an earlier copy of a tree, and its users, may have left.
+/// Draws the state of an earlier copy of a tree that users have changed.
 pub(crate) fn aged(source: &Tree, rng: &mut Rng, scope: Scope) -> Tree {
     let mut tree = source.clone();
     for path in source.keys() {
@@ -281,7 +281,7 @@ pub(crate) fn make(at: &Path, tree: &Tree) -> io::Result<()> {
     for (path, node) in tree {
         let path = at.join(path);
         match (&node.object, &node.same_as) {
-            // Later, when its first name is there.
+            // Later, when its first name exists.
             (_, Some(_)) => continue,
             (Object::File(content), None) => fs::write(&path, content)?,
             (Object::Directory, _) => fs::create_dir(&path)?,
@@ -295,7 +295,7 @@ pub(crate) fn make(at: &Path, tree: &Tree) -> io::Result<()> {
             fs::hard_link(at.join(first), at.join(path))?;
         }
     }
-    // Times last, and those of a directory after what is in it.
+    // Times last, and those of a directory after its entries.
     for (path, node) in tree.iter().rev() {
         let path = at.join(path);
         lchown(&path, Some(node.owner.0), Some(node.owner.1))?;
@@ -316,7 +316,7 @@ fn set_mtime(path: &Path, (seconds, nanoseconds): (i64, i64)) -> io::Result<()> 
     Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Reads what is in a directory; the directory itself has the empty path.
+/// Reads a tree; the directory itself has the empty path.
 pub(crate) fn found(at: &Path) -> io::Result<Tree> {
     let (mut tree, mut firsts) = (Tree::new(), HashMap::new());
     let mut left = vec![PathBuf::new()];
@@ -328,7 +328,7 @@ pub(crate) fn found(at: &Path) -> io::Result<Tree> {
             let mut inside = fs::read_dir(&full)?
                 .map(|item| item.map(|item| path.join(item.file_name())))
                 .collect::<io::Result<Vec<_>>>()?;
-            // The last one is looked at first.
+            // The last entry is read first.
             inside.sort_by(|one, other| other.cmp(one));
             left.extend(inside);
             Object::Directory

@@ -1,4 +1,4 @@
-//! What ssh itself asks and says.
+//! Prompts and messages of ssh itself.
 
 use std::process::{Command, Stdio};
 
@@ -13,18 +13,18 @@ use crate::tree;
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
-    let (sshd, here) = (Sshd::start(), tempdir().expect("a directory"));
+fn ssh_prompt_on_terminal_and_output_prefixed() {
+    let (sshd, local) = (Sshd::start(), tempdir().expect("a directory"));
     let client = Client::of(&[("there", &sshd)]);
     client.know(&[]);
-    let file = tree::file(&here.path().join("file"), 100_000);
-    let (mut terminal, input, said) = Terminal::open();
+    let file = tree::file(&local.path().join("file"), 100_000);
+    let (mut terminal, input, stderr) = Terminal::open();
     // Its own session, whose terminal this is.
     let mut command = Command::new("setsid");
     command.args(["--ctty", "--wait", DOWNPOUR, "cp", "--config=none", "--remote-bin", DOWNPOUR, "--ssh"]);
     let asks = "-oBatchMode=no -oStrictHostKeyChecking=ask -oHashKnownHosts=no -oLogLevel=INFO";
     command.arg(format!("{} {asks}", client.words())).args(arguments!["--via=ssh", file, "there:copy"]);
-    command.stdin(input).stderr(said).stdout(Stdio::null());
+    command.stdin(input).stderr(stderr).stdout(Stdio::null());
     let program = Program::start(command);
     terminal.wait_for("continue connecting (yes/no");
     assert!(terminal.shown.contains("The authenticity of host"), "{}", terminal.shown);
@@ -39,11 +39,11 @@ fn ssh_asks_on_the_terminal_and_what_it_says_has_the_name_of_the_host() {
 /// ssh leaves a process behind that keeps the connection for the next login.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_connection_that_ssh_keeps_is_not_waited_for() {
-    let (sshd, here) = (Sshd::start(), tempdir().expect("a directory"));
+fn control_persist_not_waited_for() {
+    let (sshd, local) = (Sshd::start(), tempdir().expect("a directory"));
     let client = Client::of(&[("there", &sshd)]);
-    let file = tree::file(&here.path().join("file"), 100_000);
-    let path = here.path().join("control");
+    let file = tree::file(&local.path().join("file"), 100_000);
+    let path = local.path().join("control");
     let keeps = format!("-oControlMaster=auto -oControlPersist=300 -oControlPath={}", path.display());
     for target in ["there:first", "there:second"] {
         let mut command = Command::new(DOWNPOUR);

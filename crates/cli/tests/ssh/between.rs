@@ -1,4 +1,4 @@
-//! Copies between two remote hosts, which are one here: `there` sends to `b`.
+//! Copies between two remote hosts, which are the same host in these tests: `there` sends to `b`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,17 +17,17 @@ use crate::sshd::Setup;
 use crate::tools::find;
 use crate::tree;
 
-/// The hosts, and the ssh of the one that sends.
+/// The hosts, and the ssh of the sending host.
 struct Pair {
     hosts: Hosts,
-    /// What that ssh reads.
-    _there: Option<Client>,
+    /// The configuration of that ssh.
+    _client: Option<Client>,
     bin: TempDir,
 }
 
 impl Pair {
     /// Creates two hosts whose ssh knows neither keys nor hosts.
-    fn of_strangers() -> Self {
+    fn without_keys() -> Self {
         let bin = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
         let path = format!("{}:{}", bin.path().display(), path_with_downpour());
         let network = Network::start();
@@ -35,55 +35,60 @@ impl Pair {
         let sshd = crate::sshd::Sshd::with(setup);
         let mut hosts = Hosts::of(sshd, Some(network));
         hosts.client = Client::of(&[("there", &hosts.sshd), ("b", &hosts.sshd)]);
-        Self { hosts, _there: None, bin }
+        Self { hosts, _client: None, bin }
     }
 
     /// Creates two hosts that can log in to each other.
-    fn of_friends() -> Self {
-        let mut pair = Self::of_strangers();
+    fn with_keys() -> Self {
+        let mut pair = Self::without_keys();
         let address = Network::FAR.to_string();
         let client = Client::of(&[(&address, &pair.hosts.sshd)]);
-        pair.ssh_there(&format!("echo \"$@\" >>{}; exec {} {} \"$@\"", pair.log().display(), find("ssh").display(), {
-            let words = client.words();
-            words.strip_prefix("ssh ").expect("ssh").to_owned()
-        }));
-        pair._there = Some(client);
+        pair.replace_remote_ssh(&format!(
+            "echo \"$@\" >>{}; exec {} {} \"$@\"",
+            pair.log().display(),
+            find("ssh").display(),
+            {
+                let words = client.words();
+                words.strip_prefix("ssh ").expect("ssh").to_owned()
+            }
+        ));
+        pair._client = Some(client);
         pair
     }
 
     /// Replaces the ssh of the host that sends.
-    fn ssh_there(&self, line: &str) {
+    fn replace_remote_ssh(&self, line: &str) {
         let ssh = self.bin.path().join("ssh");
         fs::write(&ssh, format!("#!/bin/sh\n{line}\n")).expect("a script");
         fs::set_permissions(&ssh, fs::Permissions::from_mode(0o700)).expect("a mode");
     }
 
-    /// The arguments of the logins from there.
+    /// The log of arguments of logins from the sending host.
     fn log(&self) -> PathBuf {
         self.bin.path().join("log")
     }
 
-    fn there(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.hosts.there(name)
+    fn remote(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.hosts.remote(name)
     }
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
-    let pair = Pair::of_friends();
-    let source = tree::directory(&pair.there("tree"));
-    let told = pair.hosts.cp(arguments!["-rpv", "there:tree", "b:copy"]).expect(0).stderr;
-    assert!(told.contains(&format!("Connected to {}:", Network::FAR)), "{told}");
-    assert!(!told.contains("through this host"), "{told}");
-    tree::assert_same(&source, &pair.there("copy"));
+fn direct_copy_between_hosts() {
+    let pair = Pair::with_keys();
+    let source = tree::directory(&pair.remote("tree"));
+    let stderr = pair.hosts.cp(arguments!["-rpv", "there:tree", "b:copy"]).expect(0).stderr;
+    assert!(stderr.contains(&format!("Connected to {}:", Network::FAR)), "{told}");
+    assert!(!stderr.contains("through this host"), "{told}");
+    tree::assert_same(&source, &pair.remote("copy"));
     let login = fs::read_to_string(pair.log()).expect("a login");
     assert!(login.contains("-oBatchMode=yes") && login.contains("-p 2222"), "{login}");
     assert!(!login.contains("-A") && !login.contains("ForwardAgent"), "{login}");
     assert!(login.contains(&format!("-- {}@{}", crate::tools::user(), Network::FAR)), "{login}");
 
     // Names that every shell would mangle, and several sources.
-    let odd = tree::file(&pair.there(odd_name()), 1000);
+    let odd = tree::file(&pair.remote(odd_name()), 1000);
     let from = |name: &Path| {
         let mut location = std::ffi::OsString::from("there:");
         location.push(name);
@@ -94,13 +99,13 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
     pair.hosts.cp(arguments!["-r", from(odd_name()), from(Path::new("tree")), to]).expect(0);
     let mut into = std::ffi::OsString::from("into ");
     into.push(odd_name());
-    tree::assert_same(&odd, &pair.there(&into).join(odd_name()));
-    tree::assert_same(&source, &pair.there(&into).join("tree"));
+    tree::assert_same(&odd, &pair.remote(&into).join(odd_name()));
+    tree::assert_same(&source, &pair.remote(&into).join("tree"));
 
-    // A wildcard is for the host that has the sources.
+    // The host with the sources expands a wildcard.
     for (option, target) in [("-p", "matched"), ("-3", "through")] {
         pair.hosts.cp(arguments![option, "there:tree/on*", format!("b:{target}")]).expect(0);
-        tree::assert_same(&source.join("one"), &pair.there(target));
+        tree::assert_same(&source.join("one"), &pair.remote(target));
     }
     let again = pair.hosts.run("sync", arguments!["--json", "--delete", "there:tree/", "b:copy"]).expect(0);
     assert_eq!(summary(&again)["unchanged"], summary(&again)["files"], "{}", again.stdout);
@@ -112,50 +117,50 @@ fn a_host_that_can_log_in_to_the_other_sends_by_itself() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_that_cannot_log_in_to_the_other_sends_through_here() {
-    let pair = Pair::of_strangers();
-    let source = tree::directory(&pair.there("tree"));
-    let told = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
-    let line = |told: &&str| {
-        told.starts_with("there cannot copy to b directly (") && told.ends_with("): relaying through this host")
+fn direct_login_failure_relays_copy() {
+    let pair = Pair::without_keys();
+    let source = tree::directory(&pair.remote("tree"));
+    let stderr = pair.hosts.cp(arguments!["-rp", "there:tree", "b:copy"]).expect(0).stderr;
+    let line = |stderr: &&str| {
+        stderr.starts_with("there cannot copy to b directly (") && stderr.ends_with("): relaying through this host")
     };
-    assert!(told.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{told}");
-    tree::assert_same(&source, &pair.there("copy"));
-    pair.ssh_there("echo 'Welcome!'; echo 'you@b: Permission denied (publickey).' >&2; exit 255");
-    let told = pair.hosts.cp(arguments!["there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(told.contains("you@b: Permission denied (publickey)): relaying"), "{told}");
-    tree::assert_same(&source.join("one"), &pair.there("one"));
-    let told = pair.hosts.cp(arguments!["-3", "there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(!told.contains("through this host"), "{told}");
+    assert!(stderr.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{told}");
+    tree::assert_same(&source, &pair.remote("copy"));
+    pair.replace_remote_ssh("echo 'Welcome!'; echo 'you@b: Permission denied (publickey).' >&2; exit 255");
+    let stderr = pair.hosts.cp(arguments!["there:tree/one", "b:one"]).expect(0).stderr;
+    assert!(stderr.contains("you@b: Permission denied (publickey)): relaying"), "{told}");
+    tree::assert_same(&source.join("one"), &pair.remote("one"));
+    let stderr = pair.hosts.cp(arguments!["-3", "there:tree/one", "b:one"]).expect(0).stderr;
+    assert!(!stderr.contains("through this host"), "{told}");
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_stopped_copy_between_two_hosts_leaves_nothing_running_and_resumes() {
-    let pair = Pair::of_friends();
-    let source = large_file(&pair.there("file"));
+fn stopped_host_to_host_copy_resumes() {
+    let pair = Pair::with_keys();
+    let source = large_file(&pair.remote("file"));
     for through in [&[][..], &["-3"]] {
         let arguments = [&SLOWLY[..], &["--json", "there:file", "b:copy"], through].concat();
         let mut stopped = pair.hosts.start_cp(&arguments);
         let across = wait_for_bytes(&mut stopped, 3_000_000);
         stopped.signal(Signal::INT);
-        stopped.end().expect_line(130, "stopped; the same command goes on where it stopped");
-        pair.hosts.assert_nothing_runs_there();
-        assert!(!pair.there("copy").exists());
+        stopped.end().expect_error(130);
+        pair.hosts.assert_remote_idle();
+        assert!(!pair.remote("copy").exists());
         let again = pair.hosts.cp(&arguments).expect(0);
-        tree::assert_same(&source, &pair.there("copy"));
+        tree::assert_same(&source, &pair.remote("copy"));
         let present = summary(&again)["bytes_present"].as_u64().expect("a number");
         assert!(present > across / 2, "{present} of {across}");
-        fs::remove_file(pair.there("copy")).expect("a file");
+        fs::remove_file(pair.remote("copy")).expect("a file");
     }
     assert_holds_only(&pair.hosts.sshd.home(), &["file"]);
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_lost_connection_to_either_host_ends_the_copy() {
-    let pair = Pair::of_friends();
-    large_file(&pair.there("file"));
+fn killed_session_ends_host_to_host_copy() {
+    let pair = Pair::with_keys();
+    large_file(&pair.remote("file"));
     for through in [&[][..], &["-3"]] {
         let arguments = [&SLOWLY[..], &["--json", "there:file", "b:copy"], through].concat();
         let mut broken = pair.hosts.start_cp(&arguments);
@@ -163,7 +168,7 @@ fn a_lost_connection_to_either_host_ends_the_copy() {
         pair.hosts.sshd.kill_sessions();
         let ended = broken.end();
         assert!(matches!(ended.status.code(), Some(5 | 8)), "{}", ended.stderr);
-        pair.hosts.assert_nothing_runs_there();
-        assert!(!pair.there("copy").exists());
+        pair.hosts.assert_remote_idle();
+        assert!(!pair.remote("copy").exists());
     }
 }

@@ -1,4 +1,4 @@
-//! What users and other programs do to files between and during the runs of a transfer.
+//! Edits of files between and during the runs of a transfer.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,15 +11,15 @@ use crate::random::{self, Object, is_staging, snapshot};
 
 /// How files are edited.
 pub(crate) struct Edits {
-    /// Some edits leave size and time as they were.
+    /// Some edits keep size and time.
     pub(crate) by_content: bool,
-    /// A directory that has nothing to do with the transfer, to which links may lead.
+    /// A directory outside of the transfer, to which links may point.
     pub(crate) canary: PathBuf,
 }
 
 impl Edits {
-    /// Edits a file of a source, or makes or removes one. Each edit is one system call, so that a file has no version
-    /// in between; `scratch` is on the same file system.
+    /// Edits, makes or removes a file of a source. Each edit is one system call, so that there is no intermediate
+    /// version; `scratch` is on the same file system.
     pub(crate) fn source(&self, rng: &mut Rng, tree: &Path, scratch: &Path) {
         let Some(file) = any_file(rng, tree) else { return };
         let kind = rng.u8(0..6);
@@ -38,7 +38,7 @@ impl Edits {
         }
     }
 
-    /// Edits a file at the target, removes it, puts a link in its place or in that of its directory, or adds one.
+    /// Edits or removes a file at the target, replaces it or its directory by a link, or adds a file.
     pub(crate) fn target(&self, rng: &mut Rng, tree: &Path) {
         let Some(file) = any_file(rng, tree) else { return };
         let kind = rng.u8(0..7);
@@ -56,7 +56,7 @@ impl Edits {
                 symlink(&self.canary, directory).expect("a link");
             }
             4 => {
-                // An earlier edit may have put a link there.
+                // An earlier edit may have made a link.
                 let added = file.with_file_name("of the target");
                 if added.symlink_metadata().is_err() {
                     fs::write(added, "mine").expect("a file");
@@ -66,7 +66,7 @@ impl Edits {
         }
     }
 
-    /// Edits, removes or adds a file in a staging directory, or puts a link in its place.
+    /// Edits, removes or adds a file in a staging directory, or replaces it by a link.
     pub(crate) fn staging(&self, rng: &mut Rng, target: &Path) {
         let names = fs::read_dir(target).expect("a directory").map(|entry| entry.expect("an entry").path());
         let Some(staging) = names.into_iter().find(|path| is_staging(path)) else { return };
@@ -87,7 +87,7 @@ impl Edits {
         }
     }
 
-    /// Changes a few bytes, and sometimes makes it look as if none were.
+    /// Changes a byte, and sometimes restores the time.
     pub(crate) fn flip(&self, rng: &mut Rng, file: &Path) {
         let status = file.metadata().expect("a status");
         if status.len() == 0 {

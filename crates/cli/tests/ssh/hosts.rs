@@ -1,4 +1,4 @@
-//! This machine and a remote one, which is this machine through a separate sshd.
+//! The local host and a remote one, which is the local host through a separate sshd.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -14,18 +14,18 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::network::Network;
-use crate::program::{Ended, Program, command, json};
+use crate::program::{Ended, Program, command, json, poll_within};
 use crate::sshd::{Setup, Sshd, at_home};
 use crate::tools::DOWNPOUR;
 use crate::tree;
 
-/// Processes started for a transfer are gone this long after it.
+/// Processes of a transfer end within this time after it.
 pub(crate) const GONE: Duration = Duration::from_secs(3);
 
-/// The two machines of a copy. A test fails if it leaves a process behind on either.
+/// The two hosts of a copy. A test fails if it leaves a process on either.
 pub(crate) struct Hosts {
-    here: TempDir,
-    /// What a transfer remembers of its path depends on how long it takes, and must not be among its files.
+    local: TempDir,
+    /// Whether a transfer writes the path cache depends on its duration, so the cache is not among the files.
     cache: TempDir,
     pub(crate) client: Client,
     pub(crate) sshd: Sshd,
@@ -33,12 +33,12 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Creates machines joined by the loopback interface. The remote one is called `there` and has the program.
+    /// Creates hosts joined by the loopback interface. The remote one is called `there` and has the program.
     pub(crate) fn start() -> Self {
         Self::with(Setup { path: Some(&path_with_downpour()), ..Setup::default() }, None)
     }
 
-    /// Creates machines joined by a virtual cable.
+    /// Creates hosts joined by a virtual cable.
     pub(crate) fn with_cable() -> Self {
         let network = Network::start();
         let path = path_with_downpour();
@@ -47,29 +47,29 @@ impl Hosts {
         Self::of(sshd, Some(network))
     }
 
-    /// Creates machines with this setup.
+    /// Creates hosts with this setup.
     pub(crate) fn with(setup: Setup<'_>, network: Option<Network>) -> Self {
         Self::of(Sshd::with(setup), network)
     }
 
-    /// Creates machines with this sshd.
+    /// Creates hosts with this sshd.
     pub(crate) fn of(sshd: Sshd, network: Option<Network>) -> Self {
-        let here = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
+        let local = tempfile::Builder::new().prefix("downpour-ssh-").tempdir().expect("a directory");
         let cache = tempfile::tempdir().expect("a directory");
-        Self { here, cache, client: Client::of(&[("there", &sshd)]), sshd, network }
+        Self { local, cache, client: Client::of(&[("there", &sshd)]), sshd, network }
     }
 
-    /// Returns a path on this side.
-    pub(crate) fn here(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.here.path().join(name)
+    /// Returns a path on the local host.
+    pub(crate) fn local(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.local.path().join(name)
     }
 
-    /// Returns a path on the remote side.
-    pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
+    /// Returns a path on the remote host.
+    pub(crate) fn remote(&self, name: impl AsRef<Path>) -> PathBuf {
         self.sshd.home().join(name)
     }
 
-    /// Returns `downpour COMMAND`, set up to reach the remote side, with an empty stdin.
+    /// Returns `downpour COMMAND`, set up to reach the remote host, with an empty stdin.
     pub(crate) fn command(&self, name: &str) -> Command {
         self.command_by(name, &self.client.words())
     }
@@ -81,7 +81,7 @@ impl Hosts {
             Some(network) => network.near(DOWNPOUR),
             None => Command::new(DOWNPOUR),
         };
-        command.args(program.get_args()).current_dir(self.here.path());
+        command.args(program.get_args()).current_dir(self.local.path());
         for (variable, value) in program.get_envs() {
             match value {
                 Some(value) => command.env(variable, value),
@@ -89,7 +89,7 @@ impl Hosts {
             };
         }
         // Identifies processes that it leaves behind.
-        command.env("HOME", self.here.path()).env("XDG_CACHE_HOME", self.cache.path());
+        command.env("HOME", self.local.path()).env("XDG_CACHE_HOME", self.cache.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -113,36 +113,36 @@ impl Hosts {
         Program::start(command).end()
     }
 
-    /// Returns the processes of the program on the remote side.
+    /// Returns the processes of the program on the remote host.
     pub(crate) fn remote_processes(&self) -> Vec<Pid> {
         let is_program = |arguments: &[String]| matches!(arguments, [program, task, ..] if program.ends_with("downpour") && task == "remote");
         let processes = at_home(&self.sshd.home()).into_iter();
         processes.filter(|(_, arguments)| is_program(arguments)).map(|(process, _)| process).collect()
     }
 
-    /// Returns the processes of the program and its ssh on this side.
+    /// Returns the processes of the program and its ssh on the local host.
     pub(crate) fn local_processes(&self) -> Vec<Pid> {
-        at_home(self.here.path()).into_iter().map(|(process, _)| process).collect()
+        at_home(self.local.path()).into_iter().map(|(process, _)| process).collect()
     }
 
-    /// Kills the program on the remote side without warning.
+    /// Kills the program on the remote host.
     pub(crate) fn kill_remote(&self) {
         self.signal_remote(Signal::KILL);
     }
 
-    /// Sends a signal to the program on the remote side.
+    /// Sends a signal to the program on the remote host.
     pub(crate) fn signal_remote(&self, signal: Signal) {
         let processes = self.remote_processes();
-        assert!(!processes.is_empty(), "nothing runs over there");
+        assert!(!processes.is_empty(), "nothing runs on the remote host");
         for process in processes {
             kill_process(process, signal).expect("a process to signal");
         }
     }
 
-    /// Panics unless all processes on the remote side end soon.
+    /// Panics unless all processes on the remote host end soon.
     #[track_caller]
-    pub(crate) fn assert_nothing_runs_there(&self) {
-        assert_empty("over there", || at_home(&self.sshd.home()));
+    pub(crate) fn assert_remote_idle(&self) {
+        assert_empty("on the remote host", || at_home(&self.sshd.home()));
     }
 }
 
@@ -150,8 +150,8 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         // Must precede the end of sshd, which ends all processes started through it.
         if !thread::panicking() {
-            self.assert_nothing_runs_there();
-            assert_empty("here", || at_home(self.here.path()));
+            self.assert_remote_idle();
+            assert_empty("on the local host", || at_home(self.local.path()));
         }
     }
 }
@@ -159,15 +159,12 @@ impl Drop for Hosts {
 /// Panics unless the list of processes becomes empty soon.
 #[track_caller]
 fn assert_empty(place: &str, processes: impl Fn() -> Vec<(Pid, Vec<String>)>) {
-    let deadline = Instant::now() + GONE;
-    loop {
+    let begun = Instant::now();
+    poll_within(2 * GONE, place, || {
         let left = processes();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{place} are left: {left:?}");
-        thread::sleep(Duration::from_millis(20));
-    }
+        assert!(left.is_empty() || begun.elapsed() < GONE, "{place}, these processes still run: {left:?}");
+        left.is_empty().then_some(())
+    });
 }
 
 /// Returns a search path that includes the program.

@@ -1,14 +1,14 @@
 //! Random interruptions of copies over ssh and by ticket, with random edits of source, target and staging directory
 //! between the runs, and of the source during them.
 //!
-//! The oracle: a file that a run has put in place or called verified is a version that its source had during that run;
-//! what was not requested stays as it was; and a last run that nothing disturbs leaves the target as the source. A seed
-//! decides everything but how far a transfer is when it is met: a failure may take several attempts to come again.
+//! The oracle: a file that a run has published or called verified is a version that its source had during that run;
+//! files that were not requested do not change; and a last undisturbed run makes the target equal to the source. A seed
+//! decides everything but the progress of an interrupted transfer: it may take several attempts to repeat a failure.
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -18,25 +18,24 @@ use tempfile::TempDir;
 use crate::edits::Edits;
 use crate::hosts::{Hosts, at};
 use crate::oracle::{self, Run};
-use crate::program::{Ended, Program, arguments, command};
+use crate::program::{Ended, Program, arguments, command, poll_within};
 use crate::random::{self, Tree, snapshot};
 use crate::sshd::at_home;
 
-/// Cases of `cargo xtask test-ssh`; [`MINUTES`] runs as many as there is time for, from [`SEED`] on if it is given.
+/// Cases of `cargo xtask test-ssh`; [`MINUTES`] runs cases for this time, from [`SEED`] on if it is set.
 const QUICK: u64 = 6;
 const MINUTES: &str = "DOWNPOUR_INTERRUPTING_MINUTES";
 const SEED: &str = "DOWNPOUR_INTERRUPTING_SEED";
 
 /// A tree of a few megabytes takes a second.
 const LIMIT: &str = "32M";
-/// Within this a run is interrupted: logins and transfers take about as long.
+/// A run is interrupted within this time, about that of a login and transfer.
 const MOMENTS: Duration = Duration::from_millis(2_000);
-/// Longer than any kernel's clock takes from one time of a file to the next.
-const TICK: Duration = Duration::from_millis(20);
-/// What is left of a run whose ssh was killed ends by then: the dead connection's 2 s, and a busy machine.
+/// The remaining processes of a run end within this time after its ssh was killed: 2 s for a dead connection, and more
+/// for a busy host.
 const GONE: Duration = Duration::from_secs(30);
 
-/// How the files get to their target.
+/// The direction and kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Up,
@@ -48,24 +47,24 @@ enum Way {
 
 const WAYS: [Way; 7] = [Way::Up, Way::Up, Way::Down, Way::Down, Way::Local, Way::SenderListens, Way::ReceiverListens];
 
-/// What a signal meets.
+/// The process that gets a signal.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     /// The program that was started first.
     Near,
-    /// The other side of it.
+    /// Its peer.
     Far,
-    /// ssh on this side.
+    /// The local ssh.
     Session,
 }
 
-/// One tree on its way to a target.
+/// One transfer of a tree.
 struct Case {
     hosts: Hosts,
     tickets: TempDir,
     way: Way,
     via: &'static str,
-    /// Files are compared by content, and edits may leave size and time alone.
+    /// Files are compared by content, and edits may keep size and time.
     by_content: bool,
     syncs: bool,
     deletes: bool,
@@ -89,7 +88,7 @@ impl Case {
             random::grow(rng, &directory.join("canary"), 12, 5_000);
         }
         random::grow(rng, &case.source().join("tree"), 30, 2_000_000);
-        // Nothing is deleted for a source that is empty.
+        // An empty source would delete nothing.
         fs::write(case.source().join("tree/always"), vec![rng.u8(..); rng.usize(1_000_000..6_000_000)])
             .expect("a file");
         random::grow(rng, &case.target().join("tree/of the target"), 6, 5_000);
@@ -97,11 +96,11 @@ impl Case {
     }
 
     fn source(&self) -> PathBuf {
-        if self.way == Way::Down { self.hosts.there("from") } else { self.hosts.here("from") }
+        if self.way == Way::Down { self.hosts.remote("from") } else { self.hosts.local("from") }
     }
 
     fn target(&self) -> PathBuf {
-        if self.way == Way::Up { self.hosts.there("to") } else { self.hosts.here("to") }
+        if self.way == Way::Up { self.hosts.remote("to") } else { self.hosts.local("to") }
     }
 
     /// `cp` or `sync` with its options.
@@ -119,7 +118,7 @@ impl Case {
         Program::start(command)
     }
 
-    /// `send` and `recv`, the listening one first.
+    /// Starts `send` and `recv`, the listening one first.
     fn by_ticket(&self) -> [Program; 2] {
         let ticket = self.tickets.path().join("ticket");
         let (tree, into) = (self.source().join("tree"), self.target());
@@ -127,7 +126,7 @@ impl Case {
         let recv = ["recv", "--json", "--yes", "--existing", "replace", "--timeout", "2"].map(OsString::from);
         let (mut send, mut recv) = (command(send), command(recv));
         recv.arg("--ticket-file").arg(&ticket).arg("--into").arg(into);
-        // Of the run before, which may have left it behind.
+        // An earlier run may have left it.
         let _ = fs::remove_file(&ticket);
         let listening = match self.way {
             Way::SenderListens => send.args(["--listen", "127.0.0.1:0"]),
@@ -145,7 +144,7 @@ impl Case {
         [listening, Program::start(connecting)]
     }
 
-    /// Which of the programs speaks for the receiver, if one does. A copy on one machine speaks for its sender.
+    /// Returns which of the programs reports as the receiver, if any. A local copy reports as the sender.
     fn receiver(&self) -> Option<usize> {
         match self.way {
             Way::Up | Way::Local => None,
@@ -161,7 +160,7 @@ impl Case {
         }
     }
 
-    /// Sends a signal; whoever has ended already is spared.
+    /// Sends a signal, unless the process has ended.
     fn strike(&self, programs: &[Program], victim: Victim, signal: Signal) {
         match (victim, programs) {
             (Victim::Near, _) => programs[0].signal(signal),
@@ -172,7 +171,7 @@ impl Case {
                 }
             }
             (Victim::Session, _) => {
-                for (process, words) in at_home(&self.hosts.here("")) {
+                for (process, words) in at_home(&self.hosts.local("")) {
                     if words.first().is_some_and(|program| program == "ssh") {
                         let _ = kill_process(process, Signal::KILL);
                     }
@@ -181,7 +180,7 @@ impl Case {
         }
     }
 
-    /// Runs the transfer to an end that comes at a random moment, while the source may be edited.
+    /// Runs the transfer, interrupts it at a random moment, and may edit the source meanwhile.
     fn disturbed(&self, rng: &mut Rng) -> Run {
         let (before, mut versions) = (snapshot(&self.target()), vec![snapshot(&self.source())]);
         let edits = Edits { by_content: self.by_content, canary: self.source().join("canary") };
@@ -192,18 +191,18 @@ impl Case {
         let strike = moments.pop();
         eprintln!("{:?} of {victim:?} after {strike:?}, edits after {moments:?}", signal);
         let begun = Instant::now();
-        let programs = self.start();
+        let mut programs = self.start();
         for moment in moments {
-            thread::sleep(moment.saturating_sub(begun.elapsed()));
+            programs[0].wait_at_most(moment.saturating_sub(begun.elapsed()));
             if rng.bool() {
                 edits.source(rng, &self.source().join("tree"), self.tickets.path());
                 versions.push(snapshot(&self.source()));
             }
         }
-        thread::sleep(strike.unwrap_or_default().saturating_sub(begun.elapsed()));
+        programs[0].wait_at_most(strike.unwrap_or_default().saturating_sub(begun.elapsed()));
         self.strike(&programs, victim, signal);
         if let [listening, _] = &programs[..] {
-            // It would wait for the next peer.
+            // Otherwise it would wait for the next peer.
             listening.signal(Signal::TERM);
         }
         let ended = self.end(programs);
@@ -231,28 +230,26 @@ impl Case {
         }
     }
 
-    /// Waits until nothing of a run is left on either side.
+    /// Waits until all processes of a run have ended on both hosts.
     fn end(&self, programs: Vec<Program>) -> Vec<Ended> {
         let ended = programs.into_iter().map(Program::end).collect();
-        let deadline = Instant::now() + GONE;
-        let homes = [self.hosts.here(""), self.hosts.sshd.home()];
-        while homes.iter().any(|home| !at_home(home).is_empty()) {
-            assert!(Instant::now() < deadline, "{:?}: processes are left", self.way);
-            thread::sleep(Duration::from_millis(10));
-        }
+        let homes = [self.hosts.local(""), self.hosts.sshd.home()];
+        poll_within(GONE, &format!("{:?}: all processes have ended", self.way), || {
+            homes.iter().all(|home| at_home(home).is_empty()).then_some(())
+        });
         ended
     }
 
-    /// What somebody does between two runs.
+    /// Edits files between two runs.
     fn edit(&self, rng: &mut Rng) {
         let edits = Edits { by_content: self.by_content, canary: self.target().join("canary") };
         for _ in 0..rng.usize(0..4) {
-            // Source and target that are edited in one tick of the kernel's clock have the same time.
-            thread::sleep(TICK);
+            // Source and target get the same time if they are edited in one tick of the kernel's clock.
+            wait_for_tick();
             match rng.u8(0..5) {
                 0 => edits.source(rng, &self.source().join("tree"), self.tickets.path()),
                 1 => edits.target(rng, &self.target().join("tree")),
-                // Otherwise there is soon nothing left that takes long enough to be interrupted.
+                // Otherwise no file would take long enough to be interrupted.
                 2 => edits.flip(rng, &self.source().join("tree/always")),
                 _ => edits.staging(rng, &self.target()),
             }
@@ -260,7 +257,18 @@ impl Case {
     }
 }
 
-/// A tree that is copied with interruptions until a run is left alone. Returns the number of runs.
+/// Waits until a changed file gets another time than before.
+fn wait_for_tick() {
+    let mut file = tempfile::tempfile().expect("a file");
+    let mut modified = || {
+        file.write_all(b".").expect("a file");
+        file.metadata().and_then(|metadata| metadata.modified()).expect("a time")
+    };
+    let before = modified();
+    poll_within(Duration::from_secs(20), "another time", || (modified() > before).then_some(()));
+}
+
+/// Copies a tree with interruptions, then without. Returns the number of runs.
 fn case(seed: u64) -> u32 {
     let mut rng = Rng::with_seed(seed);
     let case = Case::new(&mut rng);
@@ -281,7 +289,7 @@ fn case(seed: u64) -> u32 {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn no_interruption_and_no_edit_harms() {
+fn random_interruptions_and_edits_do_no_harm() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number(SEED).unwrap_or_else(|| fastrand::u64(..1 << 48));
     let until = number(MINUTES).map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
@@ -290,7 +298,7 @@ fn no_interruption_and_no_edit_harms() {
         let seed = first + cases;
         let result = std::panic::catch_unwind(|| case(seed));
         let Ok(count) = result else {
-            panic!("seed {seed} after {cases} cases; again: {SEED}={seed} cargo xtask test-ssh no_interruption")
+            panic!("seed {seed} after {cases} cases; again: {SEED}={seed} cargo xtask test-ssh random_interruptions")
         };
         runs += count;
         cases += 1;

@@ -1,6 +1,6 @@
 //! Runs the program with a real sshd: `cargo xtask test-ssh`.
 //!
-//! Otherwise all of these tests are ignored, since they need programs that not every machine has. They do not read or
+//! Otherwise all of these tests are ignored, since they need programs that not every host has. They do not read or
 //! change the user's files: keys, configuration, known hosts and the remote home are created for each test and removed
 //! afterwards.
 

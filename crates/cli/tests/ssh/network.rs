@@ -6,21 +6,21 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{getegid, geteuid};
 
-use crate::tools::{find, said};
+use crate::tools::{find, stdout_of};
 
-/// The caller runs on the near side, sshd on the far side. Removed on drop, and when the process that created it ends.
+/// The near namespace, of the caller, and the far one, of sshd. Removed on drop, and when the creating process ends.
 pub(crate) struct Network {
     near: Holder,
     far: Holder,
 }
 
 impl Network {
-    /// Address of the near side.
+    /// Address of the near namespace.
     pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-    /// Address of the far side.
+    /// Address of the far namespace.
     pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 
-    /// Creates both sides and the cable.
+    /// Creates both namespaces and the cable.
     pub(crate) fn start() -> Self {
         let mut unshare = Command::new(find("unshare"));
         if !geteuid().is_root() {
@@ -37,20 +37,20 @@ impl Network {
             "link set near up",
             "link set lo up",
         ] {
-            said(network.near("ip").args(arguments.split(' ')));
+            stdout_of(network.near("ip").args(arguments.split(' ')));
         }
         for arguments in [&format!("address add {}/24 dev far", Self::FAR), "link set far up", "link set lo up"] {
-            said(network.far("ip").args(arguments.split(' ')));
+            stdout_of(network.far("ip").args(arguments.split(' ')));
         }
         network
     }
 
-    /// Returns a command that runs on the near side.
+    /// Returns a command that runs in the near namespace.
     pub(crate) fn near(&self, program: &str) -> Command {
         self.near.enter(program)
     }
 
-    /// Returns a command that runs on the far side.
+    /// Returns a command that runs in the far namespace.
     pub(crate) fn far(&self, program: &str) -> Command {
         self.far.enter(program)
     }
@@ -66,34 +66,34 @@ impl Network {
         command
     }
 
-    /// Makes the far side silently drop all UDP packets in both directions.
+    /// Makes the far namespace silently drop all UDP packets in both directions.
     pub(crate) fn drop_udp(&self) {
         self.drop(&["input", "output"], "meta l4proto udp");
     }
 
-    /// Makes the far side silently drop incoming UDP packets.
-    pub(crate) fn drop_udp_there(&self) {
+    /// Makes the far namespace silently drop incoming UDP packets.
+    pub(crate) fn drop_udp_to_remote(&self) {
         self.drop(&["input"], "meta l4proto udp");
     }
 
-    /// Makes the far side silently drop outgoing UDP packets.
-    pub(crate) fn drop_udp_back(&self) {
+    /// Makes the far namespace silently drop outgoing UDP packets.
+    pub(crate) fn drop_udp_from_remote(&self) {
         self.drop(&["output"], "meta l4proto udp");
     }
 
-    /// Makes the far side drop all UDP packets in both directions that exceed this size, including the IP header.
+    /// Makes the far namespace drop all UDP packets in both directions that exceed this size, including the IP header.
     pub(crate) fn drop_udp_above(&self, bytes: u32) {
         self.drop(&["input", "output"], &format!("meta l4proto udp meta length > {bytes}"));
     }
 
-    /// Makes the far side drop all packets.
+    /// Makes the far namespace drop all packets.
     pub(crate) fn cut(&self) {
         self.drop(&["input", "output"], "");
     }
 
     /// Stops dropping packets.
     pub(crate) fn pass_udp(&self) {
-        said(self.far("nft").args(["delete", "table", "inet", "firewall"]));
+        stdout_of(self.far("nft").args(["delete", "table", "inet", "firewall"]));
     }
 
     fn drop(&self, hooks: &[&str], which: &str) {

@@ -1,4 +1,4 @@
-//! Random trees, and what a tree holds.
+//! Random trees, and their contents.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// What a name stands for.
+/// The kind of a name, with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
     File(Content),
@@ -52,7 +52,7 @@ pub(crate) enum Object {
 
 /// An object and its attributes. Those of links are not compared: not every system can set them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct Entry {
     pub(crate) object: Object,
     pub(crate) mode: u32,
     /// Seconds and nanoseconds.
@@ -61,10 +61,10 @@ pub(crate) struct Found {
     pub(crate) same_as: Option<PathBuf>,
 }
 
-/// Everything in a directory, by its path in there.
-pub(crate) type Tree = BTreeMap<PathBuf, Found>;
+/// The entries of a directory by their relative paths.
+pub(crate) type Tree = BTreeMap<PathBuf, Entry>;
 
-/// What a directory holds without staging directories; nothing if there is no directory.
+/// Returns the entries of a directory without staging directories; none if it does not exist.
 pub(crate) fn snapshot(directory: &Path) -> Tree {
     let mut found = Tree::new();
     let mut directories = vec![directory.to_owned()];
@@ -92,15 +92,15 @@ pub(crate) fn is_staging(path: &Path) -> bool {
 }
 
 /// An object and its attributes.
-pub(crate) fn look(path: &Path) -> Found {
+pub(crate) fn look(path: &Path) -> Entry {
     let status = path.symlink_metadata().expect("a status");
     if status.is_symlink() {
         let object = Object::Link(path.read_link().expect("a link"));
-        return Found { object, mode: 0, mtime: (0, 0), same_as: None };
+        return Entry { object, mode: 0, mtime: (0, 0), same_as: None };
     }
     let object =
         if status.is_dir() { Object::Directory } else { Object::File(Content(fs::read(path).expect("a file"))) };
-    Found { object, mode: status.mode() & 0o7777, mtime: (status.mtime(), status.mtime_nsec()), same_as: None }
+    Entry { object, mode: status.mode() & 0o7777, mtime: (status.mtime(), status.mtime_nsec()), same_as: None }
 }
 
 /// Notes which names are the same file.
@@ -153,12 +153,12 @@ pub(crate) fn grow(rng: &mut Rng, root: &Path, count: usize, largest: usize) {
         }
     }
     age(rng, &files, &[0o644, 0o600, 0o755, 0o444, 0o664]);
-    // The innermost first: what is done in a directory changes its time.
+    // The innermost first: changes in a directory set its time.
     directories.reverse();
     age(rng, &directories, &[0o755, 0o700, 0o750, 0o775]);
 }
 
-/// Within the tree, to nowhere, and out of it.
+/// Draws the target of a link: within the tree, absent, or outside of it.
 fn link_target(rng: &mut Rng) -> PathBuf {
     match rng.u8(0..5) {
         0 => "no such name".into(),

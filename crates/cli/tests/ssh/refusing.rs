@@ -1,4 +1,4 @@
-//! Copies that are refused, and their error messages.
+//! Refused copies, and their error messages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,35 +18,35 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_source_that_is_not_there() {
+fn cp_missing_source_exit_3() {
     let hosts = Hosts::start();
-    hosts.cp(arguments![at("absent"), hosts.here("copy")]).expect_line(3, "absent");
-    hosts.cp(arguments![hosts.here("absent"), at("copy")]).expect_line(3, "absent");
-    // If one of two sources is absent nothing is copied, since the user may have meant another.
-    tree::file(&hosts.there("present"), 10);
-    hosts.cp(arguments![at("present"), at("absent"), hosts.here("both")]).expect_line(3, "absent");
-    assert_holds_only(&hosts.here(""), &[]);
+    hosts.cp(arguments![at("absent"), hosts.local("copy")]).expect_line(3, "absent");
+    hosts.cp(arguments![hosts.local("absent"), at("copy")]).expect_line(3, "absent");
+    // If one of two sources is absent, nothing is copied: the user may have mistyped it.
+    tree::file(&hosts.remote("present"), 10);
+    hosts.cp(arguments![at("present"), at("absent"), hosts.local("both")]).expect_line(3, "absent");
+    assert_holds_only(&hosts.local(""), &[]);
     // A directory without -r.
-    fs::create_dir(hosts.there("directory")).expect("a directory");
-    hosts.cp(arguments![at("directory"), hosts.here("copy")]).expect_line(2, "-r");
-    assert_holds_only(&hosts.here(""), &[]);
+    fs::create_dir(hosts.remote("directory")).expect("a directory");
+    hosts.cp(arguments![at("directory"), hosts.local("copy")]).expect_line(2, "-r");
+    assert_holds_only(&hosts.local(""), &[]);
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_target_that_cannot_be_written() {
+fn cp_unwritable_target_exit_7() {
     let hosts = Hosts::start();
-    let source = tree::file(&hosts.here("file"), 10);
-    // Root can write everywhere but here.
-    let target = if geteuid().is_root() { "/sys/copy".into() } else { hosts.there("closed/copy") };
-    let closed = hosts.there("closed");
+    let source = tree::file(&hosts.local("file"), 10);
+    // Root can write to all other directories.
+    let target = if geteuid().is_root() { "/sys/copy".into() } else { hosts.remote("closed/copy") };
+    let closed = hosts.remote("closed");
     fs::create_dir(&closed).expect("a directory");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("a mode");
     let refused = hosts.cp(arguments![source, at(target)]);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a mode");
-    refused.expect_line(7, "error from the receiver: ");
+    refused.expect_error(7);
     // The target's parent is a file.
-    fs::write(hosts.there("no directory"), "").expect("a file");
+    fs::write(hosts.remote("no directory"), "").expect("a file");
     let refused = hosts.cp(arguments![source, at("no directory/copy")]);
     assert!(matches!(refused.status.code(), Some(1 | 7)), "{} {}", refused.status, refused.stderr);
     assert_holds_only(&hosts.sshd.home(), &["closed", "no directory"]);
@@ -54,44 +54,39 @@ fn a_target_that_cannot_be_written() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_with_another_key() {
+fn cp_changed_host_key_exit_4() {
     let (hosts, other) = (Hosts::start(), Sshd::start());
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     hosts.client.know(&[("there", other.host_key())]);
     let begun = Instant::now();
-    let up =
-        hosts.cp(arguments![source, at("copy")]).expect_line(4, "cannot log in to there: Host key verification failed");
-    let down = hosts
-        .cp(arguments![at("file"), hosts.here("copy")])
-        .expect_line(4, "cannot log in to there: Host key verification failed");
+    let up = hosts.cp(arguments![source, at("copy")]).expect_error(4);
+    let down = hosts.cp(arguments![at("file"), hosts.local("copy")]).expect_error(4);
     assert!(begun.elapsed() < 2 * AT_ONCE, "{:?}", begun.elapsed());
     for ended in [up, down] {
         assert!(ended.stderr.contains("Host key verification failed"), "{}", ended.stderr);
     }
     tree::assert_untouched(&hosts.sshd.home());
-    assert_holds_only(&hosts.here(""), &["file"]);
+    assert_holds_only(&hosts.local(""), &["file"]);
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_that_nobody_answers_for() {
+fn cp_no_sshd_exit_5() {
     let mut hosts = Hosts::start();
     hosts.sshd.kill();
     let begun = Instant::now();
-    let refused = hosts
-        .cp(arguments!["--retry-for", "1h", at("file"), "."])
-        .expect_line(5, "ssh could not connect or log in to there");
+    let refused = hosts.cp(arguments!["--retry-for", "1h", at("file"), "."]).expect_error(5);
     assert!(refused.stderr.contains("Connection refused"), "{}", refused.stderr);
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
 
-/// What nologin says, as sshd passes it on.
+/// sshd forwards the message of nologin.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn an_account_without_a_shell_is_quoted() {
+fn login_nologin_message_quoted() {
     let nologin = format!("exec {}", find("nologin").display());
     let hosts = Hosts::with(Setup { at_login: &nologin, ..Setup::default() }, None);
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     let words = "cannot log in to there: This account is currently not available.";
     hosts.cp(arguments![source, at("copy")]).expect_line(4, words);
     hosts.run("bootstrap", ["there"]).expect_line(4, words);
@@ -99,24 +94,24 @@ fn an_account_without_a_shell_is_quoted() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_host_without_the_program_is_given_it() {
+fn bootstrap_auto_installs_program() {
     // Its start-up file greets without the end of a line.
     let setup = Setup { path: Some("/usr/bin:/bin"), at_login: "printf 'Welcome to there. '", ..Setup::default() };
     let hosts = Hosts::with(setup, None);
     assert!(!Path::new("/usr/bin/downpour").exists() && !Path::new("/usr/local/bin/downpour").exists());
-    let (source, program) = (tree::file(&hosts.here("file"), 100_000), hosts.there(".local/bin/downpour"));
+    let (source, program) = (tree::file(&hosts.local("file"), 100_000), hosts.remote(".local/bin/downpour"));
     let target = at("copy");
     let copy = arguments![source, target];
-    // Nobody is asked where there is no terminal.
+    // Without a terminal there is no prompt.
     hosts.cp(copy).expect_line(3, "downpour not found on there; `downpour bootstrap there` copies this one there");
     hosts.cp(arguments!["--bootstrap", "never", source, target]).expect(3);
     tree::assert_untouched(&hosts.sshd.home());
 
-    let said = hosts.cp(arguments!["--bootstrap", "auto", source, target]).expect(0).stderr;
-    assert!(said.contains("there has no downpour; this one can go to ~/.local/bin there."), "{said}");
-    assert!(said.contains("Copying downpour (") && said.contains("Installed "), "{said}");
+    let stderr = hosts.cp(arguments!["--bootstrap", "auto", source, target]).expect(0).stderr;
+    assert!(stderr.contains("there has no downpour; this one can go to ~/.local/bin there."), "{stderr}");
+    assert!(stderr.contains("Copying downpour (") && stderr.contains("Installed "), "{stderr}");
     assert!(fs::read(&program).expect("a program") == fs::read(DOWNPOUR).expect("a program"));
-    tree::assert_same(&source, &hosts.there("copy"));
+    tree::assert_same(&source, &hosts.remote("copy"));
     fs::remove_file(&program).expect("a program");
     let mut bootstrap = hosts.command("bootstrap");
     assert!(bootstrap.arg("there").status().expect("a process").success() && program.exists());
@@ -126,9 +121,9 @@ fn a_host_without_the_program_is_given_it() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn an_ssh_that_is_not_there() {
+fn ssh_program_missing_exit_1() {
     let hosts = Hosts::start();
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     let mut command = hosts.command_by("cp", "/nonexist");
     command.args(arguments![source, at("copy")]);
     Program::start(command).end().expect_line(1, "cannot start /nonexist: ");
@@ -137,7 +132,7 @@ fn an_ssh_that_is_not_there() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_login_that_says_much() {
+fn login_greetings_ignored() {
     let path = path_with_downpour();
     let greetings = [
         "echo Welcome; echo DOWNPOUR; echo 'news: none' >&2",
@@ -147,25 +142,25 @@ fn a_login_that_says_much() {
     ];
     for greeting in greetings {
         let hosts = Hosts::with(Setup { path: Some(&path), at_login: greeting, ..Setup::default() }, None);
-        let source = tree::file(&hosts.here("file"), 100_000);
+        let source = tree::file(&hosts.local("file"), 100_000);
         for via in ["udp", "ssh"] {
             let target = at(format!("by {via}"));
             hosts.cp(arguments!["--via", via, source, target]).expect(0);
-            tree::assert_same(&source, &hosts.there(format!("by {via}")));
-            hosts.cp(arguments!["--via", via, target, hosts.here(via)]).expect(0);
-            tree::assert_same(&source, &hosts.here(via));
+            tree::assert_same(&source, &hosts.remote(format!("by {via}")));
+            hosts.cp(arguments!["--via", via, target, hosts.local(via)]).expect(0);
+            tree::assert_same(&source, &hosts.local(via));
         }
     }
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_login_that_never_ends_its_speech_or_fails() {
+fn login_endless_or_failing_exit_5() {
     for (login, words) in
         [("yes", "endless login output"), ("exit 7", "ssh exited with code 7 before downpour started on")]
     {
         let hosts = Hosts::with(Setup { at_login: login, ..Setup::default() }, None);
-        let source = tree::file(&hosts.here("file"), 10);
+        let source = tree::file(&hosts.local("file"), 10);
         hosts.cp(arguments![source, at("copy")]).expect_line(5, words);
         tree::assert_untouched(&hosts.sshd.home());
     }

@@ -1,5 +1,4 @@
-//! Honest use is not refused: random trees, sources and filters, and the target is as `rsync -a` with the same
-//! arguments makes it.
+//! Random trees, sources and filters: the target equals that of `rsync -a` with the same arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,7 +11,7 @@ use fastrand::Rng;
 use crate::hosts::{Hosts, at};
 use crate::program::Program;
 use crate::random::{self, Object, Tree, is_staging, snapshot};
-use crate::tools::{ended, find, words};
+use crate::tools::{find, output_of, words};
 use crate::tree;
 
 /// Cases of `cargo xtask test-ssh`; [`CASES`] runs more of them, [`SEED`] a single one.
@@ -45,7 +44,7 @@ const PATTERNS: [&str; 22] = [
     "-n",
 ];
 
-/// Which way the files go.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Up,
@@ -53,8 +52,7 @@ enum Way {
     Local,
 }
 
-/// A source as it is typed, without its host, and what rsync is given for it: paths beneath the directory of the
-/// sources.
+/// A source as typed, without its host, and the same source for rsync: paths below the directory of the sources.
 struct Source {
     typed: OsString,
     for_rsync: Vec<OsString>,
@@ -90,8 +88,8 @@ impl Case {
         if hard_links {
             both(&mut options, &mut for_rsync, &["-H"]);
         }
-        // Of a listed name that is excluded, rsync sends the directories on its way, and downpour nothing: lists have
-        // no rules here.
+        // rsync sends the parent directories of a listed name that is excluded; downpour sends nothing, since its lists
+        // have no rules.
         let is_listed = contents && rng.bool();
         let rules = if is_listed { 0 } else { rng.usize(0..4) };
         for _ in 0..rules {
@@ -100,7 +98,7 @@ impl Case {
             both(&mut options, &mut for_rsync, &[option, pattern]);
         }
         if is_listed {
-            let list = hosts.here("list");
+            let list = hosts.local("list");
             fs::write(&list, names(rng, &base.join(&source.for_rsync[0]))).expect("a list");
             let list = list.to_str().expect("a path that is text");
             both(&mut options, &mut for_rsync, &["--from0", "--files-from", list]);
@@ -112,24 +110,24 @@ impl Case {
         Self { hosts, way, source, command, options, for_rsync, hard_links }
     }
 
-    /// Where downpour's copy and rsync's go.
+    /// Returns the targets of downpour and rsync.
     fn targets(&self) -> [PathBuf; 2] {
-        let ours = if self.way == Way::Up { self.hosts.there("ours") } else { self.hosts.here("ours") };
-        [ours, self.hosts.here("theirs")]
+        let ours = if self.way == Way::Up { self.hosts.remote("ours") } else { self.hosts.local("ours") };
+        [ours, self.hosts.local("theirs")]
     }
 
-    /// The exit code, and what was said.
+    /// Returns the exit code and the output of rsync.
     fn rsync(&self, target: &Path) -> (i32, String) {
         let mut rsync = Command::new(find("rsync"));
         rsync.args(&self.for_rsync).arg("--");
         let base = base(&self.hosts, self.way);
         // Not `join`: a slash at the end counts.
         rsync.args(self.source.for_rsync.iter().map(|name| joined([base.as_os_str(), OsStr::new("/"), name])));
-        let output = ended(rsync.arg(target));
+        let output = output_of(rsync.arg(target));
         (output.status.code().unwrap_or(-1), format!("{rsync:?}\n{}", words(&output.stderr)))
     }
 
-    /// The same of downpour.
+    /// Returns the exit code and the output of downpour.
     fn downpour(&self) -> (i32, String) {
         let mut command = self.hosts.command(self.command);
         let source = match self.way {
@@ -144,7 +142,7 @@ impl Case {
         (ended.status.code().unwrap_or(-1), format!("{line}\n{}", ended.stderr))
     }
 
-    /// What a target holds, as far as it is promised.
+    /// Returns the entries of a target with the promised attributes.
     fn found(&self, target: &Path) -> Tree {
         let mut tree = snapshot(target);
         if !self.hard_links {
@@ -156,7 +154,7 @@ impl Case {
 
 /// The directory that holds the sources.
 fn base(hosts: &Hosts, way: Way) -> PathBuf {
-    if way == Way::Down { hosts.sshd.home() } else { hosts.here("from") }
+    if way == Way::Down { hosts.sshd.home() } else { hosts.local("from") }
 }
 
 fn joined<'a>(parts: impl IntoIterator<Item = &'a OsStr>) -> OsString {
@@ -186,7 +184,7 @@ fn a_directory(rng: &mut Rng, way: Way, base: &Path) -> Source {
     Source { for_rsync: vec![typed.clone()], typed }
 }
 
-/// One object, as it is or below the home over there, or those that wildcards match.
+/// Draws one object, by its name or below the remote home, or those that a wildcard matches.
 fn any_source(rng: &mut Rng, way: Way, base: &Path) -> Source {
     let names = tree::names(base);
     let wildcard = ["*.txt", "*", "?", "[a-d]"][rng.usize(..4)];
@@ -208,7 +206,7 @@ fn any_source(rng: &mut Rng, way: Way, base: &Path) -> Source {
     Source { typed, for_rsync: vec![name.into()] }
 }
 
-/// The directories beneath one.
+/// Returns the directories below one.
 fn directories(base: &Path) -> Vec<PathBuf> {
     let tree = snapshot(base).into_iter();
     tree.filter(|(_, found)| found.object == Object::Directory).map(|(name, _)| name).collect()
@@ -237,27 +235,27 @@ fn case(seed: u64) {
     let case = Case::new(&mut rng);
     populate(&mut rng, &case);
     let [ours, theirs] = case.targets();
-    let ((ended, told), (rsync_ended, rsync_told)) = (case.downpour(), case.rsync(&theirs));
-    let told = format!("{told}\n{rsync_told}");
+    let ((ended, output), (rsync_ended, rsync_output)) = (case.downpour(), case.rsync(&theirs));
+    let output = format!("{output}\n{rsync_output}");
     let (found, expected) = (case.found(&ours), case.found(&theirs));
     let differing: Vec<_> = expected.iter().filter(|(name, object)| found.get(*name) != Some(*object)).collect();
     for (name, expected) in &differing {
         eprintln!("{name:?} is {:?}\n  instead of {expected:?}", found.get(*name));
     }
     let surplus: Vec<_> = found.keys().filter(|name| !expected.contains_key(*name)).collect();
-    assert!(differing.is_empty() && surplus.is_empty(), "surplus: {surplus:?}\n{told}");
-    assert_eq!(ended, rsync_ended, "{told}");
-    assert!(ended != 0 || !tree::names(&ours).iter().any(|name| is_staging(name)), "{told}");
+    assert!(differing.is_empty() && surplus.is_empty(), "surplus: {surplus:?}\n{output}");
+    assert_eq!(ended, rsync_ended, "{output}");
+    assert!(ended != 0 || !tree::names(&ours).iter().any(|name| is_staging(name)), "{output}");
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_copy_is_as_that_of_rsync() {
+fn random_copy_equals_rsync() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number(SEED) {
         Some(seed) => seed..seed + 1,
         None => 0..number(CASES).unwrap_or(QUICK),
     };
     let failed: Vec<u64> = seeds.filter(|seed| std::panic::catch_unwind(|| case(*seed)).is_err()).collect();
-    assert_eq!(failed, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask test-ssh as_that_of_rsync");
+    assert_eq!(failed, [0_u64; 0], "seeds that differ; again: {SEED}=N cargo xtask test-ssh random_copy_equals");
 }

@@ -1,7 +1,6 @@
 //! Signals that end a copy, and signals that do not.
 
 use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
@@ -9,20 +8,20 @@ use rustix::process::{Signal, kill_process};
 use crate::hosts::{
     GONE, Hosts, SLOWLY, assert_holds_only, at, large_file, path_with_downpour, summary, wait_for_bytes,
 };
-use crate::program::{Program, arguments};
+use crate::program::{Program, arguments, wait_until};
 use crate::sshd::{Setup, at_home};
 use crate::tree;
 
-/// A process ends within this time after SIGTERM. Includes one second for a busy machine.
+/// A process ends within this time after SIGTERM. Includes one second for a busy host.
 const SOON: Duration = Duration::from_secs(3);
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_copy_that_is_asked_to_end_goes_on_another_time() {
+fn signalled_copy_resumes() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
-            let source = large_file(&hosts.here("file"));
+            let source = large_file(&hosts.local("file"));
             tree::assert_untouched(&hosts.sshd.home());
             for (from, to) in [("file", "there:copy"), ("there:copy", "back")] {
                 let arguments = [&SLOWLY[..], &["--json", "--via", via, from, to]].concat();
@@ -30,45 +29,45 @@ fn a_copy_that_is_asked_to_end_goes_on_another_time() {
                 let across = wait_for_bytes(&mut transfer, 6_000_000);
                 let asked = Instant::now();
                 transfer.signal(signal);
-                transfer.end().expect_line(code, "the same command goes on");
+                transfer.end().expect_error(code);
                 assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
-                hosts.assert_nothing_runs_there();
+                hosts.assert_remote_idle();
                 assert!(asked.elapsed() < SOON + GONE, "{:?}", asked.elapsed());
                 let again = hosts.cp(&arguments).expect(0);
                 let sent = summary(&again)["wire_bytes"].as_u64().expect("a number");
                 assert!(sent < (24_000_000 - across) * 11 / 10 + 3_000_000, "{sent} after {across}, {from} by {via}");
             }
-            tree::assert_same(&source, &hosts.there("copy"));
-            tree::assert_same(&source, &hosts.here("back"));
+            tree::assert_same(&source, &hosts.remote("copy"));
+            tree::assert_same(&source, &hosts.local("back"));
             assert_holds_only(&hosts.sshd.home(), &["copy"]);
-            assert_holds_only(&hosts.here(""), &["back", "file"]);
+            assert_holds_only(&hosts.local(""), &["back", "file"]);
         }
     }
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_terminal_that_goes_away_ends_nothing() {
+fn sighup_during_copy_ignored() {
     for via in ["udp", "ssh"] {
         let hosts = Hosts::start();
-        let source = large_file(&hosts.here("file"));
+        let source = large_file(&hosts.local("file"));
         let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", via, "file", "there:copy"]].concat());
         wait_for_bytes(&mut transfer, 6_000_000);
         // ssh gets the signal too, as from a terminal.
         signal_all(&hosts, Signal::HUP);
         transfer.end().expect(0);
-        tree::assert_same(&source, &hosts.there("copy"));
+        tree::assert_same(&source, &hosts.remote("copy"));
     }
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ctrl_c_while_ssh_waits_to_log_in() {
+fn signal_while_ssh_connects() {
     let hosts = Hosts::start();
     // A server that never answers: a socket that listens and never reads.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = silent.local_addr().expect("an address").port().to_string();
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     let copy = at("copy");
     for (command, rest) in [("cp", arguments![source, copy]), ("pipe", arguments!["there", "cat"])] {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
@@ -89,16 +88,16 @@ fn ctrl_c_while_ssh_waits_to_log_in() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn no_ssh_outlives_a_program_that_ends_without_a_network() {
+fn signal_without_network_leaves_no_ssh() {
     for (command, rest) in [("cp", ["file", "there:copy"]), ("pipe", ["there", "cat >copy"])] {
         for via in ["udp", "ssh"] {
             // Once, or twice for signals that allow the program to finish.
             for signals in [&[Signal::TERM][..], &[Signal::INT, Signal::INT]] {
                 let hosts = Hosts::with_cable();
-                large_file(&hosts.here("file"));
+                large_file(&hosts.local("file"));
                 let mut line = hosts.command(command);
                 line.args(SLOWLY).args(["--timeout", "2", "--via", via]).args(rest);
-                line.stdin(fs::File::open(hosts.here("file")).expect("a file"));
+                line.stdin(fs::File::open(hosts.local("file")).expect("a file"));
                 let program = Program::start(line);
                 wait_until("something arrives", || !tree::names(&hosts.sshd.home()).is_empty());
                 hosts.network.as_ref().expect("a network").cut();
@@ -106,14 +105,14 @@ fn no_ssh_outlives_a_program_that_ends_without_a_network() {
                 for signal in signals {
                     program.signal(*signal);
                     // Two pending signals of the same kind would merge into one.
-                    thread::sleep(Duration::from_millis(100));
+                    wait_until("the signal is delivered", || !is_pending(program.id(), *signal));
                 }
                 // ssh shares its stderr.
                 program.end();
                 assert!(asked.elapsed() < SOON, "{command} by {via}, {signals:?}: {:?}", asked.elapsed());
-                // sshd is not told that the connection is gone.
+                // sshd does not notice that the connection is lost.
                 hosts.network.as_ref().expect("a network").pass_udp();
-                wait_until("all is over there", || hosts.remote_processes().is_empty());
+                wait_until("the remote processes have ended", || hosts.remote_processes().is_empty());
             }
         }
     }
@@ -121,44 +120,42 @@ fn no_ssh_outlives_a_program_that_ends_without_a_network() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ctrl_c_while_the_login_hangs_over_there() {
+fn signal_while_login_hangs() {
     let path = path_with_downpour();
     // The login reads all input and ends with ssh.
     let hosts = Hosts::with(Setup { path: Some(&path), at_login: "cat >/dev/null", ..Setup::default() }, None);
-    let source = tree::file(&hosts.here("file"), 10);
+    let source = tree::file(&hosts.local("file"), 10);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 75)] {
         let transfer = hosts.start_cp(arguments![source, at("copy")]);
-        while at_home(&hosts.sshd.home()).is_empty() {
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("the login runs", || !at_home(&hosts.sshd.home()).is_empty());
         let asked = Instant::now();
         transfer.signal(signal);
         transfer.end().expect(code);
         assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
-        hosts.assert_nothing_runs_there();
+        hosts.assert_remote_idle();
     }
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_signal_to_the_program_over_there_is_told_here_at_once() {
+fn signal_to_remote_process_reported() {
     for (number, signal) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {
         for via in ["udp", "ssh"] {
             let hosts = Hosts::start();
-            let source = large_file(&hosts.here("file"));
+            let source = large_file(&hosts.local("file"));
             let (from, to) = if number % 2 == 0 { ("file", "there:copy") } else { ("there:file", "copy") };
             let (source, copy) = match number % 2 {
-                0 => (source, hosts.there("copy")),
-                _ => (large_file(&hosts.there("file")), hosts.here("copy")),
+                0 => (source, hosts.remote("copy")),
+                _ => (large_file(&hosts.remote("file")), hosts.local("copy")),
             };
             let arguments = [&SLOWLY[..], &["--json", "--via", via, from, to]].concat();
             let mut transfer = hosts.start_cp(&arguments);
             wait_for_bytes(&mut transfer, 6_000_000);
             let asked = Instant::now();
             hosts.signal_remote(signal);
-            transfer.end().expect_line(75, "remote host: stopped by a signal");
+            transfer.end().expect_error(75);
             assert!(asked.elapsed() < SOON, "{signal:?} by {via}: {:?}", asked.elapsed());
-            hosts.assert_nothing_runs_there();
+            hosts.assert_remote_idle();
             hosts.cp(&arguments).expect(0);
             tree::assert_same(&source, &copy);
         }
@@ -167,26 +164,24 @@ fn a_signal_to_the_program_over_there_is_told_here_at_once() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ctrl_c_typed_at_a_terminal_reaches_ssh_too_and_is_still_told_over_there() {
+fn sigint_to_foreground_stops_remote() {
     let hosts = Hosts::start();
-    large_file(&hosts.here("file"));
+    large_file(&hosts.local("file"));
     let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", "ssh", "file", "there:copy"]].concat());
     wait_for_bytes(&mut transfer, 6_000_000);
     signal_all(&hosts, Signal::INT);
-    transfer.end().expect_line(130, "the same command goes on");
-    hosts.assert_nothing_runs_there();
+    transfer.end().expect_error(130);
+    hosts.assert_remote_idle();
     hosts.cp(arguments!["file", "there:copy"]).expect(0);
-    tree::assert_same(&hosts.here("file"), &hosts.there("copy"));
+    tree::assert_same(&hosts.local("file"), &hosts.remote("copy"));
     assert_holds_only(&hosts.sshd.home(), &["copy"]);
 }
 
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
+/// Whether a signal was sent to a process and not delivered yet (proc_pid_status(5)).
+fn is_pending(process: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap_or_default();
+    u64::from_str_radix(pending.trim(), 16).is_ok_and(|pending| pending >> (signal.as_raw() - 1) & 1 == 1)
 }
 
 /// Signals every process in the foreground, as a terminal does.

@@ -11,55 +11,55 @@ use std::time::{Duration, Instant};
 use crate::client::Client;
 use crate::network::Network;
 use crate::sshd::{Setup, Sshd};
-use crate::tools::{DOWNPOUR, ended, said, words, xtask};
+use crate::tools::{DOWNPOUR, output_of, stdout_of, words, xtask};
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_gets_in_and_finds_nothing_of_the_users() {
+fn sshd_has_separate_home() {
     let sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
-    let home = said(client.ssh().args(["there", "pwd; echo $HOME; ls -A"]));
+    let home = stdout_of(client.ssh().args(["there", "pwd; echo $HOME; ls -A"]));
     let expected = sshd.home().display().to_string();
     assert_eq!(home, format!("{expected}\n{expected}"));
-    assert_eq!(said(client.ssh().args(["there", "ls -A ~"])), "");
+    assert_eq!(stdout_of(client.ssh().args(["there", "ls -A ~"])), "");
     assert_eq!(client.words().split(' ').next(), Some("ssh"));
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn one_host_leads_to_another() {
+fn sshd_reached_through_jump_host() {
     let (jump, sshd) = (Sshd::start(), Sshd::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() }));
     let client = Client::of(&[("there", &sshd), ("jump", &jump)]);
-    let port = said(client.ssh().args(["-J", "jump", "there", "echo ${SSH_CONNECTION##* } $PATH"]));
+    let port = stdout_of(client.ssh().args(["-J", "jump", "there", "echo ${SSH_CONNECTION##* } $PATH"]));
     assert_eq!(port, format!("{} /usr/bin:/bin", sshd.address().1));
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_wrong_host_key_is_refused() {
+fn sshd_wrong_host_key_refused() {
     let (sshd, other) = (Sshd::start(), Sshd::start());
     let client = Client::of(&[("there", &sshd)]);
     client.know(&[("there", other.host_key())]);
-    let refused = ended(client.ssh().args(["there", "true"]));
+    let refused = output_of(client.ssh().args(["there", "true"]));
     assert_eq!(refused.status.code(), Some(255));
     assert!(words(&refused.stderr).contains("Host key verification failed"), "{}", words(&refused.stderr));
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn the_path_over_there_decides_what_is_there() {
+fn sshd_path_decides_program() {
     let without = Sshd::with(Setup { path: Some("/usr/bin:/bin"), ..Setup::default() });
     let directory = Path::new(DOWNPOUR).parent().expect("a directory").display().to_string();
     let with = Sshd::with(Setup { path: Some(&directory), ..Setup::default() });
     let client = Client::of(&[("without", &without), ("with", &with)]);
-    let absent = ended(client.ssh().args(["without", "exec downpour --version"]));
+    let absent = output_of(client.ssh().args(["without", "exec downpour --version"]));
     assert_eq!(absent.status.code(), Some(127), "{}", words(&absent.stderr));
-    assert!(said(client.ssh().args(["with", "exec downpour --version"])).starts_with("downpour "));
+    assert!(stdout_of(client.ssh().args(["with", "exec downpour --version"])).starts_with("downpour "));
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn nothing_outlives_a_test_that_fails() {
+fn sshd_ends_with_failed_test() {
     let mut address = None;
     let mut session = None;
     let failed = catch_unwind(AssertUnwindSafe(|| {
@@ -78,11 +78,11 @@ fn nothing_outlives_a_test_that_fails() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_killed_sshd_leaves_its_commands_without_a_stdin() {
+fn killed_sshd_closes_stdin_of_commands() {
     let mut sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
     let left = sshd.home().join("left");
-    let pipe = said(Command::new("mkfifo").arg(&left));
+    let pipe = stdout_of(Command::new("mkfifo").arg(&left));
     assert_eq!(pipe, "");
     let command = format!("echo begun; cat; echo end > {}", left.display());
     let (_, mut ssh) = says_first_line(client.ssh().args(["there", &command]).stdin(Stdio::piped()));
@@ -93,7 +93,7 @@ fn a_killed_sshd_leaves_its_commands_without_a_stdin() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_firewall_drops_udp_and_leaves_ssh_alone() {
+fn firewall_drops_udp_only() {
     let network = Network::start();
     let sshd = Sshd::with(Setup { network: Some(&network), ..Setup::default() });
     let client = Client::of(&[("there", &sshd)]);
@@ -108,7 +108,7 @@ fn a_firewall_drops_udp_and_leaves_ssh_alone() {
         let (ticket, mut ssh) = says_first_line(&mut ssh);
         let mut send = network.near(DOWNPOUR);
         send.args(["send", "--quiet", "--connect-timeout", "1", "--to"]).arg(directory.path().join("file"));
-        let sent = ended(send.env("DOWNPOUR_TICKET", ticket.trim()));
+        let sent = output_of(send.env("DOWNPOUR_TICKET", ticket.trim()));
         assert_eq!(sent.status.code(), Some(code), "{}", words(&sent.stderr));
         let _ = ssh.kill();
         let _ = ssh.wait();
@@ -121,7 +121,7 @@ fn a_firewall_drops_udp_and_leaves_ssh_alone() {
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn a_relayed_ssh_leads_udp_over_a_link() {
+fn relayed_ssh_sends_udp_over_link() {
     let sshd = Sshd::start();
     let client = Client::of(&[("there", &sshd)]);
     let content = vec![7; 1_000_000];
@@ -139,7 +139,7 @@ fn a_relayed_ssh_leads_udp_over_a_link() {
     let mut send = Command::new(DOWNPOUR);
     send.args(["send", "--quiet", "--rate", "100M", "--to"]).arg(directory.path().join("file"));
     let started = Instant::now();
-    said(send.env("DOWNPOUR_TICKET", ticket));
+    stdout_of(send.env("DOWNPOUR_TICKET", ticket));
     let took = started.elapsed();
     // 1.5 round trips until the last byte arrives, half of one until the sender knows it; 80 ms for the bytes.
     assert!(took >= Duration::from_millis(2 * 120 + 80), "{took:?}");

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::network::Network;
-use crate::tools::{find, said, words};
+use crate::tools::{find, stdout_of, words};
 
 /// Time limit for sshd to start listening.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,9 +29,9 @@ const COMMAND: &str = r#"exec "$SHELL" -c "$SSH_ORIGINAL_COMMAND""#;
 /// Settings that differ between tests.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Setup<'a> {
-    /// PATH on the remote side; sshd's default if `None`.
+    /// PATH of remote commands; sshd's default if `None`.
     pub(crate) path: Option<&'a str>,
-    /// Listen on the far side of this network instead of the loopback interface.
+    /// Listen in the far namespace of this network instead of the loopback interface.
     pub(crate) network: Option<&'a Network>,
     /// Shell lines that run at every login, like those of a start-up file.
     pub(crate) at_login: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// Starts an sshd on a free port of this machine.
+    /// Starts an sshd on a free local port.
     pub(crate) fn start() -> Self {
         Self::with(Setup::default())
     }
@@ -61,7 +61,7 @@ impl Sshd {
             .expect("a script");
         for key in ["host", "user"] {
             let mut make = Command::new(find("ssh-keygen"));
-            said(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(directory.path().join(key)));
+            stdout_of(make.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"]).arg(directory.path().join(key)));
         }
         let address = setup.network.map_or(Ipv4Addr::LOCALHOST, |_| Network::FAR);
         let mut complaint = String::new();
@@ -103,7 +103,7 @@ impl Sshd {
 
     /// Returns the time of the last login.
     pub(crate) fn last_login(&self) -> SystemTime {
-        let stamp = fs::metadata(self.directory.path().join("logged-in")).expect("somebody who has logged in");
+        let stamp = fs::metadata(self.directory.path().join("logged-in")).expect("a login");
         stamp.modified().expect("a time")
     }
 
@@ -116,7 +116,7 @@ impl Sshd {
     pub(crate) fn kill_sessions(&self) {
         let below = descendants(self.process.id());
         let sessions: Vec<_> = below.iter().filter(|(_, name)| name.starts_with("sshd")).collect();
-        assert!(!sessions.is_empty(), "nobody is logged in");
+        assert!(!sessions.is_empty(), "there is no session");
         for (process, _) in sessions {
             // A session has two processes: the second may have ended with the first.
             let _ = kill_process(*process, Signal::KILL);
@@ -150,14 +150,14 @@ pub(crate) fn at_home(home: &Path) -> Vec<(Pid, Vec<String>)> {
     let home = [b"HOME=", home.as_os_str().as_bytes()].concat();
     // A process may end while it is examined.
     let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
-    let live_here = |entry: fs::DirEntry| {
+    let belongs = |entry: fs::DirEntry| {
         let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
         let environment = parts(entry.path().join("environ"));
         environment.split(|byte| *byte == 0).any(|variable| variable == home).then_some(())?;
         let arguments = parts(entry.path().join("cmdline"));
         Some((process, arguments.split(|byte| *byte == 0).map(words).collect()))
     };
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(live_here).collect()
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(belongs).collect()
 }
 
 /// Returns a port that was just free, since sshd cannot choose one itself.
@@ -176,13 +176,13 @@ fn write_config(directory: &Path, address: Ipv4Addr, port: u16, path: Option<&st
         format!("AuthorizedKeysFile {}", file("user.pub")),
         "AuthenticationMethods publickey".to_owned(),
         "PermitRootLogin yes".to_owned(),
-        // The keys lie in a temporary directory, whose parent is writable by everybody.
+        // The keys lie in a temporary directory, whose parent is writable by all users.
         "StrictModes no".to_owned(),
         "UsePAM no".to_owned(),
         "PidFile none".to_owned(),
         "MaxStartups 100".to_owned(),
-        // A home without shell start-up files, and a cache outside it: whether a transfer remembers its path depends on
-        // how long it takes.
+        // A home without shell start-up files, and a cache outside it: whether a transfer writes the path cache depends
+        // on its duration.
         format!("SetEnv HOME={} XDG_CACHE_HOME={}{path}", file("home"), file("cache")),
         format!("ForceCommand exec /bin/sh {}", file("login")),
     ];

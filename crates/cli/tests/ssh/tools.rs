@@ -21,14 +21,14 @@ pub(crate) fn xtask() -> PathBuf {
 }
 
 /// Runs a program, which must succeed. Returns its stdout.
-pub(crate) fn said(command: &mut Command) -> String {
-    let output = ended(command);
+pub(crate) fn stdout_of(command: &mut Command) -> String {
+    let output = output_of(command);
     assert!(output.status.success(), "{command:?}: {}: {}", output.status, words(&output.stderr));
     words(&output.stdout)
 }
 
 /// Runs a program to its end.
-pub(crate) fn ended(command: &mut Command) -> Output {
+pub(crate) fn output_of(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
@@ -39,5 +39,5 @@ pub(crate) fn words(bytes: &[u8]) -> String {
 
 /// Returns the name of the user who runs the tests.
 pub(crate) fn user() -> String {
-    said(Command::new("id").arg("-un"))
+    stdout_of(Command::new("id").arg("-un"))
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::hosts::Hosts;
 use crate::program::Program;
-use crate::tools::{DOWNPOUR, ended, find, words as words_of};
+use crate::tools::{DOWNPOUR, find, output_of, words as words_of};
 use crate::tree;
 
 /// Opens a tunnel whose first forward has port 0; returns the port that it got.
@@ -24,16 +24,16 @@ fn open(hosts: &Hosts, arguments: &[&str]) -> (Program, u16) {
 /// ssh logs in through the tunnel, before and after the login that began it is killed, and carries a file.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_goes_through_and_on_without_the_login_that_began_the_tunnel() {
+fn tunnel_carries_ssh_after_login_killed() {
     let hosts = Hosts::start();
     let (address, port) = hosts.sshd.address();
     let (tunnel, through) = open(&hosts, &["-L", &format!("0:{address}:{port}")]);
-    let input = tree::file(&hosts.here("input"), 20_000_000);
+    let input = tree::file(&hosts.local("input"), 20_000_000);
     let login = |command: &str| {
         let mut ssh = hosts.client.ssh();
         ssh.args(["-o", "HostName=127.0.0.1", "-p", &through.to_string(), "there", command]);
         ssh.stdin(fs::File::open(&input).expect("a file"));
-        ended(&mut ssh)
+        output_of(&mut ssh)
     };
     let sent = login("cat");
     assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words_of(&sent.stderr));
@@ -42,33 +42,33 @@ fn ssh_goes_through_and_on_without_the_login_that_began_the_tunnel() {
     assert!(sent.status.success() && sent.stdout == fs::read(&input).expect("a file"), "{}", words_of(&sent.stderr));
     tunnel.signal(Signal::TERM);
     assert_eq!(tunnel.end().status.code(), Some(75));
-    hosts.assert_nothing_runs_there();
+    hosts.assert_remote_idle();
 }
 
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn curl_fetches_through_a_proxy_in_every_version_of_socks() {
+fn socks_proxy_every_version_with_curl() {
     let hosts = Hosts::start();
-    // The only server that is there for certain: it greets whoever connects.
+    // sshd is a server that certainly runs, and it greets every client.
     let (address, port) = hosts.sshd.address();
     let (tunnel, proxy) = open(&hosts, &["-D", "0"]);
     for version in ["socks4", "socks4a", "socks5", "socks5h"] {
         let mut curl = Command::new(find("curl"));
         curl.args(["-s", "-m", "5", "-x", &format!("{version}://127.0.0.1:{proxy}")]);
-        let greeted = ended(curl.arg(format!("telnet://{address}:{port}")).stdin(std::process::Stdio::null()));
+        let greeted = output_of(curl.arg(format!("telnet://{address}:{port}")).stdin(std::process::Stdio::null()));
         assert!(greeted.stdout.starts_with(b"SSH-2.0"), "{version}: {greeted:?}");
     }
     tunnel.signal(Signal::INT);
     assert_eq!(tunnel.end().status.code(), Some(130));
-    hosts.assert_nothing_runs_there();
+    hosts.assert_remote_idle();
 }
 
-/// ssh's own ProxyCommand: the second login needs no other, and a file is whole.
+/// ssh uses it as ProxyCommand: later logins reuse its connection, and a file arrives complete.
 #[test]
 #[ignore = "cargo xtask test-ssh"]
-fn ssh_logs_in_by_a_proxy_that_keeps_its_connection() {
+fn proxy_persist_as_ssh_proxy_command() {
     let hosts = Hosts::start();
-    let (runtime, input) = (hosts.here("run"), tree::file(&hosts.here("input"), 5_000_000));
+    let (runtime, input) = (hosts.local("run"), tree::file(&hosts.local("input"), 5_000_000));
     fs::create_dir(&runtime).expect("a directory");
     let words = hosts.client.words();
     let proxy = format!("ProxyCommand={} proxy --no-config --persist 1m --ssh '{words}' %n %p", DOWNPOUR);
@@ -76,7 +76,7 @@ fn ssh_logs_in_by_a_proxy_that_keeps_its_connection() {
     for _ in 0..3 {
         let mut ssh = hosts.client.ssh();
         ssh.args(["-o", &proxy, "there", "cat; echo $PPID >&2"]).env("XDG_RUNTIME_DIR", &runtime);
-        let sent = ended(ssh.stdin(fs::File::open(&input).expect("a file")));
+        let sent = output_of(ssh.stdin(fs::File::open(&input).expect("a file")));
         assert!(sent.status.success(), "{}", words_of(&sent.stderr));
         assert_eq!(sent.stdout, fs::read(&input).expect("a file"));
         let check = hosts.command("tunnel").args(["-O", "check", "there"]).env("XDG_RUNTIME_DIR", &runtime).output();
@@ -85,5 +85,5 @@ fn ssh_logs_in_by_a_proxy_that_keeps_its_connection() {
     assert!(processes[0].starts_with(b"A tunnel to there runs") && processes.iter().all(|one| *one == processes[0]));
     let exit = hosts.command("tunnel").args(["-O", "exit", "there"]).env("XDG_RUNTIME_DIR", &runtime).status();
     assert!(exit.expect("a process").success());
-    hosts.assert_nothing_runs_there();
+    hosts.assert_remote_idle();
 }

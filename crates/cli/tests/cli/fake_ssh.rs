@@ -1,4 +1,4 @@
-//! A remote machine without sshd: a script replaces ssh and runs the commands on this machine, in a separate home.
+//! A remote host without sshd: a script replaces ssh and runs the commands locally, in a separate home.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -11,9 +11,12 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use tempfile::TempDir;
 
-use crate::program::{Ended, Program, command, with_default_signals};
+use crate::program::{Ended, Program, command, poll_within, with_default_signals};
 
-/// Runs the last argument, as ssh does. Knows nothing about the host's addresses.
+/// How long processes may take to start or end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs the last argument, as ssh does. Prints no addresses of the host.
 const SSH: &str = r#"#!/bin/sh
 case " $* " in *' -G '*) exit;; esac
 for command; do :; done
@@ -21,18 +24,18 @@ cd "$FAR_HOME" || exit
 export HOME="$FAR_HOME"
 "#;
 
-/// The remote machine `far`.
-pub(crate) struct Far {
+/// The remote host `far`.
+pub(crate) struct FakeHost {
     directory: TempDir,
 }
 
-impl Far {
-    /// Creates a machine that runs the requested commands.
+impl FakeHost {
+    /// Creates a host that runs the requested commands.
     pub(crate) fn new() -> Self {
         Self::with_login(r#"exec sh -c "$command""#)
     }
 
-    /// Creates a machine whose logins run this line of shell; `$command` is the requested command.
+    /// Creates a host whose logins run this line of shell; `$command` is the requested command.
     pub(crate) fn with_login(line: &str) -> Self {
         with_default_signals();
         let far = Self { directory: tempfile::tempdir().expect("a directory") };
@@ -48,12 +51,12 @@ impl Far {
         self.directory.path().join("ssh")
     }
 
-    /// The program there: a link of its own, since the command line of every process can be read.
+    /// The remote program: a link in the test's directory, by which command lines identify the processes of the test.
     fn program(&self) -> PathBuf {
         self.directory.path().join("downpour")
     }
 
-    /// Returns the directory for the sockets of this side's tunnels.
+    /// Returns the directory for the sockets of local tunnels.
     pub(crate) fn runtime(&self) -> PathBuf {
         self.directory.path().join("run")
     }
@@ -63,8 +66,8 @@ impl Far {
         self.directory.path().join("home")
     }
 
-    /// Returns a path on the remote machine.
-    pub(crate) fn there(&self, name: impl AsRef<Path>) -> PathBuf {
+    /// Returns a path on the remote host.
+    pub(crate) fn remote(&self, name: impl AsRef<Path>) -> PathBuf {
         self.home().join(name)
     }
 
@@ -76,69 +79,56 @@ impl Far {
         command
     }
 
-    /// The processes that run for this machine on either side, with this word among their first two; an empty word
-    /// stands for all. The environment of downpour itself is closed to an ordinary user, since no memory of it may be
-    /// dumped; its command line names a file of this machine.
+    /// Returns the local and remote processes of this test with `word` among their first two arguments; all if it is
+    /// empty. An ordinary user cannot read the environment of downpour, which is not dumpable, so its command line
+    /// identifies it.
     pub(crate) fn processes(&self, word: &str) -> Vec<Pid> {
         let directory = self.directory.path().as_os_str().as_bytes();
         let home = [b"FAR_HOME=", self.home().as_os_str().as_bytes()].concat();
-        // A process may end while it is looked at.
+        // A process may end while it is inspected.
         let parts = |path: PathBuf| fs::read(path).unwrap_or_default();
         let runs = |entry: fs::DirEntry| {
             let process = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
             let arguments = parts(entry.path().join("cmdline"));
             let is_named = arguments.windows(directory.len()).any(|part| part == directory);
             let environment = parts(entry.path().join("environ"));
-            let is_told = environment.split(|byte| *byte == 0).any(|variable| variable == home);
-            (is_named || is_told).then_some(())?;
+            let has_home = environment.split(|byte| *byte == 0).any(|variable| variable == home);
+            (is_named || has_home).then_some(())?;
             let mut first = arguments.split(|byte| *byte == 0).take(2);
             (word.is_empty() || first.any(|argument| argument == word.as_bytes())).then_some(process)
         };
         fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(runs).collect()
     }
 
-    /// Waits for processes as [`Self::processes`] finds them. Panics if there are none although `is_due` stays true.
+    /// Waits until [`Self::processes`] finds some. Panics if it finds none while `is_due` is true.
     #[track_caller]
-    pub(crate) fn running(&self, word: &str, is_due: impl Fn() -> bool) -> Vec<Pid> {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
+    pub(crate) fn wait_for_processes(&self, word: &str, is_due: impl Fn() -> bool) -> Vec<Pid> {
+        poll_within(PATIENCE, &format!("a process with the word {word:?}"), || {
             let found = self.processes(word);
-            if !found.is_empty() || !is_due() {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "no process with the word {word:?} runs");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            (!found.is_empty() || !is_due()).then_some(found)
+        })
     }
 
-    /// Panics unless every ssh and all that it has started end, by themselves and not with the 1000 s that a login of a
-    /// test sleeps.
+    /// Panics unless every ssh and its descendants end well before the 1000 s of a sleeping login.
     #[track_caller]
-    pub(crate) fn assert_empty(&self, what: &str) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
+    pub(crate) fn assert_empty(&self, context: &str) {
+        let begun = Instant::now();
+        poll_within(2 * PATIENCE, context, || {
             let left = self.processes("");
-            if left.is_empty() {
-                return;
-            }
-            if Instant::now() >= deadline {
+            if begun.elapsed() >= PATIENCE {
                 let line = |pid: &Pid| fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
                 let lines: Vec<_> = left.iter().filter_map(|pid| line(pid).ok()).collect();
-                panic!("{what}: left over there: {lines:?}");
+                assert!(left.is_empty(), "{context}: these processes still run: {lines:?}");
             }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            left.is_empty().then_some(())
+        });
     }
 
-    /// Panics unless a process over there, by its number, ends soon.
+    /// Panics unless the process with this id ends soon.
     #[track_caller]
     pub(crate) fn assert_gone(&self, pid: &str) {
         let process = Path::new("/proc").join(pid.trim());
-        let deadline = Instant::now() + Duration::from_secs(3);
-        while process.exists() {
-            assert!(Instant::now() < deadline, "{pid} is left");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        poll_within(Duration::from_secs(3), &format!("{pid} has ended"), || (!process.exists()).then_some(()));
     }
 
     /// Runs [`Self::command`] to its end.
