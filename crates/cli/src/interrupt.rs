@@ -112,7 +112,7 @@ impl Attention<'_> {
             match self.heard().await {
                 SignalEvent::Stop(stop) => return Some(stop),
                 SignalEvent::HangUp => return None,
-                SignalEvent::Ask => announce::tell(),
+                SignalEvent::Ask => announce::print_progress(),
             }
         }
     }
@@ -123,7 +123,7 @@ impl Attention<'_> {
             match self.heard().await {
                 SignalEvent::Stop(stop) => return stop,
                 SignalEvent::HangUp => {}
-                SignalEvent::Ask => announce::tell(),
+                SignalEvent::Ask => announce::print_progress(),
             }
         }
     }
@@ -141,7 +141,7 @@ async fn next(signal: &mut Option<Signal>) -> Option<()> {
 
 /// Keeps SIGUSR1, which asks how far a transfer is, from ending the process before a loop answers it, as while a list of names
 /// is read from a pipe; SIGINFO ends nothing by default. Failure is ignored: no known system refuses the call.
-pub(crate) fn outlive_questions() {
+pub(crate) fn ignore_progress_signal() {
     static HAS_COME: AtomicBool = AtomicBool::new(false);
     _ = flag::register(SIGUSR1, &HAS_COME);
 }

@@ -107,7 +107,7 @@ impl Output {
 
     /// Prints the progress line on stderr because the user has asked for it by a signal, whatever the options.
     pub(crate) fn tell_progress(&self) {
-        self.showing.above(announce::tell);
+        self.showing.above(announce::print_progress);
     }
 
     /// Shows what is offered and where it goes.

@@ -222,13 +222,13 @@ impl Watch<'_> {
                 Ok(Code::from(&summary) as u8)
             }
             (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
-                Err(Failure::goes_on(stop))
+                Err(Failure::resumable(stop))
             }
             // A signal to all of the process group ends ssh too, which may be noticed first.
             (Err(Error::Ssh(_) | Error::NoDownpour { .. } | Error::NothingStarts { .. }), Some(stop))
                 if self.conduct.resumes =>
             {
-                Err(Failure::goes_on(stop))
+                Err(Failure::resumable(stop))
             }
             (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
                 Code::Usage,
@@ -276,7 +276,7 @@ impl Watch<'_> {
     /// Returns the failure of a transfer that has not ended in time.
     fn given_up(&self) -> Failure {
         let stop = self.stop.unwrap_or(StopSignal::Terminated);
-        if self.conduct.resumes { Failure::goes_on(stop) } else { Failure::stopped(stop) }
+        if self.conduct.resumes { Failure::resumable(stop) } else { Failure::stopped(stop) }
     }
 
     /// Applies the current limit of the timetable.

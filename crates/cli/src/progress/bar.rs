@@ -72,7 +72,7 @@ impl Bar {
     /// Removes the line until there are figures again.
     pub(super) fn clear(&self) {
         if self.is_up.take() {
-            print::moves(None);
+            print::set_moving_line(None);
             self.bar.finish_and_clear();
         }
     }
@@ -82,7 +82,7 @@ impl Bar {
             if self.bar.is_finished() {
                 self.bar.reset();
             }
-            print::moves(Some(self.bar.clone()));
+            print::set_moving_line(Some(self.bar.clone()));
         }
     }
 }
