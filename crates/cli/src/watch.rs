@@ -121,7 +121,7 @@ pub(crate) async fn watch(
             heard = attention.heard() => match heard {
                 SignalEvent::HangUp => watch.hang_up(),
                 SignalEvent::Stop(stop) => watch.stop(stop),
-                SignalEvent::Ask => watch.output.tell_progress(),
+                SignalEvent::Ask => watch.output.print_progress(),
             },
             answer = answer(&mut watch.question) => watch.answered(answer),
             _ = look.tick(), if changes => watch.limit(),
@@ -188,7 +188,7 @@ impl Watch<'_> {
             TransferEvent::Progress(progress) => self.output.progress(progress),
             TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
-            TransferEvent::Skipped(left) => self.output.left_out(&left),
+            TransferEvent::Skipped(skipped) => self.output.skipped(&skipped),
             TransferEvent::UserNote(note) => self.output.note(&note),
             TransferEvent::UdpClosed { host, port, was_closed } => {
                 let still = if was_closed { ", as at the last try" } else { "" };
