@@ -16,7 +16,7 @@ use crate::notices::Notices;
 use crate::output::Output;
 use crate::prompt::Question;
 use crate::rate::Both;
-use crate::rate_timetable::{LOOK_AGAIN, Limit};
+use crate::rate_timetable::{CHECK_PERIOD, Limit};
 use crate::stop_signal::{StopSignal, default_effect, stopping};
 
 /// How long a transfer may take to end after a signal to stop: the process must be gone within a second. What has arrived
@@ -92,7 +92,7 @@ pub(crate) async fn watch(
     attention: &mut Attention<'_>,
 ) -> Result<u8, Failure> {
     let changes = conduct.limit.as_ref().is_some_and(Limit::changes);
-    let mut look = interval(LOOK_AGAIN);
+    let mut look = interval(CHECK_PERIOD);
     let held = conduct.limit.as_ref().and_then(Limit::now);
     let mut watch = Watch {
         transfer,
@@ -118,10 +118,10 @@ pub(crate) async fn watch(
                 }
                 None => return result,
             },
-            heard = attention.heard() => match heard {
+            signal = attention.next_event() => match signal {
                 SignalEvent::HangUp => watch.hang_up(),
                 SignalEvent::Stop(stop) => watch.stop(stop),
-                SignalEvent::Ask => watch.output.print_progress(),
+                SignalEvent::Progress => watch.output.print_progress(),
             },
             answer = answer(&mut watch.question) => watch.answered(answer),
             _ = look.tick(), if changes => watch.limit(),

@@ -228,20 +228,20 @@ fn config_error_names_the_line() {
 }
 
 #[test]
-fn a_wrong_variable_does_no_harm_where_the_option_is_typed() {
+fn config_ignores_invalid_variable_of_a_typed_option() {
     assert!(read("", &[("DOWNPOUR_RATE", "12MB")], "cp --rate 1M a b").is_ok());
 }
 
 #[test]
-fn a_variable_with_a_slip_in_its_name_is_told() {
+fn config_warns_of_unknown_variables() {
     let names = ["DOWNPOUR_LIMT", "DOWNPOUR_DELETE", "DOWNPOUR_QWXYZ", "DOWNPOUR_TICKET", "DOWNPOUR_RETRY_FOR", "PATH"];
     let variables = names.map(|name| (OsString::from(name), OsString::new())).into();
     assert_eq!(
         (ConfigSources { variables }).unknown(&args::definition()),
         [
-            "DOWNPOUR_LIMT does nothing: did you mean DOWNPOUR_LIMIT?",
-            "DOWNPOUR_DELETE does nothing: that is for a single run, and goes on the command line",
-            "DOWNPOUR_QWXYZ does nothing",
+            "DOWNPOUR_LIMT has no effect: did you mean DOWNPOUR_LIMIT?",
+            "DOWNPOUR_DELETE has no effect: the option is only allowed on the command line",
+            "DOWNPOUR_QWXYZ has no effect",
         ]
     );
 }

@@ -95,9 +95,9 @@ impl Pair<'_> {
             tokio::select! {
                 event = self.sender.next(), if !sent => sent = self.show(event, output)?,
                 event = self.receiver.next(), if !received => received = self.note(event)?,
-                heard = attention.heard() => match heard {
+                signal = attention.next_event() => match signal {
                     SignalEvent::HangUp => output.hang_up(),
-                    SignalEvent::Ask => output.print_progress(),
+                    SignalEvent::Progress => output.print_progress(),
                     SignalEvent::Stop(stop) => {
                         self.stop(attention).await;
                         return Err(Failure::stopped(stop));

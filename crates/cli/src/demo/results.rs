@@ -120,15 +120,15 @@ impl Results {
         self.tcp_kernel = Some(result.into());
     }
 
-    /// Returns a warning about the numbers, if there is reason for one: a late relay is not the requested link.
+        /// Returns a warning if the relay was late, and so did not emulate the requested link.
     pub(super) fn warning(&self) -> Option<String> {
         let run = Some(&self.downpour).filter(|run| !run.relay_on_time)?;
         let late = units::seconds(run.late_99_seconds);
         let mut text = format!(
-            "this machine was busy: one in a hundred of downpour's packets left the relay {late} late or later"
+            "the host was busy: 1 % of downpour's packets left the relay {late} late or later"
         );
         if run.relay_drops > 0 {
-            text += &format!(", and {} got lost in it", units::count(run.relay_drops, "packet", "packets"));
+            text += &format!(", and {} were lost in it", units::count(run.relay_drops, "packet", "packets"));
         }
         Some(text)
     }
@@ -157,10 +157,10 @@ impl fmt::Display for Results {
         writeln!(f, "{:<18} {:>14}  {:>11}  {:>17}  {:>5}", "", "time", "goodput", "relative to floor", "sent")?;
         let floor = units::seconds(self.floor_seconds);
         let goodput = units::bytes_per_second(self.bytes as f64 / self.floor_seconds.max(1e-9));
-        writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "the floor")?;
+        writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "floor")?;
         let MeasuredRun { seconds, complete, bytes, sent_ip_bytes, .. } = self.downpour;
         self.row(f, "downpour", &TcpRun { seconds, complete, bytes, sent_ip_bytes: Some(sent_ip_bytes) })?;
-        for (name, run) in [("TCP, simulated", &self.tcp_simulated), ("TCP, this kernel's", &self.tcp_kernel)] {
+        for (name, run) in [("TCP, simulated", &self.tcp_simulated), ("TCP, this kernel", &self.tcp_kernel)] {
             if let Some(run) = run {
                 self.row(f, name, run)?;
             }
@@ -204,10 +204,10 @@ mod tests {
 fixed rate 100 Mbit/s = 12.5 MB/s
 
                              time      goodput  relative to floor   sent
-the floor                  4.57 s    10.9 MB/s
+floor                      4.57 s    10.9 MB/s
 downpour                   4.61 s    10.8 MB/s             1.01 x   1.10
 TCP, simulated        13 min 06 s    63.6 kB/s           171.88 x   1.12
-TCP, this kernel's       > 13.8 s    65.1 kB/s   stopped at 1.8 %
+TCP, this kernel         > 13.8 s    65.1 kB/s   stopped at 1.8 %
 
 floor: lower bound of the time for this file at this rate, with downpour's headers
 sent:  IP bytes of the sender per received byte
