@@ -14,7 +14,7 @@ pub(crate) fn on_error(error: &Error) -> Option<String> {
         // The outermost of these decides: local partial data helps whichever side failed.
     for context in error.contexts() {
         match context {
-            Context::Peer { by_ticket: true, .. } => return on_guest(error.cause()).map(str::to_owned),
+            Context::Peer { by_ticket: true, .. } => return on_ticket_peer(error.cause()).map(str::to_owned),
             Context::Kept { by_ticket, .. } => return Some(on_kept(error.cause(), *by_ticket).to_owned()),
             _ => {}
         }
@@ -24,7 +24,7 @@ pub(crate) fn on_error(error: &Error) -> Option<String> {
 }
 
 /// Returns advice on an error from the other end of a ticket, whose user chooses its options.
-const fn on_guest(cause: &Error) -> Option<&'static str> {
+const fn on_ticket_peer(cause: &Error) -> Option<&'static str> {
     match cause {
         Error::Stalled(_) => Some("try again"),
         Error::Files(FilesError::TargetExists { .. }) => {

@@ -64,7 +64,7 @@ pub(crate) fn tunnel(event: &TunnelEvent) {
 }
 
 /// Follows the events of peers that have connected with a ticket.
-pub(crate) fn guest(event: &PeerEvent) {
+pub(crate) fn peer(event: &PeerEvent) {
     match event {
         PeerEvent::Joined(_) => update(|activity| {
             activity.state = State::Connected;

@@ -73,7 +73,8 @@ pub(crate) enum JsonRecord<'a> {
         message: Option<String>,
     },
         /// An event of a peer with a ticket.
-    Guest {
+    #[serde(rename = "guest")]
+    Peer {
                 /// `joined`, `left`, or `expired` (the ticket).
         event: &'static str,
         /// The number of the tunnel.

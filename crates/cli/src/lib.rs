@@ -185,7 +185,7 @@ async fn run(args: Args) -> Result<u8, Failure> {
         Command::ProfileList => Ok(profile::list()),
         Command::ProfileShow => profile::show(&args),
         Command::ProfileDiff => profile::diff(&args),
-        Command::Send if stream::is_sent(&args) => stream::send(args).await,
+        Command::Send if stream::is_requested(&args) => stream::send(args).await,
         Command::Send => send::run(args, &mut signals()?).await,
         Command::Recv => recv::run(args, &mut signals()?).await,
         Command::Demo => demo::run(args, &mut signals()?).await,
