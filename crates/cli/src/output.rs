@@ -150,7 +150,7 @@ impl Output {
             let reason = Some(skipped.reason.to_string());
             json::print(&JsonRecord::Notice { what: "left_out", path: skipped.path.as_slice().into(), reason });
         }
-        self.say(format_args!("skipped: {}: {}", escape::name(&skipped.path), advised(skipped.reason)));
+        self.say(format_args!("skipped: {} {}", escape::name(&skipped.path), advised(skipped.reason)));
     }
 
         /// Shows the current number of receivers, instead of a mixture of their figures.

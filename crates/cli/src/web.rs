@@ -50,7 +50,7 @@ impl WebViewer {
     pub(crate) async fn open(qlog: &mut Option<PathBuf>) -> Result<Self, Failure> {
         let program = lab().ok_or_else(|| {
                         let message = format!("--web needs {LAB}, which was not found beside downpour or in PATH");
-            Failure::new(Code::Usage, format!("{message}: build it with `cargo build --release` in lab"))
+            Failure::new(Code::Usage, format!("{message}: build it with `cd lab && cargo build --release`"))
         })?;
         let failed = |error: io::Error| Failure::new(Code::Other, format!("--web: {error}"));
         let directory =
@@ -97,8 +97,8 @@ impl Drop for WebViewer {
                 let (begun, mut is_noticed) = (Instant::now(), false);
         while matches!(self.lab.try_wait(), Ok(None)) {
             if begun.elapsed() > STOP_TIMEOUT {
-                print::err(format_args!(
-                                        "downpour: warning: {LAB} did not exit and is killed; runs started on its page continue"
+                print::warn(format_args!(
+                    "{LAB} did not exit and is killed; runs started on its page continue"
                 ));
                 let _ = self.lab.kill();
                 let _ = self.lab.wait();

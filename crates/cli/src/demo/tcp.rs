@@ -120,7 +120,7 @@ pub(super) async fn of_kernel(
     attention: &mut Attention<'_>,
 ) -> Result<Result<TcpResult, String>, Failure> {
     let Some(lab) = web::lab() else {
-        return Ok(Err(format!("{} is neither beside downpour nor in PATH", web::LAB)));
+        return Ok(Err(format!("{} was not found beside downpour or in PATH", web::LAB)));
     };
     let (plan, results) = (directory.join("tcp.toml"), directory.join("tcp"));
     if let Err(error) = fs::write(&plan, plan_of(bytes, link, limit)) {

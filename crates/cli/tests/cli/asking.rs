@@ -29,9 +29,9 @@ fn the_ticket_is_not_shown_and_yes_takes_it() {
     let here = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     assert!(!terminal.shown.contains(&ticket[..20]), "{:?}", terminal.shown);
-    assert!(terminal.shown.contains("Coming: file (1 item, 20 kB"), "{:?}", terminal.shown);
+    assert!(terminal.shown.contains("Offered: file (1 item, 20 kB"), "{:?}", terminal.shown);
     terminal.type_line("y");
     receiver.end().expect(0);
     sender.end().expect(0);
@@ -43,9 +43,9 @@ fn no_is_no_on_both_sides() {
     let here = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     terminal.type_line("perhaps");
-    terminal.wait_for("Take it? [Y/n] perhaps\r\nTake it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n] perhaps\r\nAccept? [Y/n]");
     terminal.type_line("no");
     terminal.wait_for("downpour: declined");
     receiver.end().expect(1);
@@ -76,7 +76,7 @@ fn a_piped_answer_counts_as_a_typed_one() {
     let here = tempdir().expect("a directory");
     let (mut sender, ended) = with_answer(here.path(), "n\n", &["-q"]);
     let ended = ended.expect_line(1, "declined");
-    assert!(ended.stderr.contains("Coming: file (1 item, 20 kB)\nInto:   /"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Offered: file (1 item, 20 kB)\nInto:    /"), "{}", ended.stderr);
     sender.wait_for_words("declined by its user");
     tree::assert_untouched(&here.path().join("into"));
 
@@ -100,7 +100,7 @@ fn a_sender_that_leaves_during_the_question_ends_it() {
     let here = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     sender.signal(rustix::process::Signal::INT);
     terminal.wait_for("\ndownpour: the sender said: interrupted by its user");
     receiver.end().expect(1);
@@ -122,7 +122,7 @@ fn ctrl_c_instead_of_an_answer_takes_nothing() {
     let here = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     receiver.signal(rustix::process::Signal::INT);
     terminal.wait_for("downpour: cancelled");
     receiver.end().expect(130);

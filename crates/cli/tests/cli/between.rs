@@ -56,7 +56,7 @@ fn an_ssh_that_does_not_get_there_is_told_and_the_data_goes_through_here() {
     assert!(line.starts_with(beginning), "{told}");
     tree::assert_same(&source, &far.there("copy"));
     let refused = far.run("cp", arguments!["--via", "udp", "a:file", "no-such-host.invalid:other"]);
-    refused.expect_line(5, "leave --via out");
+    refused.expect_line(5, "omit --via udp");
     // localhost is another machine there.
     let told = far.run("cp", arguments!["a:file", "localhost:again"]).expect(0).stderr;
     assert!(told.contains("localhost stands for this machine: the data goes through this machine"), "{told}");
@@ -92,7 +92,7 @@ fn a_stopped_copy_leaves_nothing_running_and_goes_on_from_there() {
         let mut program = Program::start(far.command("cp", slowly));
         program.wait_for("progress", |line| line.contains(r#""type":"progress""#) && !line.contains(r#""bytes":0,"#));
         program.signal(signal);
-        program.end().expect_line(code, "stopped; the same command goes on where it stopped");
+        program.end().expect_line(code, "stopped; run the same command to resume");
         for process in far.processes("") {
             far.assert_gone(&process.as_raw_nonzero().to_string());
         }

@@ -26,7 +26,7 @@ fn ctrl_c_at_the_receiver_keeps_what_arrived() {
     let (_here, into, mut sender, receiver) = under_way(&[]);
     assert_eq!(tree::names(&into).len(), 1, "a staging directory");
     receiver.signal(Signal::INT);
-    let said = receiver.end().expect_line(130, "sent into the same directory again, go on from there").stderr;
+    let said = receiver.end().expect_line(130, "send the same files to the same directory to resume").stderr;
     sender.wait_for_words("interrupted");
     let staging = into.join(&tree::names(&into)[0]);
     assert!(said.contains(&staging.display().to_string()), "{said} does not name {}", staging.display());
@@ -112,7 +112,7 @@ fn recv_disk_full_exit_code() {
     let lines: Vec<&str> = received.lines().filter(|line| line.starts_with("downpour: ")).collect();
     let [warning, error] = lines[..] else { panic!("{received}") };
     assert!(warning.contains("warning: more is coming than there is room for"), "{warning}");
-    assert!(error.starts_with("downpour: disk full while writing ") && error.contains("make room there"), "{error}");
+    assert!(error.starts_with("downpour: disk full while writing ") && error.contains("free disk space"), "{error}");
     sender.wait_for_words("more is coming than there is room for");
     sender.wait_for_words("the receiver said: disk full");
 }

@@ -68,7 +68,7 @@ fn a_file_that_others_can_change_runs_nothing() {
             set_mode(&home, 0o755);
             for open in [0o020, 0o002] {
                 set_mode(step, 0o755 | open);
-                let ended = run(named).expect_line(2, "can be written by other users");
+                let ended = run(named).expect_line(2, "is writable by other users");
                 assert!(!ran.exists(), "{named:?} {step:?}");
                 // The message ends with the command that mends it.
                 let (_, mend) = ended.stderr.trim().rsplit_once(": ").expect("a command");

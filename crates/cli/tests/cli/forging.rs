@@ -114,7 +114,7 @@ fn a_flood_of_words_is_counted_and_holds_nothing_up() {
     let ended = far.run("cp", arguments!["--via=ssh", file, "far:copy"]).expect(0);
     tree::assert_same(&file, &far.there("copy"));
     assert!(ended.stderr.len() < 100_000, "{} bytes", ended.stderr.len());
-    assert!(ended.stderr.lines().any(|line| line.ends_with(" lines left out)")), "{}", ended.stderr);
+    assert!(ended.stderr.lines().any(|line| line.ends_with(" lines skipped)")), "{}", ended.stderr);
 }
 
 /// As a connection that ssh keeps for the next login (`ControlPersist`).

@@ -115,7 +115,7 @@ fn what_no_shell_has_expanded_is_expanded_here_unless_it_stands() {
         assert!(said.contains(NOBODY), "{refused:?}: {said}");
     }
     let ended = run(&arguments!["sync", "--backup-dir=~/old", "source", "copy"]);
-    ended.expect_line(2, "backups go to a directory within the target");
+    ended.expect_line(2, "must be a path relative to the destination");
     assert_eq!(tree::names(here.path()), ["back", "home", "source"].map(PathBuf::from));
 
     // Wildcards of a shell have such names in their place.

@@ -187,7 +187,7 @@ fn send(is_sender: bool, blow: Blow, moment: Duration) -> bool {
         command(arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--limit", "16M", source]);
     let receiving = command(arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into]);
     let (mut terminal_of_sender, mut sender_there) = in_terminal(r#"exec "$@""#, &sending);
-    sender_there.wait_for_words("Take the ticket");
+    sender_there.wait_for_words("Copy ticket file");
     let (mut terminal_of_receiver, receiver_there) = in_terminal(r#"exec "$@""#, &receiving);
     thread::sleep(moment);
     if is_sender {

@@ -74,7 +74,7 @@ fn a_setting_of_ssh_that_starts_nothing_is_named() {
         fs::set_permissions(&ssh, Permissions::from_mode(0o700)).expect("a mode");
         let mut line = command(arguments!["cp", "--ssh", ssh, "far:x", "new"]);
         line.current_dir(far.home());
-        Program::start(line).end().expect_line(5, &format!("write --ssh 'ssh -o {option}'"));
+        Program::start(line).end().expect_line(5, &format!("use --ssh 'ssh -o {option}'"));
     }
 }
 
@@ -93,9 +93,9 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
         downpour(arguments!["send", file, "--to", word]).end().expect_line(code, said);
     }
     let new = here.path().join("new");
-    downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "-P PORT is the port of the ssh server");
+    downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "use -P PORT for the port of the ssh server");
     for command in ["doctor", "bootstrap"] {
-        downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: the port of the ssh server is -P PORT");
+        downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: use -P PORT for the port of the ssh server");
     }
     assert!(!new.exists());
 }
@@ -123,7 +123,7 @@ fn rules_come_from_stdin_as_names_do() {
     for rest in [twice, both] {
         let mut line = command(arguments!["sync", source.join(""), target]);
         line.args(rest);
-        Program::start(line).end().expect_line(2, "stdin can be read once");
+        Program::start(line).end().expect_line(2, "stdin can be read only once");
     }
 }
 

@@ -20,19 +20,19 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     for (options, said) in [
         (
             &["--safe-links"][..],
-            "does not leave out links that lead out of the tree; update it, or leave --safe-links out",
+            "does not leave out links that lead out of the tree; update it, or omit --safe-links",
         ),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
-            "does not know the limit of deletions; update it, or leave --max-delete out",
+            "does not know the limit of deletions; update it, or omit --max-delete",
         ),
         (&["--delete"], "deletes everything if the source is empty; update it, or accept that with --force-empty"),
         (&["-a"], "knows nothing of owners, groups, ACLs"),
         (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
-        (&["--chmod=go-rwx"], "does not know all options of this copy; update it, or leave those out"),
-        (&["--link-dest=../x"], "does not know all options of this copy; update it, or leave those out"),
-        (&["-b"], "makes no backups; update it, or leave -b and --backup-dir out"),
-        (&["-n", "--remove-source-files"], "does not remove sources; update it, or leave --remove-source-files out"),
+        (&["--chmod=go-rwx"], "does not know all options of this copy; update it, or omit the options that it lacks"),
+        (&["--link-dest=../x"], "does not know all options of this copy; update it, or omit the options that it lacks"),
+        (&["-b"], "makes no backups; update it, or omit -b and --backup-dir"),
+        (&["-n", "--remove-source-files"], "does not remove sources; update it, or omit --remove-source-files"),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, said);

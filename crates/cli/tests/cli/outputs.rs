@@ -60,7 +60,7 @@ fn a_source_or_target_is_never_overwritten_by_what_is_written_about_it() {
                 let output = here.path().join(output);
                 let arguments = arguments!["-r", option, output, source, target];
                 let ended = far.run("cp", arguments.into_iter().chain(more.iter().map(OsStr::new)));
-                let what = if content == LIST { "is part of the transfer" } else { "name another file" };
+                let what = if content == LIST { "is part of the transfer" } else { "choose another file" };
                 ended.expect_line(2, what);
                 assert_eq!(contents(here.path()), before, "{option} {output:?} {source:?} {target:?} {more:?}");
             }
@@ -71,11 +71,11 @@ fn a_source_or_target_is_never_overwritten_by_what_is_written_about_it() {
     let here = place("plain");
     let out = here.path().join("out");
     let x = here.path().join("src/x");
-    downpour(arguments!["cp", "--checksums", out, x, out]).end().expect_line(2, "name another file");
+    downpour(arguments!["cp", "--checksums", out, x, out]).end().expect_line(2, "choose another file");
     assert!(!out.exists());
     let copy = here.path().join("copy");
     let both = downpour(arguments!["cp", "--qlog", out, "--checksums", out, x, copy]).end();
-    both.expect_line(2, "the trace is written there; name another file");
+    both.expect_line(2, "the trace is written there; choose another file");
     assert!(!copy.exists());
 }
 

@@ -109,7 +109,7 @@ fn a_copy_that_is_stopped_goes_on_with_the_same_command() {
         let mut first = downpour(arguments!["cp", "--json", "--rate", "40M", source, target]);
         first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
         first.signal(signal);
-        first.end().expect_line(code, "the same command goes on");
+        first.end().expect_line(code, "run the same command to resume");
         assert!(!target.exists(), "no name before all is verified");
         let second = downpour(arguments!["cp", "--json", source, target]).end().expect(0);
         let summary = json(&second.stdout).pop().expect("a summary");
@@ -129,7 +129,7 @@ fn a_user_who_asks_by_a_signal_is_told_the_progress() {
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let mut sender = sender(&[&source], &ticket, &["--rate", "16M"]);
     sender.signal(Signal::USR1);
-    sender.wait_for_words("waiting for the other side");
+    sender.wait_for_words("waiting for the peer");
     let into = here.path().join("into");
     let mut receiver = slow_receiver(&ticket, &into);
     for program in [&mut sender, &mut receiver] {
@@ -187,7 +187,7 @@ fn a_sender_that_waits_ends_with_its_terminal_unless_it_is_to_stay() {
     let arguments = arguments![program, "send", "--listen", "127.0.0.1:0", source, "--ticket-file", ticket];
     let command = program_with(Path::new("nohup"), arguments);
     let mut staying = Program::start(command);
-    staying.wait_for_words("Take the ticket");
+    staying.wait_for_words("Copy ticket file");
     staying.signal(Signal::HUP);
     let into = here.path().join("into");
     crate::program::receiver(&ticket, &into, &[]).end().expect(0);
@@ -227,7 +227,7 @@ fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
     assert!(left[0]["path"].as_str().is_some_and(|path| Path::new(path).is_dir()), "{left:?}");
     assert_eq!(clean(&["--older-than", "1d", "--remove"]).len(), 0);
     let shown = downpour(arguments!["clean", "-r", here.path()]).end().expect(0);
-    assert!(shown.stdout.contains("1 file") && shown.stderr.contains("goes on from there"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("1 file") && shown.stderr.contains("run the interrupted command again to resume"), "{}", shown.stdout);
     let removed = downpour(arguments!["clean", "--remove", into]).end().expect(0).stderr;
     assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
     assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");

@@ -77,7 +77,7 @@ fn every_running_transfer_is_shown_with_its_progress() {
     let (file, ticket, into) = (user.path("file-for-copy"), user.path("ticket"), user.path("into"));
     let waits = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file];
     let mut sender = Program::start(user.command(waits));
-    sender.wait_for_words("Take the ticket");
+    sender.wait_for_words("Copy ticket file");
     let told = json(&user.status(&["--json"]).expect(0).stdout);
     let (copied, waiting) = (of(&told, copy.id()), of(&told, sender.id()));
     assert_eq!(
@@ -108,14 +108,14 @@ fn every_running_transfer_is_shown_with_its_progress() {
         program.signal(Signal::INT);
         program.signal(Signal::INT);
         program.end();
-        user.status(&[&pid.to_string()]).expect_line(1, "no transfer of this user runs as process");
+        user.status(&[&pid.to_string()]).expect_line(1, "is not a running transfer of this user");
     }
     assert_eq!(user.sockets(), [] as [PathBuf; 0]);
     // Transfers outside of this test, which have no directory of their own, are shown too.
     let left = json(&user.status(&["--json"]).expect(0).stdout);
     assert!(pids.iter().all(|pid| left.iter().all(|line| line["pid"] != *pid)), "{left:?}");
     let words = user.status(&[]).expect(0);
-    assert_eq!(words.stdout.is_empty(), words.stderr.contains("No transfer of this user runs."), "{}", words.stderr);
+    assert_eq!(words.stdout.is_empty(), words.stderr.contains("No transfers are running."), "{}", words.stderr);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_process_that_does_not_answer_holds_nobody_up_and_a_killed_one_leaves_nothin
     copy.signal(Signal::KILL);
     copy.end();
     assert_eq!(user.sockets().len(), 2, "it had no time to remove its own");
-    user.status(&[&pid]).expect_line(1, "no transfer of this user");
+    user.status(&[&pid]).expect_line(1, "is not a running transfer of this user");
     assert_eq!(user.sockets().len(), 1);
 }
 
@@ -147,7 +147,7 @@ fn nobody_else_is_told_anything() {
     let mut command = program_with(Path::new("sh"), arguments);
     command.env("XDG_RUNTIME_DIR", user.runtime());
     let mut sender = Program::start(command);
-    sender.wait_for_words("Take the ticket");
+    sender.wait_for_words("Copy ticket file");
     let [socket] = &user.sockets()[..] else { panic!("{:?}", user.sockets()) };
     let mode = |path: &Path| fs::metadata(path).expect("a path").permissions().mode() & 0o777;
     assert_eq!((mode(socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
@@ -194,7 +194,7 @@ fn pipes_and_tunnels_are_shown_and_tell_how_far_they_are_by_a_signal() {
     stdin.write_all(b"hello\n").expect("it reads");
     pipe.wait_for("its answer", |line| line == "hello");
     pipe.signal(Signal::USR1);
-    pipe.wait_for_words("6 B of stdin taken");
+    pipe.wait_for_words("6 B of stdin read");
     let mut tunnel = Program::start(far.command("tunnel", ["--via=ssh", "-L", "0:localhost:9", "far"]));
     tunnel.wait_for_words("The tunnel to far is open");
     tunnel.signal(Signal::USR1);

@@ -280,7 +280,7 @@ fn a_listener_and_a_question_end_at_once() {
             downpour(arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", ticket]),
             downpour(arguments!["tunnel", "--listen", "127.0.0.1:0", "--permit", "any", "--ticket-file", ticket]),
         ] {
-            listening.wait_for_words("Take the ticket");
+            listening.wait_for_words("Copy ticket file");
             listening.signal(signal);
             listening.end().expect(code);
             let _ = fs::remove_file(&ticket);

@@ -42,7 +42,7 @@ impl Scene {
             command(arguments!["send", "-", "--name", name, "--listen", "127.0.0.1:0", "--ticket-file", ticket]);
         command.stdin(stdin);
         let mut program = Program::start(command);
-        program.wait_for_words("Take the ticket");
+        program.wait_for_words("Copy ticket file");
         program
     }
 
@@ -88,7 +88,7 @@ fn a_stream_gets_its_name_where_a_directory_is_meant() {
     let into = scene.path("into");
     let sending = scene.send_bytes("backup.tar", &bytes);
     let said = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
-    assert!(said.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{said}");
+    assert!(said.contains("Offered: backup.tar (a stream of unknown length, not resumable)"), "{said}");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     sending.end().expect(0);
     // What is there is kept, unless it may be replaced.
@@ -106,7 +106,7 @@ fn a_stream_gets_its_name_where_a_directory_is_meant() {
     assert_eq!(scene.arrived(), ["backup.tar"]);
     // Nobody answers: nothing is taken.
     let sending = scene.send_bytes("more", b"other");
-    scene.recv(arguments!["--into", into]).end().expect_line(2, "no answer, so the stream was not accepted");
+    scene.recv(arguments!["--into", into]).end().expect_line(2, "stream declined: no answer on stdin");
     sending.end().expect_line(1, "declined");
     let sending = scene.send_bytes("more", &bytes);
     scene
@@ -126,7 +126,7 @@ fn a_part_is_never_taken_for_the_whole() {
         let mut input = sending.stdin();
         input.write_all(&[7; 1_000]).expect("a program that reads");
         let mut receiving = scene.recv(arguments!["--yes", "--into", into]);
-        receiving.wait_for_words("Coming: backup.tar");
+        receiving.wait_for_words("Offered: backup.tar");
         sending.signal(signal);
         let ended = sending.end();
         assert_eq!(ended.status.code().unwrap_or(-1), code, "{}", ended.stderr);
@@ -139,7 +139,7 @@ fn a_part_is_never_taken_for_the_whole() {
     let mut sending = scene.send("backup.tar", Stdio::piped());
     let input = sending.stdin();
     let mut receiving = scene.recv(arguments!["--yes", "--into", into]);
-    receiving.wait_for_words("Coming: backup.tar");
+    receiving.wait_for_words("Offered: backup.tar");
     receiving.signal(Signal::INT);
     receiving.end().expect(130);
     sending.end().expect_line(1, "the receiver said: interrupted by its user");
@@ -213,7 +213,7 @@ fn a_stream_under_way_says_how_much_has_come() {
     let mut receive = command(arguments!["recv", "--yes", "--into", into, "--ticket-file", scene.path("ticket")]);
     receive.env("XDG_RUNTIME_DIR", &runtime);
     let mut receiving = Program::start(receive);
-    receiving.wait_for_words("Coming: backup.tar");
+    receiving.wait_for_words("Offered: backup.tar");
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let mut status = command(["status"]);
@@ -232,23 +232,23 @@ fn a_stream_under_way_says_how_much_has_come() {
 #[test]
 fn what_makes_no_sense_for_a_stream_is_refused_in_a_sentence() {
     for (arguments, words) in [
-        (&["-", "file"][..], "a stream goes alone"),
-        (&["file", "--name", "x"], "a stream goes alone"),
-        (&["-", "--name", "a/b"], "a name of up to 255 bytes without a slash"),
-        (&["-", "--name", ".."], "a name of up to 255 bytes without a slash"),
-        (&["-", "--to"], "leave --to out"),
-        (&["-", "--keep"], "leave --keep out"),
-        (&["-", "--files-from", "-"], "`-` sends stdin"),
-        (&["-", "--qlog", "trace"], "--qlog traces transfers of files"),
-        (&["-", "--json"], "--json has no lines for streams"),
+        (&["-", "file"][..], "stdin cannot be sent with other paths"),
+        (&["file", "--name", "x"], "stdin cannot be sent with other paths"),
+        (&["-", "--name", "a/b"], "write a name of at most 255 bytes without a slash"),
+        (&["-", "--name", ".."], "write a name of at most 255 bytes without a slash"),
+        (&["-", "--to"], "omit --to"),
+        (&["-", "--keep"], "omit --keep"),
+        (&["-", "--files-from", "-"], "needs a directory, not stdin"),
+        (&["-", "--qlog", "trace"], "--qlog does not support streams"),
+        (&["-", "--json"], "--json does not support streams"),
     ] {
         downpour([&["send"], arguments].concat()).end().expect_line(2, words);
     }
-    downpour(["recv", "-", "--json"]).end().expect_line(2, "leave --listen and --json out");
+    downpour(["recv", "-", "--json"]).end().expect_line(2, "omit --listen and --json");
     let (_terminal, stdin, stdout) = Terminal::open();
     let mut command = command(["recv", "-"]);
     command.stdin(stdin).stdout(Stdio::from(stdout));
-    Program::start(command).end().expect_line(2, "redirect stdout, or name a directory with --into");
+    Program::start(command).end().expect_line(2, "redirect stdout, or use --into DIR");
 }
 
 /// Runs `recv` with this on stdin, in the environment, or as arguments.

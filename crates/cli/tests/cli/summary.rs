@@ -249,7 +249,7 @@ fn a_datagram_that_is_refused_names_why() {
     let (ticket, into) = (here.path().join("ticket"), here.path().join("into"));
     let listens = arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into, "-v"];
     let mut receiver = downpour(listens);
-    receiver.wait_for_words("Take the ticket");
+    receiver.wait_for_words("Copy ticket file");
     let sender = downpour(arguments!["send", "--to", "--ticket-file", ticket, "--rate", "16M", source]);
     receiver.wait_for_words("Connected to");
     let text = fs::read_to_string(&ticket).expect("a ticket");
@@ -259,7 +259,7 @@ fn a_datagram_that_is_refused_names_why() {
         stranger.send_to(b"GET / HTTP/1.1\r\n\r\n", to).expect("the loopback carries it");
     }
     let words = receiver.end().expect(0).stderr;
-    assert!(words.contains(", 3 datagrams refused (3 of another protocol)."), "{words}");
+    assert!(words.contains(", 3 datagrams rejected (3 of another protocol)."), "{words}");
     sender.end().expect(0);
 }
 

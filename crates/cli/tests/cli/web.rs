@@ -63,7 +63,7 @@ const LAB: &str = r#"echo "$@" >"${0%/*}/told"; echo http://127.0.0.1:1/5ecret/#
 fn without_a_lab_it_says_how_to_get_one_before_anything_is_copied() {
     let place = Place::new(None);
     let ended = Program::start(place.copy(&[])).end();
-    ended.expect_line(2, "--web needs downpour-lab, which is neither beside downpour nor in PATH: build it with");
+    ended.expect_line(2, "--web needs downpour-lab, which was not found beside downpour or in PATH: build it with");
     assert!(!place.path("target").exists() && !place.is_left());
 }
 
@@ -115,6 +115,6 @@ fn a_lab_that_ends_its_runs_is_waited_for() {
 fn a_copy_between_two_other_machines_has_no_picture_here() {
     let place = Place::new(Some(LAB));
     let command = program_with(&place.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
-    Program::start(command).end().expect_line(2, "--web draws what only an end of the copy knows");
+    Program::start(command).end().expect_line(2, "--web does not work between two remote hosts");
     assert!(!place.path("told").exists());
 }

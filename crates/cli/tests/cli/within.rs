@@ -98,7 +98,7 @@ fn an_interrupted_copy_under_a_new_name_goes_on_there() {
     let mut first = downpour(arguments!["cp", "-r", "--json", "--limit", "8M", source, target]);
     first.wait_for("bytes that arrived", |line| line.contains("\"progress\"") && !line.contains("\"bytes\":0,"));
     first.signal(rustix::process::Signal::TERM);
-    first.end().expect_line(75, "the same command goes on");
+    first.end().expect_line(75, "run the same command to resume");
     let sums = here.path().join("sums");
     downpour(arguments!["cp", "-r", "--checksums", sums, source, target]).end().expect(0);
     let listed = fs::read_to_string(sums).expect("a list");

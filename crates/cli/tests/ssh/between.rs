@@ -140,7 +140,7 @@ fn a_stopped_copy_between_two_hosts_leaves_nothing_running_and_resumes() {
         let mut stopped = pair.hosts.start_cp(&arguments);
         let across = wait_for_bytes(&mut stopped, 3_000_000);
         stopped.signal(Signal::INT);
-        stopped.end().expect_line(130, "stopped; the same command goes on where it stopped");
+        stopped.end().expect_line(130, "stopped; run the same command to resume");
         pair.hosts.assert_nothing_runs_there();
         assert!(!pair.there("copy").exists());
         let again = pair.hosts.cp(&arguments).expect(0);

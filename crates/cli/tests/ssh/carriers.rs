@@ -69,7 +69,7 @@ fn closed_udp_is_remembered_until_it_is_open() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = tree::file(&hosts.here("file"), 500_000);
-    let still = "does not answer, as at the last try: going on over ssh";
+    let still = "does not answer, as at the last try: using ssh, which is slower";
     let told = |more: &[&str]| {
         let arguments = [more, &["-v", "file", "there:copy"]].concat();
         let ended = hosts.cp(arguments).expect(0);
@@ -79,19 +79,19 @@ fn closed_udp_is_remembered_until_it_is_open() {
     };
     network.drop_udp();
     let first = told(&[]);
-    assert!(first.contains("does not answer: going on over ssh"), "{first}");
+    assert!(first.contains("does not answer: using ssh, which is slower"), "{first}");
     // Half a second, where the first one waits for four; the login counts.
     let begun = Instant::now();
     let second = told(&[]);
     assert!(second.contains(still) && begun.elapsed() < Duration::from_secs(4), "{:?}: {second}", begun.elapsed());
     let without = told(&["--no-memory"]);
-    assert!(without.contains("does not answer: going on over ssh"), "{without}");
+    assert!(without.contains("does not answer: using ssh, which is slower"), "{without}");
     network.pass_udp();
     let open = told(&[]);
     assert!(open.contains(&format!("Connected to {}:", Network::FAR)) && !open.contains("over ssh"), "{open}");
     network.drop_udp();
     let again = told(&[]);
-    assert!(again.contains("does not answer: going on over ssh"), "{again}");
+    assert!(again.contains("does not answer: using ssh, which is slower"), "{again}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn without_ssh_to_fall_back_on_closed_udp_is_the_end() {
     hosts.network.as_ref().expect("a network").drop_udp();
     let begun = Instant::now();
     let ended = hosts.cp(arguments!["--via", "udp", source, at("copy")]);
-    let ended = ended.expect_line(5, "that a firewall lets UDP through");
+    let ended = ended.expect_line(5, "check that no firewall blocks UDP");
     assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);
     assert!(begun.elapsed() < 2 * HEARD, "{:?}", begun.elapsed());
     hosts.assert_nothing_runs_there();
@@ -194,7 +194,7 @@ fn the_program_is_found_by_a_path_that_is_named() {
 /// Waits for the report that UDP is blocked, which must come soon after the login; then for the end.
 #[track_caller]
 fn falls_back(mut transfer: Program, hosts: &Hosts) -> Ended {
-    transfer.wait_for_words("going on over ssh");
+    transfer.wait_for_words("using ssh, which is slower");
     let heard = SystemTime::now().duration_since(hosts.sshd.last_login()).expect("a login before that");
     assert!(heard < HEARD, "{heard:?} after the login");
     transfer.end()

@@ -126,7 +126,7 @@ fn the_other_side_is_killed() {
             let (transfer, across) = victim.begin(&[]);
             victim.hosts.kill_remote();
             // What has arrived is named only where it lies on this side.
-            soon(transfer).expect_line(8, "or the network is down").expect_line(8, "the same command goes on from");
+            soon(transfer).expect_line(8, "or the network is down").expect_line(8, "run the same command to resume");
             victim.assert_broken();
             victim.assert_goes_on(across);
         }

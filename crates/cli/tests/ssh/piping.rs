@@ -306,7 +306,7 @@ fn where_udp_is_closed_the_pipe_goes_through_ssh() {
     hosts.network.as_ref().expect("a network").drop_udp();
     let ended = piped(&hosts, &[], WHOLE_ONLY, &input);
     assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
-    assert!(words(&ended.stderr).contains("going on over ssh"), "{}", words(&ended.stderr));
+    assert!(words(&ended.stderr).contains("using ssh, which is slower"), "{}", words(&ended.stderr));
     tree::assert_same(&input, &hosts.there("whole"));
     let refused = piped(&hosts, &["--via", "udp"], "cat", &input);
     assert_eq!(refused.status.code(), Some(5), "{}", words(&refused.stderr));

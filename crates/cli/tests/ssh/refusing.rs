@@ -112,7 +112,7 @@ fn a_host_without_the_program_is_given_it() {
     tree::assert_untouched(&hosts.sshd.home());
 
     let said = hosts.cp(arguments!["--bootstrap", "auto", source, target]).expect(0).stderr;
-    assert!(said.contains("there has no downpour; this one can go to ~/.local/bin there."), "{said}");
+    assert!(said.contains("downpour not found on there. It can be installed in ~/.local/bin."), "{said}");
     assert!(said.contains("Copying downpour (") && said.contains("Installed "), "{said}");
     assert!(fs::read(&program).expect("a program") == fs::read(DOWNPOUR).expect("a program"));
     tree::assert_same(&source, &hosts.there("copy"));

@@ -30,7 +30,7 @@ fn a_copy_that_is_asked_to_end_goes_on_another_time() {
                 let across = wait_for_bytes(&mut transfer, 6_000_000);
                 let asked = Instant::now();
                 transfer.signal(signal);
-                transfer.end().expect_line(code, "the same command goes on");
+                transfer.end().expect_line(code, "run the same command to resume");
                 assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
                 hosts.assert_nothing_runs_there();
                 assert!(asked.elapsed() < SOON + GONE, "{:?}", asked.elapsed());
@@ -173,7 +173,7 @@ fn ctrl_c_typed_at_a_terminal_reaches_ssh_too_and_is_still_told_over_there() {
     let mut transfer = hosts.start_cp([&SLOWLY[..], &["--json", "--via", "ssh", "file", "there:copy"]].concat());
     wait_for_bytes(&mut transfer, 6_000_000);
     signal_all(&hosts, Signal::INT);
-    transfer.end().expect_line(130, "the same command goes on");
+    transfer.end().expect_line(130, "run the same command to resume");
     hosts.assert_nothing_runs_there();
     hosts.cp(arguments!["file", "there:copy"]).expect(0);
     tree::assert_same(&hosts.here("file"), &hosts.there("copy"));
