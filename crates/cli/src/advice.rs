@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Returns advice on a failure; `None` if its text suffices.
 pub(crate) fn on_error(error: &Error) -> Option<String> {
-        // The outermost of these decides: local partial data helps whichever side failed.
+    // The outermost of these decides: local partial data helps whichever side failed.
     for context in error.contexts() {
         match context {
             Context::Peer { by_ticket: true, .. } => return on_ticket_peer(error.cause()).map(str::to_owned),
@@ -19,7 +19,7 @@ pub(crate) fn on_error(error: &Error) -> Option<String> {
             _ => {}
         }
     }
-        let is_local = !error.contexts().any(Context::is_elsewhere);
+    let is_local = !error.contexts().any(Context::is_elsewhere);
     on_cause(error.cause(), is_local)
 }
 
@@ -61,8 +61,7 @@ fn on_cause(cause: &Error, is_local: bool) -> Option<String> {
         Error::Older(lacking) => on_older(*lacking).to_owned(),
         Error::TicketExpired(_) => "create a new ticket".to_owned(),
         Error::Unreachable { by_ticket: true, .. } => {
-            "check that the peer is running, UDP is not blocked, and the ticket is current"
-                .to_owned()
+            "check that the peer is running, UDP is not blocked, and the ticket is current".to_owned()
         }
         Error::Unreachable { by_ticket: false, .. } => {
             "check that no firewall blocks UDP (see --port), or omit --via udp".to_owned()
@@ -76,9 +75,7 @@ fn on_cause(cause: &Error, is_local: bool) -> Option<String> {
         Error::NotInstalled { host, program } if program == "downpour" => {
             format!("install it with `downpour bootstrap {host}`")
         }
-        Error::NoFittingProgram { .. } => {
-            "use --from FILE (`cargo xtask dist` builds static binaries)".to_owned()
-        }
+        Error::NoFittingProgram { .. } => "use --from FILE (`cargo xtask dist` builds static binaries)".to_owned(),
         Error::NoDownpour { program, .. } => {
             format!("check --remote-bin, and whether the login runs another command instead of {program}")
         }
@@ -215,7 +212,9 @@ pub(crate) const fn on_notice(kind: NoticeKind) -> Option<&'static str> {
         NoticeKind::EmptySource => Some("use --force-empty to delete anyway"),
         NoticeKind::DeleteLimit => Some("see --max-delete"),
         NoticeKind::NameCollision => Some("rename one"),
-        NoticeKind::StaleStaging => Some("run the interrupted command again to resume, or delete it with `downpour clean`"),
+        NoticeKind::StaleStaging => {
+            Some("run the interrupted command again to resume, or delete it with `downpour clean`")
+        }
         _ => None,
     }
 }

@@ -25,7 +25,7 @@ static ANNOUNCEMENT: Mutex<Option<Announcement>> = Mutex::new(None);
 pub(crate) fn begin(args: &Args) {
     let Some(activity) = activity(args) else { return };
     if ACTIVITY.set(Mutex::new(activity)).is_ok() {
-                // The command works without it, but `downpour status` does not list it.
+        // The command works without it, but `downpour status` does not list it.
         let announcement = Announcement::start(|| snapshot().unwrap_or_default()).ok();
         *ANNOUNCEMENT.lock().unwrap_or_else(PoisonError::into_inner) = announcement;
     }
@@ -38,7 +38,7 @@ pub(crate) fn end() {
 
 /// Changes the announced activity.
 pub(crate) fn update(change: impl FnOnce(&mut Activity)) {
-        if let Some(activity) = ACTIVITY.get() {
+    if let Some(activity) = ACTIVITY.get() {
         change(&mut activity.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -80,7 +80,7 @@ fn connection(number: (u64, u64), event: &ConnectionEvent) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new = match event {
         ConnectionEvent::Open { .. } => open.insert(number),
-                // A lost connection may never have been open.
+        // A lost connection may never have been open.
         ConnectionEvent::Closed { .. } => {
             open.remove(&number);
             false
@@ -123,7 +123,7 @@ pub(crate) fn describe(activity: &Activity) -> String {
 }
 
 fn snapshot() -> Option<Activity> {
-        let mut activity = ACTIVITY.get()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut activity = ACTIVITY.get()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
     activity.piped = PIPED.get().map(|bytes| bytes.load(Ordering::Relaxed));
     Some(activity)
 }
@@ -141,10 +141,10 @@ fn activity(args: &Args) -> Option<Activity> {
         Command::Tunnel if args.tunnel.control.is_some() || (args.tunnel.background && !args.tunnel.in_background) => {
             None
         }
-                // The command of a pipe may contain secrets.
+        // The command of a pipe may contain secrets.
         Command::Pipe | Command::Tunnel | Command::Proxy => begun(Vec::new(), args.host.clone()),
         Command::Demo => begun(Vec::new(), None),
-                // The library announces what it serves.
+        // The library announces what it serves.
         Command::Remote => None,
         Command::Doctor
         | Command::Bootstrap
@@ -179,7 +179,7 @@ mod tests {
         let of = |change: fn(&mut Activity)| {
             let mut activity = Activity::default();
             change(&mut activity);
-                        describe(&activity)
+            describe(&activity)
         };
         assert_eq!(of(|_| {}), "waiting for the peer");
         assert_eq!(of(|activity| activity.state = State::Connected), "connected");

@@ -18,8 +18,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(200);
 /// Runs the command `name` of this process again in the background, and waits until it is ready; returns the exit code.
 /// The other process reports its errors itself.
 pub(crate) fn start(name: &str) -> Result<u8, Failure> {
-    let failed =
-        |error: io::Error| Failure::new(Code::Other, format!("cannot start a background process: {error}"));
+    let failed = |error: io::Error| Failure::new(Code::Other, format!("cannot start a background process: {error}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
     let mut is_inserted = false;
     for argument in env::args_os().skip(1) {
@@ -41,7 +40,7 @@ pub(crate) fn start(name: &str) -> Result<u8, Failure> {
 
 /// Detaches from the terminal, and signals the starting process that this one is ready.
 pub(crate) fn ready() {
-        // Errors are ignored: they concern only the terminal, which may vanish with the other process.
+    // Errors are ignored: they concern only the terminal, which may vanish with the other process.
     let _ = rustix::process::setsid();
     if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = dup2_stdin(&null);

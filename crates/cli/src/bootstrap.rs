@@ -58,10 +58,10 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-        /// Returns the offer of a command; `None` if it makes none, or could not run again.
+    /// Returns the offer of a command; `None` if it makes none, or could not run again.
     pub(crate) fn of(args: &Args) -> Option<Self> {
         let (ssh, may_ask) = match args.command {
-                        // The list on stdin has been read.
+            // The list on stdin has been read.
             Command::Cp | Command::Sync | Command::Verify if args.reads_stdin() => return None,
             Command::Cp | Command::Sync | Command::Verify | Command::Doctor => (options::ssh(args), !args.output.json),
             Command::Tunnel => (options::ssh(args), !args.output.json && !args.tunnel.in_background),
@@ -88,12 +88,12 @@ impl Offer {
             WhenMissing::Ask if !can_ask() => return None,
             when => when == WhenMissing::Ask,
         };
-                // The offer is only for the default path.
+        // The offer is only for the default path.
         let ssh = Some(ssh).filter(|ssh| ssh.remote_program.is_none())?;
         Some(Self { ssh, family: args.path.family, must_ask })
     }
 
-        /// Copies the program to `host` if the user agrees; returns whether it was copied.
+    /// Copies the program to `host` if the user agrees; returns whether it was copied.
     pub(crate) async fn make(self, host: &str, interrupts: &mut SignalHandlers) -> Result<bool, Failure> {
         let Self { ssh, family, must_ask } = self;
         err(escape::text(&format!("downpour not found on {host}. It can be installed in ~/.local/bin.")));

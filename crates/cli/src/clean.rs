@@ -48,7 +48,7 @@ struct Totals {
     bytes: u64,
     in_use: u64,
     failed: u64,
-        /// Directories not listed because of `--older-than`.
+    /// Directories not listed because of `--older-than`.
     younger: u64,
 }
 
@@ -95,7 +95,7 @@ impl Totals {
         let Self { directories, bytes, in_use, failed, younger } = *self;
         if directories == 0 && younger > 0 {
             return format!(
-                                "{} newer than --older-than.",
+                "{} newer than --older-than.",
                 units::count(younger, "staging directory is", "staging directories are")
             );
         }
@@ -109,9 +109,7 @@ impl Totals {
         );
         match removed {
             true => format!("{total}: {} removed.", directories - in_use - failed),
-            false => format!(
-                "{total}. Run the interrupted command again to resume, or use --remove to discard."
-            ),
+            false => format!("{total}. Run the interrupted command again to resume, or use --remove to discard."),
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> u8 {
     let takes_places = takes(Completed::Places);
     let found = match Location::parse(&args.word) {
         Ok(Location::Remote { host, path }) if takes_places => {
-                        // Otherwise it is a URL, whose path has another form.
+            // Otherwise it is a URL, whose path has another form.
             let before = args.word.as_bytes().strip_suffix(&path[..]).filter(|before| before.ends_with(b":"));
             let (before, path) = (before.map(str::from_utf8), str::from_utf8(&path));
             let (Some(Ok(before)), Ok(path)) = (before, path) else { return Code::Done as u8 };
@@ -121,7 +121,7 @@ fn is_plain(name: &str) -> bool {
 
 fn read(file: &Path) -> String {
     let mut text = Vec::new();
-        // A missing file names no hosts.
+    // A missing file names no hosts.
     let _ = fs::File::open(file).and_then(|file| file.take(MAX_ANSWER).read_to_end(&mut text));
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -145,16 +145,16 @@ fn names_on(ssh: &[OsString], host: &str, path: &str) -> Vec<String> {
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     let home = directory.strip_prefix('~').and_then(|rest| rest.split_once('/')).filter(|(user, _)| is_name(user));
     let place = match (home, directory) {
-            // Without quotes, for the remote shell to expand.
+        // Without quotes, for the remote shell to expand.
         (Some((user, rest)), _) => format!("~{user}/{}", quoted(rest)),
         (None, "") => ".".to_owned(),
         (None, directory) => quoted(directory),
     };
-        // Each name ends with NUL: it may contain a line break.
+    // Each name ends with NUL: it may contain a line break.
     let list = r#"for name in * .[!.]* ..?*; do if [ -d "$name" ]; then printf '%s/\0' "$name"; elif [ -e "$name" ] || [ -L "$name" ]; then printf '%s\0' "$name"; fi; done"#;
     let script = format!("cd {place} && printf 'DOWNPOUR-%s\\n' LIST && {list}");
-        let Some(output) = ask(ssh, host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
-        let Some((_, list)) = output.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
+    let Some(output) = ask(ssh, host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
+    let Some((_, list)) = output.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
     let is_meant =
         |name: &&str| !name.is_empty() && name.starts_with(begin) && (begin.starts_with('.') || !name.starts_with('.'));
     list.split('\0').filter(is_meant).map(|name| format!("{directory}{name}")).collect()
@@ -166,14 +166,14 @@ fn ask(ssh: &[OsString], host: &str, command: &str) -> Option<String> {
     child.args(&ssh[1..]).args(["--", host, command]);
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let output = child.stdout.take()?;
-        let (sender, received) = channel();
+    let (sender, received) = channel();
     let work = move || {
         let mut text = Vec::new();
         let read = output.take(MAX_ANSWER).read_to_end(&mut text);
         drop(sender.send(read.map(|_| text)));
     };
     thread::Builder::new().spawn(work).ok()?;
-        let text = received.recv_timeout(PATIENCE);
+    let text = received.recv_timeout(PATIENCE);
     end(child);
     Some(String::from_utf8_lossy(&text.ok()?.ok()?).into_owned())
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     let mut copy = copy(&args)?;
     copy.keeps_names = args.command == Command::Sync;
     copy.scan.refuse_empty = args.delete && !copy.receive.force_empty;
-        let _viewer = open_viewer(args.web, &mut copy).await?;
+    let _viewer = open_viewer(args.web, &mut copy).await?;
     let mut output = Output::new(args.output).with_stats(args.stats);
     let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
     output.speed(args.speed.rate, args.speed.limit.as_ref());
@@ -61,7 +61,7 @@ async fn open_viewer(web: bool, copy: &mut HostCopy) -> Result<Option<WebViewer>
         return Ok(None);
     }
     if copy.target_host.is_some() && copy.sources.iter().any(|source| matches!(source, Location::Remote { .. })) {
-                let message = "--web does not work between two remote hosts: run the command on one of them";
+        let message = "--web does not work between two remote hosts: run the command on one of them";
         return Err(Failure::new(Code::Usage, message));
     }
     WebViewer::open(&mut copy.options.qlog).await.map(Some)

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-        fn name_escapes_control_characters_and_marks() {
+    fn name_escapes_control_characters_and_marks() {
         assert_eq!(name("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
         assert_eq!(name(b"a\x1b[2Jb\nc\\"), "a\\u{1b}[2Jb\\nc\\\\");
         assert_eq!(name(b"\xff\xfeok"), "\\xff\\xfeok");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-        fn json_escapes_control_characters_and_keeps_its_value() {
+    fn json_escapes_control_characters_and_keeps_its_value() {
         let value = "gr\u{fc}n \u{1b}[2J \u{7f} \u{9b}31m exe.\u{202e}gpj \u{feff}";
         let text = json(&serde_json::to_string(value).expect("JSON"));
         assert_eq!(text, r#""gr\u{fc}n \u001b[2J \u007f \u009b31m exe.\u202egpj \ufeff""#.replace("\\u{fc}", "\u{fc}"));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-        fn error_numbers_are_removed() {
+    fn error_numbers_are_removed() {
         for (error, shown) in [
             ("cannot read x: No such file or directory (os error 2)", "cannot read x: No such file or directory"),
             ("a (os error 13); b (os error 2), c", "a; b, c"),

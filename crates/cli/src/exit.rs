@@ -15,27 +15,27 @@ use crate::stop_signal::StopSignal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-        /// Everything is at the destination, verified or unchanged.
+    /// Everything is at the destination, verified or unchanged.
     Done = 0,
     /// Failures without a code of their own.
     Other = 1,
     /// Invalid arguments.
     Usage = 2,
-        /// A source path does not exist.
+    /// A source path does not exist.
     SourceAbsent = 3,
-        /// A ticket that is damaged, expired or unknown to the peer.
+    /// A ticket that is damaged, expired or unknown to the peer.
     Authentication = 4,
-        /// No answer, or UDP is blocked.
+    /// No answer, or UDP is blocked.
     Unreachable = 5,
-        /// The received data is corrupt, not requested, or not decodable.
+    /// The received data is corrupt, not requested, or not decodable.
     Integrity = 6,
-        /// A file or directory that cannot be read or written, or a full disk.
+    /// A file or directory that cannot be read or written, or a full disk.
     Disk = 7,
-        /// The connection was lost.
+    /// The connection was lost.
     Timeout = 8,
     /// Some names were not transferred.
     Partial = 23,
-        /// Some names were not transferred, all because they vanished from the source during the transfer.
+    /// Some names were not transferred, all because they vanished from the source during the transfer.
     Vanished = 24,
     /// SIGTERM; the same command resumes.
     Resumable = 75,
@@ -169,7 +169,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The exit code.
     pub(crate) code: u8,
-        /// The host without downpour, if that is the reason.
+    /// The host without downpour, if that is the reason.
     pub(crate) lacks_program: Option<String>,
 }
 
@@ -189,7 +189,7 @@ impl Failure {
     }
 
     /// Creates the failure for a signal during a transfer that can resume.
-        pub(crate) fn resumable(stop: StopSignal) -> Self {
+    pub(crate) fn resumable(stop: StopSignal) -> Self {
         Self::new(stop.into(), "stopped; run the same command to resume")
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-        fn error_kinds_have_documented_exit_codes() {
+    fn error_kinds_have_documented_exit_codes() {
         let code = |error: downpour::Error| Failure::from(error).code;
         let remote = |kind| downpour::Error::Described { kind, message: String::new() };
         for (kind, wanted) in [
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-        fn transfer_with_failed_names_exits_partial() {
+    fn transfer_with_failed_names_exits_partial() {
         let summary = |count, vanished| Summary {
             role: downpour::Role::Receiver,
             peer: ([192, 0, 2, 1], 1).into(),

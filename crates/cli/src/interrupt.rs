@@ -18,9 +18,9 @@ use crate::{announce, background};
 pub(crate) enum SignalEvent {
     /// A signal to stop.
     Stop(StopSignal),
-        /// SIGHUP: the terminal was closed, or the user has logged out. Running transfers continue.
+    /// SIGHUP: the terminal was closed, or the user has logged out. Running transfers continue.
     HangUp,
-        /// SIGUSR1, or SIGINFO (Ctrl-T) where it exists: a request for the progress.
+    /// SIGUSR1, or SIGINFO (Ctrl-T) where it exists: a request for the progress.
     Progress,
 }
 
@@ -36,22 +36,27 @@ pub(crate) struct SignalHandlers {
 }
 
 impl SignalHandlers {
-        /// Installs handlers of all signals.
+    /// Installs handlers of all signals.
     pub(crate) fn install() -> io::Result<Self> {
         Self::with(HANG_UP.take()?)
     }
 
-        /// Installs handlers of the signals to stop. SIGHUP keeps its effect and ends the process, like the one that feeds it,
+    /// Installs handlers of the signals to stop. SIGHUP keeps its effect and ends the process, like the one that feeds it,
     /// unless the caller ignores it.
     pub(crate) fn without_hang_up() -> io::Result<Self> {
         Self::with(None)
     }
 
     fn with(hang_up: Option<Signal>) -> io::Result<Self> {
-        Ok(Self { interrupt: INTERRUPT.take()?, terminate: TERMINATE.take()?, hang_up, ask: ProgressSignals::install()? })
+        Ok(Self {
+            interrupt: INTERRUPT.take()?,
+            terminate: TERMINATE.take()?,
+            hang_up,
+            ask: ProgressSignals::install()?,
+        })
     }
 
-        /// Attends to the signals while the result exists: they do not end the process by themselves, every wait must also wait
+    /// Attends to the signals while the result exists: they do not end the process by themselves, every wait must also wait
     /// for them, and nothing may block.
     pub(crate) fn attend(&mut self) -> Attention<'_> {
         let attention = Attention { interrupts: self, put_back: None };
@@ -64,7 +69,7 @@ impl SignalHandlers {
 #[derive(Debug)]
 pub(crate) struct Attention<'a> {
     interrupts: &'a mut SignalHandlers,
-        /// A signal that one loop leaves to the next.
+    /// A signal that one loop leaves to the next.
     put_back: Option<SignalEvent>,
 }
 
@@ -98,7 +103,7 @@ impl Attention<'_> {
         }
     }
 
-        /// Same as [`Self::next`]; a background process also stops if its starting process exits before it is ready.
+    /// Same as [`Self::next`]; a background process also stops if its starting process exits before it is ready.
     pub(crate) async fn next_in_background(&mut self, is_in_background: bool) -> StopSignal {
         tokio::select! {
             stop = self.next() => stop,
@@ -142,7 +147,7 @@ async fn next(signal: &mut Option<Signal>) -> Option<()> {
 /// Keeps SIGUSR1, the request for the progress, from ending the process before a loop answers it, such as while a list of
 /// names is read from a pipe. SIGINFO is harmless by default. Failure is ignored: no known system refuses the call.
 pub(crate) fn ignore_progress_signal() {
-        static IS_RECEIVED: AtomicBool = AtomicBool::new(false);
+    static IS_RECEIVED: AtomicBool = AtomicBool::new(false);
     _ = flag::register(SIGUSR1, &IS_RECEIVED);
 }
 

@@ -69,7 +69,7 @@ use stop_signal::stopping;
 /// Profiles may choose the controllers and schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, names: AlgorithmRegistry) -> ExitCode {
     hide_memory();
-        report_file_size_limit();
+    report_file_size_limit();
     interrupt::ignore_progress_signal();
     _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -84,12 +84,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, names: AlgorithmRegis
     announce::begin(&args);
     let result = event_loop().and_then(|runtime| {
         let result = runtime.block_on(run_with_offer(args, &arguments));
-                // Blocking work, such as the read of a large file for a stopped copy, is not awaited.
+        // Blocking work, such as the read of a large file for a stopped copy, is not awaited.
         runtime.shutdown_background();
         result
     });
     announce::end();
-        let code = finish(shown, result);
+    let code = finish(shown, result);
     if let Some(command) = on_end {
         on_end::run(&command, code);
     }
@@ -101,11 +101,11 @@ const MIN_OPEN_FILES: u64 = 64;
 
 /// Creates the event loop.
 fn event_loop() -> Result<Runtime, Failure> {
-        // tokio panics if it cannot open the pipe for signals.
+    // tokio panics if it cannot open the pipe for signals.
     let limits = getrlimit(Resource::Nofile);
     if let Some(limit) = limits.current.filter(|limit| *limit < MIN_OPEN_FILES) {
         let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(MIN_OPEN_FILES), ..limits });
-                let message = format!("only {limit} open files allowed: raise the limit to {MIN_OPEN_FILES} (ulimit -n)");
+        let message = format!("only {limit} open files allowed: raise the limit to {MIN_OPEN_FILES} (ulimit -n)");
         raised.map_err(|_| Failure::new(Code::Other, message))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -172,10 +172,10 @@ fn finish(shown: OutputArgs, result: Result<u8, Failure>) -> u8 {
 /// Runs a command; returns the exit code of a full or partial success.
 async fn run(args: Args) -> Result<u8, Failure> {
     match args.command {
-                // It handles signals itself while it has data to save.
+        // It handles signals itself while it has data to save.
         Command::Remote if args.remote.digest => remote::digest(),
         Command::Remote => Ok(exit::of_remote(remote::run(args.remote).await)),
-                // It starts a helper process before signals are handled.
+        // It starts a helper process before signals are handled.
         Command::Pipe => pipe::run(args).await,
         Command::Clean => clean::run(&args),
         Command::Status => status::run(&args),

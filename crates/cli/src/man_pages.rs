@@ -35,7 +35,7 @@ pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
         let page = with_named_sections(&String::from_utf8_lossy(&page));
         match io::stdout().is_terminal() {
             true if is_shown_by_man(page.as_bytes()) => {}
-                        // As text for a terminal.
+            // As text for a terminal.
             true => print::write_out(command.render_long_help().to_string().as_bytes()),
             false => print::write_out(page.as_bytes()),
         }
@@ -77,7 +77,7 @@ fn is_shown_by_man(page: &[u8]) -> bool {
     let show = || -> io::Result<bool> {
         let mut file = tempfile::Builder::new().prefix(NAME).suffix(".1").tempfile()?;
         file.write_all(page)?;
-                // Ctrl-C and Ctrl-\ are for the pager and must not end this program, which waits for it. The pager does not inherit
+        // Ctrl-C and Ctrl-\ are for the pager and must not end this program, which waits for it. The pager does not inherit
         // handlers, unlike ignored signals.
         for signal in [SIGINT, SIGQUIT] {
             flag::register(signal, Arc::default())?;

@@ -23,7 +23,7 @@ pub(crate) fn run(command: &str, code: u8) {
     let ended = event_loop().and_then(|runtime| runtime.block_on(end_of(command, code)));
     let failed = match ended {
         Ok(status) if status.success() => return,
-                Ok(status) => format!("command failed with {status}"),
+        Ok(status) => format!("command failed with {status}"),
         Err(failure) => failure.message,
     };
     print::warn(format_args!("--on-end: {failed}"));
@@ -38,7 +38,7 @@ async fn end_of(command: &str, code: u8) -> Result<ExitStatus, Failure> {
 
 /// Starts it in a process group of its own: a signal then also reaches the children of sh.
 fn start(command: &str, code: u8) -> io::Result<Child> {
-        // stdout may be the input of a program, such as JSON.
+    // stdout may be the input of a program, such as JSON.
     let stderr = io::stderr().as_fd().try_clone_to_owned()?;
     Command::new("sh")
         .args(["-c", command])
@@ -53,7 +53,7 @@ fn start(command: &str, code: u8) -> io::Result<Child> {
 /// ignored, as in a running transfer.
 async fn wait(mut child: Child, attention: &mut Attention<'_>) -> io::Result<ExitStatus> {
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        // If this fails, the group no longer exists.
+    // If this fails, the group no longer exists.
     let send = |signal| group.map(|group| kill_process_group(group, signal));
     let stop = tokio::select! {
         biased;

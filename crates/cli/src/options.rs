@@ -39,7 +39,7 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     if let Some(policy) = speed.policy {
         profile = with_policy(profile, policy)?;
     }
-        // After the rate, since --set may change settings of a fixed rate.
+    // After the rate, since --set may change settings of a fixed rate.
     profile = changed(profile, set)?;
     let set = |key: &str| set.iter().rev().find(|(set, _)| set == key || set.starts_with(&format!("{key}.")));
     let is_kept = |policy| with_policy(profile.clone(), policy).ok().as_ref() == Some(&profile);
@@ -107,7 +107,7 @@ pub(crate) fn sender(args: &Args) -> Result<TransferOptions, Failure> {
 fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure> {
     let (name, key, value) = match policy {
         Policy::Fair => {
-                        // The default of other controllers too; it overrides the configuration.
+            // The default of other controllers too; it overrides the configuration.
             drop(profile.set("congestion.policy", "fair"));
             return Ok(profile);
         }
@@ -116,7 +116,7 @@ fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure>
     };
     profile.set(key, value).map_err(|_| {
         let why = match policy {
-                        Policy::Fixed => "needs a rate: add --rate",
+            Policy::Fixed => "needs a rate: add --rate",
             _ if profile.fixed_rate().is_some() => "and --rate exclude each other: omit one",
             _ => "needs profile 'auto': omit --profile",
         };

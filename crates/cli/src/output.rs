@@ -31,7 +31,7 @@ const NAMES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Output {
     shown: OutputArgs,
-        /// Whether rsync's statistics are printed at the end.
+    /// Whether rsync's statistics are printed at the end.
     stats: bool,
     showing: ProgressDisplay,
     unprinted: Option<Progress>,
@@ -55,7 +55,7 @@ impl Output {
         }
     }
 
-        /// Prints rsync's statistics at the end, if requested.
+    /// Prints rsync's statistics at the end, if requested.
     pub(crate) fn with_stats(self, stats: bool) -> Self {
         Self { stats, ..self }
     }
@@ -63,10 +63,9 @@ impl Output {
     /// Shows the configured rate and the limit, in both units.
     pub(crate) fn speed(&self, rate: Option<Rate>, limit: Option<&Limit>) {
         match (rate, limit) {
-            (Some(rate), Some(limit)) if limit.is_below(rate) => self.say(format_args!(
-                "Sending at {} (IP bytes), capped by --limit: {limit}.",
-                Both(rate)
-            )),
+            (Some(rate), Some(limit)) if limit.is_below(rate) => {
+                self.say(format_args!("Sending at {} (IP bytes), capped by --limit: {limit}.", Both(rate)))
+            }
             (Some(rate), _) => self.say(format_args!("Sending at {} (IP bytes).", Both(rate))),
             (None, Some(limit)) => self.detail(format_args!("Limit: {limit}.")),
             (None, None) => {}
@@ -86,14 +85,14 @@ impl Output {
                 rate_bits_per_second: rate.map(Rate::bits_per_second),
             }));
         } else if let Some(ticket) = ticket {
-                        // Alone on stdout, for scripts.
+            // Alone on stdout, for scripts.
             out(ticket);
             self.say("");
         }
         ticket.map_or(Ok(()), |_| print::has_ticket())
     }
 
-        /// Reports that the peer has connected.
+    /// Reports that the peer has connected.
     pub(crate) fn connected(&self, remote: Option<SocketAddr>) {
         if self.shown.json {
             json::print(&JsonRecord::Path { remote: remote.map(|remote| remote.to_string()) });
@@ -105,17 +104,17 @@ impl Output {
         }
     }
 
-        /// Prints the progress on stderr after SIGUSR1, whatever the options.
+    /// Prints the progress on stderr after SIGUSR1, whatever the options.
     pub(crate) fn print_progress(&self) {
         self.showing.above(announce::print_progress);
     }
 
-        /// Shows an offer and its destination.
+    /// Shows an offer and its destination.
     pub(crate) fn offer(&self, offer: &Offer) {
         self.say(describe(offer));
     }
 
-        /// Shows the same before a question, whatever the options.
+    /// Shows the same before a question, whatever the options.
     pub(crate) fn ask(&self, offer: &Offer) {
         self.hide_progress();
         err(describe(offer));
@@ -144,7 +143,7 @@ impl Output {
         self.detail(format_args!("{} ({})", escape::name(path), units::bytes(bytes)));
     }
 
-        /// Reports a name that the sender skipped, such as a socket.
+    /// Reports a name that the sender skipped, such as a socket.
     pub(crate) fn skipped(&self, skipped: &Failed) {
         if self.shown.json {
             let reason = Some(skipped.reason.to_string());
@@ -153,13 +152,13 @@ impl Output {
         self.say(format_args!("skipped: {} {}", escape::name(&skipped.path), advised(skipped.reason)));
     }
 
-        /// Shows the current number of receivers, instead of a mixture of their figures.
+    /// Shows the current number of receivers, instead of a mixture of their figures.
     pub(crate) fn show_receiver_count(&self, receivers: u64) {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
         announce::update(|activity| (activity.receivers, activity.progress) = (receivers, None));
     }
 
-        /// Reports a notice of the receiver. Plans and differences are the result of a command and go to stdout.
+    /// Reports a notice of the receiver. Plans and differences are the result of a command and go to stdout.
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
         match kind {
             NoticeKind::LowSpace => return self.warn("low_space", kind, b".", format_args!("{kind}")),
@@ -187,7 +186,7 @@ impl Output {
             }
             Notices::Planned | Notices::Differences => {}
         }
-                // A kept name is not a change of the destination, but a difference.
+        // A kept name is not a change of the destination, but a difference.
         self.noticed += u64::from(notices == Notices::Differences || kind != NoticeKind::Kept);
         self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
@@ -195,7 +194,7 @@ impl Output {
         }
     }
 
-        /// Warns of a condition at the destination that is not a failure.
+    /// Warns of a condition at the destination that is not a failure.
     fn warn(&self, what: &'static str, kind: NoticeKind, path: &[u8], words: fmt::Arguments<'_>) {
         if self.shown.json {
             json::print(&JsonRecord::Notice { what, path: path.into(), reason: Some(kind.to_string()) });
@@ -214,12 +213,12 @@ impl Output {
         self.showing.words("Stopping. Press Ctrl-C again to abort.");
     }
 
-        /// Stops drawing after the terminal was closed.
+    /// Stops drawing after the terminal was closed.
     pub(crate) fn hang_up(&mut self) {
         self.showing.hang_up();
     }
 
-        /// Reports the failure of one of several transfers, as [`failed`] does at the end.
+    /// Reports the failure of one of several transfers, as [`failed`] does at the end.
     pub(crate) fn one_failed(&self, failure: &Failure) {
         self.hide_progress();
         failed(self.shown, failure);
@@ -230,7 +229,7 @@ impl Output {
         if self.shown.json {
             json::print(&JsonRecord::Attempt { message, exit_code: code as u8 });
         }
-                self.showing.above(|| err(format_args!("downpour: {message}")));
+        self.showing.above(|| err(format_args!("downpour: {message}")));
     }
 
     /// Removes the progress line until there is progress again.
@@ -260,7 +259,7 @@ impl Output {
         }
         match (notices, self.noticed) {
             (Notices::Done, _) => {
-                                // A local copy has no packets.
+                // A local copy has no packets.
                 if summary.wire_bytes > 0 {
                     self.detail(counts(summary));
                 }
@@ -347,7 +346,7 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     if summary.failures.count > 0 {
         sentences.push(format!("{} could not be compared.", units::count(summary.failures.count, "name", "names")));
     }
-        // A remote host may report both.
+    // A remote host may report both.
     let entries = summary.names.files.saturating_add(summary.names.directories).saturating_add(summary.names.symlinks);
     if differences > 0 && only_in_a == entries {
         sentences.push("Nothing of A exists in B: check the path.".to_owned());
@@ -421,7 +420,7 @@ fn reject_reason(reason: &str) -> Option<Cow<'_, str>> {
         "busy" => "over the connection limit".into(),
         "empty" => "empty".into(),
         "icmp" => "irrelevant ICMP".into(),
-                // Another release may have other reasons.
+        // Another release may have other reasons.
         other => escape::text(other).into(),
     })
 }
@@ -438,7 +437,7 @@ pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
 mod tests {
     use super::*;
 
-        /// Every reason of the engine has a text, or is irrelevant to users.
+    /// Every reason of the engine has a text, or is irrelevant to users.
     #[test]
     fn every_reject_reason_has_a_text() {
         let named = downpour::RejectedDatagrams::default();

@@ -14,13 +14,13 @@ use crate::{announce, options, print, taken};
 
 /// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`]: nothing can be resumed.
 pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
-        let probe = SignalProbe::start()?;
+    let probe = SignalProbe::start()?;
     let mut interrupts = taken(SignalHandlers::without_hang_up())?;
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
         return Err(Failure::new(Code::Usage, "a pipe supports one limit, not a timetable: use --limit RATE"));
     }
     let mut reach = options::reach(&args)?;
-        // The stderr of the command is a result: files and programs get it unchanged, as from ssh. Only a terminal interprets
+    // The stderr of the command is a result: files and programs get it unchanged, as from ssh. Only a terminal interprets
     // control characters.
     if !io::stderr().is_terminal() {
         reach.ssh.hearer = None;

@@ -96,7 +96,7 @@ fn noted(note: &str, is_terminal: bool) -> String {
 
 /// Prints a warning of the program itself on stderr.
 pub(crate) fn warn(line: impl fmt::Display) {
-        err(format_args!("downpour: warning: {}", escape::without_error_numbers(&line.to_string())));
+    err(format_args!("downpour: warning: {}", escape::without_error_numbers(&line.to_string())));
 }
 
 /// Writes to stdout at once. After an error nothing more is written, the command continues, and [`is_complete`] reports
@@ -105,9 +105,9 @@ pub(crate) fn write_out(bytes: &[u8]) {
     if STDOUT_ERROR.get().is_some() {
         return;
     }
-        // Bypasses the standard library's buffer, which does not report how much was written before an error.
+    // Bypasses the standard library's buffer, which does not report how much was written before an error.
     if let Err(error) = blocking::write_all(io::stdout().lock(), bytes) {
-                // Another thread may have set an error, which serves as well.
+        // Another thread may have set an error, which serves as well.
         let _ = STDOUT_ERROR.set(error);
     }
 }

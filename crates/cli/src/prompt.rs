@@ -40,7 +40,7 @@ pub(crate) async fn secret(
     print::write_err(question.as_bytes());
     let answer = lines(continues, &mut attention).await;
     drop(hidden);
-        // The Enter key was not echoed either.
+    // The Enter key was not echoed either.
     print::write_err(b"\n");
     answer
 }
@@ -60,7 +60,7 @@ impl Question {
         question
     }
 
-        /// Repeats it while its answer is awaited.
+    /// Repeats it while its answer is awaited.
     pub(crate) fn repeat(&self) {
         print::write_err(format!("{} [Y/n] ", self.text).as_bytes());
     }
@@ -115,11 +115,11 @@ async fn line(attention: &mut Attention<'_>) -> Result<String, PromptError> {
 /// Starts to read a line from stdin, without its line break.
 fn read_line() -> oneshot::Receiver<io::Result<String>> {
     let (answer, answered) = oneshot::channel();
-        // On a detached thread: a read from a terminal cannot be cancelled, and must not delay the exit of the program.
+    // On a detached thread: a read from a terminal cannot be cancelled, and must not delay the exit of the program.
     thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST_LINE).read_line(&mut line);
-                // Fails if the program is about to exit.
+        // Fails if the program is about to exit.
         let _ = answer.send(read.and_then(|bytes| match bytes {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(line.trim_end_matches(['\r', '\n']).to_owned()),
@@ -138,7 +138,7 @@ impl NoEcho {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-            // Flush: text typed before the question is not its answer.
+        // Flush: text typed before the question is not its answer.
         tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
         Ok(Self { before })
     }
@@ -146,7 +146,7 @@ impl NoEcho {
 
 impl Drop for NoEcho {
     fn drop(&mut self) {
-                // Errors are ignored: the terminal is closed then.
+        // Errors are ignored: the terminal is closed then.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }

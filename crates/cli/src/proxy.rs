@@ -54,7 +54,7 @@ fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
         return Ok(Ok(socket));
     }
     let code = background::start("proxy")?;
-        // If another process was faster, its tunnel serves as well.
+    // If another process was faster, its tunnel serves as well.
     match UnixStream::connect(path) {
         Ok(socket) => Ok(Ok(socket)),
         Err(_) if code != Code::Done as u8 => Ok(Err(code)),
@@ -86,7 +86,7 @@ async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) 
     let mut attention = interrupts.attend();
     let (opened, mut is_open) = mpsc::channel(1);
     let show = move |event| match event {
-                // The channel has room for this single event.
+        // The channel has room for this single event.
         TunnelEvent::Open => {
             announce::tunnel(&event);
             let _ = opened.try_send(());
@@ -94,7 +94,7 @@ async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) 
         event => print_event(event, is_quiet),
     };
     let carried = async {
-                // If the tunnel does not open, its own end decides.
+        // If the tunnel does not open, its own end decides.
         if is_open.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
@@ -154,12 +154,12 @@ fn tunnel(path: &Path, reach: HostOptions, port: u16) -> Tunnel {
 /// Carries stdin to `socket`, and data from there to stdout, until the peer closes.
 async fn carry(socket: UnixStream) -> Result<u8, Failure> {
     let failed = |error: io::Error| Failure::new(Code::Other, format!("connection lost: {error}"));
-        // Files, since the standard library would buffer incomplete lines.
+    // Files, since the standard library would buffer incomplete lines.
     let open = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from).map_err(failed);
     let (mut input, mut output) = (open(io::stdin().as_fd())?, open(io::stdout().as_fd())?);
     let mut up = socket.try_clone().map_err(failed)?;
     thread::spawn(move || {
-                // A peer that stops reading closes the other direction as well.
+        // A peer that stops reading closes the other direction as well.
         let _ = copy(&mut input, &mut up);
         let _ = up.shutdown(Shutdown::Write);
     });
@@ -167,14 +167,16 @@ async fn carry(socket: UnixStream) -> Result<u8, Failure> {
     let mut down = socket;
     thread::spawn(move || {
         let copied = copy(&mut down, &mut output);
-                // The receiver may have been dropped at the exit of the process.
+        // The receiver may have been dropped at the exit of the process.
         let _ = sender.send(copied);
     });
     match ended.await {
-                // An ssh server sends a greeting: there is no server, or it is unreachable.
-        Ok(Ok(0)) => Err(Failure::new(Code::Other, "no data from the host's port: check that an ssh server listens there")),
+        // An ssh server sends a greeting: there is no server, or it is unreachable.
+        Ok(Ok(0)) => {
+            Err(Failure::new(Code::Other, "no data from the host's port: check that an ssh server listens there"))
+        }
         Ok(Ok(_)) => Ok(Code::Done as u8),
-                // A closed stdout is a normal end.
+        // A closed stdout is a normal end.
         Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Code::Done as u8),
         Ok(Err(error)) => Err(failed(error)),
         Err(_) => Err(Failure::new(Code::Other, "internal error: the thread that reads the connection has ended")),

@@ -99,12 +99,12 @@ impl Limit {
         begun.or(self.entries.last()).and_then(|(_, limit)| *limit)
     }
 
-        /// Returns whether it is ever lower than this rate.
+    /// Returns whether it is ever lower than this rate.
     pub(crate) fn is_below(&self, rate: Rate) -> bool {
         self.entries.iter().any(|(_, limit)| limit.is_some_and(|limit| limit < rate))
     }
 
-        /// Returns whether the limit changes over the day.
+    /// Returns whether the limit changes over the day.
     pub(crate) fn changes(&self) -> bool {
         self.entries.len() > 1
     }

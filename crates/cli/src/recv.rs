@@ -38,8 +38,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
 fn operands(args: &Args) -> Result<(bool, Option<String>), Failure> {
     let is_to_stdout = args.receive.target == Path::new("-") || args.words.iter().any(|word| word == "-");
     if is_to_stdout && (args.ticket.listen.is_some() || args.output.json) {
-        let message =
-            "`recv -` writes data to stdout and needs the sender's ticket: omit --listen and --json";
+        let message = "`recv -` writes data to stdout and needs the sender's ticket: omit --listen and --json";
         return Err(Failure::new(Code::Usage, message));
     }
     if is_to_stdout && io::stdout().is_terminal() {
@@ -53,8 +52,7 @@ fn operands(args: &Args) -> Result<(bool, Option<String>), Failure> {
 /// Receives one file, and writes it to stdout once it is complete. A signal to stop also ends the writing; the file is
 /// removed.
 async fn to_stdout(mut args: Args, peer: Rendezvous, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
-    let failed =
-        |error: io::Error| Failure::new(Code::Disk, format!("cannot store the file for stdout: {error}"));
+    let failed = |error: io::Error| Failure::new(Code::Disk, format!("cannot store the file for stdout: {error}"));
     let directory = tempfile::tempdir().map_err(failed)?;
     args.receive.target = directory.path().to_owned();
     (args.options.confirm, args.receive.permitted.max_entries) = (false, Some(1));

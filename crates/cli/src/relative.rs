@@ -15,7 +15,7 @@ const PIVOT: &[u8] = b"/./";
 /// Sources that keep their paths.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Relative {
-        /// The common base directory.
+    /// The common base directory.
     pub(crate) base: Location,
     /// The paths below it; `None` for everything in it.
     pub(crate) names: Option<Vec<Vec<u8>>>,

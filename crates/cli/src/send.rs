@@ -53,11 +53,9 @@ fn check_ticket(args: &Args) -> Result<(), Failure> {
         return Err(Failure::new(Code::Usage, message));
     }
     let Some(path) = absent.first() else { return Ok(()) };
-        // Only the word after --to, which is then the last path, can be meant as a ticket.
+    // Only the word after --to, which is then the last path, can be meant as a ticket.
     let hint = match args.paths.last() {
-        Some(last) if last == *path => {
-            " (if it is a ticket, write --to=TICKET, or omit it to use the prompt)"
-        }
+        Some(last) if last == *path => " (if it is a ticket, write --to=TICKET, or omit it to use the prompt)",
         _ => "",
     };
     Err(Failure::new(Code::SourceAbsent, format!("{} does not exist{hint}", path.display())))

@@ -26,7 +26,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         }
     }
     match (args.pid, &found[..]) {
-        (Some(pid), []) => Err(Failure::new(Code::Other, format!("process {pid} is not a running transfer of this user"))),
+        (Some(pid), []) => {
+            Err(Failure::new(Code::Other, format!("process {pid} is not a running transfer of this user")))
+        }
         (Some(pid), [Running { activity: None, .. }]) => {
             Err(Failure::new(Code::Timeout, format!("process {pid} does not answer: it may be stopped")))
         }

@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) enum StopSignal {
     /// Ctrl-C: SIGINT.
     Interrupted,
-        /// SIGTERM: another process, perhaps the system, requests an exit soon.
+    /// SIGTERM: another process, perhaps the system, requests an exit soon.
     Terminated,
 }
 
@@ -30,11 +30,11 @@ impl From<StopSignal> for downpour::StopReason {
 /// One of the signals, for the whole process.
 pub(crate) struct Handled {
     number: i32,
-        /// Whether it has its default effect.
+    /// Whether it has its default effect.
     pub(crate) is_default: AtomicBool,
-        /// Whether it was received.
+    /// Whether it was received.
     is_received: AtomicBool,
-        /// Whether it was ignored when this program started; unknown until the first query.
+    /// Whether it was ignored when this program started; unknown until the first query.
     is_ignored: Mutex<Option<bool>>,
 }
 
@@ -69,14 +69,14 @@ impl Handled {
         Self { number, is_default, is_received, is_ignored: Mutex::new(None) }
     }
 
-        /// Handles the signal; `None` if it was ignored when this program started, as SIGHUP is under `nohup`, and SIGINT in a
+    /// Handles the signal; `None` if it was ignored when this program started, as SIGHUP is under `nohup`, and SIGINT in a
     /// background process of a shell without job control. It remains ignored then, as in ssh.
     pub(crate) fn take(&'static self) -> io::Result<Option<Signal>> {
         let mut known = self.is_ignored.lock().unwrap_or_else(PoisonError::into_inner);
         let is_ignored = match *known {
             Some(is_ignored) => is_ignored,
             None => {
-                                // If the system does not report it, a hang-up is not handled.
+                // If the system does not report it, a hang-up is not handled.
                 let is_ignored = is_ignored(self.number).unwrap_or(self.number == SIGHUP);
                 if !is_ignored {
                     self.watch()?;
@@ -88,7 +88,7 @@ impl Handled {
         if is_ignored { Ok(None) } else { signal(SignalKind::from_raw(self.number)).map(Some) }
     }
 
-        /// Keeps its default effect until a loop attends to it, regardless of further handlers.
+    /// Keeps its default effect until a loop attends to it, regardless of further handlers.
     fn watch(&'static self) -> io::Result<()> {
         flag::register_conditional_default(self.number, &self.is_default)?;
         flag::register(self.number, &self.is_received).map(drop)

@@ -31,7 +31,7 @@ pub(crate) fn is_requested(args: &Args) -> bool {
 /// Sends stdin; returns the exit code. A hang-up ends the process, like the one that feeds it.
 pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
     let name = name(&args)?;
-        let probe = SignalProbe::start()?;
+    let probe = SignalProbe::start()?;
     let mut interrupts = crate::taken(SignalHandlers::without_hang_up())?;
     let options = options::engine(&args)?;
     let mut attention = interrupts.attend();
@@ -54,7 +54,9 @@ pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
 fn name(args: &Args) -> Result<Vec<u8>, Failure> {
     let refused = |message: &str| Failure::new(Code::Usage, message);
     if args.paths != [Path::new("-")] {
-        return Err(refused("stdin cannot be sent with other paths: write `send - --name NAME`, or ./- for a file of that name"));
+        return Err(refused(
+            "stdin cannot be sent with other paths: write `send - --name NAME`, or ./- for a file of that name",
+        ));
     }
     if args.ticket.to.is_some() {
         return Err(refused("`send -` prints the ticket: omit --to, and run `downpour recv -` on the receiving host"));
@@ -107,10 +109,8 @@ pub(crate) async fn receive(
     let shown = escape::name(offered.name());
     if let StreamTarget::Directory { path, .. } = &target {
         let into = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let words = format!(
-            "Offered: {shown} (a stream of unknown length, not resumable)\nInto:    {}",
-            into.display()
-        );
+        let words =
+            format!("Offered: {shown} (a stream of unknown length, not resumable)\nInto:    {}", into.display());
         if !args.options.confirm {
             output.say(words);
         } else {

@@ -22,9 +22,7 @@ pub(crate) async fn read(
     interrupts: &mut SignalHandlers,
 ) -> Result<Ticket, Failure> {
     if let Some(text) = argument {
-        warn(
-                        "ticket on the command line is visible to other users: use the prompt, --ticket-file or DOWNPOUR_TICKET",
-        );
+        warn("ticket on the command line is visible to other users: use the prompt, --ticket-file or DOWNPOUR_TICKET");
         return parse(text);
     }
     if let Some(file) = file {
@@ -73,25 +71,26 @@ pub(crate) enum ExpectedPeer {
 pub(crate) fn publish(
     ticket: Option<&Ticket>,
     file: Option<&Path>,
-        expected: ExpectedPeer,
+    expected: ExpectedPeer,
     output: &Output,
 ) -> Result<Option<String>, Failure> {
     let Some(ticket) = ticket else { return Ok(None) };
     let addresses: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();
     output.detail(format_args!("Listening on {}.", addresses.join(", ")));
-        let (command, validity) = match expected {
+    let (command, validity) = match expected {
         ExpectedPeer::Receiver { many: false } => ("downpour recv", "for one transfer within an hour".to_owned()),
-        ExpectedPeer::Receiver { many: true } => ("downpour recv", "for any number of transfers within an hour".to_owned()),
+        ExpectedPeer::Receiver { many: true } => {
+            ("downpour recv", "for any number of transfers within an hour".to_owned())
+        }
         ExpectedPeer::Sender => ("downpour send PATH --to", "for one transfer within an hour".to_owned()),
-        ExpectedPeer::Tunnel { valid } => (
-            "downpour tunnel -L PORT:HOST:PORT",
-            format!("for {}", units::seconds(valid.as_secs_f64())),
-        ),
+        ExpectedPeer::Tunnel { valid } => {
+            ("downpour tunnel -L PORT:HOST:PORT", format!("for {}", units::seconds(valid.as_secs_f64())))
+        }
     };
     if let Some(file) = file {
         ticket.save(file).map_err(downpour::Error::from)?;
         output.say(format_args!(
-                        "Copy ticket file {} to the other host (secret; valid {validity}) and run:\n\n    \
+            "Copy ticket file {} to the other host (secret; valid {validity}) and run:\n\n    \
              {command} --ticket-file {}\n",
             file.display(),
             file.file_name().unwrap_or_default().display(),
@@ -99,7 +98,7 @@ pub(crate) fn publish(
         return Ok(None);
     }
     output.say(format_args!(
-                "On the other host, run\n\n    {command}\n\nand paste this ticket at its prompt (secret; valid {validity}):\n"
+        "On the other host, run\n\n    {command}\n\nand paste this ticket at its prompt (secret; valid {validity}):\n"
     ));
     Ok(Some(ticket.to_text().map_err(downpour::Error::from)?))
 }

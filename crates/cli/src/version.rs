@@ -19,7 +19,8 @@ pub(crate) fn long() -> &'static str {
 
 /// Returns the processor's instructions that make AES-GCM and ChaCha20 fast.
 fn features() -> String {
-    let features: Vec<&str> = present().into_iter().filter_map(|(name, is_present)| is_present.then_some(name)).collect();
+    let features: Vec<&str> =
+        present().into_iter().filter_map(|(name, is_present)| is_present.then_some(name)).collect();
     if features.is_empty() { "no special instructions".to_owned() } else { features.join(" ") }
 }
 

@@ -34,14 +34,14 @@ pub(crate) struct WatchOptions {
     pub(crate) notices: Notices,
     /// The sender's limit, if it changes over the day.
     pub(crate) limit: Option<Limit>,
-        /// Whether the same command resumes after a stop, regardless of partial data on this side.
+    /// Whether the same command resumes after a stop, regardless of partial data on this side.
     pub(crate) resumes: bool,
 }
 
 /// How an offer is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfferPolicy {
-        /// Accept: the user has requested it.
+    /// Accept: the user has requested it.
     #[default]
     Accept,
     /// Show and accept.
@@ -59,7 +59,7 @@ pub(crate) async fn begin(
 ) -> Result<Transfer, Failure> {
     let (sender, mut started) = oneshot::channel();
     let work = move || {
-                // Fails if the caller waits no longer.
+        // Fails if the caller waits no longer.
         if let Err(Ok(transfer)) = sender.send(start()) {
             transfer.abandon();
         }
@@ -92,13 +92,13 @@ pub(crate) async fn watch(
     attention: &mut Attention<'_>,
 ) -> Result<u8, Failure> {
     let changes = conduct.limit.as_ref().is_some_and(Limit::changes);
-        let mut check = interval(CHECK_PERIOD);
-        let current_limit = conduct.limit.as_ref().and_then(Limit::now);
+    let mut check = interval(CHECK_PERIOD);
+    let current_limit = conduct.limit.as_ref().and_then(Limit::now);
     let mut watch = Watch {
         transfer,
         conduct,
         output,
-                current_limit,
+        current_limit,
         question: None,
         unanswered: false,
         stop: None,
@@ -154,16 +154,16 @@ struct Watch<'a> {
     conduct: WatchOptions,
     output: &'a mut Output,
     /// The limit in effect.
-        current_limit: Option<Rate>,
+    current_limit: Option<Rate>,
     /// The question being asked.
     question: Option<Question>,
-        /// Whether a question was not answered.
+    /// Whether a question was not answered.
     unanswered: bool,
     /// The signal that stopped it.
     stop: Option<StopSignal>,
-        /// The latest time at which the process exits.
+    /// The latest time at which the process exits.
     deadline: Option<Instant>,
-        /// Number of receivers being served.
+    /// Number of receivers being served.
     peers: u64,
     /// Whether a peer has connected.
     has_met: bool,
@@ -179,9 +179,9 @@ impl Watch<'_> {
                 self.output.connected(peer);
             }
             TransferEvent::Offer(offer) => self.offer(&offer),
-                        // The progress line would be drawn over the question.
+            // The progress line would be drawn over the question.
             TransferEvent::Progress(_) if self.question.is_some() => {}
-                        // The figures of several receivers are indistinguishable.
+            // The figures of several receivers are indistinguishable.
             TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => {
                 self.output.show_receiver_count(self.peers)
             }
@@ -191,7 +191,7 @@ impl Watch<'_> {
             TransferEvent::Skipped(skipped) => self.output.skipped(&skipped),
             TransferEvent::UserNote(note) => self.output.note(&note),
             TransferEvent::UdpClosed { host, port, was_closed } => {
-                                let again = if was_closed { " (as last time)" } else { "" };
+                let again = if was_closed { " (as last time)" } else { "" };
                 self.output.note(&format!(
                     "no UDP answer from port {port} of {host}{again}: using ssh, which is slower; to use UDP, open the port (see --port)"
                 ));
@@ -203,7 +203,7 @@ impl Watch<'_> {
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
                 if self.conduct.keep && self.peers == 0 {
-                                        // The next receiver starts from zero.
+                    // The next receiver starts from zero.
                     announce::update(|activity| (activity.state, activity.progress) = (State::Waiting, None));
                 }
                 if let Some(question) = self.question.take() {
@@ -224,22 +224,21 @@ impl Watch<'_> {
             (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
                 Err(Failure::resumable(stop))
             }
-                        // A signal to the process group also ends ssh, which may be noticed first.
+            // A signal to the process group also ends ssh, which may be noticed first.
             (Err(Error::Ssh(_) | Error::NoDownpour { .. } | Error::NothingStarts { .. }), Some(stop))
                 if self.conduct.resumes =>
             {
                 Err(Failure::resumable(stop))
             }
-            (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
-                Code::Usage,
-                "offer declined: no answer on stdin; answer y, or use --yes",
-            )),
+            (Err(Error::Cancelled), None) if self.unanswered => {
+                Err(Failure::new(Code::Usage, "offer declined: no answer on stdin; answer y, or use --yes"))
+            }
             (Err(error), None) if self.conduct.keep => {
                 let failure = Failure::from(error);
                 self.output.one_failed(&failure);
                 Ok(failure.code)
             }
-                        (Err(error @ (Error::ConnectionLost | Error::Stalled(_))), _) if self.is_resumable() => Err(Failure {
+            (Err(error @ (Error::ConnectionLost | Error::Stalled(_))), _) if self.is_resumable() => Err(Failure {
                 message: escape::text(&format!("{error}; run the same command to resume")),
                 ..Failure::from(error)
             }),
@@ -247,12 +246,12 @@ impl Watch<'_> {
         }
     }
 
-        /// Returns whether the same command may resume from partial data.
+    /// Returns whether the same command may resume from partial data.
     fn is_resumable(&self) -> bool {
         self.conduct.resumes && matches!(self.conduct.notices, Notices::Done)
     }
 
-        /// Continues without a terminal, except before a peer has used the ticket that was shown on it.
+    /// Continues without a terminal, except before a peer has used the ticket that was shown on it.
     fn hang_up(&mut self) {
         self.output.hang_up();
         let waits = self.transfer.ticket().is_some() && !self.has_met && !self.conduct.keep;
@@ -273,7 +272,7 @@ impl Watch<'_> {
         self.transfer.stop(stop.into());
     }
 
-        /// Returns the failure of a transfer that has not stopped in time.
+    /// Returns the failure of a transfer that has not stopped in time.
     fn timed_out(&self) -> Failure {
         let stop = self.stop.unwrap_or(StopSignal::Terminated);
         if self.conduct.resumes { Failure::resumable(stop) } else { Failure::stopped(stop) }
@@ -282,7 +281,7 @@ impl Watch<'_> {
     /// Applies the current limit of the timetable.
     fn limit(&mut self) {
         let now = self.conduct.limit.as_ref().and_then(Limit::now);
-                if now != self.current_limit {
+        if now != self.current_limit {
             self.current_limit = now;
             self.transfer.set_limit(now);
             self.output.detail(match now {
@@ -303,7 +302,7 @@ impl Watch<'_> {
             OfferPolicy::Ask => {
                 self.output.ask(offer);
                 announce::update(|activity| activity.state = State::Asking);
-                                // The offer of another peer, after the previous one left during the question: the next line is the answer.
+                // The offer of another peer, after the previous one left during the question: the next line is the answer.
                 match &self.question {
                     Some(open) => open.repeat(),
                     None => self.question = Some(Question::ask("Accept?")),
@@ -318,7 +317,7 @@ impl Watch<'_> {
         match answer {
             Ok(true) => self.transfer.accept(),
             Ok(false) => self.transfer.refuse(),
-                        // The next offer would not be answered either.
+            // The next offer would not be answered either.
             Err(_) => {
                 self.unanswered = true;
                 self.transfer.stop(downpour::StopReason::Cancelled);

@@ -38,18 +38,18 @@ const BEGINNING: u64 = 64 << 10;
 pub(crate) struct WebViewer {
     lab: Child,
     trim: Option<AbortHandle>,
-        /// Holds the lab's stderr, and the trace unless the user requested it; private to this user.
+    /// Holds the lab's stderr, and the trace unless the user requested it; private to this user.
     _directory: TempDir,
 }
 
 impl WebViewer {
-        /// Starts the viewer of the trace `qlog`, which is set to a temporary file if it is `None`.
+    /// Starts the viewer of the trace `qlog`, which is set to a temporary file if it is `None`.
     ///
     /// # Errors
     /// The lab is not installed or does not start.
     pub(crate) async fn open(qlog: &mut Option<PathBuf>) -> Result<Self, Failure> {
         let program = lab().ok_or_else(|| {
-                        let message = format!("--web needs {LAB}, which was not found beside downpour or in PATH");
+            let message = format!("--web needs {LAB}, which was not found beside downpour or in PATH");
             Failure::new(Code::Usage, format!("{message}: build it with `cd lab && cargo build --release`"))
         })?;
         let failed = |error: io::Error| Failure::new(Code::Other, format!("--web: {error}"));
@@ -60,30 +60,30 @@ impl WebViewer {
             Some(_) => None,
             None => {
                 let trace = directory.path().join("transfer.qlog");
-                                // The part of the trace that was read is freed during the transfer.
+                // The part of the trace that was read is freed during the transfer.
                 let trim = tokio::spawn(trim(File::create(&trace).map_err(failed)?)).abort_handle();
                 *qlog = Some(trace);
                 Some(trim)
             }
         };
-                let messages = directory.path().join("stderr");
+        let messages = directory.path().join("stderr");
         let mut command = Command::new(&program);
         command.args(["web", "--until-eof", "--open", "--follow"]).args(qlog.as_deref());
-                // Its stdin is closed when this process ends, even by SIGKILL.
+        // Its stdin is closed when this process ends, even by SIGKILL.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&messages).map_err(failed)?);
         let mut lab = command
             .spawn()
             .map_err(|error| Failure::new(Code::Other, format!("cannot start {}: {error}", program.display())))?;
         let stdout = lab.stdout.take();
-                let viewer = Self { lab, trim, _directory: directory };
+        let viewer = Self { lab, trim, _directory: directory };
         match address(stdout).await {
             Some(url) => print::err(format_args!("charts of this transfer: {url}")),
             None => {
-                                let reason = first_line(&messages).unwrap_or_else(|| "it printed no address".to_owned());
+                let reason = first_line(&messages).unwrap_or_else(|| "it printed no address".to_owned());
                 return Err(Failure::new(Code::Other, format!("cannot start {}: {reason}", program.display())));
             }
         }
-                Ok(viewer)
+        Ok(viewer)
     }
 }
 
@@ -92,14 +92,12 @@ impl Drop for WebViewer {
         if let Some(trim) = &self.trim {
             trim.abort();
         }
-                // The program may have exited already.
+        // The program may have exited already.
         let _ = kill_process(Pid::from_child(&self.lab), Signal::TERM);
-                let (begun, mut is_noticed) = (Instant::now(), false);
+        let (begun, mut is_noticed) = (Instant::now(), false);
         while matches!(self.lab.try_wait(), Ok(None)) {
             if begun.elapsed() > STOP_TIMEOUT {
-                print::warn(format_args!(
-                    "{LAB} did not exit and is killed; runs started on its page continue"
-                ));
+                print::warn(format_args!("{LAB} did not exit and is killed; runs started on its page continue"));
                 let _ = self.lab.kill();
                 let _ = self.lab.wait();
                 return;
@@ -151,7 +149,7 @@ async fn trim(file: File) {
         if to > from {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             if fallocate(&file, flags, from, to - from).is_err() {
-                                // Not supported by this file system: the trace is removed at the end.
+                // Not supported by this file system: the trace is removed at the end.
                 return;
             }
             from = to;

@@ -41,7 +41,7 @@ fn shorten(entry: &Entry, command: Definition) -> Definition {
         let arg = arg.help_heading(None::<&str>).hide(words.is_none());
         match words {
             Some("") | None => arg,
-                        // The text includes its values and its default.
+            // The text includes its values and its default.
             Some(words) => match arg.get_action().takes_values() {
                 true => arg.help(words).hide_possible_values(true).hide_default_value(true),
                 false => arg.help(words),

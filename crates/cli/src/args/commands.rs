@@ -28,9 +28,9 @@ pub(crate) enum Command {
 /// The words that the shell completes for a command, beside options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completed {
-        /// Files.
+    /// Files.
     Files,
-        /// Local files, and hosts with remote paths.
+    /// Local files, and hosts with remote paths.
     Places,
     /// A host, as the first word.
     Host,
@@ -45,16 +45,16 @@ pub(crate) struct Entry {
     pub(crate) within: Option<&'static str>,
     /// One line.
     pub(crate) about: &'static str,
-        /// Further text of `--help`.
+    /// Further text of `--help`.
     pub(crate) more: &'static str,
     /// At the end of `--help`.
     pub(crate) examples: &'static str,
-        /// The usage line, if it does not follow from the operands.
+    /// The usage line, if it does not follow from the operands.
     pub(crate) usage: Option<&'static str>,
-        /// A shorter usage line for `-h`.
+    /// A shorter usage line for `-h`.
     pub(crate) brief_usage: Option<&'static str>,
     pub(crate) completed: Completed,
-        /// Whether only programs call it.
+    /// Whether only programs call it.
     pub(crate) hidden: bool,
 }
 
@@ -369,7 +369,7 @@ impl Command {
         COMMANDS.iter().find(|entry| entry.command == self).unwrap_or(&PROFILE)
     }
 
-        /// Returns its name, without that of its parent command.
+    /// Returns its name, without that of its parent command.
     pub(crate) fn name(self) -> &'static str {
         self.entry().name
     }

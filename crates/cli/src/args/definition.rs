@@ -94,7 +94,7 @@ fn command(entry: &Entry) -> Definition {
 
 /// Returns clap's form of an option of a command.
 fn arg(flag: &Flag, command: Command) -> Arg {
-        // An option may exclude one that only some of its commands have.
+    // An option may exclude one that only some of its commands have.
     let exists = |name: &&&str| flags::of(command).any(|other| other.name == **name);
     let conflicts = flag.conflicts.iter().filter(exists);
     let mut arg = Arg::new(flag.name).hide(flag.hidden).conflicts_with_all(conflicts);
@@ -150,7 +150,7 @@ impl Args {
         definition().try_get_matches_from(arguments).and_then(|matches| Self::of(&matches))
     }
 
-        /// Returns the parsed arguments.
+    /// Returns the parsed arguments.
     ///
     /// # Errors
     /// A source without a destination.

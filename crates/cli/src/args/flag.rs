@@ -150,7 +150,7 @@ impl Value {
 pub(crate) enum Section {
     /// Below the operands, without a heading.
     Own,
-        Ticket,
+    Ticket,
     Forwards,
     Process,
     Selection,
@@ -163,11 +163,11 @@ pub(crate) enum Section {
 }
 
 impl Section {
-        /// Returns its heading.
+    /// Returns its heading.
     pub(crate) const fn heading(self) -> Option<&'static str> {
         match self {
             Self::Own => None,
-                        Self::Ticket => Some("Ticket"),
+            Self::Ticket => Some("Ticket"),
             Self::Forwards => Some("Forwards"),
             Self::Process => Some("Process"),
             Self::Selection => Some("Selection"),

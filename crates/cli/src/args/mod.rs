@@ -50,32 +50,32 @@ pub(crate) struct Args {
     pub(crate) config: Option<PathBuf>,
     pub(crate) no_config: bool,
 
-        /// What the sender reads of the sources.
+    /// What the sender reads of the sources.
     pub(crate) scan: SourceOptions,
-        /// What the receiver does at the destination.
+    /// What the receiver does at the destination.
     pub(crate) receive: ReceiveRequest,
-        /// How to call ssh.
+    /// How to call ssh.
     pub(crate) ssh: SshOptions,
-        /// How the data is carried.
+    /// How the data is carried.
     pub(crate) path: PathOptions,
-        /// Options of the transfer on this side.
+    /// Options of the transfer on this side.
     pub(crate) options: TransferOptions,
-        /// Relay the data between two remote hosts through this one.
+    /// Relay the data between two remote hosts through this one.
     pub(crate) through_here: bool,
-        /// Accept names that a remote sender announces without a request.
+    /// Accept names that a remote sender announces without a request.
     pub(crate) trusts_sender: bool,
 
-        /// Rules by which names are skipped.
+    /// Rules by which names are skipped.
     pub(crate) rules: Rules,
-        /// The list of names to send, and whether NUL separates them.
+    /// The list of names to send, and whether NUL separates them.
     pub(crate) files_from: Option<PathBuf>,
     pub(crate) from0: bool,
     pub(crate) backup: BackupArgs,
-        /// Delete names that the source does not have.
+    /// Delete names that the source does not have.
     pub(crate) delete: bool,
     /// Sources keep their paths.
     pub(crate) relative: bool,
-        /// `-p` was given; some users mean the port of ssh by it.
+    /// `-p` was given; some users mean the port of ssh by it.
     pub(crate) preserves: bool,
     pub(crate) speed: SpeedArgs,
     pub(crate) when_missing: WhenMissing,
@@ -84,12 +84,12 @@ pub(crate) struct Args {
     pub(crate) output: OutputArgs,
     /// Print rsync's numbers at the end.
     pub(crate) stats: bool,
-        /// Show live charts of the transfer.
+    /// Show live charts of the transfer.
     pub(crate) web: bool,
-        /// The shell command to run at the end.
+    /// The shell command to run at the end.
     pub(crate) on_end: Option<String>,
 
-        /// Operands that may be on a remote host.
+    /// Operands that may be on a remote host.
     pub(crate) places: Vec<Location>,
     /// Operands that are paths.
     pub(crate) paths: Vec<PathBuf>,
@@ -101,15 +101,15 @@ pub(crate) struct Args {
     pub(crate) server_port: Option<u16>,
     /// Name of a stream.
     pub(crate) stream_name: Option<OsString>,
-        /// Bytes of the transfer that the doctor forecasts or the demo runs.
+    /// Bytes of the transfer that the doctor forecasts or the demo runs.
     pub(crate) size: Option<u64>,
     pub(crate) bootstrap: BootstrapArgs,
     pub(crate) clean: CleanArgs,
     pub(crate) pid: Option<u32>,
-        /// The link of the demo, and whether to skip the comparison with TCP.
+    /// The link of the demo, and whether to skip the comparison with TCP.
     pub(crate) link: Option<Duplex>,
     pub(crate) no_compare: bool,
-        /// Profiles to show.
+    /// Profiles to show.
     pub(crate) profiles: Vec<ProfileChoice>,
     pub(crate) allowed: bool,
     pub(crate) shell: Option<Shell>,
@@ -136,7 +136,7 @@ pub(crate) struct SpeedArgs {
     pub(crate) no_memory: bool,
     pub(crate) profile: Option<ProfileChoice>,
     pub(crate) set: Vec<(String, String)>,
-        /// Limit of the proactive repair of streams.
+    /// Limit of the proactive repair of streams.
     pub(crate) max_overhead: Option<String>,
 }
 
@@ -161,11 +161,11 @@ pub(crate) enum WhenMissing {
 #[derive(Debug, Default)]
 pub(crate) struct TicketArgs {
     pub(crate) file: Option<PathBuf>,
-        /// Connect, with this ticket if one was given.
+    /// Connect, with this ticket if one was given.
     pub(crate) to: Option<Option<String>>,
-        /// Listen, at this address if one was given.
+    /// Listen, at this address if one was given.
     pub(crate) listen: Option<Option<SocketAddr>>,
-        /// Serve several receivers.
+    /// Serve several receivers.
     pub(crate) keep: bool,
 }
 
@@ -234,7 +234,7 @@ pub(crate) struct RemoteArgs {
 }
 
 impl Args {
-        /// Returns the defaults of a command.
+    /// Returns the defaults of a command.
     fn new(command: Command) -> Self {
         let follows = matches!(command, Command::Cp | Command::Send | Command::Verify);
         let is_exact = matches!(command, Command::Sync | Command::Verify);
@@ -246,7 +246,7 @@ impl Args {
             differences: true,
             ..ReceiveRequest::to_target("")
         };
-                // A comparison is a dry run of a copy: the planned changes are the differences.
+        // A comparison is a dry run of a copy: the planned changes are the differences.
         if command == Command::Verify {
             (receive.compare, receive.dry_run, receive.compare_trees) = (Compare::Checksum, true, true);
         }
@@ -299,14 +299,14 @@ impl Args {
         }
     }
 
-        /// Sets the attributes that rsync's `-a` preserves.
+    /// Sets the attributes that rsync's `-a` preserves.
     fn archive(&mut self) {
         let preserve = &mut self.receive.preserve;
         (preserve.owner, preserve.group, preserve.specials) = (true, true, true);
         self.receive.modes = Modes::Exact;
     }
 
-        /// Makes the checks that clap does not make, and orders the rules.
+    /// Makes the checks that clap does not make, and orders the rules.
     fn checked(mut self) -> Result<Self, clap::Error> {
         if matches!(self.command, Command::Cp | Command::Sync) && self.places.len() < 2 {
             return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, "no destination: write SRC... DST\n"));
@@ -315,22 +315,22 @@ impl Args {
         Ok(self)
     }
 
-        /// Returns whether the command takes rules.
+    /// Returns whether the command takes rules.
     pub(crate) fn has_rules(&self) -> bool {
         flags::of(self.command).any(|flag| is_rule(flag.name))
     }
 
-        /// Returns whether a list is read from stdin, which cannot be read again.
+    /// Returns whether a list is read from stdin, which cannot be read again.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.rules.from_pipe || self.files_from.as_deref() == Some(Path::new("-"))
     }
 
-        /// Returns the sources and the destination of a copy or a comparison.
+    /// Returns the sources and the destination of a copy or a comparison.
     pub(crate) fn sources_and_target(&self) -> Option<(&[Location], &Location)> {
         self.places.split_last().map(|(target, sources)| (sources, target))
     }
 
-        /// Returns the host that the command reaches through ssh, as typed: `[user@]host`.
+    /// Returns the host that the command reaches through ssh, as typed: `[user@]host`.
     pub(crate) fn reached(&self) -> Option<&str> {
         self.host.as_deref().or_else(|| {
             self.places.iter().find_map(|location| match location {
@@ -360,7 +360,7 @@ impl Default for TunnelArgs {
 }
 
 impl BackupArgs {
-        /// Returns the chosen backup.
+    /// Returns the chosen backup.
     ///
     /// # Errors
     /// A directory outside of the destination, or an invalid suffix.
@@ -376,8 +376,10 @@ impl BackupArgs {
         let directory = directory.map(|directory| directory.as_os_str().as_bytes());
         if let Some(directory) = directory.filter(|directory| directory.starts_with(b"~")) {
             let shown = String::from_utf8_lossy(directory);
-                        let why = "must be a path relative to the destination, where ~ is not expanded";
-            return Err(wrong(&format_args!("--backup-dir {shown}: {why}; write ./{shown} for a directory of that name")));
+            let why = "must be a path relative to the destination, where ~ is not expanded";
+            return Err(wrong(&format_args!(
+                "--backup-dir {shown}: {why}; write ./{shown} for a directory of that name"
+            )));
         }
         Backup::new(directory, suffix.map(OsStr::as_bytes)).map(Some).map_err(|error| wrong(&error))
     }

@@ -16,13 +16,13 @@ use super::command_at;
 /// The treatment of such an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-        /// It is translated into this option.
+    /// It is translated into this option.
     As(&'static str),
-        /// It is ignored: it has no effect.
+    /// It is ignored: it has no effect.
     Nothing,
-        /// It is ignored with its value.
+    /// It is ignored with its value.
     NothingWithValue,
-        /// It is an error with this advice.
+    /// It is an error with this advice.
     Not(&'static str),
 }
 
@@ -35,7 +35,8 @@ const LEAVE: &str = "not supported; omit it";
 const RATE: &str = "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)";
 const SSH: &str = "use --ssh 'ssh -o OPTION' or --ssh 'ssh -F FILE'";
 const REFERENCE: &str = "use --link-dest DIR, or copy the older one first";
-const WHOLE: &str = "not supported: an existing file is replaced when the new one is complete and verified; omit the option";
+const WHOLE: &str =
+    "not supported: an existing file is replaced when the new one is complete and verified; omit the option";
 const SHOWN: &str = "use -v or -n and redirect stdout, or --json for programs";
 const OWNERS: &str = "run sync as the user who is to own the files";
 const DAEMON: &str = "not supported: downpour does not connect to rsync daemons; omit it";
@@ -60,7 +61,7 @@ const OF_CP: Words = &[
             "use --relative for rsync's -R; scp's -R is not needed: between two hosts the data goes directly if possible, and with -3 through this host",
         ),
     ),
-        (&["-T"], Not("use --trust-sender")),
+    (&["-T"], Not("use --trust-sender")),
     (&["-g"], Not("use --group")),
     (&["--delete", "--max-delete", "--force-empty"], Not("cp deletes nothing; use `downpour sync --delete`")),
 ];
@@ -110,7 +111,10 @@ const OF_BOTH: Words = &[
     (&["--rsync-path"], Not("use --remote-bin PATH")),
     (&["-L", "--copy-links", "--dereference"], Not("use --links follow")),
     (&["--copy-unsafe-links", "--copy-dirlinks", "-k", "--munge-links", "--insecure-links"], Not(LINKS)),
-    (&["--keep-dirlinks", "-K", "--confine-root"], Not("not supported: links at the destination are not followed; omit it")),
+    (
+        &["--keep-dirlinks", "-K", "--confine-root"],
+        Not("not supported: links at the destination are not followed; omit it"),
+    ),
     (&["-@"], Not("use --modify-window=SECONDS")),
     (&["--fuzzy"], Not(FUZZY)),
     (&["--itemize-changes", "--debug", "--stderr"], Not("use -v, or --json for programs")),
@@ -118,7 +122,9 @@ const OF_BOTH: Words = &[
     (&["--del"], Not("use `downpour sync --delete`, which deletes after the transfer")),
     (
         &["--delete-before", "--delete-during"],
-        Not("use `downpour sync --delete`, which deletes after the transfer; if the disk is too full for that, free space first"),
+        Not(
+            "use `downpour sync --delete`, which deletes after the transfer; if the disk is too full for that, free space first",
+        ),
     ),
     // Of `cp`: `sync` has them above.
     (&["--delete-after", "--delete-delay"], Not("use `downpour sync --delete`, which deletes after the transfer")),
@@ -131,7 +137,10 @@ const OF_BOTH: Words = &[
     (&["--cvs-exclude"], Not("use --include, --exclude, --include-from and --exclude-from")),
     (&["--max-alloc"], Not("use --max-memory SIZE")),
     (&["--log-file", "--log-file-format", "--out-format", "--list-only"], Not(SHOWN)),
-    (&["--ignore-errors", "--force"], Not("not supported: sync --delete deletes nothing if the source could not be read completely")),
+    (
+        &["--ignore-errors", "--force"],
+        Not("not supported: sync --delete deletes nothing if the source could not be read completely"),
+    ),
     (&["--no-implied-dirs"], Not("the parent directories of a name are always copied; omit it")),
     (&["-m", "--prune-empty-dirs", "-d", "--dirs", "--old-dirs", "--old-d", "--old-args"], Not(LEAVE)),
     (&["--executability"], Not("cp -p and sync preserve modes; omit it")),
@@ -156,7 +165,7 @@ const TURNED_OFF: &str = "an implied option cannot be turned off; give the wante
 #[cfg(test)]
 pub(super) fn alternatives() -> impl Iterator<Item = (String, &'static str)> {
     let all = [OF_CP, OF_SYNC, OF_BOTH].into_iter().flatten();
-        let texts = all.filter_map(|(_, word)| match word {
+    let texts = all.filter_map(|(_, word)| match word {
         As(text) | Not(text) => Some(*text),
         Nothing | NothingWithValue => None,
     });
@@ -177,12 +186,12 @@ fn treatment(command: &str, option: &str) -> Option<Word> {
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) arguments: Vec<OsString>,
-        /// Ignored options.
+    /// Ignored options.
     pub(crate) ignored: Vec<String>,
 }
 
 impl Translated {
-        /// Returns a line about the ignored options.
+    /// Returns a line about the ignored options.
     pub(crate) fn note(&self) -> Option<String> {
         let (last, others) = self.ignored.split_last()?;
         Some(match others {
@@ -284,7 +293,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-        /// Returns whether one of its few values follows an option that is a switch in rsync.
+    /// Returns whether one of its few values follows an option that is a switch in rsync.
     fn has_value(&self, option: &str) -> Result<bool, String> {
         let Some(next) = self.left.get(1) else { return Ok(false) };
         let own = self.options.iter().find(|own| own.get_long() == Some(option));
@@ -297,7 +306,7 @@ impl<'a> Reader<'a> {
         Ok(is_value)
     }
 
-        /// Reads `--info=FLAGS`: the output of progress and statistics.
+    /// Reads `--info=FLAGS`: the output of progress and statistics.
     fn info(&mut self, value: Option<&str>) -> Result<(), String> {
         let flags = value.map(str::to_owned).or_else(|| self.left.get(1)?.to_str().map(str::to_owned));
         let flags = flags.unwrap_or_default().to_ascii_lowercase();
@@ -313,7 +322,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-        /// Treats the next word.
+    /// Treats the next word.
     fn apply(&mut self, name: &str, word: Word) -> Result<(), String> {
         match word {
             Not(advice) => return Err(format!("{name}: {advice}")),
@@ -324,12 +333,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-        /// Reads letters after one `-`.
+    /// Reads letters after one `-`.
     fn short(&mut self) -> Result<(), String> {
         let Some(word) = self.next() else { return Ok(()) };
         let (mut kept, mut more) = (vec![b'-'], Vec::new());
         let letters = &word.as_bytes()[1..];
-                // Among other letters, rsync's -h makes numbers readable, which they always are; alone, it requests help.
+        // Among other letters, rsync's -h makes numbers readable, which they always are; alone, it requests help.
         let is_readable = |letter: u8| letter == b'h' && letters.iter().any(|other| *other != b'h');
         for (at, letter) in letters.iter().enumerate() {
             let (name, rest) = (format!("-{}", char::from(*letter)), &letters[at + 1..]);
@@ -364,7 +373,7 @@ impl<'a> Reader<'a> {
                         }
                         break;
                     }
-                                        // Unknown: clap refuses it.
+                    // Unknown: clap refuses it.
                     None => kept.push(*letter),
                 },
             }
@@ -376,7 +385,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-        /// Returns whether a port follows `-P`, as in scp; in rsync it means `--partial --progress`.
+    /// Returns whether a port follows `-P`, as in scp; in rsync it means `--partial --progress`.
     fn is_port(&self, rest: &[u8]) -> Result<bool, String> {
         let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
         if !rest.is_empty() {
@@ -390,12 +399,12 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-        /// Refuses a path as the value of an option that is a switch in rsync: -i itemizes, -J omits the times of links.
+    /// Refuses a path as the value of an option that is a switch in rsync: -i itemizes, -J omits the times of links.
     fn check_value(&self, name: &str, rest: &[u8], is_behind_others: bool) -> Result<(), String> {
         let next = self.left.first().map(|next| next.as_bytes());
         let value = if rest.is_empty() { next } else { Some(rest) };
         let value = OsStr::from_bytes(value.unwrap_or_default());
-                // Only a letter by itself certainly has this program's meaning.
+        // Only a letter by itself certainly has this program's meaning.
         let is_switch = self.command == "sync" && is_behind_others;
         match name {
             "-i" if is_switch || is_no_key(value) => {
@@ -421,7 +430,7 @@ fn is_no_key(value: &OsStr) -> bool {
         return found.is_dir();
     }
     let mut start = [0; 5];
-        // ssh reports unreadable files.
+    // ssh reports unreadable files.
     let read = File::open(path).and_then(|mut file| file.read(&mut start));
     let begins = |text: &[u8]| start.starts_with(text);
     read.is_ok() && !(begins(b"-----") || begins(b"ssh-") || begins(b"ecdsa") || begins(b"sk-"))

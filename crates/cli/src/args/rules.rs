@@ -15,15 +15,15 @@ use crate::exit::{Code, Failure};
 pub(crate) struct Rules {
     /// In order of precedence.
     pub(crate) list: Vec<Rule>,
-        /// Rules and files of the command line, each with its position.
+    /// Rules and files of the command line, each with its position.
     typed: Vec<(usize, Typed)>,
-        /// Options with an empty pattern, which ignores the rules of lower layers.
+    /// Options with an empty pattern, which ignores the rules of lower layers.
     closed: Vec<&'static str>,
     /// Files whose rules have not been read yet.
     files: Vec<RuleFile>,
-        /// Whether some came from a pipe, which cannot be read again.
+    /// Whether some came from a pipe, which cannot be read again.
     pub(crate) from_pipe: bool,
-        /// Whether some came from stdin.
+    /// Whether some came from stdin.
     pub(crate) from_stdin: bool,
 }
 
@@ -37,9 +37,9 @@ enum Typed {
 /// The contents of a file.
 #[derive(Clone, Copy, Debug)]
 enum Lines {
-        /// Patterns, and the kind of those without a sign.
+    /// Patterns, and the kind of those without a sign.
     Patterns(MakeRule),
-        /// Rules with a sign.
+    /// Rules with a sign.
     Rules,
 }
 
@@ -95,10 +95,7 @@ pub(super) fn filter_rule(text: &OsStr) -> Result<FilterRule, String> {
             );
         }
         _ => {
-            return Err(format!(
-                "unsupported rule {}: write '- PATTERN', '+ PATTERN' or '. FILE'",
-                text.display()
-            ));
+            return Err(format!("unsupported rule {}: write '- PATTERN', '+ PATTERN' or '. FILE'", text.display()));
         }
     };
     Pattern::new(rest).map(|pattern| FilterRule::Rule(make(pattern))).map_err(|error| error.to_string())
@@ -129,9 +126,7 @@ fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
         };
         let shown = String::from_utf8_lossy(line);
         if line == b"!" {
-            return Err(
-                "`!` is not supported: list the rules in order of precedence".into()
-            );
+            return Err("`!` is not supported: list the rules in order of precedence".into());
         }
         Pattern::new(line).map(rule).map_err(|error| format!("{shown}: {error}"))
     });
@@ -154,7 +149,7 @@ impl Rules {
         self.typed.extend(files.into_iter().map(|(place, path)| (place, Typed::File(path, Lines::Patterns(rule)))));
     }
 
-        /// Adds rules with a sign.
+    /// Adds rules with a sign.
     pub(super) fn place_filters(&mut self, filters: Vec<(usize, FilterRule)>) {
         self.typed.extend(filters.into_iter().map(|(place, filter)| match filter {
             FilterRule::Rule(rule) => (place, Typed::Rule(rule)),
@@ -162,7 +157,7 @@ impl Rules {
         }));
     }
 
-        /// Makes the list of the rules on the command line, in their order.
+    /// Makes the list of the rules on the command line, in their order.
     pub(super) fn put_in_order(&mut self) {
         let mut typed = std::mem::take(&mut self.typed);
         typed.sort_by_key(|(place, _)| *place);
@@ -174,7 +169,7 @@ impl Rules {
         }
     }
 
-        /// Reads the files. Call it once, since a pipe can be read only once, and before [`Self::add`].
+    /// Reads the files. Call it once, since a pipe can be read only once, and before [`Self::add`].
     ///
     /// # Errors
     /// The first file that cannot be read or is invalid.
@@ -208,7 +203,7 @@ impl Rules {
         Ok(())
     }
 
-        /// Adds the rules of the next lower layer, where `patterns` returns those of an option. An empty list or pattern
+    /// Adds the rules of the next lower layer, where `patterns` returns those of an option. An empty list or pattern
     /// excludes the rules of all lower layers.
     ///
     /// # Errors

@@ -106,7 +106,7 @@ fn every_option_has_an_effect() {
                 .unwrap_or_else(|error| panic!("{line:?}: {error}"))
         };
         for flag in flags::of(entry.command).filter(|flag| !flag.takes.is_operand()) {
-                        // A hidden short option for a default.
+            // A hidden short option for a default.
             if flag.hidden && flag.name != "stats" {
                 continue;
             }
@@ -126,14 +126,14 @@ fn every_option_has_an_effect() {
                     _ => [required, vec!["--local=1:x:1".to_owned()]].concat(),
                 };
             }
-                        // An option that turns something off, or modifies it, needs something that is on.
+            // An option that turns something off, or modifies it, needs something that is on.
             if (flag.name.starts_with("no-") || flag.name == "numeric-ids")
                 && flags::of(entry.command).any(|other| other.name == "archive")
             {
                 required.push("--archive".to_owned());
             }
             let option = value.map_or_else(|| format!("--{}", flag.name), |value| format!("--{}={value}", flag.name));
-                        // `tunnel` has a host or a listener.
+            // `tunnel` has a host or a listener.
             let line: Vec<String> = [required.clone(), vec![option.clone()]].concat();
             let with = typed(&line);
             let without = match (entry.command, flag.name) {

@@ -118,7 +118,8 @@ pub(super) fn chmod() -> ValueParser {
 pub(super) fn window() -> ValueParser {
     ValueParser::new(|text: &str| {
         let refused = || match text {
-            "-1" => "-1 is not supported: times are compared at the resolution of both file systems; omit the option".to_owned(),
+            "-1" => "-1 is not supported: times are compared at the resolution of both file systems; omit the option"
+                .to_owned(),
             _ => format!("{text:?} is not a whole number of seconds: write one, such as 2"),
         };
         text.parse::<u32>().map_err(|_| refused())
@@ -266,7 +267,7 @@ pub(super) fn location() -> ValueParser {
 pub(super) fn path() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| {
         if text.is_empty() {
-                        return Err(EMPTY_PATH.to_owned());
+            return Err(EMPTY_PATH.to_owned());
         }
         home::expand_typed(Path::new(&text)).map_err(|error| error.to_string())
     }))
@@ -382,9 +383,7 @@ fn read_local_forward(text: &str) -> Result<Forward, ForwardError> {
 fn read_remote_forward(text: &str) -> Result<Forward, String> {
     let forward = Forward::read(text, true).map_err(|error| error.to_string())?;
     match forward.listen {
-        ForwardAddress::Tcp { port: 0, .. } => {
-            Err("port 0 is not allowed with -R: write another port".to_owned())
-        }
+        ForwardAddress::Tcp { port: 0, .. } => Err("port 0 is not allowed with -R: write another port".to_owned()),
         _ => Ok(forward),
     }
 }

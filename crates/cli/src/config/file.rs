@@ -38,7 +38,7 @@ impl fmt::Display for FileError {
 }
 
 impl File {
-        /// Parses a configuration for the commands of `definition`, and checks all of it: errors in a host's section are found
+    /// Parses a configuration for the commands of `definition`, and checks all of it: errors in a host's section are found
     /// before that host is used.
     pub(super) fn parse(path: &Path, text: &str, definition: &Command) -> Result<Self, FileError> {
         let reader = ConfigParser { path, text, definition };
@@ -101,7 +101,7 @@ impl ConfigParser<'_> {
         if is_only_typed(name) {
             return Err(self.error(at, format!("{name} is only allowed on the command line")));
         }
-                // Several commands may have the option, each with other valid values.
+        // Several commands may have the option, each with other valid values.
         let meant: Vec<&Arg> = self.options().filter(|option| option.get_long() == Some(name)).collect();
         let Some(option) = meant.first() else {
             let hint = suggestions::like(name, self.options().filter_map(Arg::get_long)).map_or_else(
@@ -134,7 +134,7 @@ impl ConfigParser<'_> {
         let Range { start, end } = value.span();
         match (value.get_ref(), words) {
             (DeValue::String(text), Words::Text | Words::Number) => Ok(text.to_string()),
-                        // As written: 30, 0.5, true.
+            // As written: 30, 0.5, true.
             (DeValue::Integer(_) | DeValue::Float(_), Words::Number) | (DeValue::Boolean(_), Words::Switch) => {
                 Ok(self.text.get(start..end).unwrap_or_default().to_owned())
             }

@@ -25,7 +25,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-        /// Returns the setting of a variable; `None` if it is empty. For an option that can be repeated, each line is a value,
+    /// Returns the setting of a variable; `None` if it is empty. For an option that can be repeated, each line is a value,
     /// and empty lines are ignored.
     pub(super) fn of_variable(option: &Arg, variable: &str, text: &OsStr) -> Option<Self> {
         if text.is_empty() {
@@ -44,7 +44,7 @@ impl Setting {
         Some(Self { name: option.get_long()?.to_owned(), values, origin: variable.to_owned() })
     }
 
-        /// Returns whether it turns a switch off.
+    /// Returns whether it turns a switch off.
     pub(super) fn is_off(&self, option: &Arg) -> bool {
         is_switch(option) && self.values.iter().all(|value| value == "false")
     }
@@ -63,7 +63,7 @@ impl Setting {
         if self.values.len() > 1 && !matches!(option.get_action(), ArgAction::Append) {
             return Err(format!("{} takes one value", self.name));
         }
-                // An isolated option of the same name and kind: the original may depend on others.
+        // An isolated option of the same name and kind: the original may depend on others.
         let alone = Arg::new("value").long(self.name.clone()).action(option.get_action().clone());
         let command = Command::new("downpour")
             .no_binary_name(true)
@@ -82,14 +82,14 @@ impl Setting {
 pub(super) enum Words {
     /// True or false.
     Switch,
-        /// A number with a fixed unit, such as seconds, or a text with a unit.
+    /// A number with a fixed unit, such as seconds, or a text with a unit.
     Number,
-        /// A text. A number would lack its unit.
+    /// A text. A number would lack its unit.
     Text,
 }
 
 impl Words {
-        /// Returns the form of an option's values.
+    /// Returns the form of an option's values.
     pub(super) fn of(option: &Arg) -> Self {
         let numbers =
             [TypeId::of::<Duration>(), TypeId::of::<u16>(), TypeId::of::<u64>(), TypeId::of::<RangeInclusive<u16>>()];

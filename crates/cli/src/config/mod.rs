@@ -33,7 +33,7 @@ use crate::json::{self, JsonRecord};
 use crate::print::{self, err, warn};
 use file::File;
 use layers::{Layer, Setting};
-use trust::{Trusted, TrustError};
+use trust::{TrustError, Trusted};
 
 /// Options of all commands, which cannot be defaults.
 const OF_ALL: [&str; 4] = ["config", "help", "no-config", "version"];
@@ -51,7 +51,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
     definition.build();
     let translated = translate(&arguments, &definition).map_err(|advice| Failure::new(Code::Usage, advice))?;
     let arguments = &translated.arguments[..];
-        let sources = ConfigSources { variables: env::vars_os().collect() };
+    let sources = ConfigSources { variables: env::vars_os().collect() };
     let command = args::command_at(arguments).and_then(|at| arguments[at].to_str()).unwrap_or_default();
     let cli = sources.read(arguments, &definition)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
@@ -61,7 +61,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
                 process::exit(0);
             }
             None => {
-                                let shown = error.to_string();
+                let shown = error.to_string();
                 let Some(text) = shown.strip_prefix("error: ") else { error.exit() };
                 if args::wants_json(arguments) {
                     // Usage and tips follow after an empty line.
@@ -75,7 +75,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
         },
     })?;
     let shown = cli.output;
-        // The arguments may be read a second time.
+    // The arguments may be read a second time.
     static IS_NOTED: Once = Once::new();
     if let Some(note) = translated.note().filter(|_| io::stderr().is_terminal() && !shown.quiet && !shown.json) {
         IS_NOTED.call_once(|| err(format_args!("downpour: {note}")));
@@ -100,7 +100,7 @@ struct ConfigSources {
 }
 
 impl ConfigSources {
-        /// Reads the arguments with the built definition. The inner error is clap's own, about the command line.
+    /// Reads the arguments with the built definition. The inner error is clap's own, about the command line.
     fn read(&self, arguments: &[OsString], definition: &Command) -> Result<Result<Args, clap::Error>, Failure> {
         let typed = definition.clone().try_get_matches_from(arguments);
         let (cli, matches) = match typed.and_then(|matches| Ok((Args::of(&matches)?, matches))) {
@@ -109,7 +109,7 @@ impl ConfigSources {
         };
         let Some((name, typed)) = matches.subcommand() else { return Ok(Ok(cli)) };
         let Some(command) = definition.find_subcommand(name) else { return Ok(Ok(cli)) };
-                // `remote`, and the commands that print documentation, are the same for every user.
+        // `remote`, and the commands that print documentation, are the same for every user.
         if options(command).next().is_none() {
             return Ok(Ok(cli));
         }
@@ -130,14 +130,14 @@ impl ConfigSources {
         Ok(Ok(cli))
     }
 
-        /// Returns warnings about variables without effect, such as misspelled ones.
+    /// Returns warnings about variables without effect, such as misspelled ones.
     fn unknown(&self, definition: &Command) -> Vec<String> {
         let all = || definition.get_subcommands().flat_map(options).filter_map(Arg::get_long);
         let mut known: Vec<String> = all().map(variable).collect();
         known.extend(OTHER_VARIABLES.map(str::to_owned));
         let set = self.variables.iter().filter_map(|(name, _)| name.to_str());
         let unknown = set.filter(|name| name.starts_with(PREFIX) && !known.iter().any(|known| known == name));
-                let warnings = unknown.map(|name| {
+        let warnings = unknown.map(|name| {
             if only_typed().any(|option| variable(option) == name) {
                 return format!("{name} has no effect: the option is only allowed on the command line");
             }
@@ -146,14 +146,14 @@ impl ConfigSources {
             let hint = hint.map_or_else(String::new, |like| format!(": did you mean {PREFIX}{like}?"));
             format!("{name} has no effect{hint}")
         });
-                warnings.collect()
+        warnings.collect()
     }
 
     fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-        /// Reads the named file, or the one at the default path.
+    /// Reads the named file, or the one at the default path.
     fn file(&self, typed: Option<&Path>, definition: &Command) -> Result<Option<File>, Failure> {
         let variable = self.variable("DOWNPOUR_CONFIG").map(|path| home::expand_typed(Path::new(path)));
         let variable = variable.transpose().map_err(|error| Failure::new(Code::Usage, error))?;
@@ -166,7 +166,7 @@ impl ConfigSources {
         let text = match Trusted::user_at(self.variable("HOME").map(Path::new)).read(&path) {
             Ok(text) => text,
             Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(None),
-                        // HOME belongs to another user, as after `su` and in some services: that file is not for this user. A file of
+            // HOME belongs to another user, as after `su` and in some services: that file is not for this user. A file of
             // this user must be readable: names that it excludes could be deleted.
             Err(TrustError::Io(error))
                 if error.kind() == io::ErrorKind::PermissionDenied && !is_named && self.is_home_of_another() =>
@@ -182,7 +182,7 @@ impl ConfigSources {
         File::parse(&path, &text, definition).map(Some).map_err(|error| Failure::new(Code::Usage, error))
     }
 
-        /// Returns whether HOME belongs to another user.
+    /// Returns whether HOME belongs to another user.
     fn is_home_of_another(&self) -> bool {
         let home = self.variable("HOME").map(fs::metadata);
         home.is_some_and(|found| found.is_ok_and(|found| found.uid() != geteuid().as_raw()))
@@ -227,13 +227,13 @@ fn variable(option: &str) -> String {
     format!("{PREFIX}{}", option.replace('-', "_").to_uppercase())
 }
 
-    /// Returns the nearest setting for each option that was not typed, unless something nearer excludes it.
+/// Returns the nearest setting for each option that was not typed, unless something nearer excludes it.
 fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Result<Vec<&'a Setting>, Failure> {
     let is_typed =
         |option: &Arg| typed.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
     let mut decided: Vec<&Arg> = command.get_arguments().filter(|option| is_typed(option)).collect();
     let value = |option: &Arg| typed.get_raw(option.get_id().as_str()).and_then(Iterator::last);
-        let mut nearer: Vec<OptionValue<'_>> = decided.iter().map(|option| (*option, value(option))).collect();
+    let mut nearer: Vec<OptionValue<'_>> = decided.iter().map(|option| (*option, value(option))).collect();
     let mut chosen = Vec::new();
     for layer in layers {
         let mut in_layer: Vec<(&Arg, &Setting)> = Vec::new();
@@ -244,7 +244,7 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             if is_rule(&setting.name) {
                 continue;
             }
-                        // A switch that is off neither excludes anything nor is excluded.
+            // A switch that is off neither excludes anything nor is excluded.
             let value = (option, setting.last());
             let excluded_by = |other: OptionValue<'_>| {
                 !setting.is_off(option) && (exclude(command, other.0, option) || contradict(other, value))
@@ -261,12 +261,12 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             }
             let failed = |message| Failure::new(Code::Usage, format!("{}: {message}", setting.origin));
             setting.check(option).map_err(failed)?;
-                        in_layer.push((option, setting));
+            in_layer.push((option, setting));
         }
-                decided.extend(in_layer.iter().map(|(option, _)| *option));
-                let on = in_layer.iter().filter(|(option, setting)| !setting.is_off(option));
+        decided.extend(in_layer.iter().map(|(option, _)| *option));
+        let on = in_layer.iter().filter(|(option, setting)| !setting.is_off(option));
         nearer.extend(on.map(|(option, setting)| (*option, setting.last())));
-                chosen.extend(in_layer.iter().map(|(_, setting)| *setting));
+        chosen.extend(in_layer.iter().map(|(_, setting)| *setting));
     }
     Ok(chosen)
 }
@@ -278,7 +278,7 @@ fn add_rules(rules: &mut Rules, definition: &Command, layer: &Layer) -> Result<(
         let checked = option.map_or(Ok(()), |option| setting.check(option));
         checked.map_err(|message| Failure::new(Code::Usage, format!("{}: {message}", setting.origin)))?;
     }
-        let patterns = |name: &str| layer.iter().find(|setting| setting.name == name).map(|setting| &setting.values[..]);
+    let patterns = |name: &str| layer.iter().find(|setting| setting.name == name).map(|setting| &setting.values[..]);
     rules.add(patterns).map_err(|error| Failure::new(Code::Usage, error))
 }
 
@@ -300,12 +300,12 @@ fn contradict(a: OptionValue<'_>, b: OptionValue<'_>) -> bool {
         let chosen = chosen.and_then(OsStr::to_str);
         let excludes = match (value.and_then(OsStr::to_str), other.get_long()) {
             (Some("low"), Some("rate")) => true,
-                        // The controllers of other profiles have no policy.
+            // The controllers of other profiles have no policy.
             (Some("low"), Some("profile")) => chosen != Some("auto"),
             (Some("low"), Some("set")) => chosen
                 .and_then(|chosen| chosen.strip_prefix("congestion="))
                 .is_some_and(|controller| controller.split(':').next() != Some("auto")),
-                        // It needs --rate.
+            // It needs --rate.
             (Some("fixed"), Some("min-rate")) => true,
             _ => false,
         };

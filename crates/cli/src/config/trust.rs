@@ -23,18 +23,18 @@ pub(super) enum TrustError {
     /// The system's error.
     #[error(transparent)]
     Io(#[from] io::Error),
-        /// The file, or a directory on its path, belongs to another user.
+    /// The file, or a directory on its path, belongs to another user.
     #[error("{} belongs to another user (uid {owner}), who could make it run any program: {advice} {}, or use --config none", .path.display(), quoted(path))]
     Owner {
         path: PathBuf,
         owner: u32,
-                /// The command that corrects it.
+        /// The command that corrects it.
         advice: String,
     },
-        /// Other users can write the file or a directory on its path.
+    /// Other users can write the file or a directory on its path.
     #[error("{} is writable by other users, who could make it run any program: chmod go-w {}", .path.display(), quoted(path))]
     Writable { path: PathBuf },
-        /// Its path now leads to another file.
+    /// Its path now leads to another file.
     #[error("the file was replaced during the read: try again")]
     Replaced,
 }
@@ -43,7 +43,7 @@ pub(super) enum TrustError {
 #[derive(Debug)]
 pub(super) struct Trusted {
     user: u32,
-        /// Directories above it are not checked, as in sshd: they are the administrator's.
+    /// Directories above it are not checked, as in sshd: they are the administrator's.
     home: Option<PathBuf>,
 }
 
@@ -75,7 +75,7 @@ impl Trusted {
                 continue;
             }
             let entry = at.join(&name);
-                        // An open file of this process, such as `/dev/stdin` and the pipe of a shell's `<(...)`.
+            // An open file of this process, such as `/dev/stdin` and the pipe of a shell's `<(...)`.
             if at == Path::new("/proc").join(std::process::id().to_string()).join("fd") {
                 return self.check_owner_and_mode(&entry, opened);
             }
@@ -119,7 +119,7 @@ impl Trusted {
             let advice = format!("chown {}", self.user);
             return Err(TrustError::Owner { path: path.to_owned(), owner: found.uid(), advice });
         }
-                // Other users cannot change the contents of a device such as `/dev/null`.
+        // Other users cannot change the contents of a device such as `/dev/null`.
         if found.mode() & OTHERS_WRITE != 0 && !found.file_type().is_char_device() {
             return Err(TrustError::Writable { path: path.to_owned() });
         }

@@ -59,7 +59,7 @@ impl Crossing<'_> {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
             keep: false,
-                        // There is no other sender to wait for after a failure.
+            // There is no other sender to wait for after a failure.
             once: true,
         });
         let engine = EngineOptions { profile: self.profile, ..EngineOptions::default() };
@@ -84,7 +84,7 @@ struct Pair<'a> {
     bytes: u64,
     /// When the last file had arrived, and the relay's report at that time.
     arrived: Option<(Instant, RelayReport)>,
-        /// The receiver's error as the sender reports it.
+    /// The receiver's error as the sender reports it.
     peer_error: Option<Error>,
 }
 
@@ -113,7 +113,7 @@ impl Pair<'_> {
         Ok(CrossingResult { took, bytes: self.bytes, relay })
     }
 
-        /// Shows an event of the sender, which measures the path, with the receiver's bytes; returns whether the sender is
+    /// Shows an event of the sender, which measures the path, with the receiver's bytes; returns whether the sender is
     /// done.
     fn show(&mut self, event: Option<TransferEvent>, output: &mut Output) -> Result<bool, Failure> {
         match event {
@@ -144,7 +144,7 @@ impl Pair<'_> {
             Some(TransferEvent::Files(_)) => self.arrived = Some((Instant::now(), self.relay.report())),
             Some(TransferEvent::Done(result)) => {
                 self.bytes = match result {
-                                        // The partial data is removed with the demo.
+                    // The partial data is removed with the demo.
                     Err(Error::Within { context: Context::Kept { .. }, source }) => return Err((*source).into()),
                     result => result?.bytes.total,
                 };
@@ -157,7 +157,7 @@ impl Pair<'_> {
         Ok(false)
     }
 
-        /// Stops both transfers. A second signal ends the process.
+    /// Stops both transfers. A second signal ends the process.
     async fn stop(&mut self, attention: &mut Attention<'_>) {
         for transfer in [&mut *self.sender, &mut *self.receiver] {
             transfer.stop(StopReason::Cancelled);
@@ -186,7 +186,8 @@ fn check_complete(summary: &Summary) -> Result<(), Failure> {
     match summary.failures.listed.first() {
         Some(first) => {
             let (path, reason) = (escape::name(&first.path), &first.reason);
-            let message = format!("{} names were not transferred, the first is {path}: {reason}", summary.failures.count);
+            let message =
+                format!("{} names were not transferred, the first is {path}: {reason}", summary.failures.count);
             Err(Failure::new(Code::Partial, message))
         }
         None => Ok(()),

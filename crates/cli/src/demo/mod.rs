@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     let (directory, source) =
         on_thread(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
     let mut output = Output::new(args.output);
-        let sent_at = downpour::Rate::from_bits_per_second(rate.bits_per_second());
+    let sent_at = downpour::Rate::from_bits_per_second(rate.bits_per_second());
     let source_name = args
         .paths
         .first()
@@ -72,12 +72,9 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
 /// Returns the sender's fixed rate: `--rate`, or the rate of the link.
 fn fixed_rate(args: &Args, link: &Duplex) -> Result<Rate, Failure> {
     let typed = args.speed.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
-    typed.or(link.forward.rate).ok_or_else(|| {
-        Failure::new(
-            Code::Usage,
-            "the link has no rate: add one (--link rate=100M,...), or use --rate",
-        )
-    })
+    typed
+        .or(link.forward.rate)
+        .ok_or_else(|| Failure::new(Code::Usage, "the link has no rate: add one (--link rate=100M,...), or use --rate"))
 }
 
 /// Returns the floor of the time for `bytes` bytes, given the rate of the link and the fixed rate.
@@ -119,10 +116,13 @@ fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(T
         None => size,
     };
     if bytes == 0 {
-        return Err(Failure::new(Code::Usage, "no bytes to send: name a file with content, or a directory with such a file"));
+        return Err(Failure::new(
+            Code::Usage,
+            "no bytes to send: name a file with content, or a directory with such a file",
+        ));
     }
     let disk = |error| Failure::new(Code::Disk, format!("cannot create the files of the demo: {error}"));
-        // Space for the received files and for a generated source.
+    // Space for the received files and for a generated source.
     let files = if path.is_some() { bytes } else { bytes.saturating_mul(2) };
     let directory = sample::directory(files).map_err(disk)?;
     let source = match path {
@@ -144,7 +144,7 @@ struct DemoSetup<'a> {
 }
 
 impl DemoSetup<'_> {
-        /// Runs one transfer, compares the received files with the source, and removes them.
+    /// Runs one transfer, compares the received files with the source, and removes them.
     async fn cross(
         &mut self,
         profile: Profile,
@@ -160,17 +160,15 @@ impl DemoSetup<'_> {
         let (source, arrived) = (self.source.to_owned(), into.clone());
         let compare = move |is_stopped: &AtomicBool| missing(&source, &arrived, is_stopped).map_err(disk);
         if let Some(path) = on_thread(compare, attention).await? {
-            let message = format!(
-                "{} differs from its copy: use files that do not change during the demo",
-                path.display()
-            );
+            let message =
+                format!("{} differs from its copy: use files that do not change during the demo", path.display());
             return Err(Failure::new(Code::Integrity, message));
         }
         fs::remove_dir_all(&into).map_err(disk)?;
         Ok(outcome)
     }
 
-        /// Adds the results of TCP for as many bytes.
+    /// Adds the results of TCP for as many bytes.
     async fn compare(
         &self,
         outcome: &CrossingResult,

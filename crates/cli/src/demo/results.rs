@@ -27,7 +27,7 @@ pub(crate) struct Results {
     /// TCP with CUBIC on the same link, in the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_simulated: Option<TcpRun>,
-        /// TCP of this host's kernel.
+    /// TCP of this host's kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_kernel: Option<TcpRun>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Results {
 struct MeasuredRun {
     /// Time from the first datagram to the receiver's last byte.
     seconds: f64,
-        /// Always true: a demo with an incomplete transfer has no results.
+    /// Always true: a demo with an incomplete transfer has no results.
     complete: bool,
     /// Bytes of files at the receiver.
     bytes: u64,
@@ -120,13 +120,11 @@ impl Results {
         self.tcp_kernel = Some(result.into());
     }
 
-        /// Returns a warning if the relay was late, and so did not emulate the requested link.
+    /// Returns a warning if the relay was late, and so did not emulate the requested link.
     pub(super) fn warning(&self) -> Option<String> {
         let run = Some(&self.downpour).filter(|run| !run.relay_on_time)?;
         let late = units::seconds(run.late_99_seconds);
-        let mut text = format!(
-            "the host was busy: 1 % of downpour's packets left the relay {late} late or later"
-        );
+        let mut text = format!("the host was busy: 1 % of downpour's packets left the relay {late} late or later");
         if run.relay_drops > 0 {
             text += &format!(", and {} were lost in it", units::count(run.relay_drops, "packet", "packets"));
         }

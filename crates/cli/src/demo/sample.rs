@@ -55,7 +55,7 @@ pub(super) fn generate(path: &Path, bytes: u64, is_stopped: &AtomicBool) -> io::
     let mut file = File::create_new(path)?;
     let mut left = bytes;
     while left > 0 {
-                check_stopped(is_stopped)?;
+        check_stopped(is_stopped)?;
         let length = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
         random.fill(&mut chunk[..length]);
         file.write_all(&chunk[..length])?;
@@ -74,7 +74,7 @@ fn check_stopped(is_stopped: &AtomicBool) -> io::Result<()> {
 /// # Errors
 /// A path that cannot be read, or is not a file, directory or symbolic link; the error names it.
 pub(super) fn size(path: &Path, is_stopped: &AtomicBool) -> io::Result<u64> {
-            check_stopped(is_stopped)?;
+    check_stopped(is_stopped)?;
     let metadata = fs::symlink_metadata(path).map_err(|error| at(path, &error))?;
     let kind = metadata.file_type();
     if kind.is_dir() {
@@ -96,7 +96,7 @@ fn at(path: &Path, error: &impl Display) -> io::Error {
 /// Returns the first name below `a`, or `a` itself, where two files or directories differ. This check is independent of the
 /// verification during the transfer.
 pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
-            check_stopped(is_stopped)?;
+    check_stopped(is_stopped)?;
     let differs = || Ok(Some(a.to_owned()));
     let (Some(kind), Some(other)) = (status(a)?, status(b)?) else { return differs() };
     if kind.file_type() != other.file_type() {
@@ -126,7 +126,7 @@ pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Res
 fn status(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                status => status.map(Some).map_err(|error| at(path, &error)),
+        status => status.map(Some).map_err(|error| at(path, &error)),
     }
 }
 
@@ -134,7 +134,7 @@ fn names(directory: &Path, is_stopped: &AtomicBool) -> io::Result<BTreeSet<OsStr
     let entries = fs::read_dir(directory).map_err(|error| at(directory, &error))?;
     entries
         .map(|entry| {
-                    check_stopped(is_stopped)?;
+            check_stopped(is_stopped)?;
             Ok(entry.map_err(|error| at(directory, &error))?.file_name())
         })
         .collect()
@@ -145,7 +145,7 @@ fn has_same_bytes(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<boo
     let (mut a, mut b) = (open(a)?, open(b)?);
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);
     loop {
-                check_stopped(is_stopped)?;
+        check_stopped(is_stopped)?;
         let length = a.read(&mut left)?;
         if length == 0 {
             return Ok(b.read(&mut right)? == 0);
@@ -163,7 +163,7 @@ fn has_same_bytes(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<boo
 mod tests {
     use super::*;
 
-        static NOT_STOPPED: AtomicBool = AtomicBool::new(false);
+    static NOT_STOPPED: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn demo_directory_without_space_is_refused() {

@@ -135,7 +135,8 @@ pub(super) async fn of_kernel(
     };
     let records = fs::read_to_string(results.join("results.jsonl")).unwrap_or_default();
     let why = || {
-        stderr.lines()
+        stderr
+            .lines()
             .last()
             .map_or_else(|| "the lab stored no record".to_owned(), |line| crate::escape::text(line).to_string())
     };
@@ -153,7 +154,7 @@ async fn run(
         Ok(child) => child,
         Err(error) => return Ok(Err(error)),
     };
-        let mut text = Vec::new();
+    let mut text = Vec::new();
     let stderr = child.stderr.take();
     let ended = async {
         if let Some(stderr) = stderr {
@@ -193,8 +194,8 @@ fn plan_of(bytes: u64, link: &Duplex, limit: Duration) -> String {
 }
 
 fn read(record: &str, limit: Duration) -> Result<TcpResult, String> {
-    let record: Record =
-        serde_json::from_str(record).map_err(|error| format!("unreadable record: downpour-lab has another version: {error}"))?;
+    let record: Record = serde_json::from_str(record)
+        .map_err(|error| format!("unreadable record: downpour-lab has another version: {error}"))?;
     if let Some(reason) = record.verdict.reasons.first() {
         return Err(format!("this host was too busy: {reason}"));
     }
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
     use crate::args::DEMO_LINK;
 
-        /// Returns the times of TCP, and of the profile `auto` without a fixed rate.
+    /// Returns the times of TCP, and of the profile `auto` without a fixed rate.
     fn beside_auto(bytes: u64, link: &str) -> (Duration, Duration) {
         let link: Duplex = link.parse().expect("a link");
         let auto = Case { size: bytes, profile: Profile::auto(), ..Case::new(link.clone()) }.run(SEED);
@@ -227,7 +228,7 @@ mod tests {
     fn tcp_is_far_slower_than_auto_at_5_percent_loss() {
         let (tcp, auto) = beside_auto(50_000_000, DEMO_LINK);
         assert!(tcp > 3 * auto, "TCP takes {tcp:?}, auto {auto:?}");
-                // The kernel's TCP takes 33.7 s for 2 MB on this link, and so over ten minutes for this file.
+        // The kernel's TCP takes 33.7 s for 2 MB on this link, and so over ten minutes for this file.
         assert!(tcp > Duration::from_secs(600), "{tcp:?}");
     }
 

@@ -30,7 +30,7 @@ const SLOW_FILES: u64 = 1_000;
 /// A recommended action.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Advice {
-        /// The host to act on.
+    /// The host to act on.
     pub(crate) side: Side,
     /// The problem, in a few words.
     pub(crate) why: String,
@@ -43,7 +43,7 @@ pub(crate) struct Advice {
 pub(super) struct Requested {
     /// The ports that may be used.
     pub(super) ports: Option<RangeInclusive<u16>>,
-        /// The bytes of the planned transfer.
+    /// The bytes of the planned transfer.
     pub(super) size: Option<u64>,
 }
 
@@ -136,7 +136,8 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
         add(side, why, format!("sudo sysctl -w {}", settings.join(" ")));
     }
     if socket.send_segments == 1 || socket.receive_segments == 1 {
-        let why = format!("{} sends or receives one datagram per call: Linux 5.0 and later handle many", machine.system);
+        let why =
+            format!("{} sends or receives one datagram per call: Linux 5.0 and later handle many", machine.system);
         add(side, why, "uname -r".to_owned());
     }
 }

@@ -15,7 +15,7 @@ const DRAWINGS_PER_SECOND: u8 = 10;
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
-        /// Whether it has a second line.
+    /// Whether it has a second line.
     has_names: Cell<bool>,
     /// Whether the line is on the screen.
     is_up: Cell<bool>,
@@ -32,7 +32,7 @@ impl Bar {
         }
     }
 
-        /// Returns whether there is no terminal to draw on.
+    /// Returns whether there is no terminal to draw on.
     pub(super) fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }
@@ -104,11 +104,11 @@ fn columns() -> u16 {
 
 /// Cuts the middle of a text that is wider than so many columns. The end is the name of a file.
 fn fitting(text: &str, columns: usize) -> String {
-        /// Characters of the beginning that are kept, with the number of files.
+    /// Characters of the beginning that are kept, with the number of files.
     const KEPT: usize = 24;
     // A character may take two columns.
     let width = |text: &str| text.chars().map(|char| if char < '\u{1100}' { 1 } else { 2 }).sum::<usize>();
-        // A terminal of unknown width is assumed to have 80 columns.
+    // A terminal of unknown width is assumed to have 80 columns.
     let columns = if columns == 0 { 80 } else { columns };
     if width(text) < columns {
         return text.to_owned();

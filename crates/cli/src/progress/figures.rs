@@ -14,11 +14,11 @@ pub(crate) struct Figures {
     pub(crate) bytes: u64,
     /// Total bytes known so far.
     pub(crate) known: u64,
-        /// Whether `known` is final; otherwise the sender is still scanning, or the receiver has no report of the end yet.
+    /// Whether `known` is final; otherwise the sender is still scanning, or the receiver has no report of the end yet.
     pub(crate) is_all: bool,
-        /// Completed files and files known so far; `None` if unknown.
+    /// Completed files and files known so far; `None` if unknown.
     pub(crate) files: Option<(u64, u64)>,
-        /// Name of the current file, escaped.
+    /// Name of the current file, escaped.
     pub(crate) current: Option<String>,
     /// Bytes per second.
     pub(crate) goodput: f64,
@@ -28,8 +28,8 @@ pub(crate) struct Figures {
     pub(crate) loss: Option<f64>,
     /// Smoothed round-trip time, once measured.
     pub(crate) rtt: Option<Duration>,
-        /// The bottleneck of the transfer, if this side knows it.
-        pub(crate) limited_by: Option<Bottleneck>,
+    /// The bottleneck of the transfer, if this side knows it.
+    pub(crate) limited_by: Option<Bottleneck>,
 }
 
 impl From<&Progress> for Figures {
@@ -61,7 +61,7 @@ impl Figures {
         format!("{:>3} %  {self}{names}", self.percent())
     }
 
-        /// Returns `12 of 31 files  photos/a.jpg`; `None` for a single file.
+    /// Returns `12 of 31 files  photos/a.jpg`; `None` for a single file.
     pub(super) fn names(&self) -> Option<String> {
         let (done, known) = self.files.filter(|(_, known)| *known > 1 || !self.is_all)?;
         let more = if self.is_all { "" } else { "+" };
@@ -85,7 +85,7 @@ impl fmt::Display for Figures {
         if let Some(left) = self.left {
             write!(f, "  {} left", in_words(left))?;
         }
-                self.limited_by.map_or(Ok(()), |bottleneck| write!(f, "  ({})", bottleneck_text(bottleneck)))
+        self.limited_by.map_or(Ok(()), |bottleneck| write!(f, "  ({})", bottleneck_text(bottleneck)))
     }
 }
 

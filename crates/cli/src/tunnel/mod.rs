@@ -18,7 +18,7 @@ use show::Verbosity;
 /// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or controls open tunnels; returns the exit code. A hang-up ends the
 /// process, as it ends ssh.
 pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
-        let no_host =
+    let no_host =
         |option| Failure::new(Code::Usage, format!("{option} needs a host: downpour tunnel {option} ... HOST"));
     match (args.tunnel.control, &args.host) {
         (Some(request), Some(host)) => control(request, host),
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
         (None, None) if args.ticket.listen.is_none() && args.path.via == remote::CarrierChoice::Ssh => {
             Err(no_host("--via ssh"))
         }
-                // clap does not check a required option that another option excludes.
+        // clap does not check a required option that another option excludes.
         (None, _) if args.ticket.listen.is_none() && !args.tunnel.permit.is_empty() => {
             Err(Failure::new(Code::Usage, "--permit needs --listen"))
         }
@@ -100,18 +100,18 @@ fn control(request: TunnelControl, host: &str) -> Result<u8, Failure> {
     if running.is_empty() {
         return Err(Failure::new(Code::Other, format!("no running tunnel to {host}")));
     }
-        let mut unstopped = Vec::new();
+    let mut unstopped = Vec::new();
     for tunnel in running {
         let pid = tunnel.pid();
-                match request {
+        match request {
             TunnelControl::Check => out(format_args!("tunnel to {host}: running, process {pid}")),
             TunnelControl::Exit => match tunnel.end() {
-                                Ok(()) => out(format_args!("tunnel to {host}: stopped, process {pid}")),
+                Ok(()) => out(format_args!("tunnel to {host}: stopped, process {pid}")),
                 Err(_) => unstopped.push(pid.to_string()),
             },
         }
     }
-        match unstopped.as_slice() {
+    match unstopped.as_slice() {
         [] => Ok(Code::Done as u8),
         pids => Err(Failure::new(Code::Other, format!("cannot stop these processes: {}", pids.join(", ")))),
     }

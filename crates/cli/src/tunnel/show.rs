@@ -12,13 +12,13 @@ use crate::print::{self, err};
 /// The amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verbosity {
-        /// Only the last error.
+    /// Only the last error.
     Nothing,
-        /// Events of the tunnel, and refused connections.
+    /// Events of the tunnel, and refused connections.
     Usual,
     /// Every connection as well.
     All,
-        /// All events as JSON objects.
+    /// All events as JSON objects.
     Json,
 }
 
@@ -32,7 +32,7 @@ impl Verbosity {
         }
     }
 
-        /// Shows an event of the side with `--listen`.
+    /// Shows an event of the side with `--listen`.
     pub(super) fn show_peer(self, event: PeerEvent) {
         if self == Self::Json {
             return json::print(&peer_object(event));
@@ -89,7 +89,7 @@ impl Verbosity {
             },
             TunnelEvent::Open => format!("The tunnel to {host} is open."),
             TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) if self == Self::Usual => {
-                                format!("connection failed: {why}")
+                format!("connection failed: {why}")
             }
             TunnelEvent::Connection(..) if self == Self::Usual => return None,
             TunnelEvent::Connection(number, event) => format!("connection {number} {}", words(event)),

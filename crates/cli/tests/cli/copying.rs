@@ -188,7 +188,7 @@ fn a_limit_below_the_told_rate_is_told() {
     let here = tempdir().expect("a directory");
     let source = tree::file(&here.path().join("file"), 10);
     let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, here.path().join("b")]).end();
-    let line = "Sending at 1 Gbit/s = 125 MB/s, whole IP packets, but never above the limit, which is less: 8 Mbit/s = 1 MB/s.";
+    let line = "Sending at 1 Gbit/s = 125 MB/s (IP bytes), capped by --limit: 8 Mbit/s = 1 MB/s.";
     assert!(ended.expect(0).stderr.lines().any(|said| said == line));
 }
 

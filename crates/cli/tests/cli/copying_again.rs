@@ -134,12 +134,7 @@ fn what_exists_is_replaced_kept_or_refused() {
     }
     fs::write(&target, "mine").expect("a file");
     let dry = downpour(arguments!["cp", "-n", "--existing", "skip", source, target]).end().expect(0);
-    assert!(
-        dry.stdout.contains("kept") && dry.stderr.contains("Nothing to do"),
-        "{} {}",
-        dry.stdout,
-        dry.stderr
-    );
+    assert!(dry.stdout.contains("kept") && dry.stderr.contains("Nothing to do"), "{} {}", dry.stdout, dry.stderr);
 }
 
 #[test]

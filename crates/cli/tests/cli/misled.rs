@@ -93,7 +93,9 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
         downpour(arguments!["send", file, "--to", word]).end().expect_line(code, said);
     }
     let new = here.path().join("new");
-    downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "use -P PORT for the port of the ssh server");
+    downpour(arguments!["cp", "-p", "2222", file, new])
+        .end()
+        .expect_line(2, "use -P PORT for the port of the ssh server");
     for command in ["doctor", "bootstrap"] {
         downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: use -P PORT for the port of the ssh server");
     }

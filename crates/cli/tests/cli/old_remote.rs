@@ -18,10 +18,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
     fs::write(far.there("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, said) in [
-        (
-            &["--safe-links"][..],
-            "does not leave out links that lead out of the tree; update it, or omit --safe-links",
-        ),
+        (&["--safe-links"][..], "does not leave out links that lead out of the tree; update it, or omit --safe-links"),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
             "does not know the limit of deletions; update it, or omit --max-delete",

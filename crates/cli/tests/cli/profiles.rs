@@ -41,8 +41,8 @@ fn what_is_wrong_with_a_file_is_one_line() {
     let here = tempdir().expect("a directory");
     let long = format!("limit = '{}'", "x".repeat(500_000));
     for (text, words) in [
-        ("limit = '5M'\n\nlimit = '6M'", "mine.toml:3: this is no profile: duplicate key"),
-        ("\nlimit = \"5M", "mine.toml:2: this is no profile: "),
+        ("limit = '5M'\n\nlimit = '6M'", "mine.toml:3: invalid profile: duplicate key"),
+        ("\nlimit = \"5M", "mine.toml:2: invalid profile: "),
         ("limit = 1979-05-27", "limit is a date"),
         ("based-on = './c.toml'", "based-on is the name of a profile, not a file"),
         ("\"congestion.gamma\" = 1", "congestion.gamma=1: auto has no 'gamma'"),

@@ -84,7 +84,7 @@ fn one_login_serves_all_while_the_connection_is_kept() {
     let other = carry(&far, &["--persist", "1m", "far", &echo_server().to_string()], b"four");
     assert_eq!((other.stdout.as_slice(), logins(&far)), (&b"four"[..], 2));
     let shown = far.run("tunnel", ["-O", "check", "far"]).expect(0).stdout;
-    assert_eq!(shown.lines().filter(|line| line.starts_with("A tunnel to far runs, process ")).count(), 2, "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("tunnel to far: running, process ")).count(), 2, "{shown}");
     assert_eq!(far.run("tunnel", ["-O", "exit", "far"]).expect(0).stdout.lines().count(), 2);
     far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
     far.assert_empty("the proxy");

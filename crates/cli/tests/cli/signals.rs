@@ -227,7 +227,11 @@ fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
     assert!(left[0]["path"].as_str().is_some_and(|path| Path::new(path).is_dir()), "{left:?}");
     assert_eq!(clean(&["--older-than", "1d", "--remove"]).len(), 0);
     let shown = downpour(arguments!["clean", "-r", here.path()]).end().expect(0);
-    assert!(shown.stdout.contains("1 file") && shown.stderr.contains("run the interrupted command again to resume"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("1 file") && shown.stderr.contains("run the interrupted command again to resume"),
+        "{}",
+        shown.stdout
+    );
     let removed = downpour(arguments!["clean", "--remove", into]).end().expect(0).stderr;
     assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
     assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");

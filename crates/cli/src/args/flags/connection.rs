@@ -67,7 +67,7 @@ pub(super) const FLAGS: &[Flag] = &[
         set: |args, given| args.ssh.remote_program = given.one(),
         ..REMOTE_HOST
     },
-        // Scripts can pass the same options to all commands.
+    // Scripts can pass the same options to all commands.
     Flag {
         name: "remote-bin",
         takes: Takes::Value(value("PATH", values::text)),

@@ -1,12 +1,12 @@
 //! The table of options, in the order of the help.
 
+mod attributes;
 mod commands;
 mod connection;
-mod selection;
-mod attributes;
-mod output;
-mod speed;
 mod destination;
+mod output;
+mod selection;
+mod speed;
 mod ticket;
 mod tunnel;
 
