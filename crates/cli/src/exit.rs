@@ -23,7 +23,7 @@ pub(crate) enum Code {
     Usage = 2,
     /// A source path does not exist.
     SourceAbsent = 3,
-    /// A ticket that is damaged, expired or unknown to the peer.
+    /// A damaged or expired ticket, or one unknown to the peer.
     Authentication = 4,
     /// No answer, or UDP is blocked.
     Unreachable = 5,

@@ -282,7 +282,7 @@ pub(crate) struct ProgressRecord {
     files: u64,
     /// Files known so far; null if the peer does not report them.
     known_files: Option<u64>,
-    /// The file that is being read or written.
+    /// The file being read or written.
     current: Option<Name<'static>>,
     seconds: f64,
     goodput_bytes_per_second: f64,

@@ -194,7 +194,7 @@ impl Output {
         }
     }
 
-    /// Warns of a condition at the destination that is not a failure.
+    /// Warns of a condition at the destination, without a failure.
     fn warn(&self, what: &'static str, kind: NoticeKind, path: &[u8], words: fmt::Arguments<'_>) {
         if self.shown.json {
             json::print(&JsonRecord::Notice { what, path: path.into(), reason: Some(kind.to_string()) });
@@ -312,7 +312,7 @@ fn describe(offer: &Offer) -> String {
     format!("Offered: {names} ({items}, {}{open})\nInto:    {}", units::bytes(offer.bytes), into.display())
 }
 
-/// Formats the limits of an offer that is not complete.
+/// Formats the limits of an incomplete offer.
 fn more_to_come((bytes, entries): (Option<u64>, Option<u64>)) -> String {
     let entries = entries.map(|most| units::count(most, "item", "items"));
     let limits: Vec<_> = entries.into_iter().chain(bytes.map(units::bytes)).collect();

@@ -95,7 +95,7 @@ pub(crate) struct Args {
     pub(crate) paths: Vec<PathBuf>,
     /// Operands that are words: a ticket, a command.
     pub(crate) words: Vec<String>,
-    /// The operand that is a host.
+    /// The host operand.
     pub(crate) host: Option<String>,
     /// Port of the ssh server of `proxy`.
     pub(crate) server_port: Option<u16>,

@@ -70,7 +70,7 @@ pub(super) fn text() -> ValueParser {
     ValueParser::new(StringValueParser::new())
 }
 
-/// A text that is not empty.
+/// A non-empty text.
 pub(super) fn filled_text() -> ValueParser {
     ValueParser::new(NonEmptyStringValueParser::new())
 }

@@ -244,7 +244,7 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             if is_rule(&setting.name) {
                 continue;
             }
-            // A switch that is off neither excludes anything nor is excluded.
+            // A disabled switch neither excludes anything nor is excluded.
             let value = (option, setting.last());
             let excluded_by = |other: OptionValue<'_>| {
                 !setting.is_off(option) && (exclude(command, other.0, option) || contradict(other, value))

@@ -175,7 +175,7 @@ impl Pair<'_> {
 }
 
 /// Returns the file bytes in the received packets of up to `symbol` bytes each, accurate to one or two packets. Written
-/// bytes would be too few for a slow transfer that is stopped before its first block is complete.
+/// bytes would be too few for a slow transfer stopped before its first complete block.
 pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
     let symbols = (connection.packets.bytes_received / (symbol + HEADERS)).saturating_sub(connection.symbols.surplus);
     symbols * symbol

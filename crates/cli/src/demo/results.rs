@@ -84,7 +84,7 @@ struct TcpRun {
     complete: bool,
     /// Bytes of files at the receiver.
     bytes: u64,
-    /// IP bytes sent by the sender by then, where they are counted apart from the receiver's.
+    /// IP bytes sent by the sender by then, if they are counted separately from the receiver's.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent_ip_bytes: Option<u64>,
 }

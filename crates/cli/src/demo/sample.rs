@@ -93,7 +93,7 @@ fn at(path: &Path, error: &impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// Returns the first name below `a`, or `a` itself, where two files or directories differ. This check is independent of the
+/// Returns the first name below `a`, or `a` itself, in which two files or directories differ. This check is independent of the
 /// verification during the transfer.
 pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
     check_stopped(is_stopped)?;

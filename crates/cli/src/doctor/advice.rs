@@ -89,7 +89,7 @@ fn space(side: Side, checkup: &Checkup, requested: &Requested, add: &mut Add<'_>
     }
 }
 
-/// UDP that is blocked, or passes only small datagrams.
+/// Blocked UDP, or a path for small datagrams only.
 fn udp(checkup: &Checkup, requested: &Requested, add: &mut Add<'_>) {
     match &checkup.udp {
         Udp::Closed { arrived: false, .. } => {

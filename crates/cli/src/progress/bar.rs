@@ -1,4 +1,4 @@
-//! The progress line of a running transfer, with the current file below it where there are several.
+//! The progress line of a running transfer, with the current file below it if there are several.
 
 use std::cell::Cell;
 
@@ -102,7 +102,7 @@ fn columns() -> u16 {
     rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col)
 }
 
-/// Cuts the middle of a text that is wider than so many columns. The end is the name of a file.
+/// Cuts the middle of a text wider than so many columns. The end is the name of a file.
 fn fitting(text: &str, columns: usize) -> String {
     /// Characters of the beginning that are kept, with the number of files.
     const KEPT: usize = 24;

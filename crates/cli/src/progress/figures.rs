@@ -72,7 +72,7 @@ impl Figures {
 
 impl fmt::Display for Figures {
     /// Formats `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (path)`. The least important part
-    /// comes last, where a narrow terminal cuts it off.
+    /// is last, since a narrow terminal cuts it off.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&of_total(self.bytes, self.known, self.is_all))?;
         write!(f, "  {}", units::bytes_per_second(self.goodput))?;

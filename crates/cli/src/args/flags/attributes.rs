@@ -10,7 +10,7 @@ const COPIES: &[Command] = &[Cp, Sync];
 
 const ATTRIBUTES: Flag = Flag { section: Section::Attributes, of: COPIES, ..FLAG };
 
-/// An option of rsync that is always on in this program.
+/// An option of rsync for a default of this program.
 const IMPLIED: Flag = Flag { hidden: true, ..ATTRIBUTES };
 
 pub(super) const FLAGS: &[Flag] = &[

@@ -192,7 +192,7 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "checksums",
         takes: Takes::Value(value("FILE", values::path)),
         help: "Write BLAKE3 checksums of all files to FILE, for `b3sum -c FILE` in the destination directory",
-        more: "A file that is copied to another host under a new name is listed under its local name. FILE is replaced if it is \
+        more: "A file copied to another host under a new name is listed under its local name. FILE is replaced if it is \
                empty or an older list, and is itself not copied.",
         settable: Settable::Typed,
         set: |args, given| args.options.checksums = given.one(),
