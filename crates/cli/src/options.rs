@@ -168,7 +168,7 @@ pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<
 
 /// Returns how to call ssh.
 pub(crate) fn ssh(args: &Args) -> SshOptions {
-    SshOptions { hearer: Some(Hearer::new(print::said)), ..args.ssh.clone() }
+    SshOptions { hearer: Some(Hearer::new(print::remote_message)), ..args.ssh.clone() }
 }
 
 /// Returns how to call ssh for a host whose ProxyCommand may be `downpour proxy`, which would start itself endlessly. With

@@ -24,8 +24,8 @@ pub(crate) fn set_moving_line(line: Option<ProgressBar>) {
 
 /// Prints on stderr a message of ssh or of the remote `host`: escaped and after the name of the host, so it cannot look
 /// like a message of this program.
-pub(crate) fn said(host: &str, said: Said<'_>) {
-    let line = prefixed(host, said, columns());
+pub(crate) fn remote_message(host: &str, message: Said<'_>) {
+    let line = prefixed(host, message, columns());
     let moving = MOVING.lock().unwrap_or_else(PoisonError::into_inner);
     match &*moving {
         Some(moving) => moving.suspend(|| err(line)),
@@ -35,15 +35,15 @@ pub(crate) fn said(host: &str, said: Said<'_>) {
 
 /// Formats a message of a host, with its name before each row of the terminal: a wrapped line could otherwise look like one
 /// of this program.
-fn prefixed(host: &str, said: Said<'_>, columns: Option<usize>) -> String {
-    let words = match said {
+fn prefixed(host: &str, message: Said<'_>, columns: Option<usize>) -> String {
+    let text = match message {
         Said::Line(line) => escape::line(line),
         Said::LeftOut(count) => format!("({} skipped)", units::count(count, "line", "lines")),
     };
     let name = format!("{}: ", escape::text(host));
     let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(&name)).max(MIN_COLUMNS));
     let mut rows = vec![String::new()];
-    for c in words.chars() {
+    for c in text.chars() {
         if let Some(last) = rows.last_mut().filter(|last| width(last) + width_of(c) <= room) {
             last.push(c);
         } else {

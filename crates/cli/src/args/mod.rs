@@ -367,7 +367,7 @@ impl BackupArgs {
     pub(crate) fn choice(&self) -> Result<Option<Backup>, Failure> {
         use std::fmt::Display;
         use std::os::unix::ffi::OsStrExt as _;
-        let wrong = |what: &dyn Display| Failure::new(Code::Usage, what.to_string());
+        let wrong = |message: &dyn Display| Failure::new(Code::Usage, message.to_string());
         let (directory, suffix) = (self.directory.as_deref(), self.suffix.as_deref());
         if !self.is_on && directory.is_none() {
             let alone = suffix.map(|_| wrong(&"--suffix is for backups: use it with --backup or --backup-dir"));
