@@ -228,6 +228,7 @@ fn unsupported_options_of_rsync_name_an_alternative() {
     assert!(answered("sync -e 'ssh -p 22' a b").starts_with("-e: use --ssh"));
     assert!(answered("--no-config sync --inplace a b").starts_with("--inplace: "));
     assert!(answered("cp -o Port=22 a b").starts_with("-o: use --ssh"));
+    assert!(answered("cp -r --delete a b").contains("use `downpour sync --delete`"));
     let words = |line: &str| {
         let translated = translated(line).expect(line);
         let words: Vec<_> = translated.arguments[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -30,7 +30,7 @@ use rustix::process::geteuid;
 use crate::args::{self, Args, Rules, Settable, answer, flags, is_rule, translate};
 use crate::exit::{Code, Failure};
 use crate::json::{self, JsonRecord};
-use crate::print::{self, err, warn};
+use crate::print::{self, warn};
 use file::File;
 use layers::{Layer, Setting};
 use trust::{TrustError, Trusted};
@@ -78,7 +78,7 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
     // The arguments may be read a second time.
     static IS_NOTED: Once = Once::new();
     if let Some(note) = translated.note().filter(|_| io::stderr().is_terminal() && !shown.quiet && !shown.json) {
-        IS_NOTED.call_once(|| err(format_args!("downpour: {note}")));
+        IS_NOTED.call_once(|| warn(note));
     }
     Ok(cli)
 }

@@ -123,7 +123,7 @@ fn words_that_change_nothing_are_noted_once_on_a_terminal() {
     let mut line = command(["sync", "-avzP", "--partial", "tree/", "new"]);
     line.current_dir(here.path()).stdin(stdin).stderr(Stdio::from(stderr));
     let program = Program::start(line);
-    terminal.wait_for("downpour: -z, -P and --partial have no effect");
+    terminal.wait_for("downpour: warning: -z, -P and --partial have no effect");
     program.end().expect(0);
     tree::assert_same(&here.path().join("tree"), &here.path().join("new"));
 }
