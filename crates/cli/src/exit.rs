@@ -55,8 +55,8 @@ impl From<StopSignal> for Code {
 /// The list in `--help`.
 const HELP: &str = "\
 Exit codes:
-        0  success: everything is at the destination, verified or unchanged (same size and time)
-        1  other failures; for verify, a difference
+    0  success: everything is at the destination, verified or unchanged (same size and time)
+    1  other failures; for verify, a difference
     2  usage: invalid arguments
     3  a source path does not exist, or downpour is not installed on the remote host
     4  authentication: the ticket is damaged, expired or rejected, or ssh cannot log in
@@ -66,7 +66,7 @@ Exit codes:
     8  timeout: connection lost, or no progress
    23  partial: some files were not transferred or changed during the transfer; each is listed
    24  partial: some files vanished from the source during the transfer
-      75  stopped by SIGTERM; run the same command to resume (143 if nothing had begun)
+   75  stopped by SIGTERM; run the same command to resume (143 if nothing had begun)
   130  stopped by Ctrl-C; run the same command to resume
 `downpour pipe` exits with the exit code of its command, or 141 if its output was closed.
 

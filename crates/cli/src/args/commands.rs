@@ -100,7 +100,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Sync,
         name: "sync",
         completed: Completed::Places,
-        about: "Make a directory identical to another; --delete deletes extra files",
+        about: "Make a directory like another; --delete deletes extra files",
         more: "Copies like `cp -r -p`. Files with matching size and mtime are skipped.",
         examples: SYNC_EXAMPLES,
         usage: Some("downpour sync [OPTIONS] SRC... DST"),
@@ -275,7 +275,7 @@ const CP_EXAMPLES: &str = "\
 Examples:
   downpour cp -r results/ me@far.example:archive   copy the contents of results into archive
   downpour cp -r far.example:archive/2024 .        copy the directory 2024 to the current directory
-    downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a rate limit by day
+  downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a rate limit by day
   downpour cp -r far.example:data other.example:   from host to host
   downpour cp -rn --exclude '*.tmp' results far:   show what would be copied";
 
@@ -287,7 +287,7 @@ Examples:
 const SEND_EXAMPLES: &str = "\
 Examples:
   downpour send photos/ notes.txt
-    downpour send --rate 100M photos/        at a fixed rate, regardless of loss
+  downpour send --rate 100M photos/        at a fixed rate, regardless of loss
   tar c photos | downpour send - --name photos.tar   to `downpour recv`, or to `downpour recv - | tar x`
   downpour send photos/ --to --ticket-file t   to a `downpour recv --listen --ticket-file t`";
 
@@ -334,7 +334,7 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   downpour status
   downpour status --json 4711
-    kill -USR1 4711        makes the transfer print its progress";
+  kill -USR1 4711        makes the transfer print its progress";
 
 const PROFILE_EXAMPLES: &str = "\
 Examples:

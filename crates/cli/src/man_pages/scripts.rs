@@ -38,7 +38,7 @@ _downpour_places() {
         before=${typed%"${typed##*:}"}
     fi
     if [[ $typed == *:* && ${typed%%:*} != */* ]]; then
-                # Local files are not on that host.
+        # Local files are not on that host.
         COMPREPLY=()
         compopt +o default +o bashdefault 2>/dev/null
     fi
