@@ -12,9 +12,9 @@ const HEAD: &str = "\
 # Commands
 
 Every command, operand and option of `downpour`, as `downpour COMMAND --help` explains them. This page is written by
-`cargo xtask commands` from the tables in `crates/cli/src/args`; [USING.md](USING.md) explains how the commands work together.
-An option with † is part of the request to the remote downpour; an older one that does not know the option refuses it.
-`downpour man cp` shows a command's page, and `downpour completions SHELL` prints completions.
+`cargo xtask commands` from the tables in `crates/cli/src/args`; [USING.md](USING.md) explains how the commands work
+together. An option with † is part of the request to the remote downpour; an older one that does not know the option
+refuses it. `downpour man cp` shows a command's page, and `downpour completions SHELL` prints completions.
 ";
 
 /// The mark of an option for a single run.
