@@ -95,7 +95,7 @@ fn a_variable_with_a_slip_is_told() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_LIMT", "1M");
     let ended = Program::start(command).end().expect(3);
-    assert!(ended.stderr.contains("warning: DOWNPOUR_LIMT does nothing: did you mean"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: DOWNPOUR_LIMT has no effect: did you mean"), "{}", ended.stderr);
 }
 
 #[test]

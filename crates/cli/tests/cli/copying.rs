@@ -180,7 +180,7 @@ fn verify_tells_a_b_that_is_not_there() {
     fs::create_dir(&other).expect("a directory");
     let ended = downpour(arguments!["verify", source, other]).end().expect(1);
     let last = ended.stderr.lines().last().unwrap_or_default();
-    assert_eq!(last, "8 differences. B has nothing of A: is its path right?");
+    assert_eq!(last, "8 differences. Nothing of A exists in B: check the path.");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn wildcards_stand_for_what_a_shell_makes_of_them() {
     }
     for parent in ["*/..", "s1*/.."] {
         let (ended, names) = taken(&["-r"], parent);
-        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match; name that directory itself"));
+        ended.expect_line(2, &format!("far:{parent} stands for the parent of every match; name the directory itself"));
         assert!(names.is_empty(), "{names:?}");
     }
     for options in [&[][..], &["-r"]] {

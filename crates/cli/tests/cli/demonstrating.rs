@@ -51,7 +51,7 @@ fn a_directory_is_sent_whole_or_not_at_all() {
     let output = demo(".".as_ref());
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("./socket: it is a device, pipe or socket, and the demo sends files, directories and links"));
+    assert!(said.contains("./socket: special file: the demo sends only files, directories and symbolic links"));
     // There is nothing to time.
     fs::create_dir(here.path().join("none")).expect("a directory");
     fs::write(here.path().join("none/empty"), "").expect("a file");
@@ -105,7 +105,7 @@ fn the_kernel_s_tcp_is_shown_beside_where_the_lab_can_measure_it() {
     let link = "rate=200M,delay=2ms,loss=2%,queue=100KB,seed=7";
     let run = || demo(&place, ["demo", "--size=300kB", "--link", link].map(OsStr::new)).expect(0);
     let without = run();
-    assert!(without.stderr.contains("It is not shown: no namespace: not permitted"), "{}", without.stderr);
+    assert!(without.stderr.contains("No result: no namespace: not permitted"), "{}", without.stderr);
     assert!(!without.stdout.contains("TCP, this kernel"), "{}", without.stdout);
     let plan = fs::read_to_string(place.path("plan.toml")).expect("a plan");
     let link = "link = \"rate=200M,delay=2ms,queue=100KB,loss=2%,seed=7\"";

@@ -88,7 +88,7 @@ fn a_ticket_or_port_in_the_wrong_place_is_no_file() {
     downpour(arguments!["send", file, "--to", ticket]).end().expect_line(2, "write --to=TICKET");
     let damaged = &ticket[..ticket.len() / 2];
     for (word, code, said) in
-        [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (a ticket after")]
+        [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (if it is a ticket")]
     {
         downpour(arguments!["send", file, "--to", word]).end().expect_line(code, said);
     }

@@ -23,7 +23,7 @@ fn what_an_older_remote_would_ignore_is_not_requested_of_it() {
             &["--delete", "--force-empty", "--max-delete", "9"],
             "does not know the limit of deletions; update it, or omit --max-delete",
         ),
-        (&["--delete"], "deletes everything if the source is empty; update it, or accept that with --force-empty"),
+        (&["--delete"], "deletes everything if the source is empty; update it, or use --force-empty"),
         (&["-a"], "knows nothing of owners, groups, ACLs"),
         (&["-n", "-X"], "knows nothing of owners, groups, ACLs"),
         (&["--chmod=go-rwx"], "does not know all options of this copy; update it, or omit the options that it lacks"),

@@ -90,7 +90,7 @@ fn nothing_that_is_typed_is_lost() {
         ),
         (vec!["--policy=low", "--set", "congestion=cubic"], "--policy and --set congestion=cubic exclude each other"),
         (vec!["--limit", "20M", "--set", "limit=5M"], "--limit and --set limit=5M exclude each other"),
-        (vec!["--rate=20M", "--policy=low"], "--policy low and a fixed rate exclude each other"),
+        (vec!["--rate=20M", "--policy=low"], "--policy low and --rate exclude each other"),
         (vec!["--profile=ttp", "--min-rate=20M"], "--min-rate needs profile 'auto': omit --profile"),
         (vec!["--profile=ttp", "--policy=low"], "--policy low needs profile 'auto': omit --profile"),
         (vec!["--policy", "fixed"], "--policy fixed needs a rate: add --rate"),

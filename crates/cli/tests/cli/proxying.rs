@@ -86,7 +86,7 @@ fn one_login_serves_all_while_the_connection_is_kept() {
     let shown = far.run("tunnel", ["-O", "check", "far"]).expect(0).stdout;
     assert_eq!(shown.lines().filter(|line| line.starts_with("tunnel to far: running, process ")).count(), 2, "{shown}");
     assert_eq!(far.run("tunnel", ["-O", "exit", "far"]).expect(0).stdout.lines().count(), 2);
-    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
+    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no running tunnel to far");
     far.assert_empty("the proxy");
 }
 
@@ -96,7 +96,7 @@ fn a_kept_connection_ends_when_nobody_uses_it() {
     let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
     far.assert_empty("the proxy");
-    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
+    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no running tunnel to far");
 }
 
 /// What is left of a kept connection whose process was killed is in nobody's way.

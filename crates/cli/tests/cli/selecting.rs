@@ -242,5 +242,5 @@ fn the_shell_learns_of_the_end() {
     downpour(arguments!["cp", "--on-end", tell, "absent", copy]).end().expect(3);
     assert_eq!(fs::read_to_string(&told).expect("what was told"), "0\n3\n");
     let failed = downpour(arguments!["cp", "--on-end", "exit 9", source, copy]).end().expect(0);
-    assert!(failed.stderr.contains("--on-end: ended with exit status: 9"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("--on-end: command failed with exit status: 9"), "{}", failed.stderr);
 }

@@ -228,7 +228,7 @@ fn what_an_interrupted_receiver_leaves_is_listed_and_removed_on_request() {
     assert_eq!(clean(&["--older-than", "1d", "--remove"]).len(), 0);
     let shown = downpour(arguments!["clean", "-r", here.path()]).end().expect(0);
     assert!(
-        shown.stdout.contains("1 file") && shown.stderr.contains("run the interrupted command again to resume"),
+        shown.stdout.contains("1 file") && shown.stderr.contains("Run the interrupted command again to resume"),
         "{}",
         shown.stdout
     );
@@ -259,7 +259,7 @@ fn on_end_hears_a_signal_that_no_longer_changes_the_exit_code() {
             copy.signal(signal);
             let ended = copy.end().expect(0);
             assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-            let words = "--on-end: ended with signal: ";
+            let words = "--on-end: command failed with signal: ";
             assert!(ended.stderr.contains(words) && ended.stderr.contains(ends_by), "{}", ended.stderr);
             assert!(here.path().join("copy").exists());
             wait_until("gone", || test_kill_process_group(group).is_err());

@@ -95,7 +95,7 @@ fn every_running_transfer_is_shown_with_its_progress() {
     let words = user.status(&[]).expect(0).stdout;
     let line = |pid: u32| words.lines().find(|line| line.starts_with(&format!("{pid}  "))).map(str::to_owned);
     assert!(line(copy.id()).is_some_and(|line| line.contains("cp /") && line.contains(", for ")), "{words}");
-    assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the other side\n"), "{words}");
+    assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the peer\n"), "{words}");
     // With a receiver, both sides are shown, and one of them alone on request.
     let takes = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into, "--json"];
     let mut receiver = Program::start(user.command(takes));

@@ -72,7 +72,7 @@ fn a_stream_goes_from_stdin_to_stdout() {
         let sending = scene.send_bytes("backup.tar", bytes);
         scene.recv(["-"]).end().expect(0);
         assert!(fs::read(scene.path("out")).expect("a file") == bytes);
-        assert!(sending.end().expect(0).stderr.contains("as backup.tar, verified there."));
+        assert!(sending.end().expect(0).stderr.contains("as backup.tar, verified by the receiver."));
     }
     // --into - is the same.
     let sending = scene.send_bytes("backup.tar", &bytes);

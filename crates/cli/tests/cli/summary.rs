@@ -143,7 +143,7 @@ fn every_special_file_that_is_left_out_has_a_notice() {
     assert_eq!(left_out(&down), wanted);
     let words = downpour(arguments!["cp", "-r", source, here.path().join("words")]).end().expect(0).stderr;
     for name in ["a pipe", "b pipe", "socket"] {
-        let line = format!("left out: run/{name} is a socket, pipe or device");
+        let line = format!("skipped: run/{name} is a socket, pipe or device");
         assert!(words.lines().any(|said| said == line), "no {line:?} in {words}");
     }
 }
@@ -196,7 +196,7 @@ fn a_receiver_whose_socket_overflows_is_named_on_both_sides() {
     let named = json(&received.stdout).iter().any(|line| line["limited_by"] == "socket overflows here");
     assert!(named, "{}", received.stdout);
     let sent = sender.end().expect(0).stderr;
-    assert!(sent.contains(" datagrams dropped by the full socket buffer of the receiver"), "{sent}");
+    assert!(sent.contains(" datagrams dropped by the receiver's full socket buffer"), "{sent}");
 }
 
 /// Of what was there before nothing crossed.

@@ -72,7 +72,7 @@ fn the_lab_follows_a_private_trace_that_is_removed_at_the_end() {
     let place = Place::new(Some(LAB));
     let ended = Program::start(place.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
-    assert!(ended.stderr.contains("picture of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("charts of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
     let told = fs::read_to_string(place.path("told")).expect("it was started");
     let trace = told.trim().strip_prefix("web --until-eof --open --follow ").expect("what it is told");
     assert!(Path::new(trace).starts_with(place.path("tmp")), "{trace}");
@@ -96,7 +96,7 @@ fn a_trace_that_was_asked_for_is_followed_and_kept() {
 fn a_lab_that_does_not_start_is_told_before_anything_is_copied() {
     let place = Place::new(Some("echo downpour-lab: cannot listen >&2; exit 1"));
     let ended = Program::start(place.copy(&[])).end();
-    ended.expect_line(1, "did not start: downpour-lab: cannot listen");
+    ended.expect_line(1, ": downpour-lab: cannot listen");
     assert!(!place.path("target").exists() && !place.is_left());
 }
 
