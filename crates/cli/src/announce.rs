@@ -1,4 +1,4 @@
-//! What this process tells of itself: to `downpour status`, and to a user who asks by a signal.
+//! The activity of this process, as reported to `downpour status` and on SIGUSR1.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,42 +13,42 @@ use crate::args::{Args, Command};
 use crate::print;
 use crate::progress::Figures;
 
-/// What this process does, which is one thing.
-static TOLD: OnceLock<Mutex<Activity>> = OnceLock::new();
-/// Bytes that a pipe or a stream has taken.
+/// The activity of this process.
+static ACTIVITY: OnceLock<Mutex<Activity>> = OnceLock::new();
+/// Bytes that a pipe or a stream has read.
 static PIPED: OnceLock<Arc<AtomicU64>> = OnceLock::new();
-/// Connections of tunnels that are open.
+/// Open connections of tunnels.
 static OPEN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 static ANNOUNCEMENT: Mutex<Option<Announcement>> = Mutex::new(None);
 
-/// Announces what a command moves, if it moves anything.
+/// Announces the activity of a command, if it transfers data.
 pub(crate) fn begin(args: &Args) {
     let Some(activity) = activity(args) else { return };
-    if TOLD.set(Mutex::new(activity)).is_ok() {
-        // The command works without, but is not found.
+    if ACTIVITY.set(Mutex::new(activity)).is_ok() {
+        // The command works without it, but `downpour status` does not list it.
         let announcement = Announcement::start(|| snapshot().unwrap_or_default()).ok();
         *ANNOUNCEMENT.lock().unwrap_or_else(PoisonError::into_inner) = announcement;
     }
 }
 
-/// Takes the announcement back, at the end of the process.
+/// Withdraws the announcement at the end of the process.
 pub(crate) fn end() {
     drop(ANNOUNCEMENT.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
-/// Changes what is announced.
+/// Changes the announced activity.
 pub(crate) fn update(change: impl FnOnce(&mut Activity)) {
-    if let Some(told) = TOLD.get() {
-        change(&mut told.lock().unwrap_or_else(PoisonError::into_inner));
+    if let Some(activity) = ACTIVITY.get() {
+        change(&mut activity.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// Announces the bytes that a pipe or a stream takes.
+/// Announces the bytes that a pipe or a stream reads.
 pub(crate) fn piped(bytes: Arc<AtomicU64>) {
     let _ = PIPED.set(bytes);
 }
 
-/// Follows what happens to a tunnel.
+/// Follows the events of a tunnel.
 pub(crate) fn tunnel(event: &TunnelEvent) {
     match event {
         TunnelEvent::Open => update(|activity| {
@@ -63,8 +63,8 @@ pub(crate) fn tunnel(event: &TunnelEvent) {
     }
 }
 
-/// Follows what happens to those who have connected to a tunnel with a ticket.
-pub(crate) fn guest(event: &PeerEvent) {
+/// Follows the events of peers that have connected with a ticket.
+pub(crate) fn peer(event: &PeerEvent) {
     match event {
         PeerEvent::Joined(_) => update(|activity| {
             activity.state = State::Connected;
@@ -80,7 +80,7 @@ fn connection(number: (u64, u64), event: &ConnectionEvent) {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new = match event {
         ConnectionEvent::Open { .. } => open.insert(number),
-        // One that breaks off may never have been open.
+        // A lost connection may never have been open.
         ConnectionEvent::Closed { .. } => {
             open.remove(&number);
             false
@@ -93,42 +93,42 @@ fn connection(number: (u64, u64), event: &ConnectionEvent) {
     });
 }
 
-/// Prints on stderr how far this process is, because its user has asked by a signal, whatever the options.
-pub(crate) fn tell() {
+/// Prints the progress on stderr after SIGUSR1, whatever the options.
+pub(crate) fn print_progress() {
     if let Some(line) = line() {
         print::err(line);
     }
 }
 
-/// Returns how far this process is, in one line; `None` if it moves nothing.
+/// Returns the progress of this process in one line; `None` if it transfers nothing.
 pub(crate) fn line() -> Option<String> {
-    snapshot().map(|activity| how_far(&activity))
+    snapshot().map(|activity| describe(&activity))
 }
 
-/// Returns how far an activity is, in one line.
-pub(crate) fn how_far(activity: &Activity) -> String {
+/// Returns the progress of an activity in one line.
+pub(crate) fn describe(activity: &Activity) -> String {
     match (&activity.progress, activity.piped, activity.connections, activity.state) {
         (_, _, _, State::Stopping) => "stopping".to_owned(),
         _ if activity.receivers > 1 => units::count(activity.receivers, "receiver", "receivers"),
-        (_, _, _, State::Asking) => "waiting for an answer here".to_owned(),
+        (_, _, _, State::Asking) => "waiting for an answer at the prompt".to_owned(),
         (Some(progress), ..) => Figures::from(progress).line().trim_start().to_owned(),
         (None, Some(bytes), ..) if activity.command == "recv" => format!("{} received", units::bytes(bytes)),
-        (None, Some(bytes), ..) => format!("{} of stdin taken", units::bytes(bytes)),
+        (None, Some(bytes), ..) => format!("{} of stdin read", units::bytes(bytes)),
         (None, None, Some((open, all)), _) => {
-            format!("{} open, {all} since the beginning", units::count(open, "connection", "connections"))
+            format!("{} open, {all} in total", units::count(open, "connection", "connections"))
         }
-        (None, None, None, State::Waiting) => "waiting for the other side".to_owned(),
+        (None, None, None, State::Waiting) => "waiting for the peer".to_owned(),
         (None, None, None, State::Connected) => "connected".to_owned(),
     }
 }
 
 fn snapshot() -> Option<Activity> {
-    let mut activity = TOLD.get()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut activity = ACTIVITY.get()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
     activity.piped = PIPED.get().map(|bytes| bytes.load(Ordering::Relaxed));
     Some(activity)
 }
 
-/// Returns what a command begins; `None` for one that moves nothing, or has another process move it.
+/// Returns the activity of a command; `None` if it transfers nothing or leaves this to another process.
 fn activity(args: &Args) -> Option<Activity> {
     let begun = |from, to| Some(Activity::begun(args.command.name(), from, to));
     match args.command {
@@ -141,10 +141,10 @@ fn activity(args: &Args) -> Option<Activity> {
         Command::Tunnel if args.tunnel.control.is_some() || (args.tunnel.background && !args.tunnel.in_background) => {
             None
         }
-        // The command of a pipe may have secrets in its arguments.
+        // The command of a pipe may contain secrets.
         Command::Pipe | Command::Tunnel | Command::Proxy => begun(Vec::new(), args.host.clone()),
         Command::Demo => begun(Vec::new(), None),
-        // Its library announces what it serves.
+        // The library announces what it serves.
         Command::Remote => None,
         Command::Doctor
         | Command::Bootstrap
@@ -175,20 +175,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_has_words() {
+    fn every_state_is_described() {
         let of = |change: fn(&mut Activity)| {
             let mut activity = Activity::default();
             change(&mut activity);
-            how_far(&activity)
+            describe(&activity)
         };
-        assert_eq!(of(|_| {}), "waiting for the other side");
+        assert_eq!(of(|_| {}), "waiting for the peer");
         assert_eq!(of(|activity| activity.state = State::Connected), "connected");
-        assert_eq!(of(|activity| activity.state = State::Asking), "waiting for an answer here");
+        assert_eq!(of(|activity| activity.state = State::Asking), "waiting for an answer at the prompt");
         assert_eq!(of(|activity| activity.receivers = 3), "3 receivers");
-        assert_eq!(of(|activity| activity.piped = Some(1_200_000)), "1.2 MB of stdin taken");
+        assert_eq!(of(|activity| activity.piped = Some(1_200_000)), "1.2 MB of stdin read");
         let received = |activity: &mut Activity| (activity.command, activity.piped) = ("recv".to_owned(), Some(7));
         assert_eq!(of(received), "7 B received");
-        assert_eq!(of(|activity| activity.connections = Some((1, 12))), "1 connection open, 12 since the beginning");
+        assert_eq!(of(|activity| activity.connections = Some((1, 12))), "1 connection open, 12 in total");
         assert_eq!(of(|activity| activity.state = State::Stopping), "stopping");
     }
 }

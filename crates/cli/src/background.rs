@@ -1,5 +1,5 @@
-//! A command that goes on in the background once it is ready, as `ssh -f` does: the process that the user waits for starts
-//! another one, which may ask for a password on the terminal until then.
+//! A command that continues in the background once it is ready, like `ssh -f`: the process in the foreground starts another
+//! one, which may ask for a password on the terminal until it is ready.
 
 use std::env;
 use std::io::{self, Read as _};
@@ -12,26 +12,25 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::exit::{Code, Failure};
 
-/// How often the process in the background looks whether anybody still waits for it.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which the process in the background checks that the one in the foreground still exists.
+const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
-/// Runs the command `name` of this process again, as the one in the background, and waits until it is ready; returns the
-/// exit code. What prevents it, the other process says itself.
+/// Runs the command `name` of this process again in the background, and waits until it is ready; returns the exit code.
+/// The other process reports its errors itself.
 pub(crate) fn start(name: &str) -> Result<u8, Failure> {
-    let failed =
-        |error: io::Error| Failure::new(Code::Other, format!("cannot start a process in the background: {error}"));
+    let failed = |error: io::Error| Failure::new(Code::Other, format!("cannot start a background process: {error}"));
     let mut command = Command::new(env::current_exe().map_err(failed)?);
-    let mut is_told = false;
+    let mut is_inserted = false;
     for argument in env::args_os().skip(1) {
         command.arg(&argument);
-        if argument == name && !is_told {
+        if argument == name && !is_inserted {
             command.arg("--in-background");
-            is_told = true;
+            is_inserted = true;
         }
     }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
-    let mut said = [0];
-    let is_ready = child.stdout.take().is_some_and(|mut stdout| stdout.read_exact(&mut said).is_ok());
+    let mut ready = [0];
+    let is_ready = child.stdout.take().is_some_and(|mut stdout| stdout.read_exact(&mut ready).is_ok());
     if is_ready {
         return Ok(Code::Done as u8);
     }
@@ -39,9 +38,9 @@ pub(crate) fn start(name: &str) -> Result<u8, Failure> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(Code::Other as u8))
 }
 
-/// Leaves the terminal, and tells the process that has started this one that it is ready.
+/// Detaches from the terminal, and signals the starting process that this one is ready.
 pub(crate) fn ready() {
-    // What fails is for the sake of terminals only: it goes on without. The terminal may go away with the other process.
+    // Errors are ignored: they concern only the terminal, which may vanish with the other process.
     let _ = rustix::process::setsid();
     if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         let _ = dup2_stdin(&null);
@@ -51,7 +50,7 @@ pub(crate) fn ready() {
     }
 }
 
-/// Waits until the process that has started this one is gone before it was told anything.
+/// Waits until the starting process exits before this one is ready.
 pub(crate) async fn abandoned() {
     loop {
         let stdout = io::stdout();
@@ -61,6 +60,6 @@ pub(crate) async fn abandoned() {
         if is_gone {
             return;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_PERIOD).await;
     }
 }

@@ -12,22 +12,22 @@ use rustix::io::{Errno, write};
 
 use crate::stop_signal::stopping;
 
-/// The most that is written at once: less than a pipe or a terminal takes without waiting once it has room.
-const PIECE: usize = 512;
+/// Maximum bytes of one write: less than a pipe or a terminal with room accepts without blocking.
+const CHUNK: usize = 512;
 
-/// How often a wait for room looks whether the program is to stop. A signal usually ends the wait earlier.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Interval at which a wait for room checks for a signal to stop. The signal itself usually ends the wait earlier.
+const CHECK_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Writes all of `bytes`, waiting for room until the program is to stop: an output that nobody reads does not keep it.
+/// Writes all of `bytes`, waiting for room until a signal to stop: an output without a reader does not block the exit.
 ///
 /// # Errors
-/// The descriptor accepts no more bytes, such as that of a full device or of a pipe without a reader; or a signal has come.
-/// A part may have been written.
+/// The descriptor accepts no more bytes, such as that of a full device or of a closed pipe; or a signal to stop. Some
+/// bytes may have been written.
 pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     let to = to.as_fd();
     while !bytes.is_empty() {
         await_room(to)?;
-        match write(to, &bytes[..bytes.len().min(PIECE)]) {
+        match write(to, &bytes[..bytes.len().min(CHUNK)]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -40,9 +40,9 @@ pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
 /// Waits until there is room, or until a write would fail.
 fn await_room(to: BorrowedFd<'_>) -> io::Result<()> {
     loop {
-        match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], Some(&LOOK)) {
+        match poll(&mut [PollFd::from_borrowed_fd(to, PollFlags::OUT)], Some(&CHECK_PERIOD)) {
             Ok(0) | Err(Errno::INTR) if stopping().is_some() => {
-                return Err(io::Error::other("the program was stopped meanwhile"));
+                return Err(io::Error::other("stopped by a signal"));
             }
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return Ok(()),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_does_not_block_gets_every_byte() {
+    fn write_all_to_a_nonblocking_pipe_is_complete() {
         let (mut reader, writer, zeros) = full_pipe();
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
         let slow = thread::spawn(move || {
@@ -95,10 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_any_more_ends_the_wait() {
+    fn write_all_to_a_closed_pipe_fails() {
         let (mut reader, writer, _) = full_pipe();
         let gone = thread::spawn(move || reader.read(&mut [0; 4096]).map(drop));
-        let error = write_all(&writer, &[1; 1_000_000]).expect_err("nobody reads");
+        let error = write_all(&writer, &[1; 1_000_000]).expect_err("no reader");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
         gone.join().expect("a reader").expect("zeros");
     }

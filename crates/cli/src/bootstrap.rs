@@ -1,4 +1,4 @@
-//! `downpour bootstrap`, and the offer of it where the other side has no downpour.
+//! `downpour bootstrap`, and its offer by other commands if the remote host has no downpour.
 
 use std::io::{self, IsTerminal as _};
 
@@ -49,7 +49,7 @@ async fn copy(bootstrap: Bootstrap, is_quiet: bool, interrupts: &mut SignalHandl
     }
 }
 
-/// What may be copied where, should the other side of a command lack it.
+/// The offer of a command to install downpour if the remote host lacks it.
 #[derive(Debug)]
 pub(crate) struct Offer {
     ssh: SshOptions,
@@ -58,10 +58,10 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Returns the offer for a command; `None` if it has none to make, or could not run again.
+    /// Returns the offer of a command; `None` if it makes none, or could not run again.
     pub(crate) fn of(args: &Args) -> Option<Self> {
         let (ssh, may_ask) = match args.command {
-            // The names or rules have been read by then.
+            // The list on stdin has been read.
             Command::Cp | Command::Sync | Command::Verify if args.reads_stdin() => return None,
             Command::Cp | Command::Sync | Command::Verify | Command::Doctor => (options::ssh(args), !args.output.json),
             Command::Tunnel => (options::ssh(args), !args.output.json && !args.tunnel.in_background),
@@ -88,18 +88,18 @@ impl Offer {
             WhenMissing::Ask if !can_ask() => return None,
             when => when == WhenMissing::Ask,
         };
-        // Where another path was named, that is not where it would go.
+        // The offer is only for the default path.
         let ssh = Some(ssh).filter(|ssh| ssh.remote_program.is_none())?;
         Some(Self { ssh, family: args.path.family, must_ask })
     }
 
-    /// Copies the program to `host` if the user agrees; returns whether it is there now.
+    /// Copies the program to `host` if the user agrees; returns whether it was copied.
     pub(crate) async fn make(self, host: &str, interrupts: &mut SignalHandlers) -> Result<bool, Failure> {
         let Self { ssh, family, must_ask } = self;
-        err(escape::text(&format!("{host} has no downpour; this one can go to ~/.local/bin there.")));
+        err(escape::text(&format!("downpour not found on {host}. It can be installed in ~/.local/bin.")));
         if must_ask {
             let mut attention = interrupts.attend();
-            let mut question = Question::ask("Copy it?");
+            let mut question = Question::ask("Install it?");
             let is_wanted = tokio::select! {
                 answer = question.answer() => answer.unwrap_or(false),
                 stop = attention.next() => {

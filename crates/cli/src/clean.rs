@@ -12,16 +12,15 @@ use crate::exit::{Code, Failure};
 use crate::json::{self, Staging};
 use crate::{escape, print};
 
-/// Lists the staging directories that interrupted transfers have left, and removes them on request; returns the exit
-/// code.
+/// Lists the staging directories of interrupted transfers, and deletes them on request; returns the exit code.
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
-    let (mut listed, mut failed) = (Listed::default(), 0_u64);
+    let (mut listed, mut failed) = (Totals::default(), 0_u64);
     let now = SystemTime::now();
     for directory in &directories(args) {
         let take = |leftover: StaleStaging| listed.take(args, &leftover, now);
         let unread = |path: &Path, error: &io::Error| {
             failed += 1;
-            print::warn(format_args!("{} cannot be searched: {error}", escape::name(path.as_os_str().as_bytes())));
+            print::warn(format_args!("cannot search {}: {error}", escape::name(path.as_os_str().as_bytes())));
         };
         leftovers(directory, args.clean.search_below, take, unread).map_err(|error| {
             let code = if error.kind() == io::ErrorKind::NotFound { Code::SourceAbsent } else { Code::Disk };
@@ -42,18 +41,18 @@ fn directories(args: &Args) -> Vec<PathBuf> {
     }
 }
 
-/// What was found so far.
+/// Totals of the directories found so far.
 #[derive(Default)]
-struct Listed {
+struct Totals {
     directories: u64,
     bytes: u64,
     in_use: u64,
     failed: u64,
-    /// Not listed, because they were used lately.
+    /// Directories not listed because of `--older-than`.
     younger: u64,
 }
 
-impl Listed {
+impl Totals {
     fn take(&mut self, args: &Args, leftover: &StaleStaging, now: SystemTime) {
         // The clock of a file server may be ahead.
         let age = now.duration_since(leftover.used).unwrap_or_default();
@@ -96,23 +95,21 @@ impl Listed {
         let Self { directories, bytes, in_use, failed, younger } = *self;
         if directories == 0 && younger > 0 {
             return format!(
-                "{} left here, used more lately.",
+                "{} newer than --older-than.",
                 units::count(younger, "staging directory is", "staging directories are")
             );
         }
         if directories == 0 {
-            return "No interrupted transfer has left anything here.".to_owned();
+            return "No staging directories found.".to_owned();
         }
-        let what = format!(
+        let total = format!(
             "{}, {}",
             units::count(directories, "staging directory", "staging directories"),
             units::bytes(bytes)
         );
         match removed {
-            true => format!("{what}: {} removed.", directories - in_use - failed),
-            false => format!(
-                "{what}. The command that was interrupted goes on from there when it runs again; --remove gives it up."
-            ),
+            true => format!("{total}: {} removed.", directories - in_use - failed),
+            false => format!("{total}. Run the interrupted command again to resume, or use --remove to discard."),
         }
     }
 }

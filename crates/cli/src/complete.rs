@@ -1,4 +1,4 @@
-//! What completes a host, or a path on one, for the scripts of `downpour completions`.
+//! Completions of a host, or of a path on one, for the scripts of `downpour completions`.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -18,23 +18,23 @@ use crate::args::{Args, Completed, completing};
 use crate::exit::Code;
 use crate::print;
 
-/// How long a user waits for the names on a host.
+/// Maximum time to wait for the names on a host.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most bytes that are read of a host's answer, and of a file of ssh.
+/// Most bytes that are read of an answer of a host, and of a file of ssh.
 const MAX_ANSWER: u64 = 1 << 20;
-/// Most files that a configuration includes, one in the other.
+/// Maximum depth and number of included files of an ssh configuration.
 const MAX_FILES: usize = 64;
-/// Begins the answer, after whatever the login prints. The command does not contain it, since a login may print that.
+/// Begins the answer, after any output of the login. The command does not contain it, since a login may print the command.
 const MARKER: &str = "DOWNPOUR-LIST";
 
-/// Prints what completes a word of a command, one a line. Says nothing of an error: the user is typing.
+/// Prints the completions of a word of a command, one per line. Errors are silent, since the user is typing.
 pub(crate) fn run(args: &Args) -> u8 {
     let command = args.words.first().map_or("", String::as_str);
     let takes = |completed| completing(completed).any(|name| name == command);
     let takes_places = takes(Completed::Places);
     let found = match Location::parse(&args.word) {
         Ok(Location::Remote { host, path }) if takes_places => {
-            // What ends otherwise is a URL, whose path is written in another way.
+            // Otherwise it is a URL, whose path has another form.
             let before = args.word.as_bytes().strip_suffix(&path[..]).filter(|before| before.ends_with(b":"));
             let (before, path) = (before.map(str::from_utf8), str::from_utf8(&path));
             let (Some(Ok(before)), Ok(path)) = (before, path) else { return Code::Done as u8 };
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> u8 {
     Code::Done as u8
 }
 
-/// Returns the hosts that ssh knows by name and that begin like a word, with the user in front of it.
+/// Returns the hosts that ssh knows by name and that begin with a word, after the user in the word.
 fn hosts(word: &OsStr) -> Vec<String> {
     let Some(word) = word.to_str().filter(|word| !word.contains('/')) else { return Vec::new() };
     let (user, begin) = word.rsplit_once('@').map_or((None, word), |(user, begin)| (Some(user), begin));
@@ -69,7 +69,7 @@ fn hosts(word: &OsStr) -> Vec<String> {
     fits.map(|host| user.map_or_else(|| host.clone(), |user| format!("{user}@{host}"))).collect()
 }
 
-/// Adds the names behind `Host` in a configuration and in those that it includes.
+/// Adds the names after `Host` in a configuration and in those that it includes.
 fn configured(file: &Path, files: &mut usize, found: &mut BTreeSet<String>) {
     let Some(left) = files.checked_sub(1) else { return };
     *files = left;
@@ -105,7 +105,7 @@ fn included(directory: &Path, word: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the names in a line of known hosts; those that are hashed, revoked, or of another port are none.
+/// Returns the names in a line of known hosts, except hashed or revoked ones and those of another port.
 fn known(line: &str) -> Vec<String> {
     if line.starts_with(['#', '@', '|']) {
         return Vec::new();
@@ -114,19 +114,19 @@ fn known(line: &str) -> Vec<String> {
     names.filter(|name| is_plain(name)).map(Into::into).collect()
 }
 
-/// Whether it is a name, and no pattern, nor an address with colons.
+/// Returns whether this is a name: neither a pattern nor an address with colons.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('-') && !name.contains(['*', '?', '!', '[', ':', '|', '#', '/', '@'])
 }
 
 fn read(file: &Path) -> String {
     let mut text = Vec::new();
-    // A file that is not there names no hosts.
+    // A missing file names no hosts.
     let _ = fs::File::open(file).and_then(|file| file.take(MAX_ANSWER).read_to_end(&mut text));
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Returns the command of ssh, which asks nothing and has little time.
+/// Returns the ssh command, without prompts and with a short timeout.
 fn ssh(args: &SshOptions) -> Vec<OsString> {
     let mut ssh = args.command.clone();
     let mut option = |letter: &str, value: OsString| ssh.extend([letter.into(), value]);
@@ -138,44 +138,44 @@ fn ssh(args: &SshOptions) -> Vec<OsString> {
     ssh
 }
 
-/// Returns the paths on a host that begin like this one.
+/// Returns the paths on a host that begin with this one.
 fn names_on(ssh: &[OsString], host: &str, path: &str) -> Vec<String> {
     let (directory, begin) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     let home = directory.strip_prefix('~').and_then(|rest| rest.split_once('/')).filter(|(user, _)| is_name(user));
     let place = match (home, directory) {
-        // Without quotes, for the shell there to expand.
+        // Without quotes, for the remote shell to expand.
         (Some((user, rest)), _) => format!("~{user}/{}", quoted(rest)),
         (None, "") => ".".to_owned(),
         (None, directory) => quoted(directory),
     };
-    // Each name ends with a zero byte: it may contain the end of a line.
+    // Each name ends with NUL: it may contain a line break.
     let list = r#"for name in * .[!.]* ..?*; do if [ -d "$name" ]; then printf '%s/\0' "$name"; elif [ -e "$name" ] || [ -L "$name" ]; then printf '%s\0' "$name"; fi; done"#;
     let script = format!("cd {place} && printf 'DOWNPOUR-%s\\n' LIST && {list}");
-    let Some(said) = ask(ssh, host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
-    let Some((_, list)) = said.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
+    let Some(output) = ask(ssh, host, &format!("exec sh -c {}", quoted(&script))) else { return Vec::new() };
+    let Some((_, list)) = output.split_once(&format!("{MARKER}\n")) else { return Vec::new() };
     let is_meant =
         |name: &&str| !name.is_empty() && name.starts_with(begin) && (begin.starts_with('.') || !name.starts_with('.'));
     list.split('\0').filter(is_meant).map(|name| format!("{directory}{name}")).collect()
 }
 
-/// Runs a command on a host; returns what it prints, `None` if that takes too long.
+/// Runs a command on a host; returns its output, `None` if that takes too long.
 fn ask(ssh: &[OsString], host: &str, command: &str) -> Option<String> {
     let mut child = Command::new(ssh.first()?);
     child.args(&ssh[1..]).args(["--", host, command]);
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let output = child.stdout.take()?;
-    let (sender, said) = channel();
+    let (sender, received) = channel();
     let work = move || {
         let mut text = Vec::new();
         let read = output.take(MAX_ANSWER).read_to_end(&mut text);
         drop(sender.send(read.map(|_| text)));
     };
     thread::Builder::new().spawn(work).ok()?;
-    let said = said.recv_timeout(PATIENCE);
+    let text = received.recv_timeout(PATIENCE);
     end(child);
-    Some(String::from_utf8_lossy(&said.ok()?.ok()?).into_owned())
+    Some(String::from_utf8_lossy(&text.ok()?.ok()?).into_owned())
 }
 
 fn end(mut child: Child) {
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_by_which_a_host_is_reached_are_known() {
+    fn known_hosts_lists_plain_names_only() {
         assert_eq!(known("far.example,192.0.2.1 ssh-ed25519 AAAA"), ["far.example", "192.0.2.1"]);
         for line in [
             "|1|abc|def ssh-rsa AAAA",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_names_its_hosts_and_those_of_what_it_includes() {
+    fn configuration_lists_hosts_of_included_files() {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("more")).expect("a directory");
         let file = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("a file");

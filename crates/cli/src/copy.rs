@@ -18,13 +18,13 @@ use crate::relative::{Relative, relative};
 use crate::watch::{WatchOptions, begin, watch};
 use crate::web::WebViewer;
 
-/// Copies, or makes the target like the source; returns the exit code.
+/// Copies, or makes the destination like the source; returns the exit code.
 pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     check_port(&args)?;
     let mut copy = copy(&args)?;
     copy.keeps_names = args.command == Command::Sync;
     copy.scan.refuse_empty = args.delete && !copy.receive.force_empty;
-    let _picture = picture(args.web, &mut copy).await?;
+    let _viewer = open_viewer(args.web, &mut copy).await?;
     let mut output = Output::new(args.output).with_stats(args.stats);
     let notices = if copy.receive.dry_run { Notices::Planned } else { Notices::Done };
     output.speed(args.speed.rate, args.speed.limit.as_ref());
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     watch(transfer, conduct, &mut output, &mut attention).await
 }
 
-/// Refuses `-p 2222`, which is the port of the ssh server for ssh, and a source called so here.
+/// Refuses `-p 2222`, which in ssh is the port of the server, and here a source.
 fn check_port(args: &Args) -> Result<(), Failure> {
     let is_port = |source: &Location| match source {
         Location::Local(path) => path.to_str().is_some_and(|path| path.parse::<u16>().is_ok()) && !path.exists(),
@@ -46,7 +46,7 @@ fn check_port(args: &Args) -> Result<(), Failure> {
         Some(source) => {
             let port = source.path();
             let message = format!(
-                "{} does not exist: -p preserves modes, and -P PORT is the port of the ssh server",
+                "{} does not exist; -p preserves modes: use -P PORT for the port of the ssh server",
                 port.display()
             );
             Err(Failure::new(Code::Usage, message))
@@ -55,25 +55,25 @@ fn check_port(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Opens the picture of a copy, if it is asked for.
-async fn picture(web: bool, copy: &mut HostCopy) -> Result<Option<WebViewer>, Failure> {
+/// Opens the live charts of a copy, if requested.
+async fn open_viewer(web: bool, copy: &mut HostCopy) -> Result<Option<WebViewer>, Failure> {
     if !web {
         return Ok(None);
     }
     if copy.target_host.is_some() && copy.sources.iter().any(|source| matches!(source, Location::Remote { .. })) {
-        let message = "--web draws what only an end of the copy knows, and both are elsewhere";
-        return Err(Failure::new(Code::Usage, format!("{message}: run the command on one of them")));
+        let message = "--web does not work between two remote hosts: run the command on one of them";
+        return Err(Failure::new(Code::Usage, message));
     }
     WebViewer::open(&mut copy.options.qlog).await.map(Some)
 }
 
-/// Returns the copy that was typed.
+/// Returns the copy of the arguments.
 ///
 /// # Errors
 /// A list that cannot be read, options that contradict each other.
 pub(crate) fn copy(args: &Args) -> Result<HostCopy, Failure> {
     let Some((sources, target)) = args.sources_and_target() else {
-        return Err(Failure::new(Code::Usage, "where to? write SRC... DST"));
+        return Err(Failure::new(Code::Usage, "no destination: write SRC... DST"));
     };
     let (mut scan, mut sources) = (scan(args)?, sources.to_vec());
     if args.relative {
@@ -97,13 +97,13 @@ pub(crate) fn copy(args: &Args) -> Result<HostCopy, Failure> {
     })
 }
 
-/// Returns what is sent of the sources.
+/// Returns the options of the sender's scan.
 ///
 /// # Errors
 /// A list that cannot be read.
 pub(crate) fn scan(args: &Args) -> Result<SourceOptions, Failure> {
     if args.rules.from_stdin && args.files_from.as_deref() == Some(Path::new("-")) {
-        return Err(Failure::new(Code::Usage, "stdin can be read once: name - for one list only"));
+        return Err(Failure::new(Code::Usage, "stdin can be read only once: use - for one list"));
     }
     Ok(SourceOptions {
         filter: Arc::new(Filter::new(args.rules.list.clone())),
@@ -121,13 +121,13 @@ fn names(path: &Path, end_with_zero: bool) -> Result<Vec<Vec<u8>>, Failure> {
         File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
     read.map_err(|error| {
-        Failure::new(Code::SourceAbsent, format!("cannot read the names in {}: {error}", path.display()))
+        Failure::new(Code::SourceAbsent, format!("cannot read the list {}: {error}", path.display()))
     })?;
     Ok(listed(&bytes, end_with_zero).map(<[u8]>::to_vec).collect())
 }
 
-/// Returns the names in a list. As for rsync, a line that begins with `#` or `;` is a comment, and a carriage return
-/// belongs to the end of its line. Names that end with NUL are nothing but names: programs write them.
+/// Returns the names in a list. As in rsync, a line that begins with `#` or `;` is a comment, and a carriage return
+/// belongs to the end of its line. A list with NUL has no comments: programs write it.
 fn listed(list: &[u8], end_with_zero: bool) -> impl Iterator<Item = &[u8]> {
     let lines = list.split(move |byte| *byte == if end_with_zero { 0 } else { b'\n' });
     let names = lines.map(move |line| line.strip_suffix(b"\r").filter(|_| !end_with_zero).unwrap_or(line));
@@ -143,7 +143,7 @@ mod tests {
     use super::listed;
 
     #[test]
-    fn a_list_that_people_write_has_comments_and_any_end_of_line() {
+    fn files_from_skips_comments_and_carriage_returns() {
         let list = b"# first\r\na\r\n\r\n;b\n\nc d\n./#e\n f\ng#\n\rh\r\r\nlast";
         let names: [&[u8]; 7] = [b"a", b"c d", b"./#e", b" f", b"g#", b"\rh\r", b"last"];
         assert!(listed(list, false).eq(names));

@@ -1,10 +1,10 @@
-//! Escaping of names and messages for terminals: received ones are hostile, and even a user's own may contain control
-//! characters.
+//! Escaping of names and messages for terminals: received ones are hostile, and local ones may contain control characters.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Escapes a name: control characters, bidirectional and invisible marks, bytes that are not UTF-8 and the backslash
-/// itself, so that a name can neither move the cursor nor pass for another.
+/// Escapes a name: control characters, bidirectional and invisible marks, bytes that are not UTF-8 and the backslash. The
+/// result can neither move the cursor nor look like another name.
 pub(crate) fn name(name: &[u8]) -> String {
     let mut out = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -21,15 +21,33 @@ pub(crate) fn name(name: &[u8]) -> String {
     out
 }
 
-/// Escapes a message of one line. It may quote names and the other side's texts, so nothing in it may look like a
-/// second message; backslashes are kept.
+/// Escapes a message of one line, without the numbers of system errors. It may quote names and texts of the peer, so
+/// nothing in it may look like a second message; backslashes are kept.
 pub(crate) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    text.trim().chars().for_each(|c| push(&mut out, c));
+    without_error_numbers(text.trim()).chars().for_each(|c| push(&mut out, c));
     out
 }
 
-/// Escapes a line of any bytes, as [`text`] does; those that are not UTF-8 are shown by their numbers.
+/// Removes ` (os error N)`, which `std::io::Error` appends to the text of an error of the system.
+pub(crate) fn without_error_numbers(text: &str) -> Cow<'_, str> {
+    const BEFORE: &str = " (os error ";
+    let mut text = Cow::Borrowed(text);
+    let mut from = 0;
+    while let Some(found) = text[from..].find(BEFORE) {
+        let (start, number) = (from + found, from + found + BEFORE.len());
+        let digits = text[number..].bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 && text[number + digits..].starts_with(')') {
+            text.to_mut().replace_range(start..=number + digits, "");
+            from = start;
+        } else {
+            from = number;
+        }
+    }
+    text
+}
+
+/// Escapes a line of any bytes, those that are not UTF-8 by their numbers.
 pub(crate) fn line(line: &[u8]) -> String {
     let mut out = String::with_capacity(line.len());
     for chunk in line.utf8_chunks() {
@@ -73,7 +91,7 @@ fn push(out: &mut String, c: char) {
     }
 }
 
-/// Whether a character is a zero-width or bidirectional mark, or a line or paragraph separator (Unicode general
+/// Returns whether a character is a zero-width or bidirectional mark, or a line or paragraph separator (Unicode general
 /// punctuation, and the BOM).
 fn is_invisible_mark(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
@@ -84,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_names_cannot_disturb_a_terminal() {
+    fn name_escapes_control_characters_and_marks() {
         assert_eq!(name("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
         assert_eq!(name(b"a\x1b[2Jb\nc\\"), "a\\u{1b}[2Jb\\nc\\\\");
         assert_eq!(name(b"\xff\xfeok"), "\\xff\\xfeok");
@@ -92,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn json_means_the_same_and_cannot_disturb_a_terminal() {
+    fn json_escapes_control_characters_and_keeps_its_value() {
         let value = "gr\u{fc}n \u{1b}[2J \u{7f} \u{9b}31m exe.\u{202e}gpj \u{feff}";
         let text = json(&serde_json::to_string(value).expect("JSON"));
         assert_eq!(text, r#""gr\u{fc}n \u001b[2J \u007f \u009b31m exe.\u202egpj \ufeff""#.replace("\\u{fc}", "\u{fc}"));
@@ -100,7 +118,18 @@ mod tests {
     }
 
     #[test]
-    fn a_message_stays_one_line_and_keeps_its_backslashes() {
+    fn error_numbers_are_removed() {
+        for (error, shown) in [
+            ("cannot read x: No such file or directory (os error 2)", "cannot read x: No such file or directory"),
+            ("a (os error 13); b (os error 2), c", "a; b, c"),
+            ("a (os error x) (os error ", "a (os error x) (os error"),
+        ] {
+            assert_eq!(text(error), shown);
+        }
+    }
+
+    #[test]
+    fn text_stays_one_line_and_keeps_backslashes() {
         assert_eq!(text("write \\[ for a [\n"), "write \\[ for a [");
         assert_eq!(lines("  a\nb\r\u{1b}"), "  a\nb\\r\\u{1b}");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The end of the program: one line on stderr and a documented exit code.
+//! The exit of the program: one line on stderr and a documented exit code.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,27 +15,27 @@ use crate::stop_signal::StopSignal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-    /// Everything is there, verified or unchanged.
+    /// Everything is at the destination, verified or unchanged.
     Done = 0,
     /// Failures without a code of their own.
     Other = 1,
     /// Invalid arguments.
     Usage = 2,
-    /// A path to read does not exist.
+    /// A source path does not exist.
     SourceAbsent = 3,
-    /// A ticket that is damaged, expired or unknown to the other side.
+    /// A damaged or expired ticket, or one unknown to the peer.
     Authentication = 4,
-    /// No answer, or UDP is blocked on the way.
+    /// No answer, or UDP is blocked.
     Unreachable = 5,
-    /// The received data differs from what was sent.
+    /// The received data is corrupt, not requested, or not decodable.
     Integrity = 6,
-    /// A file or a directory that cannot be read or written, or a full disk.
+    /// A file or directory that cannot be read or written, or a full disk.
     Disk = 7,
-    /// The other side fell silent.
+    /// The connection was lost.
     Timeout = 8,
     /// Some names were not transferred.
     Partial = 23,
-    /// Some names were not transferred, all of which had vanished from the source meanwhile.
+    /// Some names were not transferred, all because they vanished from the source during the transfer.
     Vanished = 24,
     /// SIGTERM; the same command resumes.
     Resumable = 75,
@@ -55,20 +55,20 @@ impl From<StopSignal> for Code {
 /// The list in `--help`.
 const HELP: &str = "\
 Exit codes:
-    0  success: everything is there, verified or unchanged (same size and time)
-    1  other failures; of verify, a difference
+    0  success: everything is at the destination, verified or unchanged (same size and time)
+    1  other failures; for verify, a difference
     2  usage: invalid arguments
     3  a source path does not exist, or downpour is not installed on the remote host
-    4  authentication: the ticket is damaged, expired or refused, or ssh cannot log in
-    5  unreachable: no answer, or UDP is blocked on the way
-    6  integrity: what arrived is not what was sent or requested, or is too little to decode
+    4  authentication: the ticket is damaged, expired or rejected, or ssh cannot log in
+    5  unreachable: no answer, or UDP is blocked
+    6  integrity: received data is corrupt, not requested, or not decodable
     7  disk: full, over quota, or permission denied; also for stdin, stdout and --qlog
-    8  timeout: no more packets from the other side, or no progress
-   23  partial: some files were not transferred, or changed meanwhile; each is listed
-   24  partial: some files vanished from the source meanwhile
-   75  stopped by SIGTERM; the same command resumes (143 if nothing had begun)
-  130  stopped by Ctrl-C; the same command resumes
-`downpour pipe` exits with the exit code of its command, or 141 if nobody reads its output.
+    8  timeout: connection lost, or no progress
+   23  partial: some files were not transferred or changed during the transfer; each is listed
+   24  partial: some files vanished from the source during the transfer
+   75  stopped by SIGTERM; run the same command to resume (143 if nothing had begun)
+  130  stopped by Ctrl-C; run the same command to resume
+`downpour pipe` exits with the exit code of its command, or 141 if its output was closed.
 
 Rates are in bits per second (500k, 100M, 1.5G) or bytes (12MB/s, 12MiB/s; not with --set),
 sizes in bytes (10MB, 1.5G, 64KiB).
@@ -90,10 +90,10 @@ The first of these that sets an option applies:
   2. the environment: DOWNPOUR_RETRY_FOR=1h for --retry-for, DOWNPOUR_QUIET=true or =false for -q
   3. the sections that match the host, in order
   4. the top level of the file
-Patterns of --include and --exclude add up in this order, except those behind an empty one
+Patterns of --include and --exclude add up in this order, except those after an empty one
 (--exclude '', exclude = []). --no-config ignores the file.
 Switches are true or false, times are numbers or strings, everything else is a string.
-The whole file is checked, whatever the host. Commands ignore keys of options that
+The whole file is checked, for any host. Commands ignore keys of options that
 they do not have. Only allowed on the command line:";
 
 const VARIABLES: &str = "\
@@ -152,7 +152,7 @@ impl From<&Summary> for Code {
     }
 }
 
-/// Returns the exit code of the program that ssh starts: the other side has been informed of an error already.
+/// Returns the exit code of the program that ssh starts: the peer has received the error already.
 pub(crate) fn of_remote(result: Result<ServeResult, downpour::Error>) -> u8 {
     match result {
         Ok(ServeResult::Transfer(summary)) => Code::from(&*summary) as u8,
@@ -169,7 +169,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The exit code.
     pub(crate) code: u8,
-    /// The machine that has no downpour, if that is the reason.
+    /// The host without downpour, if that is the reason.
     pub(crate) lacks_program: Option<String>,
 }
 
@@ -189,8 +189,8 @@ impl Failure {
     }
 
     /// Creates the failure for a signal during a transfer that can resume.
-    pub(crate) fn goes_on(stop: StopSignal) -> Self {
-        Self::new(stop.into(), "stopped; the same command goes on where it stopped")
+    pub(crate) fn resumable(stop: StopSignal) -> Self {
+        Self::new(stop.into(), "stopped; run the same command to resume")
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_of_errors_have_documented_exit_codes() {
+    fn error_kinds_have_documented_exit_codes() {
         let code = |error: downpour::Error| Failure::from(error).code;
         let remote = |kind| downpour::Error::Described { kind, message: String::new() };
         for (kind, wanted) in [
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_is_partial_where_names_failed() {
+    fn transfer_with_failed_names_exits_partial() {
         let summary = |count, vanished| Summary {
             role: downpour::Role::Receiver,
             peer: ([192, 0, 2, 1], 1).into(),

@@ -1,7 +1,7 @@
-//! The signals that the program handles: Ctrl-C, SIGTERM, a hang-up of the terminal, and those that ask how far it is.
+//! The signals that the program handles: Ctrl-C, SIGTERM, a hang-up of the terminal, and those that request the progress.
 //!
-//! A signal to stop has its default effect, the end of the process, unless a loop attends to it. So nothing that blocks before a
-//! loop or after it can swallow one: not a read of stdin or of a pipe, not an open that waits for its other side.
+//! A signal to stop has its default effect, the end of the process, unless a loop attends to it. So no blocking call outside
+//! such a loop can swallow one, such as a read of stdin, or an open that waits for a reader.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,10 @@ use crate::{announce, background};
 pub(crate) enum SignalEvent {
     /// A signal to stop.
     Stop(StopSignal),
-    /// SIGHUP: the terminal is gone, or the user has logged out. Transfers that have begun continue.
+    /// SIGHUP: the terminal was closed, or the user has logged out. Running transfers continue.
     HangUp,
-    /// SIGUSR1, or SIGINFO (Ctrl-T) where there is one: the user asks how far it is.
-    Ask,
+    /// SIGUSR1, or SIGINFO (Ctrl-T) where it exists: a request for the progress.
+    Progress,
 }
 
 /// The signals, to which a loop may [attend](Self::attend).
@@ -32,27 +32,32 @@ pub(crate) struct SignalHandlers {
     terminate: Option<Signal>,
     /// `None` also if SIGHUP is not handled.
     hang_up: Option<Signal>,
-    ask: Questions,
+    ask: ProgressSignals,
 }
 
 impl SignalHandlers {
-    /// Takes all signals.
+    /// Installs handlers of all signals.
     pub(crate) fn install() -> io::Result<Self> {
         Self::with(HANG_UP.take()?)
     }
 
-    /// Takes the signals to stop. SIGHUP keeps its effect, ending the process as well as the one that feeds it, unless
-    /// the caller has set it to be ignored.
+    /// Installs handlers of the signals to stop. SIGHUP keeps its effect and ends the process, like the one that feeds it,
+    /// unless the caller ignores it.
     pub(crate) fn without_hang_up() -> io::Result<Self> {
         Self::with(None)
     }
 
     fn with(hang_up: Option<Signal>) -> io::Result<Self> {
-        Ok(Self { interrupt: INTERRUPT.take()?, terminate: TERMINATE.take()?, hang_up, ask: Questions::install()? })
+        Ok(Self {
+            interrupt: INTERRUPT.take()?,
+            terminate: TERMINATE.take()?,
+            hang_up,
+            ask: ProgressSignals::install()?,
+        })
     }
 
-    /// Attends to the signals, as long as the result exists: they do not end the process by themselves, and every wait
-    /// must also wait for them. Nothing must block meanwhile.
+    /// Attends to the signals while the result exists: they do not end the process by themselves, every wait must also wait
+    /// for them, and nothing may block.
     pub(crate) fn attend(&mut self) -> Attention<'_> {
         let attention = Attention { interrupts: self, put_back: None };
         attention.set_default(false);
@@ -60,11 +65,11 @@ impl SignalHandlers {
     }
 }
 
-/// The signals, which are attended to.
+/// The signals while a loop attends to them.
 #[derive(Debug)]
 pub(crate) struct Attention<'a> {
     interrupts: &'a mut SignalHandlers,
-    /// Heard by one loop and left to the next.
+    /// A signal that one loop leaves to the next.
     put_back: Option<SignalEvent>,
 }
 
@@ -78,14 +83,14 @@ impl Attention<'_> {
     }
 
     /// Leaves a signal to the loop that waits next.
-    pub(crate) const fn put_back(&mut self, heard: SignalEvent) {
-        self.put_back = Some(heard);
+    pub(crate) const fn put_back(&mut self, event: SignalEvent) {
+        self.put_back = Some(event);
     }
 
     /// Waits for the next signal.
-    pub(crate) async fn heard(&mut self) -> SignalEvent {
-        if let Some(heard) = self.put_back.take() {
-            return heard;
+    pub(crate) async fn next_event(&mut self) -> SignalEvent {
+        if let Some(event) = self.put_back.take() {
+            return event;
         }
         let SignalHandlers { interrupt, terminate, hang_up, ask } = &mut *self.interrupts;
         // A stream ends only when the runtime shuts down; no task waits then.
@@ -93,12 +98,12 @@ impl Attention<'_> {
             Some(()) = next(interrupt) => SignalEvent::Stop(StopSignal::Interrupted),
             Some(()) = next(terminate) => SignalEvent::Stop(StopSignal::Terminated),
             Some(()) = next(hang_up) => SignalEvent::HangUp,
-            Some(()) = ask.next() => SignalEvent::Ask,
+            Some(()) = ask.next() => SignalEvent::Progress,
             else => std::future::pending().await,
         }
     }
 
-    /// Same as [`Self::next`]; in a background process that nobody waits for any more, that stops it as well.
+    /// Same as [`Self::next`]; a background process also stops if its starting process exits before it is ready.
     pub(crate) async fn next_in_background(&mut self, is_in_background: bool) -> StopSignal {
         tokio::select! {
             stop = self.next() => stop,
@@ -109,10 +114,10 @@ impl Attention<'_> {
     /// Waits for the next signal to stop; `None` for a hang-up.
     pub(crate) async fn next_or_hang_up(&mut self) -> Option<StopSignal> {
         loop {
-            match self.heard().await {
+            match self.next_event().await {
                 SignalEvent::Stop(stop) => return Some(stop),
                 SignalEvent::HangUp => return None,
-                SignalEvent::Ask => announce::tell(),
+                SignalEvent::Progress => announce::print_progress(),
             }
         }
     }
@@ -120,10 +125,10 @@ impl Attention<'_> {
     /// Waits for the next signal to stop.
     pub(crate) async fn next(&mut self) -> StopSignal {
         loop {
-            match self.heard().await {
+            match self.next_event().await {
                 SignalEvent::Stop(stop) => return stop,
                 SignalEvent::HangUp => {}
-                SignalEvent::Ask => announce::tell(),
+                SignalEvent::Progress => announce::print_progress(),
             }
         }
     }
@@ -139,22 +144,22 @@ async fn next(signal: &mut Option<Signal>) -> Option<()> {
     signal.as_mut()?.recv().await
 }
 
-/// Keeps SIGUSR1, which asks how far a transfer is, from ending the process before a loop answers it, as while a list of names
-/// is read from a pipe; SIGINFO ends nothing by default. Failure is ignored: no known system refuses the call.
-pub(crate) fn outlive_questions() {
-    static HAS_COME: AtomicBool = AtomicBool::new(false);
-    _ = flag::register(SIGUSR1, &HAS_COME);
+/// Keeps SIGUSR1, the request for the progress, from ending the process before a loop answers it, such as while a list of
+/// names is read from a pipe. SIGINFO is harmless by default. Failure is ignored: no known system refuses the call.
+pub(crate) fn ignore_progress_signal() {
+    static IS_RECEIVED: AtomicBool = AtomicBool::new(false);
+    _ = flag::register(SIGUSR1, &IS_RECEIVED);
 }
 
-/// The signals that ask how far a transfer is. Their default effect would end the process.
+/// The signals that request the progress.
 #[derive(Debug)]
-struct Questions {
+struct ProgressSignals {
     user: Signal,
     #[cfg(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd"))]
     info: Signal,
 }
 
-impl Questions {
+impl ProgressSignals {
     fn install() -> io::Result<Self> {
         Ok(Self {
             user: signal(SignalKind::user_defined1())?,

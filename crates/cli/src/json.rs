@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
-use downpour::Side;
 use downpour::congestion::ControllerState;
 use downpour::tunnel::ConnectionEvent;
+use downpour::{Bottleneck, Side};
 use serde::Serialize;
 
 use crate::doctor::Advice;
@@ -25,27 +25,27 @@ pub(crate) enum JsonRecord<'a> {
     Start(Start<'a>),
     /// The two sides have connected.
     Path {
-        /// Address and port of the other side; null over pipes, those of ssh or within this process.
+        /// Address and port of the peer; null over the pipes of ssh or within this process.
         remote: Option<String>,
     },
     /// Once a second, and before the summary.
     Progress(ProgressRecord),
     /// A file is done.
     File {
-        /// Its path below the target.
+        /// Its path below the destination.
         #[serde(flatten)]
         path: Name<'a>,
         /// Its size.
         bytes: u64,
     },
-    /// What happens to a name at the receiver or, in a dry run and in a comparison, what would happen.
+    /// An action on a name at the receiver; in a dry run and in a comparison, a planned one.
     Notice {
         /// `create`, `replace`, `attributes`, `delete`, `kept`, `left_out` or `low_space`.
         what: &'a str,
-        /// Path beneath the target; for a name that was left out, the sender's path.
+        /// Path below the destination; for a skipped name, the sender's path.
         #[serde(flatten)]
         path: Name<'a>,
-        /// The reason why it was left out.
+        /// The reason why it was skipped.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -53,43 +53,44 @@ pub(crate) enum JsonRecord<'a> {
     Attempt {
         /// One line.
         message: &'a str,
-        /// The exit code of the process if there were no other attempt.
+        /// The exit code of the process without another attempt.
         exit_code: u8,
     },
     /// The last object after success or partial success.
     Summary(Summary<'a>),
-    /// What happens to a tunnel.
+    /// An event of a tunnel.
     Tunnel {
-        /// `listening` here, `listening_there`, `metrics`, `open`, or `note`.
+        /// `listening` (local), `listening_there` (remote), `metrics`, `open`, or `note`.
         event: &'static str,
-        /// Where programs are taken, or the metrics are.
+        /// The address of the listener or of the metrics.
         #[serde(skip_serializing_if = "Option::is_none")]
         listen: Option<String>,
-        /// Where they go; absent for a SOCKS proxy.
+        /// The destination; absent for a SOCKS proxy.
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<String>,
         /// A line for the user.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What happens to those who have connected with a ticket.
-    Guest {
-        /// `joined`, `left`, or `expired` where nobody else can connect.
+    /// An event of a peer with a ticket.
+    #[serde(rename = "guest")]
+    Peer {
+        /// `joined`, `left`, or `expired` (the ticket).
         event: &'static str,
         /// The number of the tunnel.
         #[serde(skip_serializing_if = "Option::is_none")]
         tunnel: Option<u64>,
-        /// Why it has ended.
+        /// The reason of its end.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What happens to a connection of a tunnel.
+    /// An event of a connection of a tunnel.
     Connection(ConnectionRecord),
-    /// A transfer that runs (`downpour status`).
+    /// A running transfer (`downpour status`).
     Running(Running),
-    /// What an interrupted transfer has left.
+    /// A staging directory (`downpour clean`).
     Staging(Staging<'a>),
-    /// What a doctor has found out.
+    /// A finding of `downpour doctor`.
     Finding(&'a downpour::remote::doctor::Finding),
     /// The last object of `downpour doctor`.
     Checkup {
@@ -130,7 +131,7 @@ impl<'a> From<&'a [u8]> for Name<'a> {
     }
 }
 
-/// What an interrupted transfer has left, or one uses now: a staging directory.
+/// A staging directory of an interrupted or running transfer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Staging<'a> {
     #[serde(flatten)]
@@ -145,22 +146,22 @@ pub(crate) struct Staging<'a> {
     pub(crate) removed: bool,
 }
 
-/// A transfer that runs.
+/// A running transfer.
 #[derive(Debug, Serialize)]
 pub(crate) struct Running {
     pid: u32,
-    /// Whether its process has said what it does; otherwise nothing else is known.
+    /// Whether its process has answered; otherwise nothing else is known.
     answers: bool,
     #[serde(flatten)]
     activity: Option<Activity>,
 }
 
-/// What a process says that it does.
+/// The activity of a process, as it reports it.
 #[derive(Debug, Serialize)]
 struct Activity {
     /// Such as `cp`.
     command: String,
-    /// What it moves, and where to, as its user has named it.
+    /// Sources and destination as given by its user.
     from: Vec<String>,
     to: Option<String>,
     seconds: f64,
@@ -170,9 +171,9 @@ struct Activity {
     progress: Option<ProgressRecord>,
     /// Receivers served at present, of a sender whose ticket is for several.
     receivers: u64,
-    /// Bytes of stdin that a pipe has taken.
+    /// Bytes of stdin that a pipe has read.
     piped_bytes: Option<u64>,
-    /// Connections of a tunnel that are open, and all since it began.
+    /// Open connections of a tunnel, and all since its start.
     connections_open: Option<u64>,
     connections: Option<u64>,
 }
@@ -195,22 +196,22 @@ impl From<&downpour::activity::Running> for Running {
     }
 }
 
-/// What happens to a connection of a tunnel.
+/// An event of a connection of a tunnel.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ConnectionRecord {
     number: u64,
-    /// The tunnel, where there are several.
+    /// The tunnel, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     tunnel: Option<u64>,
     /// `wanted`, `open`, `refused` or `over`.
     event: &'static str,
-    /// Where to.
+    /// The destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
-    /// The program is at the other end.
+    /// Whether the program is on the remote host.
     #[serde(skip_serializing_if = "Option::is_none")]
     from_there: Option<bool>,
-    /// Since it was wanted.
+    /// Seconds since the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
     /// Why it was refused.
@@ -220,13 +221,13 @@ pub(crate) struct ConnectionRecord {
     bytes_sent: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_received: Option<u64>,
-    /// Whether it broke off.
+    /// Whether it was reset.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut: Option<bool>,
 }
 
 impl ConnectionRecord {
-    /// Names the tunnel of those who have connected with a ticket.
+    /// Adds the number of the tunnel of a peer with a ticket.
     pub(crate) fn of_tunnel(self, tunnel: u64) -> Self {
         Self { tunnel: Some(tunnel), ..self }
     }
@@ -250,14 +251,14 @@ impl ConnectionRecord {
     }
 }
 
-/// What is about to happen.
+/// The start of a command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Start<'a> {
     /// `send`, `recv` or `demo`.
     pub(crate) command: &'a str,
     /// Version of the program.
     pub(crate) version: &'a str,
-    /// Ticket of the listening side, only if it is not written to a file: it is a secret.
+    /// Ticket of the listening side, unless it is written to a file: it is a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ticket: Option<&'a str>,
     /// The sender's configured rate, in bits of IP packets.
@@ -272,16 +273,16 @@ pub(crate) struct ProgressRecord {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
-    /// Bytes beyond them that have arrived in blocks which are not complete, or not written yet.
+    /// Further received bytes, in blocks that are not complete or not written yet.
     bytes_underway: u64,
     known_bytes: u64,
     /// Whether `known_bytes` and `known_files` are final; otherwise the sender is still scanning its directories.
     known_is_all: bool,
-    /// Files that are done.
+    /// Completed files.
     files: u64,
-    /// Files known so far; null where the other side does not tell.
+    /// Files known so far; null if the peer does not report them.
     known_files: Option<u64>,
-    /// The file that is being read or written.
+    /// The file being read or written.
     current: Option<Name<'static>>,
     seconds: f64,
     goodput_bytes_per_second: f64,
@@ -289,18 +290,18 @@ pub(crate) struct ProgressRecord {
     loss: Option<f64>,
     rtt_seconds: Option<f64>,
     left_seconds: Option<f64>,
-    /// What limits the transfer: `finding the rate`, `path`, `policer`, `shared path`, `set rate`, `set rate above
+    /// The bottleneck of the transfer: `finding the rate`, `path`, `policer`, `shared path`, `set rate`, `set rate above
     /// the path`, `rate limit`, `reading here`, `processor here`, `writing there`, `memory here`, `memory there`,
     /// `socket overflows here` or `socket overflows there`.
     limited_by: Option<&'static str>,
-    /// What congestion control believes of the path; known only to the sender, and only with some controllers.
+    /// The estimates of congestion control; known only to the sender, and only with some controllers.
     path: Option<Path>,
 }
 
-/// What congestion control believes of the path.
+/// The estimates of congestion control.
 #[derive(Debug, Serialize)]
 struct Path {
-    /// `default`, or `compete` beside others that fill the queue.
+    /// `default`, or `compete` beside traffic that fills the queue.
     mode: &'static str,
     /// `start`, `cruise`, `down` or `drain`.
     phase: &'static str,
@@ -308,7 +309,7 @@ struct Path {
     rate_bits_per_second: u64,
     /// Round-trip time without a queue.
     base_rtt_seconds: f64,
-    /// Time that the newest packet has waited in queues.
+    /// Queueing delay of the newest packet.
     queue_seconds: f64,
     /// Share of packets lost without congestion.
     baseline_loss: f64,
@@ -344,7 +345,7 @@ impl From<&downpour::Progress> for ProgressRecord {
             loss: figures.loss,
             rtt_seconds: figures.rtt.map(|rtt| rtt.as_secs_f64()),
             left_seconds: figures.left.map(|left| left.as_secs_f64()),
-            limited_by: figures.limited_by,
+            limited_by: figures.limited_by.map(Bottleneck::name),
             path: progress.connection.congestion.controller.map(Path::from),
         }
     }
@@ -361,28 +362,27 @@ pub(crate) struct Summary<'a> {
     bytes: u64,
     /// Bytes among them that were present before.
     bytes_present: u64,
-    /// The other bytes: those that crossed or, in a dry run, would cross at most.
+    /// The other bytes: those that were transferred; in a dry run, at most.
     transferred_bytes: u64,
     /// Files among `files` with matching size and modification time; their content was not compared.
     unchanged: u64,
-    /// Names not among `files` at which the target was left as it was (`--existing`).
+    /// Names not among `files` whose existing file was kept (`--existing`).
     kept: u64,
     deleted: u64,
-    /// Names that were removed from the source, or would be (`--remove-source-files`).
+    /// Names removed from the source; in a dry run, planned (`--remove-source-files`).
     removed: u64,
-    /// Links named as sources that were followed.
+    /// Links given as sources that were followed.
     links_followed: u64,
-    /// Links that were left out (`--links skip`).
+    /// Links that were skipped (`--links skip`).
     links_left_out: u64,
-    /// Bytes among `bytes_present` that an earlier run had left and that were not checked (`--trust-staging`).
+    /// Bytes among `bytes_present` of partial data that was not verified (`--trust-staging`).
     unchecked_bytes: u64,
-    /// Bytes that an earlier run had left, that had changed since, and that were transferred again; known only to the
-    /// side that receives.
+    /// Bytes of partial data that had changed and were transferred again; known only to the receiver.
     altered_bytes: Option<u64>,
     seconds: f64,
     /// Of `transferred_bytes`; 0 in a dry run and in a comparison, which transfer none.
     goodput_bytes_per_second: f64,
-    /// Whether every file of the sources is at the target, and its content was transferred or compared in this run.
+    /// Whether every file of the sources is at the destination, with content that was transferred or compared in this run.
     verified: bool,
     /// Whether it was a dry run.
     dry_run: bool,
@@ -390,24 +390,24 @@ pub(crate) struct Summary<'a> {
     failed: Vec<Failed<'a>>,
     /// IP bytes that the sender of the files sent, or that reached their receiver.
     wire_bytes: u64,
-    /// Shares of symbols and of packets; null at the side that receives, and if too few were sent to mean anything.
+    /// Shares of symbols and of packets; null at the receiver, and if too few were sent.
     repair_share: Option<f64>,
     loss: Option<f64>,
     rtt_seconds: Option<f64>,
     refused_datagrams: u64,
     /// The same by reason, as in a trace.
     refused_for: &'a BTreeMap<String, u64>,
-    /// The shortest possible time at the configured rate, divided by the time taken.
+    /// The floor of the time at the fixed rate, divided by the time taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     path_share: Option<f64>,
-    /// The rate of an earlier transfer over this path, with which the sender began.
+    /// The rate from the path cache with which the sender started.
     #[serde(skip_serializing_if = "Option::is_none")]
     remembered_bits_per_second: Option<u64>,
-    /// `here` or `there`: the side whose bound on memory has slowed the transfer (`--max-memory`).
+    /// `here` or `there`: the side whose memory limit has slowed the transfer (`--max-memory`).
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bound: Option<&'static str>,
-    /// Datagrams that the kernel of the receiving machine has dropped because its socket's buffer was full; null if
-    /// this side does not know.
+    /// Datagrams that the kernel of the receiving host dropped because the socket buffer was full; null if unknown to this
+    /// side.
     overflowed_datagrams: Option<u64>,
 }
 
@@ -441,7 +441,7 @@ impl<'a> Summary<'a> {
             transferred_bytes: summary.transferred(),
             unchanged: summary.names.unchanged,
             kept: summary.names.kept,
-            // What a comparison finds at the target only would be deleted, and stays.
+            // A comparison plans to delete names that exist only at the destination, and deletes nothing.
             deleted: if notices == Notices::Differences { 0 } else { summary.names.deleted },
             removed: summary.names.removed,
             links_followed: summary.names.links_followed,
@@ -477,9 +477,9 @@ struct Versioned<'a, T> {
     line: &'a T,
 }
 
-/// Prints an object: a [`JsonRecord`], or an object with a type of its own.
+/// Prints an object: a [`JsonRecord`], or another object with a type.
 pub(crate) fn print(line: &impl Serialize) {
-    let text = serde_json::to_string(&Versioned { v: VERSION, line }).expect("no map but with text as its keys");
+    let text = serde_json::to_string(&Versioned { v: VERSION, line }).expect("all keys of maps are text");
     // The output may go to a terminal.
     let mut text = escape::json(&text);
     text.push('\n');
@@ -491,7 +491,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_object_says_its_version_and_type() {
+    fn json_objects_have_version_and_type() {
         let line = JsonRecord::File { path: b"a\"b\n".as_slice().into(), bytes: 7 };
         let text = serde_json::to_string(&Versioned { v: VERSION, line: &line }).expect("a line");
         assert_eq!(text, r#"{"v":1,"type":"file","path":"a\"b\n","bytes":7}"#);

@@ -1,8 +1,8 @@
 //! The program `downpour`: copies files fast over networks that lose packets.
 //!
 //! Everything is in [`main`], so that a crate can add a congestion controller or a schedule of its own and be the whole
-//! program: `lab/examples/own-controller` is one. The program chooses exit codes, words and escapes; the library `downpour`
-//! does the work.
+//! program: `lab/examples/own-controller` is one. This crate chooses exit codes, messages and escapes; the library
+//! `downpour` does the work.
 
 mod advice;
 mod announce;
@@ -69,50 +69,50 @@ use stop_signal::stopping;
 /// Profiles may choose the controllers and schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, names: AlgorithmRegistry) -> ExitCode {
     hide_memory();
-    tell_of_limits();
-    interrupt::outlive_questions();
+    report_file_size_limit();
+    interrupt::ignore_progress_signal();
     _ = NAMES.set(names);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let args = match config::read(&arguments) {
         Ok(args) => args,
         Err(failure) => {
             let shown = OutputArgs { json: args::wants_json(&arguments), ..OutputArgs::default() };
-            return ExitCode::from(ended(shown, Err(failure)));
+            return ExitCode::from(finish(shown, Err(failure)));
         }
     };
     let (shown, on_end) = (args.output, args.on_end.clone());
     announce::begin(&args);
     let result = event_loop().and_then(|runtime| {
         let result = runtime.block_on(run_with_offer(args, &arguments));
-        // What still blocks, such as the read of a large file for a copy that was stopped, is not waited for.
+        // Blocking work, such as the read of a large file for a stopped copy, is not awaited.
         runtime.shutdown_background();
         result
     });
     announce::end();
-    let code = ended(shown, result);
+    let code = finish(shown, result);
     if let Some(command) = on_end {
         on_end::run(&command, code);
     }
     ExitCode::from(code)
 }
 
-/// Fewer files than this may not be enough for a transfer, which opens the directories on the way to a name.
-const LEAST_FILES: u64 = 64;
+/// Fewest open files for a transfer, which opens the parent directories of a name.
+const MIN_OPEN_FILES: u64 = 64;
 
-/// Makes what waits for events of the system.
+/// Creates the event loop.
 fn event_loop() -> Result<Runtime, Failure> {
-    // tokio panics where it cannot open what it needs for signals.
+    // tokio panics if it cannot open the pipe for signals.
     let limits = getrlimit(Resource::Nofile);
-    if let Some(limit) = limits.current.filter(|limit| *limit < LEAST_FILES) {
-        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(LEAST_FILES), ..limits });
-        let what = format!("this process may have only {limit} files open: allow {LEAST_FILES} (ulimit -n)");
-        raised.map_err(|_| Failure::new(Code::Other, what))?;
+    if let Some(limit) = limits.current.filter(|limit| *limit < MIN_OPEN_FILES) {
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(MIN_OPEN_FILES), ..limits });
+        let message = format!("only {limit} open files allowed: raise the limit to {MIN_OPEN_FILES} (ulimit -n)");
+        raised.map_err(|_| Failure::new(Code::Other, message))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::new(Code::Other, format!("the system refuses what an event loop needs: {error}")))
+    runtime.map_err(|error| Failure::new(Code::Other, format!("cannot create the event loop: {error}")))
 }
 
-/// Runs a command, and again if the other side had no downpour and has one now.
+/// Runs a command, and once more after downpour was installed on a remote host that lacked it.
 async fn run_with_offer(args: Args, arguments: &[OsString]) -> Result<u8, Failure> {
     let offer = Offer::of(&args);
     match (run(args).await, offer) {
@@ -124,21 +124,21 @@ async fn run_with_offer(args: Args, arguments: &[OsString]) -> Result<u8, Failur
     }
 }
 
-/// Returns docs/COMMANDS.md, as the tables of commands and options have it.
+/// Returns docs/COMMANDS.md, from the tables of commands and options.
 #[must_use]
 pub fn commands_reference() -> String {
     args::reference()
 }
 
 /// Keeps keys out of core dumps and hides them from other processes of the same user. Failure is ignored: the transfer
-/// can go on without this protection, and no known system refuses the call.
+/// works without this protection, and no known system refuses the call.
 fn hide_memory() {
     _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Lets a write beyond the limit of a file's size (`ulimit -f`) fail, with words, where SIGXFSZ would end the process without
-/// any. Failure is ignored: no known system refuses the call.
-fn tell_of_limits() {
+/// Lets a write beyond the limit of a file's size (`ulimit -f`) fail with a message, instead of SIGXFSZ ending the process.
+/// Failure is ignored: no known system refuses the call.
+fn report_file_size_limit() {
     static IS_BEYOND: AtomicBool = AtomicBool::new(false);
     _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, &IS_BEYOND);
 }
@@ -151,8 +151,8 @@ fn names() -> &'static AlgorithmRegistry {
     NAMES.get_or_init(AlgorithmRegistry::default)
 }
 
-/// Reports the error, unless that was done already, and checks that all output was written.
-fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> u8 {
+/// Reports an error, checks that all output was written, and returns the exit code.
+fn finish(shown: OutputArgs, result: Result<u8, Failure>) -> u8 {
     match result {
         Ok(code) => match print::is_complete() {
             Ok(()) => code,
@@ -172,10 +172,10 @@ fn ended(shown: OutputArgs, result: Result<u8, Failure>) -> u8 {
 /// Runs a command; returns the exit code of a full or partial success.
 async fn run(args: Args) -> Result<u8, Failure> {
     match args.command {
-        // It handles signals itself while it has something to save.
+        // It handles signals itself while it has data to save.
         Command::Remote if args.remote.digest => remote::digest(),
         Command::Remote => Ok(exit::of_remote(remote::run(args.remote).await)),
-        // It has something to start before signals are handled.
+        // It starts a helper process before signals are handled.
         Command::Pipe => pipe::run(args).await,
         Command::Clean => clean::run(&args),
         Command::Status => status::run(&args),
@@ -185,7 +185,7 @@ async fn run(args: Args) -> Result<u8, Failure> {
         Command::ProfileList => Ok(profile::list()),
         Command::ProfileShow => profile::show(&args),
         Command::ProfileDiff => profile::diff(&args),
-        Command::Send if stream::is_sent(&args) => stream::send(args).await,
+        Command::Send if stream::is_requested(&args) => stream::send(args).await,
         Command::Send => send::run(args, &mut signals()?).await,
         Command::Recv => recv::run(args, &mut signals()?).await,
         Command::Demo => demo::run(args, &mut signals()?).await,

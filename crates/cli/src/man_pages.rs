@@ -30,12 +30,12 @@ pub(crate) fn completions(args: &Args) -> u8 {
 pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
     let disk = |error: io::Error| Failure::new(Code::Disk, format!("cannot write the manual pages: {error}"));
     let [directory] = &args.paths[..] else {
-        let (mut command, mut page) = (documented(&args.words)?, Vec::new());
+        let (mut command, mut page) = (find_documented(&args.words)?, Vec::new());
         clap_mangen::Man::new(command.clone()).render(&mut page).map_err(disk)?;
-        let page = laid_out(&String::from_utf8_lossy(&page));
+        let page = with_named_sections(&String::from_utf8_lossy(&page));
         match io::stdout().is_terminal() {
             true if is_shown_by_man(page.as_bytes()) => {}
-            // As a terminal can show it.
+            // As text for a terminal.
             true => print::write_out(command.render_long_help().to_string().as_bytes()),
             false => print::write_out(page.as_bytes()),
         }
@@ -48,15 +48,15 @@ pub(crate) fn man(args: &Args) -> Result<u8, Failure> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.starts_with(NAME) && name.ends_with(".1") {
             let page = fs::read_to_string(&path).map_err(disk)?;
-            fs::write(&path, laid_out(&page)).map_err(disk)?;
+            fs::write(&path, with_named_sections(&page)).map_err(disk)?;
         }
     }
-    print::err(format_args!("The pages are in {}: `man -M` wants them in a directory man1.", directory.display()));
+    print::err(format_args!("The pages are in {}. `man -M` needs them in a directory man1.", directory.display()));
     Ok(Code::Done as u8)
 }
 
 /// Returns the command with these names.
-fn documented(names: &[String]) -> Result<clap::Command, Failure> {
+fn find_documented(names: &[String]) -> Result<clap::Command, Failure> {
     let mut found = for_pages();
     if names.is_empty() {
         return Ok(found);
@@ -64,7 +64,7 @@ fn documented(names: &[String]) -> Result<clap::Command, Failure> {
     found.build();
     for name in names {
         let Some(command) = found.find_subcommand(name).filter(|command| !command.is_hide_set()) else {
-            let message = format!("there is no command {:?}: downpour --help lists them", names.join(" "));
+            let message = format!("unknown command {:?}: downpour --help lists all commands", names.join(" "));
             return Err(Failure::new(Code::Usage, message));
         };
         found = command.clone();
@@ -72,13 +72,13 @@ fn documented(names: &[String]) -> Result<clap::Command, Failure> {
     Ok(found)
 }
 
-/// Whether `man` has shown the page to the user.
+/// Shows the page with `man`; returns whether that worked.
 fn is_shown_by_man(page: &[u8]) -> bool {
     let show = || -> io::Result<bool> {
         let mut file = tempfile::Builder::new().prefix(NAME).suffix(".1").tempfile()?;
         file.write_all(page)?;
-        // Ctrl-C and Ctrl-\ are for the pager, and would leave it without the one that waits for it. Handlers, unlike
-        // ignored signals, end with this program: the pager has none.
+        // Ctrl-C and Ctrl-\ are for the pager and must not end this program, which waits for it. The pager does not inherit
+        // handlers, unlike ignored signals.
         for signal in [SIGINT, SIGQUIT] {
             flag::register(signal, Arc::default())?;
         }
@@ -90,8 +90,8 @@ fn is_shown_by_man(page: &[u8]) -> bool {
 /// The heading that clap_mangen gives to the tables and examples of `--help`.
 const EXTRA: &str = ".SH EXTRA";
 
-/// Gives a page's last section a name, and preserves its line breaks: troff would join and justify the lines.
-fn laid_out(page: &str) -> String {
+/// Names the last section of a page, and preserves its line breaks: troff would join and justify the lines.
+fn with_named_sections(page: &str) -> String {
     let (before, last) = page.split_once(EXTRA).map_or((page, None), |(before, last)| (before, Some(last)));
     let (heading, last) = match last.and_then(|last| last.strip_prefix("\nExamples:\n")) {
         Some(examples) => (".SH EXAMPLES\n.ad l\n", examples),
@@ -120,8 +120,8 @@ fn shown() -> clap::Command {
     clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION")).args(all.get_arguments().cloned()).subcommands(commands)
 }
 
-/// Returns the definition without the description of this machine in `--version`: the pages are the same everywhere.
-/// The options of all commands, which `-h` leaves out, have their text too.
+/// Returns the definition without the description of this host in `--version`: the pages are the same on all hosts.
+/// The options of all commands, which `-h` omits, have their text too.
 fn for_pages() -> clap::Command {
     definition().long_version(None::<&str>).mut_args(|arg| arg.hide_short_help(false))
 }

@@ -1,4 +1,4 @@
-//! `--on-end`: what sh runs once a command has ended that could be read.
+//! `--on-end`: the command that sh runs after a command with valid arguments.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -14,16 +14,16 @@ use crate::stop_signal::StopSignal;
 use crate::watch::GRACE;
 use crate::{event_loop, print, signals};
 
-/// The variable that tells the exit code.
+/// The variable with the exit code.
 pub(crate) const VARIABLE: &str = "DOWNPOUR_EXIT_CODE";
 
-/// Runs a command and waits for it. Its failure is told, and changes nothing. Nor does a signal to stop: what has ended has
-/// its exit code, and the signal is passed on to the command.
+/// Runs a command and waits for it. Its failure is reported, and the exit code remains. A signal to stop is passed on to the
+/// command.
 pub(crate) fn run(command: &str, code: u8) {
     let ended = event_loop().and_then(|runtime| runtime.block_on(end_of(command, code)));
     let failed = match ended {
         Ok(status) if status.success() => return,
-        Ok(status) => format!("ended with {status}"),
+        Ok(status) => format!("command failed with {status}"),
         Err(failure) => failure.message,
     };
     print::warn(format_args!("--on-end: {failed}"));
@@ -36,9 +36,9 @@ async fn end_of(command: &str, code: u8) -> Result<ExitStatus, Failure> {
     Ok(wait(child, &mut attention).await.map_err(downpour::Error::OutOfResources)?)
 }
 
-/// Starts it in a process group of its own, so that a signal ends also what sh has started.
+/// Starts it in a process group of its own: a signal then also reaches the children of sh.
 fn start(command: &str, code: u8) -> io::Result<Child> {
-    // stdout may be what a program reads, such as JSON.
+    // stdout may be the input of a program, such as JSON.
     let stderr = io::stderr().as_fd().try_clone_to_owned()?;
     Command::new("sh")
         .args(["-c", command])
@@ -49,11 +49,11 @@ fn start(command: &str, code: u8) -> io::Result<Child> {
         .spawn()
 }
 
-/// Waits for the command. It has [`GRACE`] to end after a signal to stop, and none after a second one. A hang-up stops no
-/// more than a transfer that has begun.
+/// Waits for the command. It has [`GRACE`] to exit after a signal to stop, and none after a second one. A hang-up is
+/// ignored, as in a running transfer.
 async fn wait(mut child: Child, attention: &mut Attention<'_>) -> io::Result<ExitStatus> {
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    // Nothing is left of it if that fails.
+    // If this fails, the group no longer exists.
     let send = |signal| group.map(|group| kill_process_group(group, signal));
     let stop = tokio::select! {
         biased;

@@ -15,7 +15,7 @@ use crate::exit::{Code, Failure};
 use crate::rate_timetable::Limit;
 use crate::{names, print};
 
-/// Maximum size of a profile in bytes; all keys with their longest values take a hundredth.
+/// Maximum size of a profile in bytes; all keys with their longest values take a hundredth of it.
 const LONGEST_PROFILE: u64 = 1_000_000;
 
 /// How long a ticket is valid.
@@ -34,12 +34,12 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     if let Some(rate) = speed.min_rate {
         profile
             .set("congestion.min-rate", &rate.bits_per_second().to_string())
-            .map_err(|_| Failure::new(Code::Usage, "--min-rate is of the profile 'auto': leave --profile out"))?;
+            .map_err(|_| Failure::new(Code::Usage, "--min-rate needs profile 'auto': omit --profile"))?;
     }
     if let Some(policy) = speed.policy {
         profile = with_policy(profile, policy)?;
     }
-    // After the rate, since settings of a fixed rate may be changed.
+    // After the rate, since --set may change settings of a fixed rate.
     profile = changed(profile, set)?;
     let set = |key: &str| set.iter().rev().find(|(set, _)| set == key || set.starts_with(&format!("{key}.")));
     let is_kept = |policy| with_policy(profile.clone(), policy).ok().as_ref() == Some(&profile);
@@ -51,7 +51,7 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     ];
     for (option, key, is_undone) in undone {
         if let Some((key, value)) = set(key).filter(|_| is_undone) {
-            let message = format!("{option} and --set {key}={value} exclude each other: leave one of them out");
+            let message = format!("{option} and --set {key}={value} exclude each other: omit one");
             return Err(Failure::new(Code::Usage, message));
         }
     }
@@ -61,10 +61,10 @@ pub(crate) fn profile(speed: &SpeedArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Returns how the host is reached to which streams go, with the bound on their repair.
+/// Returns how to reach the host of a stream, with the limit on its repair.
 ///
 /// # Errors
-/// Those of [`profile`]; a share that is none.
+/// Those of [`profile`]; an invalid share.
 pub(crate) fn reach(args: &Args) -> Result<HostOptions, Failure> {
     let mut engine = engine(args)?;
     if let Some(share) = &args.speed.max_overhead {
@@ -74,7 +74,7 @@ pub(crate) fn reach(args: &Args) -> Result<HostOptions, Failure> {
     Ok(HostOptions { host: args.host.clone().unwrap_or_default(), ssh: ssh(args), path: args.path.clone(), engine })
 }
 
-/// Same as [`reach`], for connections of which most write a little at a time.
+/// Same as [`reach`], for connections that mostly write little at a time.
 ///
 /// # Errors
 /// Those of [`reach`].
@@ -83,7 +83,7 @@ pub(crate) fn reach_by_tunnel(args: &mut Args) -> Result<HostOptions, Failure> {
     reach(args)
 }
 
-/// Returns how this side sends, and what its endpoint takes.
+/// Returns the profile and the endpoint options of this side.
 ///
 /// # Errors
 /// Those of [`profile`].
@@ -107,7 +107,7 @@ pub(crate) fn sender(args: &Args) -> Result<TransferOptions, Failure> {
 fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure> {
     let (name, key, value) = match policy {
         Policy::Fair => {
-            // What other controllers do anyway: it takes back what a configuration says.
+            // The default of other controllers too; it overrides the configuration.
             drop(profile.set("congestion.policy", "fair"));
             return Ok(profile);
         }
@@ -117,8 +117,8 @@ fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure>
     profile.set(key, value).map_err(|_| {
         let why = match policy {
             Policy::Fixed => "needs a rate: add --rate",
-            _ if profile.fixed_rate().is_some() => "and a fixed rate exclude each other: leave one of them out",
-            _ => "is of the profile 'auto': leave --profile out",
+            _ if profile.fixed_rate().is_some() => "and --rate exclude each other: omit one",
+            _ => "needs profile 'auto': omit --profile",
         };
         Failure::new(Code::Usage, format!("--policy {name} {why}"))
     })?;
@@ -128,7 +128,7 @@ fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure>
 /// Returns the profile with a name, or from a file.
 ///
 /// # Errors
-/// A file that cannot be read, or is not a profile.
+/// A file that cannot be read or is not a profile.
 pub(crate) fn chosen(choice: Option<&ProfileChoice>) -> Result<Profile, Failure> {
     let path = match choice {
         None => return Ok(Profile::auto()),
@@ -144,15 +144,15 @@ pub(crate) fn chosen(choice: Option<&ProfileChoice>) -> Result<Profile, Failure>
     })?;
     let refused = |why: &dyn Display| Failure::new(Code::Usage, format!("{shown}{why}"));
     if bytes.len() as u64 > LONGEST_PROFILE {
-        return Err(refused(&format_args!(" is no profile: it is longer than {}", units::bytes(LONGEST_PROFILE))));
+        return Err(refused(&format_args!(": invalid profile: longer than {}", units::bytes(LONGEST_PROFILE))));
     }
-    let text = str::from_utf8(&bytes).map_err(|_| refused(&" is no profile: it is no text"))?;
+    let text = str::from_utf8(&bytes).map_err(|_| refused(&": invalid profile: not UTF-8"))?;
     toml::Deserializer::parse(text).and_then(|file| names().deserialize(file)).map_err(|error| {
         // An error in the whole text has no line.
         let at = error.span().filter(|span| span.len() < text.trim().len()).map(|span| span.start);
         let line = at.map(|at| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1);
         let line = line.map_or_else(String::new, |line| format!(":{line}"));
-        refused(&format_args!("{line}: this is no profile: {}", error.message()))
+        refused(&format_args!("{line}: invalid profile: {}", error.message()))
     })
 }
 
@@ -168,11 +168,11 @@ pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<
 
 /// Returns how to call ssh.
 pub(crate) fn ssh(args: &Args) -> SshOptions {
-    SshOptions { hearer: Some(Hearer::new(print::said)), ..args.ssh.clone() }
+    SshOptions { hearer: Some(Hearer::new(print::remote_message)), ..args.ssh.clone() }
 }
 
-/// Returns how to call ssh for a host whose ProxyCommand may be `downpour proxy`, which would start itself again and again.
-/// A jump host excludes it by itself.
+/// Returns how to call ssh for a host whose ProxyCommand may be `downpour proxy`, which would start itself endlessly. With
+/// a jump host ssh ignores ProxyCommand.
 pub(crate) fn direct_ssh(args: &Args) -> SshOptions {
     let mut ssh = ssh(args);
     ssh.command.extend(["-o", "ControlPath=none"].map(Into::into));
@@ -183,7 +183,7 @@ pub(crate) fn direct_ssh(args: &Args) -> SshOptions {
     ssh
 }
 
-/// Listens for the other side at `address`.
+/// Returns the options of a listener at `address`.
 pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Rendezvous {
     Rendezvous::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep, once: false })
 }

@@ -31,7 +31,7 @@ const NAMES: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Output {
     shown: OutputArgs,
-    /// Whether rsync's numbers are printed at the end.
+    /// Whether rsync's statistics are printed at the end.
     stats: bool,
     showing: ProgressDisplay,
     unprinted: Option<Progress>,
@@ -55,7 +55,7 @@ impl Output {
         }
     }
 
-    /// Prints rsync's numbers at the end, if they are asked for.
+    /// Prints rsync's statistics at the end, if requested.
     pub(crate) fn with_stats(self, stats: bool) -> Self {
         Self { stats, ..self }
     }
@@ -63,11 +63,10 @@ impl Output {
     /// Shows the configured rate and the limit, in both units.
     pub(crate) fn speed(&self, rate: Option<Rate>, limit: Option<&Limit>) {
         match (rate, limit) {
-            (Some(rate), Some(limit)) if limit.is_below(rate) => self.say(format_args!(
-                "Sending at {}, whole IP packets, but never above the limit, which is less: {limit}.",
-                Both(rate)
-            )),
-            (Some(rate), _) => self.say(format_args!("Sending at {}, whole IP packets.", Both(rate))),
+            (Some(rate), Some(limit)) if limit.is_below(rate) => {
+                self.say(format_args!("Sending at {} (IP bytes), capped by --limit: {limit}.", Both(rate)))
+            }
+            (Some(rate), _) => self.say(format_args!("Sending at {} (IP bytes).", Both(rate))),
             (None, Some(limit)) => self.detail(format_args!("Limit: {limit}.")),
             (None, None) => {}
         }
@@ -86,14 +85,14 @@ impl Output {
                 rate_bits_per_second: rate.map(Rate::bits_per_second),
             }));
         } else if let Some(ticket) = ticket {
-            // Alone on stdout, so that a script can read it there.
+            // Alone on stdout, for scripts.
             out(ticket);
             self.say("");
         }
         ticket.map_or(Ok(()), |_| print::has_ticket())
     }
 
-    /// Reports that the other side has connected.
+    /// Reports that the peer has connected.
     pub(crate) fn connected(&self, remote: Option<SocketAddr>) {
         if self.shown.json {
             json::print(&JsonRecord::Path { remote: remote.map(|remote| remote.to_string()) });
@@ -101,24 +100,24 @@ impl Output {
         announce::update(|activity| (activity.state, activity.receivers) = (State::Connected, 0));
         match remote {
             Some(remote) => self.detail(format_args!("Connected to {remote}.")),
-            None => self.detail("Connected by a pipe, without UDP."),
+            None => self.detail("Connected without UDP."),
         }
     }
 
-    /// Prints the progress line on stderr because the user has asked for it by a signal, whatever the options.
-    pub(crate) fn tell_progress(&self) {
-        self.showing.above(announce::tell);
+    /// Prints the progress on stderr after SIGUSR1, whatever the options.
+    pub(crate) fn print_progress(&self) {
+        self.showing.above(announce::print_progress);
     }
 
-    /// Shows what is offered and where it goes.
+    /// Shows an offer and its destination.
     pub(crate) fn offer(&self, offer: &Offer) {
-        self.say(in_words(offer));
+        self.say(describe(offer));
     }
 
-    /// Shows the same before a question, which makes no sense without it, whatever the options.
+    /// Shows the same before a question, whatever the options.
     pub(crate) fn ask(&self, offer: &Offer) {
         self.hide_progress();
-        err(in_words(offer));
+        err(describe(offer));
     }
 
     /// Shows the progress.
@@ -144,23 +143,22 @@ impl Output {
         self.detail(format_args!("{} ({})", escape::name(path), units::bytes(bytes)));
     }
 
-    /// Reports a name that the sender left out, such as a socket.
-    pub(crate) fn left_out(&self, left: &Failed) {
+    /// Reports a name that the sender skipped, such as a socket.
+    pub(crate) fn skipped(&self, skipped: &Failed) {
         if self.shown.json {
-            let reason = Some(left.reason.to_string());
-            json::print(&JsonRecord::Notice { what: "left_out", path: left.path.as_slice().into(), reason });
+            let reason = Some(skipped.reason.to_string());
+            json::print(&JsonRecord::Notice { what: "left_out", path: skipped.path.as_slice().into(), reason });
         }
-        self.say(format_args!("left out: {} {}", escape::name(&left.path), advised(left.reason)));
+        self.say(format_args!("skipped: {} {}", escape::name(&skipped.path), advised(skipped.reason)));
     }
 
-    /// Shows the current number of receivers, instead of their figures, which would be mixed up.
+    /// Shows the current number of receivers, instead of a mixture of their figures.
     pub(crate) fn show_receiver_count(&self, receivers: u64) {
         self.showing.words(&units::count(receivers, "receiver", "receivers"));
         announce::update(|activity| (activity.receivers, activity.progress) = (receivers, None));
     }
 
-    /// Reports what happens to a name at the receiver. Plans and differences are the result of a command and go to
-    /// stdout.
+    /// Reports a notice of the receiver. Plans and differences are the result of a command and go to stdout.
     pub(crate) fn notice(&mut self, notices: Notices, kind: NoticeKind, name: &[u8]) {
         match kind {
             NoticeKind::LowSpace => return self.warn("low_space", kind, b".", format_args!("{kind}")),
@@ -180,7 +178,7 @@ impl Output {
             Notices::Done => self.detail(format_args!("{path}: {kind}")),
             // Times and modes are not part of the content.
             Notices::Differences if difference.is_empty() => {
-                return self.detail(format_args!("other mode or time: {path}"));
+                return self.detail(format_args!("mode or mtime differs: {path}"));
             }
             Notices::Planned if !self.shown.json => self.showing.above(|| out(format_args!("{kind} {path}"))),
             Notices::Differences if !self.shown.json => {
@@ -188,7 +186,7 @@ impl Output {
             }
             Notices::Planned | Notices::Differences => {}
         }
-        // A kept name is not a change of the target, but a difference.
+        // A kept name is not a change of the destination, but a difference.
         self.noticed += u64::from(notices == Notices::Differences || kind != NoticeKind::Kept);
         self.only_in_a += u64::from(kind == NoticeKind::Create);
         if self.shown.json && (notices != Notices::Done || self.shown.verbose) {
@@ -196,7 +194,7 @@ impl Output {
         }
     }
 
-    /// Warns of something at the target that is no failure.
+    /// Warns of a condition at the destination, without a failure.
     fn warn(&self, what: &'static str, kind: NoticeKind, path: &[u8], words: fmt::Arguments<'_>) {
         if self.shown.json {
             json::print(&JsonRecord::Notice { what, path: path.into(), reason: Some(kind.to_string()) });
@@ -212,15 +210,15 @@ impl Output {
     /// Confirms a signal to stop.
     pub(crate) fn stopping(&self) {
         announce::update(|activity| activity.state = State::Stopping);
-        self.showing.words("Stopping. Ctrl-C again stops at once.");
+        self.showing.words("Stopping. Press Ctrl-C again to abort.");
     }
 
-    /// Stops drawing if the terminal is gone.
+    /// Stops drawing after the terminal was closed.
     pub(crate) fn hang_up(&mut self) {
         self.showing.hang_up();
     }
 
-    /// Reports the failure of one of several transfers, in the words that [`failed`] uses at the end.
+    /// Reports the failure of one of several transfers, as [`failed`] does at the end.
     pub(crate) fn one_failed(&self, failure: &Failure) {
         self.hide_progress();
         failed(self.shown, failure);
@@ -231,7 +229,7 @@ impl Output {
         if self.shown.json {
             json::print(&JsonRecord::Attempt { message, exit_code: code as u8 });
         }
-        self.showing.above(|| err(message));
+        self.showing.above(|| err(format_args!("downpour: {message}")));
     }
 
     /// Removes the progress line until there is progress again.
@@ -251,7 +249,7 @@ impl Output {
             warn(format_args!("and {}", units::count(more, "more name", "more names")));
         }
         if let Some(why) = &summary.trace_lost {
-            warn(format_args!("{}; everything else is done", escape::text(why)));
+            warn(format_args!("{}; the transfer itself is complete", escape::text(why)));
         }
         if self.shown.json {
             if let Some(progress) = &self.unprinted {
@@ -261,13 +259,13 @@ impl Output {
         }
         match (notices, self.noticed) {
             (Notices::Done, _) => {
-                // A copy within this machine has no packets.
+                // A local copy has no packets.
                 if summary.wire_bytes > 0 {
                     self.detail(counts(summary));
                 }
                 self.say(summary);
             }
-            (Notices::Planned, 0) => self.say("Nothing is to be done."),
+            (Notices::Planned, 0) => self.say("Nothing to do."),
             (Notices::Planned, names) => self.say(planned(names, summary)),
             (Notices::Differences, names) => self.say(compared(names, self.only_in_a, summary)),
         }
@@ -300,8 +298,8 @@ impl Output {
     }
 }
 
-/// Formats two lines: what is offered, and where it goes.
-fn in_words(offer: &Offer) -> String {
+/// Formats two lines: the offered names and the destination.
+fn describe(offer: &Offer) -> String {
     let more = offer.names.len().saturating_sub(NAMES);
     let mut names = offer.names.iter().take(NAMES).map(|name| escape::name(name)).collect::<Vec<_>>().join(", ");
     if more > 0 {
@@ -311,33 +309,33 @@ fn in_words(offer: &Offer) -> String {
     // The sender may still be scanning its directories.
     let open = if offer.is_all { String::new() } else { more_to_come(offer.limits) };
     let into = std::path::absolute(&offer.into).unwrap_or_else(|_| offer.into.clone());
-    format!("Coming: {names} ({items}, {}{open})\nInto:   {}", units::bytes(offer.bytes), into.display())
+    format!("Offered: {names} ({items}, {}{open})\nInto:    {}", units::bytes(offer.bytes), into.display())
 }
 
-/// Formats how much may follow an offer that is not complete.
+/// Formats the limits of an incomplete offer.
 fn more_to_come((bytes, entries): (Option<u64>, Option<u64>)) -> String {
     let entries = entries.map(|most| units::count(most, "item", "items"));
     let limits: Vec<_> = entries.into_iter().chain(bytes.map(units::bytes)).collect();
     match limits.join(" and ").as_str() {
-        "" => "; more will follow, without a limit".to_owned(),
-        limits => format!("; more will follow, up to {limits} in all"),
+        "" => "; more will follow, unlimited".to_owned(),
+        limits => format!("; more will follow, up to {limits} in total"),
     }
 }
 
-/// Formats the last line of a dry run that would change this many names. Of a file that stands in another version only
-/// the differences would cross, which are not known before.
+/// Formats the last line of a dry run that would change this many names. Of a changed file only the differences would be
+/// sent, whose size is not known before.
 fn planned(names: u64, summary: &Summary) -> String {
     let names = units::count(names, "name", "names");
     match summary.transferred() {
-        0 => format!("A dry run: {names} to change, no bytes to transfer; nothing was changed."),
+        0 => format!("Dry run: {names} to change, no bytes to transfer; nothing was changed."),
         bytes => {
-            format!("A dry run: {names} to change, at most {} to transfer; nothing was changed.", units::bytes(bytes))
+            format!("Dry run: {names} to change, at most {} to transfer; nothing was changed.", units::bytes(bytes))
         }
     }
 }
 
-/// Formats the last line of a comparison with this many differences. Names that could not be compared count neither as
-/// different nor as the same.
+/// Formats the last line of a comparison with this many differences. Names that could not be compared count as neither
+/// different nor equal.
 fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     let mut sentences = Vec::new();
     if differences > 0 {
@@ -348,20 +346,20 @@ fn compared(differences: u64, only_in_a: u64, summary: &Summary) -> String {
     if summary.failures.count > 0 {
         sentences.push(format!("{} could not be compared.", units::count(summary.failures.count, "name", "names")));
     }
-    // Both may be what another machine reports.
+    // A remote host may report both.
     let entries = summary.names.files.saturating_add(summary.names.directories).saturating_add(summary.names.symlinks);
     if differences > 0 && only_in_a == entries {
-        sentences.push("B has nothing of A: is its path right?".to_owned());
+        sentences.push("Nothing of A exists in B: check the path.".to_owned());
     }
     sentences.join(" ")
 }
 
-/// Returns a reason, and what can be done about it.
+/// Returns a reason with advice.
 fn advised(reason: FailReason) -> String {
     advice::on_name(reason).map_or_else(|| reason.to_string(), |advice| format!("{reason}; {advice}"))
 }
 
-/// Returns a notice's word for `--json`, and its text as a difference between A and B; failures are in the summary.
+/// Returns the name of a notice in `--json`, and its text as a difference between A and B. Failures are in the summary.
 const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         NoticeKind::Create => ("create", "only in A"),
@@ -374,8 +372,8 @@ const fn words(kind: NoticeKind) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Formats `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms.`, without shares that are taken
-/// from too few packets to mean anything, and with counts only of what has happened.
+/// Formats `4.6 GB in IP packets, loss 4.9 %, 5.2 % of the symbols repair, RTT 100 ms.`, without shares of too few packets
+/// and without counts of 0.
 fn counts(summary: &Summary) -> String {
     let measured = &summary.connection;
     let mut parts = vec![format!("{} in IP packets", units::bytes(summary.wire_bytes))];
@@ -385,44 +383,44 @@ fn counts(summary: &Summary) -> String {
     parts.extend(
         measured
             .remembered
-            .map(|rate| format!("begun at a remembered {}", units::scaled(rate.bits_per_second() as f64, "bit/s"))),
+            .map(|rate| format!("started at {} (path cache)", units::scaled(rate.bits_per_second() as f64, "bit/s"))),
     );
     parts.extend(measured.overflowed.filter(|dropped| *dropped > 0).map(|dropped| {
         let datagrams = units::count(dropped, "datagram", "datagrams");
-        format!("{datagrams} dropped by the full socket buffer of the receiver")
+        format!("{datagrams} dropped by the receiver's full socket buffer")
     }));
-    parts.extend(refused(summary));
+    parts.extend(rejected(summary));
     parts.join(", ") + "."
 }
 
-/// Formats `3 datagrams refused (2 not authentic, 1 malformed)`; `None` if all are what every connection may have.
-fn refused(summary: &Summary) -> Option<String> {
+/// Formats `3 datagrams rejected (2 not authentic, 1 malformed)`; `None` if every connection may have such datagrams.
+fn rejected(summary: &Summary) -> Option<String> {
     let reasons = summary.connection.refused_for.iter().filter(|(_, count)| **count > 0);
-    let reasons: Vec<_> = reasons.filter_map(|(reason, count)| Some((*count, why_refused(reason)?))).collect();
+    let reasons: Vec<_> = reasons.filter_map(|(reason, count)| Some((*count, reject_reason(reason)?))).collect();
     let count = reasons.iter().fold(0_u64, |sum, (count, _)| sum.saturating_add(*count));
     let words: Vec<_> = reasons.iter().map(|(count, words)| format!("{count} {words}")).collect();
-    (count > 0).then(|| format!("{} refused ({})", units::count(count, "datagram", "datagrams"), words.join(", ")))
+    (count > 0).then(|| format!("{} rejected ({})", units::count(count, "datagram", "datagrams"), words.join(", ")))
 }
 
-/// Returns why a datagram was refused, in words; `None` for a reason that every sound connection may have: copies of
-/// handshakes and packets, and what was on its way when a connection ended.
-fn why_refused(reason: &str) -> Option<Cow<'_, str>> {
+/// Returns the text of a reason to reject a datagram; `None` for a reason of normal connections: copies of handshakes and
+/// packets, and datagrams in flight when a connection was closed.
+fn reject_reason(reason: &str) -> Option<Cow<'_, str>> {
     Some(match reason {
         "handshake_late" | "replayed" | "unknown_connection" => return None,
         "too_short" => "too short".into(),
         "unknown_type" => "of another protocol".into(),
-        "unknown_key" => "from a stranger without the ticket".into(),
+        "unknown_key" => "from a sender without the ticket".into(),
         "bad_version" => "of another version".into(),
         "handshake_failed" | "authentication_failed" => "not authentic".into(),
-        "handshake_replayed" => "a handshake repeated later".into(),
+        "handshake_replayed" => "replayed handshake".into(),
         "wrong_epoch" => "sealed with an old key".into(),
         "malformed" => "malformed".into(),
-        "unacceptable" => "beyond what was granted".into(),
-        "amplification" => "too much for an address without proof".into(),
-        "busy" => "without room for another connection".into(),
+        "unacceptable" => "beyond the granted limits".into(),
+        "amplification" => "over the limit of an unvalidated address".into(),
+        "busy" => "over the connection limit".into(),
         "empty" => "empty".into(),
-        "icmp" => "ICMP of no use".into(),
-        // Another release may have others.
+        "icmp" => "irrelevant ICMP".into(),
+        // Another release may have other reasons.
         other => escape::text(other).into(),
     })
 }
@@ -439,16 +437,16 @@ pub(crate) fn failed(shown: OutputArgs, failure: &Failure) {
 mod tests {
     use super::*;
 
-    /// Every reason of the engine has words, or is one that says nothing to a user.
+    /// Every reason of the engine has a text, or is irrelevant to users.
     #[test]
-    fn every_reason_to_refuse_a_datagram_has_words() {
+    fn every_reject_reason_has_a_text() {
         let named = downpour::RejectedDatagrams::default();
-        let silent: Vec<_> = named.by_reason().filter(|(reason, _)| why_refused(reason).is_none()).collect();
+        let silent: Vec<_> = named.by_reason().filter(|(reason, _)| reject_reason(reason).is_none()).collect();
         assert_eq!(silent, [("unknown_connection", 0), ("handshake_late", 0), ("replayed", 0)]);
         for (reason, _) in named.by_reason() {
-            let words = why_refused(reason).unwrap_or_default();
+            let words = reject_reason(reason).unwrap_or_default();
             assert!(!words.contains('_'), "{reason} has no words");
         }
-        assert_eq!(why_refused("of_\x1b[2Ja later release").as_deref(), Some("of_\\u{1b}[2Ja later release"));
+        assert_eq!(reject_reason("of_\x1b[2Ja later release").as_deref(), Some("of_\\u{1b}[2Ja later release"));
     }
 }

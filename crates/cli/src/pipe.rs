@@ -12,24 +12,23 @@ use crate::rate_timetable::Limit;
 use crate::watch::{GRACE, at};
 use crate::{announce, options, print, taken};
 
-/// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`], since there is
-/// nothing to save.
+/// Runs a pipe; returns the exit code of the command. Ctrl-C and SIGTERM end it within [`GRACE`]: nothing can be resumed.
 pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
-    let witness = SignalProbe::start()?;
+    let probe = SignalProbe::start()?;
     let mut interrupts = taken(SignalHandlers::without_hang_up())?;
     if args.speed.limit.as_ref().is_some_and(Limit::changes) {
-        return Err(Failure::new(Code::Usage, "a pipe has one limit, not a timetable: write --limit RATE"));
+        return Err(Failure::new(Code::Usage, "a pipe supports one limit, not a timetable: use --limit RATE"));
     }
     let mut reach = options::reach(&args)?;
-    // What the command prints there is a result: a file or a program gets it as it is, as from ssh. Only a terminal obeys
-    // what is written to it.
+    // The stderr of the command is a result: files and programs get it unchanged, as from ssh. Only a terminal interprets
+    // control characters.
     if !io::stderr().is_terminal() {
         reach.ssh.hearer = None;
     }
     // Joined like ssh does.
     let pipe = PipeOptions { command: args.words.join(" "), reach };
     let mut attention = interrupts.attend();
-    let mut piping = remote::pipe(pipe, witness)?;
+    let mut piping = remote::pipe(pipe, probe)?;
     announce::piped(piping.taken());
     let (mut stopped, mut deadline) = (None, None);
     loop {
@@ -50,7 +49,7 @@ pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
             (Some(PipeEvent::Note(line)), _) => print::note(&line),
             (_, Some(stop)) => return Err(Failure::stopped(stop)),
             (Some(PipeEvent::Done(result)), None) => return Ok(result?),
-            (None, None) => return Err(Failure::new(Code::Other, "the pipe ended without a word")),
+            (None, None) => return Err(Failure::new(Code::Other, "internal error: the pipe ended without a result")),
         }
     }
 }

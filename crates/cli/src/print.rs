@@ -14,18 +14,18 @@ use crate::{blocking, escape};
 /// The first error on stdout, which is global to the process.
 static STDOUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
-/// The moving line at the bottom of the terminal, while there is one: what other threads print goes above it.
+/// The moving line at the bottom of the terminal, if there is one: output of other threads goes above it.
 static MOVING: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Sets the line that moves from now on.
-pub(crate) fn moves(line: Option<ProgressBar>) {
+/// Sets the moving line.
+pub(crate) fn set_moving_line(line: Option<ProgressBar>) {
     *MOVING.lock().unwrap_or_else(PoisonError::into_inner) = line;
 }
 
-/// Prints on stderr what ssh or the machine `host` says there: escaped, and after the host's name, so that it cannot be
-/// taken for words of this program.
-pub(crate) fn said(host: &str, said: Said<'_>) {
-    let line = spoken(host, said, columns());
+/// Prints on stderr a message of ssh or of the remote `host`: escaped and after the name of the host, so it cannot look
+/// like a message of this program.
+pub(crate) fn remote_message(host: &str, message: Said<'_>) {
+    let line = prefixed(host, message, columns());
     let moving = MOVING.lock().unwrap_or_else(PoisonError::into_inner);
     match &*moving {
         Some(moving) => moving.suspend(|| err(line)),
@@ -33,17 +33,17 @@ pub(crate) fn said(host: &str, said: Said<'_>) {
     }
 }
 
-/// Formats what a machine says, each row of a terminal with so many columns after its name: a line that is wrapped could
-/// continue like one of this program.
-fn spoken(host: &str, said: Said<'_>, columns: Option<usize>) -> String {
-    let words = match said {
+/// Formats a message of a host, with its name before each row of the terminal: a wrapped line could otherwise look like one
+/// of this program.
+fn prefixed(host: &str, message: Said<'_>, columns: Option<usize>) -> String {
+    let text = match message {
         Said::Line(line) => escape::line(line),
-        Said::LeftOut(count) => format!("({} left out)", units::count(count, "line", "lines")),
+        Said::LeftOut(count) => format!("({} skipped)", units::count(count, "line", "lines")),
     };
     let name = format!("{}: ", escape::text(host));
-    let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(&name)).max(NARROWEST));
+    let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(&name)).max(MIN_COLUMNS));
     let mut rows = vec![String::new()];
-    for c in words.chars() {
+    for c in text.chars() {
         if let Some(last) = rows.last_mut().filter(|last| width(last) + width_of(c) <= room) {
             last.push(c);
         } else {
@@ -53,19 +53,19 @@ fn spoken(host: &str, said: Said<'_>, columns: Option<usize>) -> String {
     rows.iter().map(|row| format!("{name}{row}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Fewest columns for the words of a machine.
-const NARROWEST: usize = 20;
+/// Fewest columns for the text of a message.
+const MIN_COLUMNS: usize = 20;
 
 fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
-/// The most columns that a terminal gives to a character.
+/// Returns the most columns of a character on a terminal.
 fn width_of(c: char) -> usize {
     if c.is_ascii() { 1 } else { 2 }
 }
 
-/// Returns the columns of the terminal that stderr is; `None` if it is none, or does not say.
+/// Returns the columns of the terminal on stderr; `None` if there is no terminal or it does not report them.
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
@@ -81,8 +81,8 @@ pub(crate) fn err(line: impl fmt::Display) {
     write_err(format!("{line}\n").as_bytes());
 }
 
-/// Prints a note of the library on stderr, escaped. On a terminal, one that begins with a line break leaves the line alone
-/// on which ssh may be asking for something.
+/// Prints a note of the library on stderr, escaped. On a terminal, a note that begins with a line break keeps the line on
+/// which ssh may be asking for a password.
 pub(crate) fn note(note: &str) {
     write_err(noted(note, io::stderr().is_terminal()).as_bytes());
 }
@@ -96,7 +96,7 @@ fn noted(note: &str, is_terminal: bool) -> String {
 
 /// Prints a warning of the program itself on stderr.
 pub(crate) fn warn(line: impl fmt::Display) {
-    err(format_args!("downpour: warning: {line}"));
+    err(format_args!("downpour: warning: {}", escape::without_error_numbers(&line.to_string())));
 }
 
 /// Writes to stdout at once. After an error nothing more is written, the command continues, and [`is_complete`] reports
@@ -105,19 +105,19 @@ pub(crate) fn write_out(bytes: &[u8]) {
     if STDOUT_ERROR.get().is_some() {
         return;
     }
-    // Bypasses the standard library's buffer, which does not tell how much was written before it ran out of room.
+    // Bypasses the standard library's buffer, which does not report how much was written before an error.
     if let Err(error) = blocking::write_all(io::stdout().lock(), bytes) {
-        // An error that another thread has set is just as good.
+        // Another thread may have set an error, which serves as well.
         let _ = STDOUT_ERROR.set(error);
     }
 }
 
-/// Writes to stderr at once. If stderr is gone the text is lost.
+/// Writes to stderr at once. If stderr is closed, the text is lost.
 pub(crate) fn write_err(bytes: &[u8]) {
     let _ = blocking::write_all(io::stderr().lock(), bytes);
 }
 
-/// Checks that everything was written to stdout. A reader that has closed its pipe has read enough.
+/// Checks that everything was written to stdout. A closed pipe is not an error: its reader has read enough.
 ///
 /// # Errors
 /// A full device, for example.
@@ -127,13 +127,13 @@ pub(crate) fn is_complete() -> Result<(), Failure> {
             if let Some(stop) = stopping() {
                 return Err(Failure::stopped(stop));
             }
-            Err(Failure::new(Code::Disk, format!("cannot write to stdout: {error}; the output is not complete")))
+            Err(Failure::new(Code::Disk, format!("cannot write to stdout: {error}; output truncated")))
         }
         _ => Ok(()),
     }
 }
 
-/// Checks that the ticket was written, without which no one can connect.
+/// Checks that the ticket was written: without it no peer can connect.
 ///
 /// # Errors
 /// A full device, or a pipe without a reader.
@@ -150,25 +150,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_host_says_is_one_line_that_begins_with_its_name() {
+    fn message_of_a_host_begins_each_row_with_its_name() {
         for (line, wanted) in [
             (&b"a warning"[..], "far: a warning"),
             (b"\r\x1b[2K1 file, verified", "far: \\r\\u{1b}[2K1 file, verified"),
             (b"\x9b2K \xff", "far: \\x9b2K \\xff"),
             ("\u{202e}exe \u{9b}2J".as_bytes(), "far: \\u{202e}exe \\u{9b}2J"),
         ] {
-            assert_eq!(spoken("far", Said::Line(line), None), wanted);
+            assert_eq!(prefixed("far", Said::Line(line), None), wanted);
         }
-        assert_eq!(spoken("far", Said::LeftOut(7), None), "far: (7 lines left out)");
+        assert_eq!(prefixed("far", Said::LeftOut(7), None), "far: (7 lines skipped)");
         let forged = format!("{}1 file, verified", " ".repeat(75));
-        let rows = spoken("far", Said::Line(forged.as_bytes()), Some(80));
+        let rows = prefixed("far", Said::Line(forged.as_bytes()), Some(80));
         assert_eq!(rows, format!("far: {}\nfar: 1 file, verified", " ".repeat(75)));
-        let wide = spoken("far", Said::Line("\u{4e00}".repeat(40).as_bytes()), Some(80));
+        let wide = prefixed("far", Said::Line("\u{4e00}".repeat(40).as_bytes()), Some(80));
         assert_eq!(wide.lines().map(|row| row.chars().count()).collect::<Vec<_>>(), [5 + 37, 5 + 3]);
     }
 
     #[test]
-    fn a_note_leaves_alone_the_line_of_a_question() {
+    fn note_keeps_the_line_of_a_question() {
         assert_eq!(noted("\nfar has not\x07 answered", true), "\nfar has not\\u{7} answered\n");
         assert_eq!(noted("\nfar has not answered", false), "far has not answered\n");
         assert_eq!(noted("on\n we go", true), noted("on\n we go", false));

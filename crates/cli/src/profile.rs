@@ -67,8 +67,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_default())
 }
 
-/// Returns the name of a profile. A file may use any name, including that of a built-in profile.
-fn called(profile: &Profile) -> String {
+/// Returns the name of a profile, marked if a file uses the name of a built-in profile for another one.
+fn display_name(profile: &Profile) -> String {
     let is_other = profile.name == profile.base && Profile::named(profile.base).is_ok_and(|own| own != *profile);
     format!("{}{}", profile.name.escape_debug(), if is_other { ", changed" } else { "" })
 }
@@ -76,10 +76,10 @@ fn called(profile: &Profile) -> String {
 fn compared(first: &Profile, second: &Profile) -> String {
     let differences = first.differences(second);
     if differences.is_empty() {
-        return format!("no difference between {} and {}\n", called(first), called(second));
+        return format!("no difference between {} and {}\n", display_name(first), display_name(second));
     }
     let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-    let title = Difference { key: String::new(), first: called(first), second: called(second) };
+    let title = Difference { key: String::new(), first: display_name(first), second: display_name(second) };
     let rows: Vec<Difference> = std::iter::once(title).chain(differences).collect();
     let key_width = rows.iter().map(|row| row.key.len()).max().unwrap_or_default();
     let width = rows.iter().map(|row| or_none(&row.first).len()).max().unwrap_or_default();

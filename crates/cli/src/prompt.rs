@@ -16,7 +16,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 /// Text after which no further line is read.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// The reason why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub(crate) enum PromptError {
     /// Ctrl-C, or SIGTERM.
@@ -25,27 +25,27 @@ pub(crate) enum PromptError {
     Input(io::Error),
 }
 
-/// Reads a line without echo, and further ones while the text `goes_on`, as one that was wrapped does. If stdin is not a
-/// terminal, reads from it without asking.
+/// Reads a line without echo, and further lines while the text `continues`, such as a wrapped one. If stdin is not a
+/// terminal, reads from it without a prompt.
 pub(crate) async fn secret(
     question: &str,
-    goes_on: fn(&str) -> bool,
+    continues: fn(&str) -> bool,
     interrupts: &mut SignalHandlers,
 ) -> Result<String, PromptError> {
     let mut attention = interrupts.attend();
     if !io::stdin().is_terminal() {
-        return lines(goes_on, &mut attention).await;
+        return lines(continues, &mut attention).await;
     }
     let hidden = NoEcho::start().map_err(PromptError::Input)?;
     print::write_err(question.as_bytes());
-    let answer = lines(goes_on, &mut attention).await;
+    let answer = lines(continues, &mut attention).await;
     drop(hidden);
-    // The Enter was not echoed either.
+    // The Enter key was not echoed either.
     print::write_err(b"\n");
     answer
 }
 
-/// A question with the default yes, asked on stderr and answered on stdin, by a person or by a script's pipe.
+/// A question with the default yes, on stderr, with the answer on stdin.
 #[derive(Debug)]
 pub(crate) struct Question {
     text: &'static str,
@@ -62,7 +62,7 @@ impl Question {
         question
     }
 
-    /// Asks it again while its answer is still awaited.
+    /// Repeats it while its answer is awaited.
     pub(crate) fn repeat(&self) {
         print::write_err(format!("{} [Y/n] ", self.text).as_bytes());
     }
@@ -95,10 +95,10 @@ impl Question {
     }
 }
 
-/// Reads lines from stdin until the text does not go on: an empty line or the end of the input ends it, too.
-async fn lines(goes_on: fn(&str) -> bool, attention: &mut Attention<'_>) -> Result<String, PromptError> {
+/// Reads lines from stdin while the text continues, up to an empty line or the end of the input.
+async fn lines(continues: fn(&str) -> bool, attention: &mut Attention<'_>) -> Result<String, PromptError> {
     let mut text = line(attention).await?;
-    while text.len() < MAX_TEXT && goes_on(&text) {
+    while text.len() < MAX_TEXT && continues(&text) {
         match line(attention).await {
             Ok(next) if !next.trim().is_empty() => text = format!("{text}\n{next}"),
             Ok(_) | Err(PromptError::Input(_)) => break,
@@ -119,11 +119,11 @@ async fn line(attention: &mut Attention<'_>) -> Result<String, PromptError> {
 /// Starts to read a line from stdin, without its line break.
 fn read_line() -> oneshot::Receiver<io::Result<String>> {
     let (answer, answered) = oneshot::channel();
-    // On a detached thread: a read from a terminal cannot be cancelled, and must not delay the end of the program.
+    // On a detached thread: a read from a terminal cannot be cancelled, and must not delay the exit of the program.
     thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST_LINE).read_line(&mut line);
-        // Fails if the program is about to end.
+        // Fails if the program is about to exit.
         let _ = answer.send(read.and_then(|bytes| match bytes {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(line.trim_end_matches(['\r', '\n']).to_owned()),
@@ -142,7 +142,7 @@ impl NoEcho {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-        // Flush: text typed before the question is not an answer to it.
+        // Flush: text typed before the question is not its answer.
         tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
         Ok(Self { before })
     }
@@ -150,7 +150,7 @@ impl NoEcho {
 
 impl Drop for NoEcho {
     fn drop(&mut self) {
-        // Errors do not matter: the terminal is then gone.
+        // Errors are ignored: the terminal is closed then.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! `downpour proxy`: what ssh's ProxyCommand starts.
+//! `downpour proxy`, a ProxyCommand of ssh.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,20 +20,20 @@ use crate::interrupt::SignalHandlers;
 use crate::print::{self, err};
 use crate::{announce, background, escape, options, taken};
 
-/// How long the other side has to learn of the end.
-const GOODBYE: Duration = Duration::from_millis(80);
+/// Time to report the end to the peer.
+const CLOSE_TIME: Duration = Duration::from_millis(80);
 
-/// Bytes that are read at once.
+/// Maximum bytes of one read.
 const CHUNK: usize = 64 << 10;
 
 /// The port of an ssh server.
 const SSH: u16 = 22;
 
-/// Carries stdin and stdout until the other side has ended; returns the exit code.
+/// Carries stdin and stdout until the peer closes; returns the exit code.
 pub(crate) async fn run(mut args: Args) -> Result<u8, Failure> {
     let mut reach = options::reach_by_tunnel(&mut args)?;
     reach.ssh = options::direct_ssh(&args);
-    let failed = |error| Failure::new(Code::Other, format!("no directory for the socket of the connection: {error}"));
+    let failed = |error| Failure::new(Code::Other, format!("cannot create the socket directory: {error}"));
     let directory = ControlDirectory::of_user().map_err(failed)?;
     let port = args.server_port.unwrap_or(SSH);
     let own = |own: Option<u32>| directory.socket(&(&reach.host, port, &reach.ssh, reach.path.via, own));
@@ -47,18 +47,18 @@ pub(crate) async fn run(mut args: Args) -> Result<u8, Failure> {
     }
 }
 
-/// Returns a connection to the process that keeps the tunnel, which is started if there is none; or its exit code, if
-/// it has said itself why it cannot.
+/// Returns a connection to the process that keeps the tunnel, which is started if necessary; or the exit code of that
+/// process, which reports its errors itself.
 fn persistent(path: &Path) -> Result<Result<UnixStream, u8>, Failure> {
     if let Ok(socket) = UnixStream::connect(path) {
         return Ok(Ok(socket));
     }
     let code = background::start("proxy")?;
-    // If another process was faster, its tunnel is as good.
+    // If another process was faster, its tunnel serves as well.
     match UnixStream::connect(path) {
         Ok(socket) => Ok(Ok(socket)),
         Err(_) if code != Code::Done as u8 => Ok(Err(code)),
-        Err(error) => Err(Failure::new(Code::Other, format!("the connection is not kept: {error}"))),
+        Err(error) => Err(Failure::new(Code::Other, format!("cannot connect to the background process: {error}"))),
     }
 }
 
@@ -70,7 +70,7 @@ async fn keep(path: &Path, reach: HostOptions, port: u16, args: &Args) -> Result
             announce::tunnel(&event);
             background::ready();
         }
-        event => tell(event, is_quiet),
+        event => print_event(event, is_quiet),
     };
     let mut tunnel = Tunnel { is_detached: true, is_found: true, ..tunnel(path, reach, port) };
     tunnel.forwarding.persist = args.tunnel.persist;
@@ -86,21 +86,21 @@ async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) 
     let mut attention = interrupts.attend();
     let (opened, mut is_open) = mpsc::channel(1);
     let show = move |event| match event {
-        // There is room for one, and it is said once.
+        // The channel has room for this single event.
         TunnelEvent::Open => {
             announce::tunnel(&event);
             let _ = opened.try_send(());
         }
-        event => tell(event, is_quiet),
+        event => print_event(event, is_quiet),
     };
     let carried = async {
-        // It ends with the tunnel if that does not open.
+        // If the tunnel does not open, its own end decides.
         if is_open.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
         match UnixStream::connect(path) {
             Ok(socket) => carry(socket).await,
-            Err(error) => Err(Failure::new(Code::Other, format!("the connection is gone: {error}"))),
+            Err(error) => Err(Failure::new(Code::Other, format!("cannot connect to the tunnel: {error}"))),
         }
     };
     let (leave, is_left) = oneshot::channel::<()>();
@@ -108,8 +108,8 @@ async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) 
     let stop = async {
         ended = Some(tokio::select! {
             result = carried => result,
-            // ssh sends a hang-up when it needs it no more.
-            heard = attention.next_or_hang_up() => match heard {
+                        // ssh sends a hang-up when it no longer needs the proxy.
+            signal = attention.next_or_hang_up() => match signal {
                 Some(stop) => Err(Failure::stopped(stop)),
                 None => Ok(Code::Done as u8),
             },
@@ -119,7 +119,7 @@ async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) 
     };
     let in_time = async {
         drop(is_left.await);
-        tokio::time::sleep(GOODBYE).await;
+        tokio::time::sleep(CLOSE_TIME).await;
     };
     let result = tokio::select! {
         result = remote::tunnel(tunnel(path, reach, port), show, stop) => result,
@@ -132,18 +132,18 @@ async fn carry_once(path: &Path, reach: HostOptions, port: u16, is_quiet: bool) 
     }
 }
 
-fn tell(event: TunnelEvent, is_quiet: bool) {
+fn print_event(event: TunnelEvent, is_quiet: bool) {
     announce::tunnel(&event);
     match event {
         TunnelEvent::Note(line) if !is_quiet => print::note(&line),
         TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) => {
-            err(format_args!("downpour: no connection: {}", escape::text(&why)));
+            err(format_args!("downpour: connection failed: {}", escape::text(&why)));
         }
         _ => {}
     }
 }
 
-/// Returns the tunnel from a socket at `path` to the ssh server of the other machine.
+/// Returns the tunnel from a socket at `path` to the ssh server of the remote host.
 fn tunnel(path: &Path, reach: HostOptions, port: u16) -> Tunnel {
     let to = ForwardTarget::Place(ForwardAddress::Tcp { host: "localhost".to_owned(), port });
     let forward = Forward { listen: ForwardAddress::Unix(PathBuf::from(path)), to };
@@ -151,15 +151,15 @@ fn tunnel(path: &Path, reach: HostOptions, port: u16) -> Tunnel {
     Tunnel { forwarding, is_detached: false, is_found: false, reach }
 }
 
-/// Carries stdin to `socket`, and what comes from there to stdout, until the other side has ended.
+/// Carries stdin to `socket`, and data from there to stdout, until the peer closes.
 async fn carry(socket: UnixStream) -> Result<u8, Failure> {
-    let failed = |error: io::Error| Failure::new(Code::Other, format!("the connection broke off: {error}"));
-    // Files, since the buffers of the standard library would hold back what is no line.
+    let failed = |error: io::Error| Failure::new(Code::Other, format!("connection lost: {error}"));
+    // Files, since the standard library would buffer incomplete lines.
     let open = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from).map_err(failed);
     let (mut input, mut output) = (open(io::stdin().as_fd())?, open(io::stdout().as_fd())?);
     let mut up = socket.try_clone().map_err(failed)?;
     thread::spawn(move || {
-        // Whoever reads no more ends the other direction as well.
+        // A peer that stops reading closes the other direction as well.
         let _ = copy(&mut input, &mut up);
         let _ = up.shutdown(Shutdown::Write);
     });
@@ -167,22 +167,24 @@ async fn carry(socket: UnixStream) -> Result<u8, Failure> {
     let mut down = socket;
     thread::spawn(move || {
         let copied = copy(&mut down, &mut output);
-        // Its receiver ends with the process.
+        // The receiver may have been dropped at the exit of the process.
         let _ = sender.send(copied);
     });
     match ended.await {
-        // A server has a greeting: there is none, or it could not be reached.
-        Ok(Ok(0)) => Err(Failure::new(Code::Other, "nothing came from the host's port")),
+        // An ssh server sends a greeting: there is no server, or it is unreachable.
+        Ok(Ok(0)) => {
+            Err(Failure::new(Code::Other, "no data from the host's port: check that an ssh server listens there"))
+        }
         Ok(Ok(_)) => Ok(Code::Done as u8),
-        // Whoever closes stdout has read enough.
+        // A closed stdout is a normal end.
         Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Code::Done as u8),
         Ok(Err(error)) => Err(failed(error)),
-        Err(_) => Err(Failure::new(Code::Other, "the thread that reads the connection has ended")),
+        Err(_) => Err(Failure::new(Code::Other, "internal error: the thread that reads the connection has ended")),
     }
 }
 
-/// Copies until the end, each piece at once. `io::copy` would splice, and a splice that waits for data holds the pipe
-/// on which ssh then waits as well. Returns the number of bytes.
+/// Copies until the end without delay; returns the number of bytes. `io::copy` would splice, and a splice that waits for
+/// data locks the pipe, on which ssh would then block.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
     loop {

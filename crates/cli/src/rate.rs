@@ -8,7 +8,7 @@ pub(crate) use units::RateError;
 /// Parses a rate as [`units::rate`] does.
 ///
 /// # Errors
-/// A text that is not a rate above zero, with advice what to write instead.
+/// A text that is not a rate above zero; the error contains an example.
 pub(crate) fn parse(text: &str) -> Result<Rate, RateError> {
     units::rate(text).map(Rate::from_bits_per_second)
 }

@@ -9,8 +9,8 @@ use jiff::Zoned;
 
 use crate::rate;
 
-/// Interval of checks of a timetable. Clocks jump and machines sleep, so there is no timer for an entry itself.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Interval of checks of a timetable. A timer for an entry would miss it when the clock jumps or the host sleeps.
+pub(crate) const CHECK_PERIOD: Duration = Duration::from_secs(5);
 
 /// The limit of a sender for every time of the day.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum LimitError {
     #[error(transparent)]
     Rate(#[from] rate::RateError),
     /// An invalid entry of a timetable.
-    #[error("{0:?} is not an entry of a timetable: write a time and a rate, such as 08:00,200M, or 19:00,off")]
+    #[error("{0:?} is not an entry of a timetable: write a time and a rate, such as 08:00,200M or 19:00,off")]
     Entry(String),
     /// The same time twice.
     #[error("{0} occurs twice in the timetable")]
@@ -99,12 +99,12 @@ impl Limit {
         begun.or(self.entries.last()).and_then(|(_, limit)| *limit)
     }
 
-    /// Whether it is ever lower than this rate.
+    /// Returns whether it is ever lower than this rate.
     pub(crate) fn is_below(&self, rate: Rate) -> bool {
         self.entries.iter().any(|(_, limit)| limit.is_some_and(|limit| limit < rate))
     }
 
-    /// Whether the limit changes over the day.
+    /// Returns whether the limit changes over the day.
     pub(crate) fn changes(&self) -> bool {
         self.entries.len() > 1
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timetable_holds_from_entry_to_entry_and_over_midnight() {
+    fn limit_timetable_holds_over_midnight() {
         let day = limit("19:00,off 08:00,200M 12:30,50M");
         for (minute, rate) in [
             (0, None),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_what_to_write() {
+    fn limit_error_has_an_example() {
         for (text, hint) in [
             ("08:00", "08:00,200M"),
             ("24:00,10M", "08:00,200M"),

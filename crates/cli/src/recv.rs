@@ -11,13 +11,13 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::{Attention, SignalHandlers};
 use crate::output::Output;
 use crate::stop_signal::stopping;
-use crate::ticket::{self, Guest};
+use crate::ticket::{self, ExpectedPeer};
 use crate::watch::{OfferPolicy, WatchOptions, begin, watch};
 use crate::{options, print, stream};
 
 /// Receives; returns the exit code.
 pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
-    let (is_to_stdout, given) = wanted(&args)?;
+    let (is_to_stdout, given) = operands(&args)?;
     let peer = match args.ticket.listen {
         Some(address) => options::listen(address, false),
         None => {
@@ -34,27 +34,25 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     }
 }
 
-/// Returns whether what comes goes to stdout, and the ticket on the command line, which may have come in several words.
-fn wanted(args: &Args) -> Result<(bool, Option<String>), Failure> {
+/// Returns whether to write to stdout, and the ticket on the command line, which may be several words.
+fn operands(args: &Args) -> Result<(bool, Option<String>), Failure> {
     let is_to_stdout = args.receive.target == Path::new("-") || args.words.iter().any(|word| word == "-");
     if is_to_stdout && (args.ticket.listen.is_some() || args.output.json) {
-        let message =
-            "stdout is for the bytes that come, which need a ticket of their sender: leave --listen and --json out";
+        let message = "`recv -` writes data to stdout and needs the sender's ticket: omit --listen and --json";
         return Err(Failure::new(Code::Usage, message));
     }
     if is_to_stdout && io::stdout().is_terminal() {
-        let message = "what comes may be anything, and could write to this terminal: redirect stdout, or name a directory with --into";
+        let message = "the data could contain control sequences of the terminal: redirect stdout, or use --into DIR";
         return Err(Failure::new(Code::Usage, message));
     }
     let words: Vec<&str> = args.words.iter().map(String::as_str).filter(|word| *word != "-").collect();
     Ok((is_to_stdout, (!words.is_empty()).then(|| words.join(" "))))
 }
 
-/// Receives one file, and writes it to stdout once it is whole. A signal to stop ends the writing too, so that the file
-/// is removed.
+/// Receives one file, and writes it to stdout once it is complete. A signal to stop also ends the writing; the file is
+/// removed.
 async fn to_stdout(mut args: Args, peer: Rendezvous, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
-    let failed =
-        |error: io::Error| Failure::new(Code::Disk, format!("cannot keep the file on its way to stdout: {error}"));
+    let failed = |error: io::Error| Failure::new(Code::Disk, format!("cannot store the file for stdout: {error}"));
     let directory = tempfile::tempdir().map_err(failed)?;
     args.receive.target = directory.path().to_owned();
     (args.options.confirm, args.receive.permitted.max_entries) = (false, Some(1));
@@ -63,7 +61,7 @@ async fn to_stdout(mut args: Args, peer: Rendezvous, interrupts: &mut SignalHand
     for entry in directory.path().read_dir().map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if !entry.file_type().map_err(failed)?.is_file() {
-            return Err(Failure::new(Code::Usage, "what came is no file: name a directory for it with --into"));
+            return Err(Failure::new(Code::Usage, "the sender sent a directory or link: use --into DIR"));
         }
         let mut file = File::open(entry.path()).map_err(failed)?;
         let mut buffer = vec![0; 128 << 10];
@@ -82,11 +80,11 @@ async fn to_stdout(mut args: Args, peer: Rendezvous, interrupts: &mut SignalHand
 
 /// Receives into a directory.
 async fn follow(args: Args, peer: Rendezvous, attention: &mut Attention<'_>) -> Result<u8, Failure> {
-    let offer = if args.options.confirm { OfferPolicy::Ask } else { OfferPolicy::Tell };
+    let offer = if args.options.confirm { OfferPolicy::Ask } else { OfferPolicy::ShowAndAccept };
     let Args { receive, options, .. } = args;
     let transfer = begin(attention, || downpour::receive(receive, peer, options)).await?;
     let mut output = Output::new(args.output);
-    let ticket = ticket::publish(transfer.ticket(), args.ticket.file.as_deref(), Guest::Sender, &output)?;
+    let ticket = ticket::publish(transfer.ticket(), args.ticket.file.as_deref(), ExpectedPeer::Sender, &output)?;
     output.start("recv", None, ticket.as_deref())?;
     watch(transfer, WatchOptions { offer, ..WatchOptions::default() }, &mut output, attention).await
 }

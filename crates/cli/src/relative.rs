@@ -1,4 +1,4 @@
-//! `--relative`: sources that keep their paths, as names in the directory where those begin.
+//! `--relative`: sources that keep their paths, as names in a common base directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,22 +9,22 @@ use downpour::remote::Location;
 
 use crate::exit::{Code, Failure};
 
-/// Where the part of a path begins that is kept.
+/// Separates the base directory from the kept part of a path.
 const PIVOT: &[u8] = b"/./";
 
 /// Sources that keep their paths.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Relative {
-    /// The directory in which the paths of all begin.
+    /// The common base directory.
     pub(crate) base: Location,
-    /// These paths; `None` for all that is in it.
+    /// The paths below it; `None` for everything in it.
     pub(crate) names: Option<Vec<Vec<u8>>>,
 }
 
-/// Returns the common beginning of sources, and their paths from there.
+/// Returns the common base directory of sources, and their paths below it.
 ///
 /// # Errors
-/// Sources that begin in several directories, that lead upwards, or that another machine would have to find.
+/// Sources with several base directories, with `..`, or with remote wildcards.
 pub(crate) fn relative(sources: &[Location]) -> Result<Relative, Failure> {
     let refused = |message: &str| Err(Failure::new(Code::Usage, format!("--relative: {message}")));
     let (mut base, mut names) = (None, Vec::new());
@@ -34,18 +34,18 @@ pub(crate) fn relative(sources: &[Location]) -> Result<Relative, Failure> {
         let begin = at(source, begin);
         if base.get_or_insert_with(|| begin.clone()) != &begin {
             return refused(
-                "these paths begin in several directories: give all the same beginning, with /./ behind it, or copy one after the other",
+                "sources have different base directories: mark a common one with /./, or copy one source after the other",
             );
         }
         let parts = || rest.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
         if parts().any(|part| part == b"..") {
-            return refused("a path with .. has no place below the target: write it without");
+            return refused("a source contains ..: write the path without it");
         }
         if ends_in_link(source, rest) {
-            return refused("a slash behind a link stands for what it leads to: name that itself");
+            return refused("a source is a link with a trailing slash: name the target of the link");
         }
         if matches!(source, Location::Remote { .. }) && has_wildcards(rest) {
-            return refused("wildcards are not searched on another machine: name the paths");
+            return refused("remote wildcards are not supported: name the paths");
         }
         names.push(parts().collect::<Vec<_>>().join(&b'/'));
     }
@@ -55,8 +55,8 @@ pub(crate) fn relative(sources: &[Location]) -> Result<Relative, Failure> {
     Ok(Relative { base, names: (!is_all).then_some(names) })
 }
 
-/// Whether a source with a slash at its end is, or on another machine may be, a link to a directory: that would be sent as a
-/// link.
+/// Returns whether a source with a trailing slash is, or on a remote host may be, a link to a directory, which would be sent
+/// as a link.
 fn ends_in_link(source: &Location, rest: &[u8]) -> bool {
     let Some(name) = rest.strip_suffix(b"/.").or_else(|| rest.strip_suffix(b"/")) else { return false };
     match source {
@@ -68,7 +68,7 @@ fn ends_in_link(source: &Location, rest: &[u8]) -> bool {
     }
 }
 
-/// Splits a path into the directory where the kept part begins, and that part.
+/// Splits a path into the base directory and the kept part.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     if let Some(at) = path.windows(PIVOT.len()).position(|part| part == PIVOT) {
         let begin = if at == 0 { &b"/"[..] } else { &path[..at] };
@@ -84,7 +84,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Returns the contents of a directory on the machine of `source`.
+/// Returns the contents of a directory on the host of `source`.
 fn at(source: &Location, directory: &[u8]) -> Location {
     let path = [directory.strip_suffix(b"/").unwrap_or(directory), b"/"].concat();
     match source {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_kept_from_where_they_begin() {
+    fn relative_splits_sources_at_their_base() {
         let local = |path: &str| Location::Local(path.into());
         let far = |path: &str| Location::Remote { host: "far".into(), path: path.into() };
         let names = |names: &[&str]| Some(names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>());

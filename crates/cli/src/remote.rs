@@ -15,7 +15,7 @@ pub(crate) fn digest() -> Result<u8, Failure> {
     Ok(Code::Done as u8)
 }
 
-/// Serves the other end of ssh, limited to one directory if requested.
+/// Serves the peer at the other end of ssh, restricted to one directory if requested.
 pub(crate) async fn run(args: RemoteArgs) -> Result<ServeResult, Error> {
     let access = match (args.read_only, args.write_only) {
         (true, _) => Access::ReadOnly,

@@ -1,4 +1,4 @@
-//! `--stats`: rsync's numbers at the end, as far as they are known here; others are left out.
+//! `--stats`: rsync's statistics at the end, except those that downpour does not have.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Signals to stop: which has come, and whether it has its default effect.
+//! Signals to stop: which was received, and whether it has its default effect.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) enum StopSignal {
     /// Ctrl-C: SIGINT.
     Interrupted,
-    /// SIGTERM: another process, perhaps the system, wants this process to end soon.
+    /// SIGTERM: another process, perhaps the system, requests an exit soon.
     Terminated,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct Handled {
     number: i32,
     /// Whether it has its default effect.
     pub(crate) is_default: AtomicBool,
-    /// Whether it has come to a loop that attends to it.
-    has_come: AtomicBool,
-    /// Whether it was ignored when this program was started; unknown until it is asked for.
+    /// Whether it was received.
+    is_received: AtomicBool,
+    /// Whether it was ignored when this program started; unknown until the first query.
     is_ignored: Mutex<Option<bool>>,
 }
 
@@ -42,18 +42,18 @@ pub(crate) static INTERRUPT: Handled = Handled::new(SIGINT);
 pub(crate) static TERMINATE: Handled = Handled::new(SIGTERM);
 pub(crate) static HANG_UP: Handled = Handled::new(SIGHUP);
 
-/// Returns the signal to stop that has come, if any has. What blocks the loop that attends to it, such as an output that
-/// nobody reads, has to give up then.
+/// Returns the signal to stop that was received, if any. Calls that block the loop, such as a write to an output without a
+/// reader, must return then.
 pub(crate) fn stopping() -> Option<StopSignal> {
-    let has_come = |handled: &Handled| handled.has_come.load(Ordering::SeqCst);
-    match (has_come(&INTERRUPT), has_come(&TERMINATE)) {
+    let is_received = |handled: &Handled| handled.is_received.load(Ordering::SeqCst);
+    match (is_received(&INTERRUPT), is_received(&TERMINATE)) {
         (true, _) => Some(StopSignal::Interrupted),
         (false, true) => Some(StopSignal::Terminated),
         (false, false) => None,
     }
 }
 
-/// Ends the process as a signal to stop does by default, or a hang-up if it is `None`. Returns only if the system refuses.
+/// Ends the process as the signal to stop does by default, `None` for a hang-up. Returns only if the system refuses.
 pub(crate) fn default_effect(stop: Option<StopSignal>) {
     let number = match stop {
         Some(StopSignal::Interrupted) => SIGINT,
@@ -65,18 +65,18 @@ pub(crate) fn default_effect(stop: Option<StopSignal>) {
 
 impl Handled {
     const fn new(number: i32) -> Self {
-        let (is_default, has_come) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { number, is_default, has_come, is_ignored: Mutex::new(None) }
+        let (is_default, is_received) = (AtomicBool::new(true), AtomicBool::new(false));
+        Self { number, is_default, is_received, is_ignored: Mutex::new(None) }
     }
 
-    /// Takes the signal; `None` if it was ignored when this program was started, as SIGHUP is under `nohup`, and SIGINT
-    /// in what a shell without job control runs in the background. It remains ignored then, as by ssh.
+    /// Handles the signal; `None` if it was ignored when this program started, as SIGHUP is under `nohup`, and SIGINT in a
+    /// background process of a shell without job control. It remains ignored then, as in ssh.
     pub(crate) fn take(&'static self) -> io::Result<Option<Signal>> {
         let mut known = self.is_ignored.lock().unwrap_or_else(PoisonError::into_inner);
         let is_ignored = match *known {
             Some(is_ignored) => is_ignored,
             None => {
-                // Where the system does not tell, a hang-up is left alone.
+                // If the system does not report it, a hang-up is not handled.
                 let is_ignored = is_ignored(self.number).unwrap_or(self.number == SIGHUP);
                 if !is_ignored {
                     self.watch()?;
@@ -88,14 +88,14 @@ impl Handled {
         if is_ignored { Ok(None) } else { signal(SignalKind::from_raw(self.number)).map(Some) }
     }
 
-    /// Keeps its default effect until a loop attends to it, whatever other handlers follow.
+    /// Keeps its default effect until a loop attends to it, regardless of further handlers.
     fn watch(&'static self) -> io::Result<()> {
         flag::register_conditional_default(self.number, &self.is_default)?;
-        flag::register(self.number, &self.has_come).map(drop)
+        flag::register(self.number, &self.is_received).map(drop)
     }
 }
 
-/// Whether a signal is ignored by this process; `None` if that cannot be found out.
+/// Returns whether this process ignores a signal; `None` if unknown.
 fn is_ignored(number: i32) -> Option<bool> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;

@@ -1,4 +1,4 @@
-//! `send -` and `recv` of what it sends: a stream under a name.
+//! `send -`, and `recv` of its stream, which has a name.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,36 +17,36 @@ use crate::interrupt::{Attention, SignalHandlers};
 use crate::output::Output;
 use crate::prompt::Question;
 use crate::stop_signal::StopSignal;
-use crate::ticket::{self, Guest};
+use crate::ticket::{self, ExpectedPeer};
 use crate::{announce, escape, options, print};
 
-/// The name of a stream that was given none.
-const UNNAMED: &str = "stdin";
+/// The default name of a stream.
+const DEFAULT_NAME: &str = "stdin";
 
-/// Whether stdin is to be sent.
-pub(crate) fn is_sent(args: &Args) -> bool {
+/// Returns whether the arguments request to send stdin.
+pub(crate) fn is_requested(args: &Args) -> bool {
     args.stream_name.is_some() || args.paths.iter().any(|path| path == Path::new("-"))
 }
 
-/// Sends stdin; returns the exit code. A hang-up ends the process as well as the one that feeds it.
+/// Sends stdin; returns the exit code. A hang-up ends the process, like the one that feeds it.
 pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
     let name = name(&args)?;
-    let witness = SignalProbe::start()?;
+    let probe = SignalProbe::start()?;
     let mut interrupts = crate::taken(SignalHandlers::without_hang_up())?;
     let options = options::engine(&args)?;
     let mut attention = interrupts.attend();
     let offer = StreamOffer::listen(name.clone(), args.ticket.listen.flatten(), options::TICKET_LIFETIME, options)?;
     let output = Output::new(args.output);
     output.speed(args.speed.rate, args.speed.limit.as_ref());
-    let guest = Guest::Receiver { many: false };
-    let ticket = ticket::publish(Some(offer.ticket()), args.ticket.file.as_deref(), guest, &output)?;
+    let expected = ExpectedPeer::Receiver { many: false };
+    let ticket = ticket::publish(Some(offer.ticket()), args.ticket.file.as_deref(), expected, &output)?;
     output.start("send", args.speed.rate, ticket.as_deref())?;
     let taken = Arc::<AtomicU64>::default();
     announce::piped(Arc::clone(&taken));
     let mut stopped = None;
-    let sent = offer.serve(witness, taken, stop(&mut attention, &mut stopped)).await;
+    let sent = offer.serve(probe, taken, stop(&mut attention, &mut stopped)).await;
     let bytes = done(sent, stopped)?;
-    output.say(format_args!("Sent {} as {}, verified there.", units::bytes(bytes), escape::name(&name)));
+    output.say(format_args!("Sent {} as {}, verified by the receiver.", units::bytes(bytes), escape::name(&name)));
     Ok(Code::Done as u8)
 }
 
@@ -54,37 +54,39 @@ pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
 fn name(args: &Args) -> Result<Vec<u8>, Failure> {
     let refused = |message: &str| Failure::new(Code::Usage, message);
     if args.paths != [Path::new("-")] {
-        return Err(refused("a stream goes alone: write `send - --name NAME`, or ./- for a file of that name"));
+        return Err(refused(
+            "stdin cannot be sent with other paths: write `send - --name NAME`, or ./- for a file of that name",
+        ));
     }
     if args.ticket.to.is_some() {
-        return Err(refused("`send -` makes the ticket: leave --to out, and run `downpour recv -` on the other side"));
+        return Err(refused("`send -` prints the ticket: omit --to, and run `downpour recv -` on the receiving host"));
     }
     if args.ticket.keep {
-        return Err(refused("stdin can be read only once, by one receiver: leave --keep out"));
+        return Err(refused("stdin can be read only once, by one receiver: omit --keep"));
     }
     if args.files_from.is_some() {
-        return Err(refused("--files-from lists files, and `-` sends stdin: name the directory of the files instead"));
+        return Err(refused("--files-from needs a directory, not stdin: name the directory instead of -"));
     }
     if args.options.checksums.is_some() {
-        return Err(refused("--checksums lists files, and stdin is none: leave it out"));
+        return Err(refused("--checksums does not support stdin: omit it"));
     }
     check_output(args)?;
     if args.speed.limit.as_ref().is_some_and(crate::rate_timetable::Limit::changes) {
-        return Err(refused("a stream has one limit, not a timetable: write --limit RATE"));
+        return Err(refused("a stream supports one limit, not a timetable: use --limit RATE"));
     }
-    let name = args.stream_name.as_deref().map_or(UNNAMED.as_bytes(), |name| name.as_bytes());
+    let name = args.stream_name.as_deref().map_or(DEFAULT_NAME.as_bytes(), |name| name.as_bytes());
     if !is_name(name) {
-        return Err(refused("--name: a name of up to 255 bytes without a slash, such as backup.tar"));
+        return Err(refused("--name: write a name of at most 255 bytes without a slash, such as backup.tar"));
     }
     Ok(name.to_vec())
 }
 
-/// Refuses output that streams do not have.
+/// Refuses options of output that streams do not support.
 fn check_output(args: &Args) -> Result<(), Failure> {
     let refused = |message: &str| Err(Failure::new(Code::Usage, message));
     match (args.output.json, &args.options.qlog) {
-        (true, _) => refused("--json has no lines for streams: leave it out"),
-        (false, Some(_)) => refused("--qlog traces transfers of files, and this is a stream: leave it out"),
+        (true, _) => refused("--json does not support streams: omit it"),
+        (false, Some(_)) => refused("--qlog does not support streams: omit it"),
         (false, None) => Ok(()),
     }
 }
@@ -107,10 +109,8 @@ pub(crate) async fn receive(
     let shown = escape::name(offered.name());
     if let StreamTarget::Directory { path, .. } = &target {
         let into = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let words = format!(
-            "Coming: {shown} (a stream, whose length is open; it cannot be resumed)\nInto:   {}",
-            into.display()
-        );
+        let words =
+            format!("Offered: {shown} (a stream of unknown length, not resumable)\nInto:    {}", into.display());
         if !args.options.confirm {
             output.say(words);
         } else {
@@ -146,7 +146,7 @@ fn target(args: &Args, is_to_stdout: bool) -> Result<StreamTarget, Failure> {
         Existing::Refuse => false,
         Existing::Replace => true,
         Existing::Skip | Existing::KeepNewer | Existing::UpdateOnly => {
-            let message = "a stream has no length and no time to compare: write --existing replace or refuse";
+            let message = "a stream has no size and no time to compare: use --existing replace or --existing refuse";
             return Err(Failure::new(Code::Usage, message));
         }
     };
@@ -154,7 +154,7 @@ fn target(args: &Args, is_to_stdout: bool) -> Result<StreamTarget, Failure> {
 }
 
 async fn answer(attention: &mut Attention<'_>) -> Result<bool, Failure> {
-    let mut question = Question::ask("Take it?");
+    let mut question = Question::ask("Accept?");
     let answer: io::Result<bool> = tokio::select! {
         answer = question.answer() => answer,
         stop = attention.next() => {
@@ -163,12 +163,12 @@ async fn answer(attention: &mut Attention<'_>) -> Result<bool, Failure> {
         }
     };
     answer.map_err(|_| {
-        let message = "no answer, so the stream was not accepted: answer y on stdin, or give --yes to accept it";
+        let message = "stream declined: no answer on stdin; answer y, or use --yes";
         Failure::new(Code::Usage, message)
     })
 }
 
-/// Waits for a signal to stop, and keeps it.
+/// Waits for a signal to stop, and stores it.
 async fn stop(attention: &mut Attention<'_>, stopped: &mut Option<StopSignal>) -> downpour::StopReason {
     let stop = attention.next().await;
     *stopped = Some(stop);

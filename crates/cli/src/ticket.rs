@@ -1,4 +1,4 @@
-//! Tickets: how the connecting side gets its ticket, and how the listening side publishes its own.
+//! Tickets: input on the connecting side, output on the listening side.
 
 use std::env;
 use std::path::Path;
@@ -22,10 +22,7 @@ pub(crate) async fn read(
     interrupts: &mut SignalHandlers,
 ) -> Result<Ticket, Failure> {
     if let Some(text) = argument {
-        warn(
-            "other users of this machine can read a ticket given as an argument: \
-             the prompt, --ticket-file and DOWNPOUR_TICKET keep it secret",
-        );
+        warn("ticket on the command line is visible to other users: use the prompt, --ticket-file or DOWNPOUR_TICKET");
         return parse(text);
     }
     if let Some(file) = file {
@@ -42,7 +39,7 @@ pub(crate) async fn read(
         Err(PromptError::Stopped(stop)) => Err(Failure::stopped(stop)),
         Err(PromptError::Input(error)) => Err(Failure::new(
             Code::Usage,
-            format!("no ticket on stdin ({error}): give one there, by --ticket-file or by {VARIABLE}"),
+            format!("no ticket on stdin: {error}; use stdin, --ticket-file or {VARIABLE}"),
         )),
     }
 }
@@ -54,7 +51,7 @@ pub(crate) fn is_in_environment() -> bool {
 
 /// The peer that the listening side expects.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Guest {
+pub(crate) enum ExpectedPeer {
     /// A `downpour recv`, or several.
     Receiver {
         /// `--keep`.
@@ -69,30 +66,31 @@ pub(crate) enum Guest {
     },
 }
 
-/// Prints how the other side connects, and writes the ticket file. Returns the ticket's text if it is yet to be
-/// printed; `None` for a side that connects.
+/// Prints how the peer connects, and writes the ticket file. Returns the text of a ticket that must still be printed;
+/// `None` on the connecting side.
 pub(crate) fn publish(
     ticket: Option<&Ticket>,
     file: Option<&Path>,
-    guest: Guest,
+    expected: ExpectedPeer,
     output: &Output,
 ) -> Result<Option<String>, Failure> {
     let Some(ticket) = ticket else { return Ok(None) };
     let addresses: Vec<String> = ticket.addresses.iter().map(ToString::to_string).collect();
     output.detail(format_args!("Listening on {}.", addresses.join(", ")));
-    let (command, use_up) = match guest {
-        Guest::Receiver { many: false } => ("downpour recv", "one complete fetch within an hour".to_owned()),
-        Guest::Receiver { many: true } => ("downpour recv", "any number of fetches within an hour".to_owned()),
-        Guest::Sender => ("downpour send PATH --to", "one complete transfer within an hour".to_owned()),
-        Guest::Tunnel { valid } => (
-            "downpour tunnel -L PORT:HOST:PORT",
-            format!("whoever connects within {}", units::seconds(valid.as_secs_f64())),
-        ),
+    let (command, validity) = match expected {
+        ExpectedPeer::Receiver { many: false } => ("downpour recv", "for one transfer within an hour".to_owned()),
+        ExpectedPeer::Receiver { many: true } => {
+            ("downpour recv", "for any number of transfers within an hour".to_owned())
+        }
+        ExpectedPeer::Sender => ("downpour send PATH --to", "for one transfer within an hour".to_owned()),
+        ExpectedPeer::Tunnel { valid } => {
+            ("downpour tunnel -L PORT:HOST:PORT", format!("for {}", units::seconds(valid.as_secs_f64())))
+        }
     };
     if let Some(file) = file {
         ticket.save(file).map_err(downpour::Error::from)?;
         output.say(format_args!(
-            "Take the ticket, {} (secret; good for {use_up}), to the other machine and run there:\n\n    \
+            "Copy ticket file {} to the other host (secret; valid {validity}) and run:\n\n    \
              {command} --ticket-file {}\n",
             file.display(),
             file.file_name().unwrap_or_default().display(),
@@ -100,7 +98,7 @@ pub(crate) fn publish(
         return Ok(None);
     }
     output.say(format_args!(
-        "On the other machine, run\n\n    {command}\n\nand paste this ticket when it asks (secret; good for {use_up}):\n"
+        "On the other host, run\n\n    {command}\n\nand paste this ticket at its prompt (secret; valid {validity}):\n"
     ));
     Ok(Some(ticket.to_text().map_err(downpour::Error::from)?))
 }

@@ -16,7 +16,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
         && !path.as_os_str().is_empty()
         && path.symlink_metadata().is_err()
     {
-        let message = format!("{} does not exist: there is nothing to compare with", path.display());
+        let message = format!("{} does not exist", path.display());
         return Err(Failure::new(Code::SourceAbsent, message));
     }
     let copy = copy(&args)?;

@@ -19,8 +19,9 @@ pub(crate) fn long() -> &'static str {
 
 /// Returns the processor's instructions that make AES-GCM and ChaCha20 fast.
 fn features() -> String {
-    let features: Vec<&str> = present().into_iter().filter_map(|(name, is_there)| is_there.then_some(name)).collect();
-    if features.is_empty() { "no instructions of their own here".to_owned() } else { features.join(" ") }
+    let features: Vec<&str> =
+        present().into_iter().filter_map(|(name, is_present)| is_present.then_some(name)).collect();
+    if features.is_empty() { "no special instructions".to_owned() } else { features.join(" ") }
 }
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]

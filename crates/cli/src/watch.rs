@@ -16,11 +16,11 @@ use crate::notices::Notices;
 use crate::output::Output;
 use crate::prompt::Question;
 use crate::rate::Both;
-use crate::rate_timetable::{LOOK_AGAIN, Limit};
+use crate::rate_timetable::{CHECK_PERIOD, Limit};
 use crate::stop_signal::{StopSignal, default_effect, stopping};
 
-/// How long a transfer may take to end after a signal to stop: the process must be gone within a second. What has arrived
-/// counts for the next run without a goodbye, too.
+/// Time for a transfer to end after a signal to stop: the process must exit within a second. Partial data can be resumed
+/// even without an orderly close.
 pub(crate) const GRACE: Duration = Duration::from_millis(800);
 
 /// How a transfer is handled.
@@ -34,7 +34,7 @@ pub(crate) struct WatchOptions {
     pub(crate) notices: Notices,
     /// The sender's limit, if it changes over the day.
     pub(crate) limit: Option<Limit>,
-    /// Whether the same command resumes where it was stopped, regardless of what this side has kept.
+    /// Whether the same command resumes after a stop, regardless of partial data on this side.
     pub(crate) resumes: bool,
 }
 
@@ -43,29 +43,29 @@ pub(crate) struct WatchOptions {
 pub(crate) enum OfferPolicy {
     /// Accept: the user has requested it.
     #[default]
-    Take,
+    Accept,
     /// Show and accept.
-    Tell,
+    ShowAndAccept,
     /// Show, and accept after a yes.
     Ask,
 }
 
-/// Starts a transfer, for [`watch`], which then hears the signals that came meanwhile: what has been started, such as ssh,
-/// is not left behind by them. The start blocks where the trace goes to a pipe that has no reader yet. A signal to stop or
-/// a hang-up has its default effect after [`GRACE`] if nothing has begun by then.
+/// Starts a transfer for [`watch`], which then handles signals received meanwhile, and so ends processes such as ssh too.
+/// The start blocks if the trace is a pipe without a reader. A signal to stop or a hang-up has its default effect after
+/// [`GRACE`] if the transfer has not started by then.
 pub(crate) async fn begin(
     attention: &mut Attention<'_>,
     start: impl FnOnce() -> Result<Transfer, Error> + Send + 'static,
 ) -> Result<Transfer, Failure> {
     let (sender, mut started) = oneshot::channel();
     let work = move || {
-        // Comes too late if nothing waits any more. Dropping it stops the rest.
+        // Fails if the caller waits no longer.
         if let Err(Ok(transfer)) = sender.send(start()) {
             transfer.abandon();
         }
     };
     thread::Builder::new().name("downpour-start".into()).spawn(work).map_err(Error::OutOfResources)?;
-    let ended = |_| Failure::new(Code::Other, "the start of the transfer ended without a word");
+    let ended = |_| Failure::new(Code::Other, "internal error: the start of the transfer ended without a result");
     let stop = tokio::select! {
         biased;
         started = &mut started => return Ok(started.map_err(ended)??),
@@ -92,13 +92,13 @@ pub(crate) async fn watch(
     attention: &mut Attention<'_>,
 ) -> Result<u8, Failure> {
     let changes = conduct.limit.as_ref().is_some_and(Limit::changes);
-    let mut look = interval(LOOK_AGAIN);
-    let held = conduct.limit.as_ref().and_then(Limit::now);
+    let mut check = interval(CHECK_PERIOD);
+    let current_limit = conduct.limit.as_ref().and_then(Limit::now);
     let mut watch = Watch {
         transfer,
         conduct,
         output,
-        held,
+        current_limit,
         question: None,
         unanswered: false,
         stop: None,
@@ -106,7 +106,7 @@ pub(crate) async fn watch(
         peers: 0,
         has_met: false,
     };
-    let mut result = Err(Failure::new(Code::Other, "the transfer ended without a word"));
+    let mut result = Err(Failure::new(Code::Other, "internal error: the transfer ended without a result"));
     loop {
         let deadline = watch.deadline;
         tokio::select! {
@@ -118,16 +118,16 @@ pub(crate) async fn watch(
                 }
                 None => return result,
             },
-            heard = attention.heard() => match heard {
+            signal = attention.next_event() => match signal {
                 SignalEvent::HangUp => watch.hang_up(),
                 SignalEvent::Stop(stop) => watch.stop(stop),
-                SignalEvent::Ask => watch.output.tell_progress(),
+                SignalEvent::Progress => watch.output.print_progress(),
             },
             answer = answer(&mut watch.question) => watch.answered(answer),
-            _ = look.tick(), if changes => watch.limit(),
+                        _ = check.tick(), if changes => watch.limit(),
             () = at(deadline) => {
                 watch.transfer.abandon();
-                return Err(watch.given_up());
+                return Err(watch.timed_out());
             }
         }
     }
@@ -154,16 +154,16 @@ struct Watch<'a> {
     conduct: WatchOptions,
     output: &'a mut Output,
     /// The limit in effect.
-    held: Option<Rate>,
+    current_limit: Option<Rate>,
     /// The question being asked.
     question: Option<Question>,
-    /// Whether a question found no one to answer it.
+    /// Whether a question was not answered.
     unanswered: bool,
     /// The signal that stopped it.
     stop: Option<StopSignal>,
-    /// When the process ends in any case.
+    /// The latest time at which the process exits.
     deadline: Option<Instant>,
-    /// Receivers being served, where there may be several.
+    /// Number of receivers being served.
     peers: u64,
     /// Whether a peer has connected.
     has_met: bool,
@@ -179,21 +179,21 @@ impl Watch<'_> {
                 self.output.connected(peer);
             }
             TransferEvent::Offer(offer) => self.offer(&offer),
-            // Nothing moves, and the progress line would be drawn over the question.
+            // The progress line would be drawn over the question.
             TransferEvent::Progress(_) if self.question.is_some() => {}
-            // The figures of several receivers cannot be told apart.
+            // The figures of several receivers are indistinguishable.
             TransferEvent::Progress(_) if self.conduct.keep && self.peers > 1 => {
                 self.output.show_receiver_count(self.peers)
             }
             TransferEvent::Progress(progress) => self.output.progress(progress),
             TransferEvent::Files(files) => files.iter().for_each(|(path, bytes)| self.output.file(path, *bytes)),
             TransferEvent::Notice { kind, path } => self.output.notice(self.conduct.notices, kind, &path),
-            TransferEvent::Skipped(left) => self.output.left_out(&left),
+            TransferEvent::Skipped(skipped) => self.output.skipped(&skipped),
             TransferEvent::UserNote(note) => self.output.note(&note),
             TransferEvent::UdpClosed { host, port, was_closed } => {
-                let still = if was_closed { ", as at the last try" } else { "" };
+                let again = if was_closed { " (as last time)" } else { "" };
                 self.output.note(&format!(
-                    "UDP port {port} of {host} does not answer{still}: going on over ssh, which is slower. A firewall that lets UDP through (see --port) ends that."
+                    "no UDP answer from port {port} of {host}{again}: using ssh, which is slower; to use UDP, open the port (see --port)"
                 ));
             }
             TransferEvent::AttemptFailed { message, kind } => {
@@ -203,7 +203,7 @@ impl Watch<'_> {
             TransferEvent::Done(result) => {
                 self.peers = self.peers.saturating_sub(1);
                 if self.conduct.keep && self.peers == 0 {
-                    // The next receiver begins anew.
+                    // The next receiver starts from zero.
                     announce::update(|activity| (activity.state, activity.progress) = (State::Waiting, None));
                 }
                 if let Some(question) = self.question.take() {
@@ -222,37 +222,36 @@ impl Watch<'_> {
                 Ok(Code::from(&summary) as u8)
             }
             (Err(Error::Cancelled | Error::Terminated), Some(stop)) if self.conduct.resumes => {
-                Err(Failure::goes_on(stop))
+                Err(Failure::resumable(stop))
             }
-            // A signal to all of the process group ends ssh too, which may be noticed first.
+            // A signal to the process group also ends ssh, which may be noticed first.
             (Err(Error::Ssh(_) | Error::NoDownpour { .. } | Error::NothingStarts { .. }), Some(stop))
                 if self.conduct.resumes =>
             {
-                Err(Failure::goes_on(stop))
+                Err(Failure::resumable(stop))
             }
-            (Err(Error::Cancelled), None) if self.unanswered => Err(Failure::new(
-                Code::Usage,
-                "no answer, so the offer was not accepted: answer y on stdin, or give --yes to accept every offer",
-            )),
+            (Err(Error::Cancelled), None) if self.unanswered => {
+                Err(Failure::new(Code::Usage, "offer declined: no answer on stdin; answer y, or use --yes"))
+            }
             (Err(error), None) if self.conduct.keep => {
                 let failure = Failure::from(error);
                 self.output.one_failed(&failure);
                 Ok(failure.code)
             }
-            (Err(error @ (Error::ConnectionLost | Error::Stalled(_))), _) if self.goes_on() => Err(Failure {
-                message: format!("{error}; the same command goes on from what has arrived"),
+            (Err(error @ (Error::ConnectionLost | Error::Stalled(_))), _) if self.is_resumable() => Err(Failure {
+                message: escape::text(&format!("{error}; run the same command to resume")),
                 ..Failure::from(error)
             }),
             (Err(error), _) => Err(error.into()),
         }
     }
 
-    /// Whether some of the transfer may have arrived for the same command to go on from.
-    fn goes_on(&self) -> bool {
+    /// Returns whether the same command may resume from partial data.
+    fn is_resumable(&self) -> bool {
         self.conduct.resumes && matches!(self.conduct.notices, Notices::Done)
     }
 
-    /// Goes on without a terminal, unless nobody has used the ticket: it was shown there.
+    /// Continues without a terminal, except before a peer has used the ticket that was shown on it.
     fn hang_up(&mut self) {
         self.output.hang_up();
         let waits = self.transfer.ticket().is_some() && !self.has_met && !self.conduct.keep;
@@ -273,21 +272,21 @@ impl Watch<'_> {
         self.transfer.stop(stop.into());
     }
 
-    /// Returns the failure of a transfer that has not ended in time.
-    fn given_up(&self) -> Failure {
+    /// Returns the failure of a transfer that has not stopped in time.
+    fn timed_out(&self) -> Failure {
         let stop = self.stop.unwrap_or(StopSignal::Terminated);
-        if self.conduct.resumes { Failure::goes_on(stop) } else { Failure::stopped(stop) }
+        if self.conduct.resumes { Failure::resumable(stop) } else { Failure::stopped(stop) }
     }
 
     /// Applies the current limit of the timetable.
     fn limit(&mut self) {
         let now = self.conduct.limit.as_ref().and_then(Limit::now);
-        if now != self.held {
-            self.held = now;
+        if now != self.current_limit {
+            self.current_limit = now;
             self.transfer.set_limit(now);
             self.output.detail(match now {
-                Some(rate) => format!("From now on at most {}.", Both(rate)),
-                None => "From now on without a limit.".to_owned(),
+                Some(rate) => format!("Rate limit is now {}.", Both(rate)),
+                None => "Rate limit is now off.".to_owned(),
             });
         }
     }
@@ -295,19 +294,18 @@ impl Watch<'_> {
     /// Shows an offer, and accepts it or asks.
     fn offer(&mut self, offer: &Offer) {
         match self.conduct.offer {
-            OfferPolicy::Take => self.transfer.accept(),
-            OfferPolicy::Tell => {
+            OfferPolicy::Accept => self.transfer.accept(),
+            OfferPolicy::ShowAndAccept => {
                 self.output.offer(offer);
                 self.transfer.accept();
             }
             OfferPolicy::Ask => {
                 self.output.ask(offer);
                 announce::update(|activity| activity.state = State::Asking);
-                // Another peer's offer, after the previous peer has left during the question: the next line typed is
-                // the answer.
+                // The offer of another peer, after the previous one left during the question: the next line is the answer.
                 match &self.question {
                     Some(open) => open.repeat(),
-                    None => self.question = Some(Question::ask("Take it?")),
+                    None => self.question = Some(Question::ask("Accept?")),
                 }
             }
         }
@@ -319,7 +317,7 @@ impl Watch<'_> {
         match answer {
             Ok(true) => self.transfer.accept(),
             Ok(false) => self.transfer.refuse(),
-            // The next peer's offer would not be answered either.
+            // The next offer would not be answered either.
             Err(_) => {
                 self.unanswered = true;
                 self.transfer.stop(downpour::StopReason::Cancelled);

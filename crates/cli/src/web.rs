@@ -1,4 +1,4 @@
-//! `--web`: the live picture of a transfer, which `downpour-lab web` draws from its trace.
+//! `--web`: live charts of a transfer, which `downpour-lab web` draws from its trace.
 
 use std::env;
 use std::fs::{File, Permissions};
@@ -18,41 +18,39 @@ use tokio::time::{interval, timeout};
 use crate::exit::{Code, Failure};
 use crate::print;
 
-/// The program that draws, and that measures beside `demo`.
+/// The program that draws the charts, and that runs the kernel's TCP for `demo`.
 pub(crate) const LAB: &str = "downpour-lab";
-/// How long it may take to print its address.
-const TO_START: Duration = Duration::from_secs(20);
-/// How long it may take to end: it lets viewers see the end, and ends the runs that were started on its page, for which
-/// it takes up to 10 s.
-const TO_END: Duration = Duration::from_secs(12);
-/// After how long a user is told what is waited for.
-const TO_TELL: Duration = Duration::from_secs(2);
+/// Time for it to print its address.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time for it to exit: it shows viewers the end, and stops the runs started on its page within 10 s.
+const STOP_TIMEOUT: Duration = Duration::from_secs(12);
+/// Time after which the user learns of the wait.
+const NOTICE_DELAY: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
-/// How much of a trace of its own is kept on the disk behind what was written last, and how often the rest is given
-/// back.
+/// Bytes of the end of a temporary trace that stay on the disk, and the interval at which older ones are freed.
 const KEPT: u64 = 64 << 20;
 const TRIM: Duration = Duration::from_secs(1);
 /// The beginning of the trace, by which its reader recognises the file.
 const BEGINNING: u64 = 64 << 10;
 
-/// The picture, while the transfer goes on. Ends with it, and removes what it has made.
+/// The running viewer of a transfer. Dropping it stops the program and removes its files.
 #[derive(Debug)]
 pub(crate) struct WebViewer {
     lab: Child,
     trim: Option<AbortHandle>,
-    /// What the lab says beside its address, and the trace unless the user wants it; private to this user.
+    /// Holds the lab's stderr, and the trace unless the user requested it; private to this user.
     _directory: TempDir,
 }
 
 impl WebViewer {
-    /// Opens the picture of the transfer whose trace is written to `qlog`, or to a temporary file, which is put there.
+    /// Starts the viewer of the trace `qlog`, which is set to a temporary file if it is `None`.
     ///
     /// # Errors
-    /// No lab on this machine, or one that does not start.
+    /// The lab is not installed or does not start.
     pub(crate) async fn open(qlog: &mut Option<PathBuf>) -> Result<Self, Failure> {
         let program = lab().ok_or_else(|| {
-            let message = format!("--web needs {LAB}, which is neither beside downpour nor in PATH");
-            Failure::new(Code::Usage, format!("{message}: build it with cargo build --release -p lab"))
+            let message = format!("--web needs {LAB}, which was not found beside downpour or in PATH");
+            Failure::new(Code::Usage, format!("{message}: build it with `cd lab && cargo build --release`"))
         })?;
         let failed = |error: io::Error| Failure::new(Code::Other, format!("--web: {error}"));
         let directory =
@@ -62,30 +60,30 @@ impl WebViewer {
             Some(_) => None,
             None => {
                 let trace = directory.path().join("transfer.qlog");
-                // What was read of the trace need not stay on the disk for as long as the transfer lasts.
+                // The part of the trace that was read is freed during the transfer.
                 let trim = tokio::spawn(trim(File::create(&trace).map_err(failed)?)).abort_handle();
                 *qlog = Some(trace);
                 Some(trim)
             }
         };
-        let said = directory.path().join("said");
+        let messages = directory.path().join("stderr");
         let mut command = Command::new(&program);
         command.args(["web", "--until-eof", "--open", "--follow"]).args(qlog.as_deref());
-        // Its input ends with this process, however that happens.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&said).map_err(failed)?);
+        // Its stdin is closed when this process ends, even by SIGKILL.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&messages).map_err(failed)?);
         let mut lab = command
             .spawn()
             .map_err(|error| Failure::new(Code::Other, format!("cannot start {}: {error}", program.display())))?;
         let stdout = lab.stdout.take();
-        let picture = Self { lab, trim, _directory: directory };
+        let viewer = Self { lab, trim, _directory: directory };
         match address(stdout).await {
-            Some(url) => print::err(format_args!("picture of this transfer: {url}")),
+            Some(url) => print::err(format_args!("charts of this transfer: {url}")),
             None => {
-                let said = first_line(&said).unwrap_or_else(|| "it printed no address".to_owned());
-                return Err(Failure::new(Code::Other, format!("{} did not start: {said}", program.display())));
+                let reason = first_line(&messages).unwrap_or_else(|| "it printed no address".to_owned());
+                return Err(Failure::new(Code::Other, format!("cannot start {}: {reason}", program.display())));
             }
         }
-        Ok(picture)
+        Ok(viewer)
     }
 }
 
@@ -94,28 +92,26 @@ impl Drop for WebViewer {
         if let Some(trim) = &self.trim {
             trim.abort();
         }
-        // Nothing is to be said of a program that has ended already.
+        // The program may have exited already.
         let _ = kill_process(Pid::from_child(&self.lab), Signal::TERM);
-        let (begun, mut is_told) = (Instant::now(), false);
+        let (begun, mut is_noticed) = (Instant::now(), false);
         while matches!(self.lab.try_wait(), Ok(None)) {
-            if begun.elapsed() > TO_END {
-                print::err(format_args!(
-                    "{LAB} does not end: it is killed, and runs that were started on its page go on"
-                ));
+            if begun.elapsed() > STOP_TIMEOUT {
+                print::warn(format_args!("{LAB} did not exit and is killed; runs started on its page continue"));
                 let _ = self.lab.kill();
                 let _ = self.lab.wait();
                 return;
             }
-            if begun.elapsed() > TO_TELL && !is_told {
-                is_told = true;
-                print::err(format_args!("waiting for {LAB}, which ends the runs that were started on its page"));
+            if begun.elapsed() > NOTICE_DELAY && !is_noticed {
+                is_noticed = true;
+                print::err(format_args!("waiting for {LAB}, which stops the runs started on its page"));
             }
             thread::sleep(STEP);
         }
     }
 }
 
-/// Returns the lab: beside this program, or in PATH.
+/// Returns the path of the lab: beside this program, or in PATH.
 pub(crate) fn lab() -> Option<PathBuf> {
     let beside = env::current_exe().ok().map(|own| own.with_file_name(LAB));
     let path = env::var_os("PATH").unwrap_or_default();
@@ -133,7 +129,7 @@ async fn address(stdout: Option<ChildStdout>) -> Option<String> {
         BufReader::new(stdout.take(4096)).read_line(&mut line).ok()?;
         line.strip_suffix('\n').filter(|line| line.starts_with("http://")).map(str::to_owned)
     });
-    timeout(TO_START, read).await.ok()?.ok()?
+    timeout(START_TIMEOUT, read).await.ok()?.ok()?
 }
 
 fn first_line(file: &Path) -> Option<String> {
@@ -143,7 +139,7 @@ fn first_line(file: &Path) -> Option<String> {
     text.lines().next().map(|line| crate::escape::text(line).to_string())
 }
 
-/// Gives the disk back what was written of a trace long ago, while it grows.
+/// Frees old parts of a growing trace.
 async fn trim(file: File) {
     let (mut every, mut from) = (interval(TRIM), BEGINNING);
     loop {
@@ -153,7 +149,7 @@ async fn trim(file: File) {
         if to > from {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             if fallocate(&file, flags, from, to - from).is_err() {
-                // Not on this file system: the trace is removed as a whole at the end.
+                // Not supported by this file system: the trace is removed at the end.
                 return;
             }
             from = to;

@@ -12,7 +12,7 @@ use super::flags;
 /// Columns of a terminal, and of the help.
 const WIDTH: usize = 80;
 
-/// Returns the help of `-h` for the command of these arguments, if it is short of that of `--help`.
+/// Returns the help of `-h` for the command of these arguments, if it is shorter than that of `--help`.
 pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
     let Some(at) = command_at(arguments) else {
         let is_short = !arguments.iter().any(|argument| argument == "--help");
@@ -27,21 +27,21 @@ pub(crate) fn help(arguments: &[OsString]) -> Option<String> {
         return None;
     }
     let shortened =
-        definition().mut_args(|arg| arg.hide(true)).mut_subcommand(entry.name, |command| short(entry, command));
+        definition().mut_args(|arg| arg.hide(true)).mut_subcommand(entry.name, |command| shorten(entry, command));
     let mut shortened = shortened;
     shortened.build();
     Some(shortened.find_subcommand_mut(entry.name)?.render_help().to_string())
 }
 
-/// Returns a command that shows what `-h` does.
-fn short(entry: &Entry, command: Definition) -> Definition {
+/// Returns a command whose help is that of `-h`.
+fn shorten(entry: &Entry, command: Definition) -> Definition {
     let command = command.term_width(WIDTH).mut_args(|arg| {
         let flag = flags::of(entry.command).find(|flag| arg.get_id() == flag.name);
         let words = flag.and_then(|flag| words(flag, entry.command));
         let arg = arg.help_heading(None::<&str>).hide(words.is_none());
         match words {
             Some("") | None => arg,
-            // Its values and its default are among the words.
+            // The text includes its values and its default.
             Some(words) => match arg.get_action().takes_values() {
                 true => arg.help(words).hide_possible_values(true).hide_default_value(true),
                 false => arg.help(words),
@@ -56,19 +56,19 @@ fn short(entry: &Entry, command: Definition) -> Definition {
     }
 }
 
-/// Returns the words for an option that is shown.
+/// Returns the text for an option that `-h` shows.
 fn words(flag: &Flag, command: Command) -> Option<&'static str> {
     flag.brief.iter().find(|(of, _)| of.contains(&command)).map(|(_, words)| *words)
 }
 
-/// The commands alone: their number fills a screen.
+/// Returns the help of the program: the commands alone fill a screen.
 fn of_program() -> String {
     let mut definition = definition().term_width(WIDTH);
     definition.build();
     definition.mut_args(|arg| arg.hide(true)).render_help().to_string()
 }
 
-/// Returns the position of the command: behind the program, and options of all commands.
+/// Returns the position of the command, after the program and options of all commands.
 pub(crate) fn command_at(arguments: &[OsString]) -> Option<usize> {
     let mut at = 1;
     while let Some(word) = arguments.get(at)?.to_str().filter(|word| word.starts_with('-')) {
@@ -82,7 +82,7 @@ pub(crate) fn command_at(arguments: &[OsString]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a command line that may make no sense asks for JSON, of a command that has it.
+/// Returns whether a command line, valid or not, requests JSON of a command that has it.
 pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
     let Some(at) = command_at(arguments).filter(|at| *at < arguments.len()) else { return false };
     let definition = super::definition();
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_found_behind_the_options_of_all() {
+    fn command_is_found_after_global_options() {
         for (line, at) in [
             ("downpour cp -h", Some(1)),
             ("downpour --no-config cp", Some(2)),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_a_screen_of_80_columns() {
+    fn brief_help_fits_24_lines_of_80_columns() {
         let program = help(&["downpour".into(), "-h".into()]).expect("help");
         let commands = COMMANDS.iter().filter_map(|entry| help(&["downpour".into(), entry.name.into(), "-h".into()]));
         assert!(commands.clone().count() > 8);

@@ -25,36 +25,36 @@ pub(crate) enum Command {
     Remote,
 }
 
-/// What the shell completes on the line of a command, beside options.
+/// The words that the shell completes for a command, beside options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completed {
-    /// Files, or nothing.
+    /// Files.
     Files,
-    /// Places: files here, and hosts with paths there.
+    /// Local files, and hosts with remote paths.
     Places,
     /// A host, as the first word.
     Host,
 }
 
-/// What the help says of a command.
+/// The help of a command.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) command: Command,
     pub(crate) name: &'static str,
-    /// The command that it is a part of.
+    /// The command of which it is a subcommand.
     pub(crate) within: Option<&'static str>,
     /// One line.
     pub(crate) about: &'static str,
-    /// What `--help` says beyond that line.
+    /// Further text of `--help`.
     pub(crate) more: &'static str,
     /// At the end of `--help`.
     pub(crate) examples: &'static str,
-    /// Where it does not follow from the operands.
+    /// The usage line, if it does not follow from the operands.
     pub(crate) usage: Option<&'static str>,
-    /// For `-h`, where it has to be shorter.
+    /// A shorter usage line for `-h`.
     pub(crate) brief_usage: Option<&'static str>,
     pub(crate) completed: Completed,
-    /// Only programs call it.
+    /// Whether only programs call it.
     pub(crate) hidden: bool,
 }
 
@@ -71,7 +71,7 @@ const ENTRY: Entry = Entry {
     hidden: false,
 };
 
-/// The command that has others.
+/// The command with subcommands.
 pub(crate) const PROFILE: Entry = Entry {
     name: "profile",
     about: "Show profiles and all their settings",
@@ -89,9 +89,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
         completed: Completed::Places,
         about: "Copy files and directories to or from a host that ssh can reach",
         more: "Like scp, it starts the remote side through your ssh. The data goes over UDP, or over ssh if UDP is blocked. \
-               An interrupted copy resumes when the same command runs again. Without a host it copies locally, and with \
-               two from one to the other.\n\nA source that is a symbolic link is followed: what it points to arrives under \
-               the name of the link. Links within directories are copied as links. --links sets the same for both.",
+               To resume an interrupted copy, run the same command again. With no host it copies locally; with two, \
+               from the first to the second.\n\nA symbolic link given as a source is followed: its target is copied \
+               under the name of the link. Links within directories are copied as links. --links sets both.",
         examples: CP_EXAMPLES,
         usage: Some("downpour cp [OPTIONS] SRC... DST"),
         ..ENTRY
@@ -100,8 +100,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Sync,
         name: "sync",
         completed: Completed::Places,
-        about: "Make a directory like another; --delete removes the rest",
-        more: "Files with matching size and mtime are skipped.",
+        about: "Make a directory like another; --delete deletes extra files",
+        more: "Copies like `cp -r -p`. Files with matching size and mtime are skipped.",
         examples: SYNC_EXAMPLES,
         usage: Some("downpour sync [OPTIONS] SRC... DST"),
         ..ENTRY
@@ -119,10 +119,10 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Recv,
         name: "recv",
         about: "Receive files and directories with a ticket",
-        more: "Asks for the ticket that `downpour send` printed, shows the offered files and the target directory, and asks \
-               for confirmation. Answers are read from stdin; at its end the offer is declined unless --yes is given. \
-               Existing files are not overwritten unless --existing says so. With --listen, this side prints a ticket and \
-               waits for a `downpour send --to`.",
+        more: "Asks for the ticket that `downpour send` printed, shows the offered files and the destination, and asks for \
+               confirmation. Answers are read from stdin; at end of file the offer is declined, unless --yes is \
+               given. Existing files are replaced only with --existing. With --listen, this side prints a ticket \
+               and waits for a `downpour send --to`.",
         examples: RECV_EXAMPLES,
         ..ENTRY
     },
@@ -131,7 +131,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
         name: "verify",
         completed: Completed::Places,
         about: "Compare two files or directories by content, locally or remotely",
-        more: "Changes nothing. Prints every difference; exits with 0 if there is none and 1 otherwise.",
+        more: "Changes nothing. Prints every difference. Exits with 0 if there is none, otherwise with 1.",
         examples: VERIFY_EXAMPLES,
         ..ENTRY
     },
@@ -139,9 +139,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Doctor,
         name: "doctor",
         completed: Completed::Host,
-        about: "Diagnose the path to another machine and suggest improvements",
+        about: "Diagnose the path to a host and suggest improvements",
         more: "Starts the remote side as `downpour cp` does. Checks whether UDP passes in both directions and at which \
-               packet size; measures round-trip time, loss, rate and disks; estimates how long transfers will take.",
+               packet size; measures round-trip time, loss, rate and disks; estimates the duration of transfers.",
         ..ENTRY
     },
     Entry {
@@ -149,9 +149,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
         name: "pipe",
         completed: Completed::Host,
         about: "Run a remote command and pipe stdin to it",
-        more: "Exits with the exit code of the command. If the connection breaks, the command is killed, so that it never \
-               mistakes a part of its input for the whole. If nothing reads its output any more, its next write fails, as \
-               in a shell pipeline.",
+        more: "Exits with the exit code of the command. If the connection is lost, the command is killed, so it never takes \
+               truncated input as complete. If its output is closed, its next write fails, as in a shell pipeline.",
         examples: PIPE_EXAMPLES,
         ..ENTRY
     },
@@ -160,9 +159,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
         name: "tunnel",
         completed: Completed::Host,
         about: "Carry TCP connections over a path that loses packets",
-        more: "Takes connections on ports of this machine or of the remote host and carries them through one encrypted \
-               connection over UDP, as ssh does with -L, -R and -D. It begins with a login by ssh and goes on without it, \
-               through outages and changes of address, until it is interrupted.",
+        more: "Accepts connections on ports of this host or of the remote host and carries them through one encrypted \
+               connection over UDP, as ssh does with -L, -R and -D. It logs in with ssh, then runs without it, \
+               across outages and address changes, until interrupted.",
         examples: TUNNEL_EXAMPLES,
         brief_usage: Some("downpour tunnel [OPTIONS] HOST\n       downpour tunnel --listen[=ADDR:PORT] --permit PLACE"),
         ..ENTRY
@@ -172,9 +171,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
         name: "proxy",
         completed: Completed::Host,
         about: "Carry ssh's own connection to a host, as its ProxyCommand",
-        more: "ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. It begins \
-               with a login of its own by ssh; with --persist only the first one does. What goes through it is still bound \
-               by ssh's own window of about 2 MB a round trip; `downpour cp` is not.",
+        more: "ssh, sftp, git and rsync then reach the host over a path that loses packets as if it were clean. Each proxy \
+               logs in with ssh; with --persist only the first. ssh's own window still limits the connection to \
+               about 2 MB per round trip; it does not limit `downpour cp`.",
         examples: PROXY_EXAMPLES,
         ..ENTRY
     },
@@ -183,37 +182,37 @@ pub(crate) static COMMANDS: &[Entry] = &[
         name: "bootstrap",
         completed: Completed::Host,
         about: "Copy this program to a host that ssh can reach",
-        more: "It goes through ssh, and takes its name there once it has run and found itself whole. The other commands \
-               offer this if the remote host has no downpour.",
+        more: "Copies through ssh; the file is installed after it has run there and verified its own digest. The other \
+               commands offer this if the remote host has no downpour.",
         examples: BOOTSTRAP_EXAMPLES,
         ..ENTRY
     },
     Entry {
         command: Command::Clean,
         name: "clean",
-        about: "List or remove what interrupted transfers have left",
-        more: "A transfer stages files in a directory .downpour-XXXXXXXX within its target. If it is interrupted, the same \
-               command goes on from there; if it never runs again, the directory stays. Lists those of this user in each DIR: \
-               when they were last used, the space they take, the number of incomplete files.",
+        about: "List or delete partial data of interrupted transfers",
+        more: "A transfer stages files in a directory .downpour-XXXXXXXX in its destination. If it is interrupted, the same \
+               command resumes from this directory, which remains until then. Lists the staging directories of this \
+               user in each DIR: time since the last use, size, number of incomplete files.",
         examples: CLEAN_EXAMPLES,
         ..ENTRY
     },
     Entry {
         command: Command::Status,
         name: "status",
-        about: "Show your running transfers and how far they are",
-        more: "Lists every cp, sync, verify, send, recv, pipe, tunnel, proxy and demo of this user on this machine, and \
-               what others have started here through ssh. A transfer prints its own progress line when it gets SIGUSR1.",
+        about: "Show your running transfers and their progress",
+        more: "Lists every cp, sync, verify, send, recv, pipe, tunnel, proxy and demo of this user on this host, and those \
+               started on it through ssh. On SIGUSR1, a transfer itself prints its progress.",
         examples: STATUS_EXAMPLES,
         ..ENTRY
     },
     Entry {
         command: Command::Demo,
         name: "demo",
-        about: "Send a file over an emulated lossy link on this machine",
+        about: "Send a file over an emulated lossy link on this host",
         more: "Two endpoints in this process exchange UDP packets through a relay with the rate, delay and loss of --link. \
-               Shows the time of the transfer, the least possible time, and the time of CUBIC with retransmission, as in \
-               TCP, over the same link.",
+               Shows the time of the transfer, the lower bound for any protocol, and the time of CUBIC with \
+               retransmission, as in TCP, over the same link.",
         ..ENTRY
     },
     Entry {
@@ -256,7 +255,7 @@ pub(crate) static COMMANDS: &[Entry] = &[
     Entry {
         command: Command::Complete,
         name: "complete",
-        about: "Print what completes a host or a remote path, for the scripts of `downpour completions`",
+        about: "Print completions of a host or a remote path, for the scripts of `downpour completions`",
         hidden: true,
         ..ENTRY
     },
@@ -264,8 +263,8 @@ pub(crate) static COMMANDS: &[Entry] = &[
         command: Command::Remote,
         name: "remote",
         about: "The remote side of cp, sync, verify, doctor, pipe, tunnel and proxy, started through ssh",
-        more: "Nobody needs to start it by hand. With --only, it is a command for `authorized_keys` that limits a key to \
-               one directory, whatever the other side asks for.",
+        more: "Not started by hand. With --only, a forced command for `authorized_keys` that restricts a key to one \
+               directory.",
         examples: REMOTE_EXAMPLES,
         hidden: true,
         ..ENTRY
@@ -276,7 +275,7 @@ const CP_EXAMPLES: &str = "\
 Examples:
   downpour cp -r results/ me@far.example:archive   copy the contents of results into archive
   downpour cp -r far.example:archive/2024 .        copy the directory 2024 to the current directory
-  downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a limit by day
+  downpour cp --limit '08:00,200M 19:00,off' huge.tar far:   with a rate limit by day
   downpour cp -r far.example:data other.example:   from host to host
   downpour cp -rn --exclude '*.tmp' results far:   show what would be copied";
 
@@ -288,7 +287,7 @@ Examples:
 const SEND_EXAMPLES: &str = "\
 Examples:
   downpour send photos/ notes.txt
-  downpour send --rate 100M photos/        at a fixed rate, whatever the loss
+  downpour send --rate 100M photos/        at a fixed rate, regardless of loss
   tar c photos | downpour send - --name photos.tar   to `downpour recv`, or to `downpour recv - | tar x`
   downpour send photos/ --to --ticket-file t   to a `downpour recv --listen --ticket-file t`";
 
@@ -305,13 +304,13 @@ Example:
 const PIPE_EXAMPLES: &str = "\
 Examples:
   tar c results | downpour pipe far.example tar x -C archive
-  downpour pipe --set streams=window far.example ./console    low delay in spite of losses";
+  downpour pipe --set streams=window far.example ./console    low delay despite loss";
 
 const TUNNEL_EXAMPLES: &str = "\
 Examples:
   downpour tunnel -L 8080:localhost:80 far.example     http://localhost:8080/ is far.example's port 80
   downpour tunnel -D 1080 far.example                  a SOCKS proxy for browsers, curl -x socks5h://localhost:1080
-  downpour tunnel -R 2222:localhost:22 far.example     port 2222 of far.example is this machine's ssh";
+  downpour tunnel -R 2222:localhost:22 far.example     port 2222 of far.example is this host's ssh";
 
 const PROXY_EXAMPLES: &str = "\
 Examples:
@@ -335,7 +334,7 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   downpour status
   downpour status --json 4711
-  kill -USR1 4711        has the transfer itself print how far it is";
+  kill -USR1 4711        makes the transfer print its progress";
 
 const PROFILE_EXAMPLES: &str = "\
 Examples:
@@ -359,7 +358,7 @@ Examples:
   downpour completions zsh  > \"${fpath[1]}/_downpour\"
   downpour completions fish > ~/.config/fish/completions/downpour.fish";
 
-/// Returns the names of the commands on whose line the shell completes this.
+/// Returns the names of the commands for which the shell completes such words.
 pub(crate) fn completing(completed: Completed) -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().filter(move |entry| entry.completed == completed).map(|entry| entry.name)
 }
@@ -370,7 +369,7 @@ impl Command {
         COMMANDS.iter().find(|entry| entry.command == self).unwrap_or(&PROFILE)
     }
 
-    /// Returns its name, without that of a command that it is a part of.
+    /// Returns its name, without that of its parent command.
     pub(crate) fn name(self) -> &'static str {
         self.entry().name
     }

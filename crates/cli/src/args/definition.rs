@@ -1,4 +1,4 @@
-//! clap's definition of the command line, and what was typed, from the tables.
+//! clap's definition of the command line, and its parsed arguments, from the tables.
 
 #[cfg(test)]
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub(crate) fn definition() -> Definition {
         .about("Transfer files fast, encrypted and verified, over networks that lose packets")
         .long_about(
             "Transfer files fast, encrypted and verified, over networks that lose packets\n\nData goes over UDP, with \
-             erasure codes that repair losses before they are noticed, and is verified end to end.",
+             erasure codes that repair losses without waiting for retransmission, and is verified end to end.",
         )
         .after_help(
             "`downpour --help` explains options of all commands, exit codes, rates, patterns and the configuration.",
@@ -60,9 +60,9 @@ pub(crate) fn definition() -> Definition {
     program
 }
 
-/// An option of all commands.
+/// Returns an option of all commands.
 fn of_all(name: &'static str) -> Arg {
-    Arg::new(name).long(name).global(true).help_heading("What is shown").display_order(1000).hide_short_help(true)
+    Arg::new(name).long(name).global(true).help_heading("Output").display_order(1000).hide_short_help(true)
 }
 
 fn described(entry: &Entry) -> Definition {
@@ -95,11 +95,11 @@ fn command(entry: &Entry) -> Definition {
 /// Returns clap's form of an option of a command.
 fn arg(flag: &Flag, command: Command) -> Arg {
     // An option may exclude one that only some of its commands have.
-    let is_there = |name: &&&str| flags::of(command).any(|other| other.name == **name);
-    let conflicts = flag.conflicts.iter().filter(is_there);
+    let exists = |name: &&&str| flags::of(command).any(|other| other.name == **name);
+    let conflicts = flag.conflicts.iter().filter(exists);
     let mut arg = Arg::new(flag.name).hide(flag.hidden).conflicts_with_all(conflicts);
     if !flag.takes.is_operand() {
-        // A hidden letter may have a name only to be told from others.
+        // A hidden short option may have a name only as its id.
         if !(flag.hidden && flag.help.is_empty()) {
             arg = arg.long(flag.name);
         }
@@ -150,10 +150,10 @@ impl Args {
         definition().try_get_matches_from(arguments).and_then(|matches| Self::of(&matches))
     }
 
-    /// Returns what was typed.
+    /// Returns the parsed arguments.
     ///
     /// # Errors
-    /// A source without a target.
+    /// A source without a destination.
     pub(crate) fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let (entry, of_command) = chosen(matches);
         let mut args = Self::new(entry.command);
@@ -172,7 +172,7 @@ impl Args {
     }
 }
 
-/// Returns the command that was typed, and its arguments.
+/// Returns the command and its arguments.
 fn chosen(matches: &ArgMatches) -> (&'static Entry, &ArgMatches) {
     let found = |name: &str, within: Option<&str>| {
         COMMANDS.iter().find(|entry| entry.name == name && entry.within == within).unwrap_or(&PROFILE)

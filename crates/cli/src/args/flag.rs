@@ -1,48 +1,47 @@
-//! What one option is: its entry in the table.
+//! The type of an entry in the table of options.
 
 use clap::ArgMatches;
 use clap::builder::ValueParser;
 
 use super::{Args, Command};
 
-/// An option or an operand: all that is known of it, in one place. Its name, its help, the commands that have it and what
-/// it sets follow from here for the command line, `-h` and `--help`, manual pages, completions, the configuration file, the
-/// environment and docs/COMMANDS.md.
+/// An option or an operand. The command line, `-h` and `--help`, manual pages, completions, the configuration file, the
+/// environment and docs/COMMANDS.md all follow from this entry.
 #[derive(Debug)]
 pub(crate) struct Flag {
-    /// The long name, which is also the key of the configuration file; an operand has no other use for it.
+    /// The long name, which is also the key of the configuration file; an operand uses it only as an id.
     pub(crate) name: &'static str,
-    /// The letter.
+    /// The short name.
     pub(crate) short: Option<char>,
-    /// Another long name.
+    /// A second long name.
     pub(crate) alias: Option<&'static str>,
-    /// What comes with it.
+    /// Its value.
     pub(crate) takes: Takes,
     /// One line of help.
     pub(crate) help: &'static str,
-    /// What `--help` says beyond that line.
+    /// Further text of `--help`.
     pub(crate) more: &'static str,
-    /// Where it is in the help.
+    /// Its section in the help.
     pub(crate) section: Section,
     /// The commands that have it.
     pub(crate) of: &'static [Command],
-    /// The commands whose `-h` shows it, with the words if the line of help takes several rows.
+    /// The commands whose `-h` shows it, with a shorter text if the line of help takes several rows.
     pub(crate) brief: &'static [(&'static [Command], &'static str)],
-    /// Options without which it means nothing.
+    /// The option without which it is invalid.
     pub(crate) requires: Option<&'static str>,
     /// Options that exclude it.
     pub(crate) conflicts: &'static [&'static str],
     /// Where it may be set.
     pub(crate) settable: Settable,
-    /// The fields of a request that it sets, which the other machine has to know.
+    /// The fields of a request that it sets, which the remote host has to know.
     pub(crate) request: &'static [&'static str],
-    /// No help mentions it.
+    /// Whether the help omits it.
     pub(crate) hidden: bool,
-    /// Puts it where it takes effect.
+    /// Stores its value.
     pub(crate) set: fn(&mut Args, &Given<'_>),
 }
 
-/// What an entry leaves out.
+/// Defaults for the fields that an entry omits.
 pub(super) const FLAG: Flag = Flag {
     name: "",
     short: None,
@@ -61,33 +60,33 @@ pub(super) const FLAG: Flag = Flag {
     set: |_, _| {},
 };
 
-/// What comes with an option.
+/// The kind of an option's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Takes {
-    /// Nothing: it is a switch.
+    /// None: a switch.
     Nothing,
     /// A value; the last one counts.
     Value(Value),
-    /// A value each time.
+    /// Several values, one each time.
     Values(Value),
     /// A value or none.
     Perhaps(Value),
     /// A value or none, and a value only after `=`.
     PerhapsAfterEquals(Value),
-    /// It is an operand: a value.
+    /// An operand.
     Operand(Value),
-    /// It is an operand that may be left out.
+    /// An optional operand.
     OptionalOperand(Value),
-    /// It is all operands.
+    /// One or more operands.
     Operands(Value),
-    /// The same, of which there may be none.
+    /// Any number of operands.
     OptionalOperands(Value),
-    /// It is everything that is left of the command line.
+    /// The rest of the command line.
     Rest(Value),
 }
 
 impl Takes {
-    /// The value; `None` for a switch.
+    /// Returns the value; `None` for a switch.
     pub(crate) const fn value(&self) -> Option<&Value> {
         match self {
             Self::Nothing => None,
@@ -103,7 +102,7 @@ impl Takes {
         }
     }
 
-    /// Whether it is an operand.
+    /// Returns whether it is an operand.
     pub(crate) const fn is_operand(&self) -> bool {
         match self {
             Self::Nothing | Self::Value(_) | Self::Values(_) | Self::Perhaps(_) | Self::PerhapsAfterEquals(_) => false,
@@ -121,9 +120,9 @@ impl Takes {
 pub(crate) struct Value {
     /// Its name in the help.
     pub(crate) name: &'static str,
-    /// How it is read.
+    /// Its parser.
     pub(crate) parser: fn() -> ValueParser,
-    /// What it is if the option is left out.
+    /// Its default.
     pub(crate) default: Option<&'static str>,
     /// Whether it may begin with a hyphen.
     pub(crate) may_begin_with_hyphen: bool,
@@ -140,44 +139,44 @@ impl Value {
         Self { default: Some(default), ..self }
     }
 
-    /// Returns the same value, which may begin with anything.
+    /// Returns the same value, which may begin with a hyphen.
     pub(super) const fn with_hyphens(self) -> Self {
         Self { may_begin_with_hyphen: true, ..self }
     }
 }
 
-/// Where an option is in the help. The order is that of the table.
+/// A section of the help. The sections are shown in the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     /// Below the operands, without a heading.
     Own,
-    ByTicket,
+    Ticket,
     Forwards,
-    WhileItRuns,
-    Copied,
-    Preserved,
-    AtTheTarget,
-    OtherSide,
+    Process,
+    Selection,
+    Attributes,
+    Destination,
+    RemoteHost,
     Connection,
     Speed,
-    Shown,
+    Output,
 }
 
 impl Section {
-    /// Its heading.
+    /// Returns its heading.
     pub(crate) const fn heading(self) -> Option<&'static str> {
         match self {
             Self::Own => None,
-            Self::ByTicket => Some("By ticket"),
+            Self::Ticket => Some("Ticket"),
             Self::Forwards => Some("Forwards"),
-            Self::WhileItRuns => Some("While it runs"),
-            Self::Copied => Some("What is copied"),
-            Self::Preserved => Some("What is preserved"),
-            Self::AtTheTarget => Some("At the target"),
-            Self::OtherSide => Some("The other side"),
-            Self::Connection => Some("The connection"),
+            Self::Process => Some("Process"),
+            Self::Selection => Some("Selection"),
+            Self::Attributes => Some("Attributes"),
+            Self::Destination => Some("Destination"),
+            Self::RemoteHost => Some("Remote host"),
+            Self::Connection => Some("Connection"),
             Self::Speed => Some("Speed"),
-            Self::Shown => Some("What is shown"),
+            Self::Output => Some("Output"),
         }
     }
 }
@@ -187,7 +186,7 @@ impl Section {
 pub(crate) enum Settable {
     /// On the command line, in the environment, in the configuration file.
     Anywhere,
-    /// On the command line: it is for a single run.
+    /// On the command line only: for a single run.
     Typed,
 }
 
@@ -199,17 +198,17 @@ pub(crate) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The last value.
+    /// Returns the last value.
     pub(super) fn one<T: Clone + Send + Sync + 'static>(&self) -> Option<T> {
         self.matches.get_one(self.name).cloned()
     }
 
-    /// All values.
+    /// Returns all values.
     pub(super) fn all<T: Clone + Send + Sync + 'static>(&self) -> Vec<T> {
         self.matches.get_many(self.name).into_iter().flatten().cloned().collect()
     }
 
-    /// All values, each with its place on the command line.
+    /// Returns all values, each with its position on the command line.
     pub(super) fn placed<T: Clone + Send + Sync + 'static>(&self) -> Vec<(usize, T)> {
         let places = self.matches.indices_of(self.name).into_iter().flatten();
         places.zip(self.matches.get_many(self.name).into_iter().flatten().cloned()).collect()

@@ -1,4 +1,4 @@
-//! The command line: a table of commands, a table of options, and what was typed.
+//! The command line: a table of commands, a table of options, and the parsed arguments.
 
 mod brief;
 mod commands;
@@ -36,47 +36,46 @@ pub(crate) use rsync_hints::{answer, translate};
 pub(crate) use rules::{Rules, is_rule};
 pub(crate) use values::ProfileChoice;
 
-/// The network of the demo unless `--link` says another: 100 Mbit/s, 100 ms there and back, one packet in twenty lost
-/// each way.
+/// The default link of the demo: 100 Mbit/s, RTT 100 ms, 5 % loss in each direction.
 pub(crate) const DEMO_LINK: &str = "rate=100M,delay=50ms,loss=5%,queue=256KB";
 
-/// How long others can connect to a tunnel with its ticket.
+/// The default lifetime of a tunnel's ticket.
 const VALID: Duration = Duration::from_secs(3600);
 
-/// What was typed. The options of the library are set by the entries of the table themselves; the rest is what this program
-/// makes of its options before it calls the library, and what it shows.
+/// The parsed arguments. The entries of the table set the options of the library directly; the other fields are options of
+/// this program alone.
 #[derive(Debug)]
 pub(crate) struct Args {
     pub(crate) command: Command,
     pub(crate) config: Option<PathBuf>,
     pub(crate) no_config: bool,
 
-    /// What is sent of the sources.
+    /// What the sender reads of the sources.
     pub(crate) scan: SourceOptions,
-    /// What is done at the target.
+    /// What the receiver does at the destination.
     pub(crate) receive: ReceiveRequest,
-    /// How ssh is called.
+    /// How to call ssh.
     pub(crate) ssh: SshOptions,
-    /// Where the data goes.
+    /// How the data is carried.
     pub(crate) path: PathOptions,
-    /// How this side transfers.
+    /// Options of the transfer on this side.
     pub(crate) options: TransferOptions,
-    /// Between two other machines: the data goes through this one in any case.
+    /// Relay the data between two remote hosts through this one.
     pub(crate) through_here: bool,
-    /// A remote sender may announce names that were not requested.
+    /// Accept names that a remote sender announces without a request.
     pub(crate) trusts_sender: bool,
 
-    /// Rules by which names are left out.
+    /// Rules by which names are skipped.
     pub(crate) rules: Rules,
-    /// The list of names to send, and whether they end with NUL.
+    /// The list of names to send, and whether NUL separates them.
     pub(crate) files_from: Option<PathBuf>,
     pub(crate) from0: bool,
     pub(crate) backup: BackupArgs,
-    /// Delete what the source does not have.
+    /// Delete names that the source does not have.
     pub(crate) delete: bool,
     /// Sources keep their paths.
     pub(crate) relative: bool,
-    /// `-p` was typed, for which some type the port of ssh.
+    /// `-p` was given; some users mean the port of ssh by it.
     pub(crate) preserves: bool,
     pub(crate) speed: SpeedArgs,
     pub(crate) when_missing: WhenMissing,
@@ -85,32 +84,32 @@ pub(crate) struct Args {
     pub(crate) output: OutputArgs,
     /// Print rsync's numbers at the end.
     pub(crate) stats: bool,
-    /// Open a picture of the transfer.
+    /// Show live charts of the transfer.
     pub(crate) web: bool,
-    /// What the shell runs at the end.
+    /// The shell command to run at the end.
     pub(crate) on_end: Option<String>,
 
-    /// Operands that may be on another machine.
+    /// Operands that may be on a remote host.
     pub(crate) places: Vec<Location>,
     /// Operands that are paths.
     pub(crate) paths: Vec<PathBuf>,
     /// Operands that are words: a ticket, a command.
     pub(crate) words: Vec<String>,
-    /// The operand that is a host.
+    /// The host operand.
     pub(crate) host: Option<String>,
     /// Port of the ssh server of `proxy`.
     pub(crate) server_port: Option<u16>,
     /// Name of a stream.
     pub(crate) stream_name: Option<OsString>,
-    /// Bytes of the transfer that is forecast or shown.
+    /// Bytes of the transfer that the doctor forecasts or the demo runs.
     pub(crate) size: Option<u64>,
     pub(crate) bootstrap: BootstrapArgs,
     pub(crate) clean: CleanArgs,
     pub(crate) pid: Option<u32>,
-    /// The link of the demo, and whether TCP is left out.
+    /// The link of the demo, and whether to skip the comparison with TCP.
     pub(crate) link: Option<Duplex>,
     pub(crate) no_compare: bool,
-    /// Profiles that are shown.
+    /// Profiles to show.
     pub(crate) profiles: Vec<ProfileChoice>,
     pub(crate) allowed: bool,
     pub(crate) shell: Option<Shell>,
@@ -119,7 +118,7 @@ pub(crate) struct Args {
     pub(crate) remote: RemoteArgs,
 }
 
-/// What becomes of what is replaced or deleted.
+/// Options of backups.
 #[derive(Debug, Default)]
 pub(crate) struct BackupArgs {
     pub(crate) is_on: bool,
@@ -127,7 +126,7 @@ pub(crate) struct BackupArgs {
     pub(crate) suffix: Option<OsString>,
 }
 
-/// How fast a sender sends.
+/// Options of the sender's rate and profile.
 #[derive(Debug, Default)]
 pub(crate) struct SpeedArgs {
     pub(crate) rate: Option<Rate>,
@@ -137,11 +136,11 @@ pub(crate) struct SpeedArgs {
     pub(crate) no_memory: bool,
     pub(crate) profile: Option<ProfileChoice>,
     pub(crate) set: Vec<(String, String)>,
-    /// What the repair of streams may cost.
+    /// Limit of the proactive repair of streams.
     pub(crate) max_overhead: Option<String>,
 }
 
-/// What is claimed of a path that others use.
+/// How to share the path with other traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     Fair,
@@ -149,7 +148,7 @@ pub(crate) enum Policy {
     Fixed,
 }
 
-/// What happens if the remote host has no downpour.
+/// Whether to install downpour on a remote host that lacks it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WhenMissing {
     Never,
@@ -158,19 +157,19 @@ pub(crate) enum WhenMissing {
     Auto,
 }
 
-/// How two sides connect with a ticket.
+/// Options of connections by ticket.
 #[derive(Debug, Default)]
 pub(crate) struct TicketArgs {
     pub(crate) file: Option<PathBuf>,
-    /// Connect, with this ticket if it was typed.
+    /// Connect, with this ticket if one was given.
     pub(crate) to: Option<Option<String>>,
-    /// Listen, at this address if one was typed.
+    /// Listen, at this address if one was given.
     pub(crate) listen: Option<Option<SocketAddr>>,
-    /// Serve more than one.
+    /// Serve several receivers.
     pub(crate) keep: bool,
 }
 
-/// What a tunnel carries, and for how long.
+/// Options of tunnels.
 #[derive(Debug)]
 pub(crate) struct TunnelArgs {
     pub(crate) local: Vec<Forward>,
@@ -186,14 +185,14 @@ pub(crate) struct TunnelArgs {
     pub(crate) control: Option<TunnelControl>,
 }
 
-/// What is asked of the tunnels that run.
+/// A request to running tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TunnelControl {
     Check,
     Exit,
 }
 
-/// What is shown.
+/// Options of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutputArgs {
     pub(crate) progress: Option<ProgressMode>,
@@ -202,7 +201,7 @@ pub(crate) struct OutputArgs {
     pub(crate) verbose: bool,
 }
 
-/// How progress is shown.
+/// How to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressMode {
     Bar,
@@ -210,14 +209,14 @@ pub(crate) enum ProgressMode {
     None,
 }
 
-/// What `bootstrap` copies to where.
+/// Options of `bootstrap`.
 #[derive(Debug, Default)]
 pub(crate) struct BootstrapArgs {
     pub(crate) to: Option<String>,
     pub(crate) from: Option<PathBuf>,
 }
 
-/// What `clean` lists.
+/// Options of `clean`.
 #[derive(Debug, Default)]
 pub(crate) struct CleanArgs {
     pub(crate) search_below: bool,
@@ -225,7 +224,7 @@ pub(crate) struct CleanArgs {
     pub(crate) older_than: Option<Duration>,
 }
 
-/// What `remote` may do.
+/// Options of `remote`.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteArgs {
     pub(crate) only: Option<PathBuf>,
@@ -235,7 +234,7 @@ pub(crate) struct RemoteArgs {
 }
 
 impl Args {
-    /// Returns what a command does without any options.
+    /// Returns the defaults of a command.
     fn new(command: Command) -> Self {
         let follows = matches!(command, Command::Cp | Command::Send | Command::Verify);
         let is_exact = matches!(command, Command::Sync | Command::Verify);
@@ -247,7 +246,7 @@ impl Args {
             differences: true,
             ..ReceiveRequest::to_target("")
         };
-        // A comparison is a copy that is not carried out: what it would do is how the two sides differ.
+        // A comparison is a dry run of a copy: the planned changes are the differences.
         if command == Command::Verify {
             (receive.compare, receive.dry_run, receive.compare_trees) = (Compare::Checksum, true, true);
         }
@@ -300,38 +299,38 @@ impl Args {
         }
     }
 
-    /// Sets what rsync's `-a` preserves.
+    /// Sets the attributes that rsync's `-a` preserves.
     fn archive(&mut self) {
         let preserve = &mut self.receive.preserve;
         (preserve.owner, preserve.group, preserve.specials) = (true, true, true);
         self.receive.modes = Modes::Exact;
     }
 
-    /// Checks what clap does not, and puts the rules in order.
+    /// Makes the checks that clap does not make, and orders the rules.
     fn checked(mut self) -> Result<Self, clap::Error> {
         if matches!(self.command, Command::Cp | Command::Sync) && self.places.len() < 2 {
-            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, "where to? write SRC... DST\n"));
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, "no destination: write SRC... DST\n"));
         }
         self.rules.put_in_order();
         Ok(self)
     }
 
-    /// Returns the options of a command that takes rules.
+    /// Returns whether the command takes rules.
     pub(crate) fn has_rules(&self) -> bool {
         flags::of(self.command).any(|flag| is_rule(flag.name))
     }
 
-    /// Whether stdin was named as a list, so that it cannot be read again.
+    /// Returns whether a list is read from stdin, which cannot be read again.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.rules.from_pipe || self.files_from.as_deref() == Some(Path::new("-"))
     }
 
-    /// Returns the sources and the target of a copy or a comparison.
+    /// Returns the sources and the destination of a copy or a comparison.
     pub(crate) fn sources_and_target(&self) -> Option<(&[Location], &Location)> {
         self.places.split_last().map(|(target, sources)| (sources, target))
     }
 
-    /// The machine that it reaches through ssh, as it was typed: `[user@]host`.
+    /// Returns the host that the command reaches through ssh, as typed: `[user@]host`.
     pub(crate) fn reached(&self) -> Option<&str> {
         self.host.as_deref().or_else(|| {
             self.places.iter().find_map(|location| match location {
@@ -361,14 +360,14 @@ impl Default for TunnelArgs {
 }
 
 impl BackupArgs {
-    /// Returns what was chosen.
+    /// Returns the chosen backup.
     ///
     /// # Errors
-    /// A directory outside of the target, or a suffix that cannot be one.
+    /// A directory outside of the destination, or an invalid suffix.
     pub(crate) fn choice(&self) -> Result<Option<Backup>, Failure> {
         use std::fmt::Display;
         use std::os::unix::ffi::OsStrExt as _;
-        let wrong = |what: &dyn Display| Failure::new(Code::Usage, what.to_string());
+        let wrong = |message: &dyn Display| Failure::new(Code::Usage, message.to_string());
         let (directory, suffix) = (self.directory.as_deref(), self.suffix.as_deref());
         if !self.is_on && directory.is_none() {
             let alone = suffix.map(|_| wrong(&"--suffix is for backups: use it with --backup or --backup-dir"));
@@ -377,8 +376,10 @@ impl BackupArgs {
         let directory = directory.map(|directory| directory.as_os_str().as_bytes());
         if let Some(directory) = directory.filter(|directory| directory.starts_with(b"~")) {
             let shown = String::from_utf8_lossy(directory);
-            let why = "backups go to a directory within the target, and no home is there";
-            return Err(wrong(&format_args!("--backup-dir {shown}: {why}; write ./{shown} for one called so")));
+            let why = "must be a path relative to the destination, where ~ is not expanded";
+            return Err(wrong(&format_args!(
+                "--backup-dir {shown}: {why}; write ./{shown} for a directory of that name"
+            )));
         }
         Backup::new(directory, suffix.map(OsStr::as_bytes)).map(Some).map_err(|error| wrong(&error))
     }

@@ -1,4 +1,4 @@
-//! docs/COMMANDS.md: what `--help` says, of all commands.
+//! docs/COMMANDS.md: the text of `--help` of all commands.
 
 use std::fmt::Write as _;
 
@@ -7,23 +7,23 @@ use super::flag::{Flag, Settable, Takes};
 use super::flags;
 use crate::exit;
 
-/// What precedes the commands.
+/// The beginning of the page.
 const HEAD: &str = "\
 # Commands
 
 Every command, operand and option of `downpour`, as `downpour COMMAND --help` explains them. This page is written by
-`cargo xtask commands` from the tables in `crates/cli/src/args`; what the commands do together is in [USING.md](USING.md).
-An option with † is part of what the other side is asked, which has to know it; one that is older refuses it.
-`downpour man cp` shows a command's page, and `downpour completions SHELL` prints completions.
+`cargo xtask commands` from the tables in `crates/cli/src/args`; [USING.md](USING.md) explains how the commands work
+together. An option with † is part of the request to the remote downpour; an older one that does not know the option
+refuses it. `downpour man cp` shows a command's page, and `downpour completions SHELL` prints completions.
 ";
 
-/// Said of an option for a single run.
+/// The mark of an option for a single run.
 const ONLY_TYPED: &str = "*Command line only.*";
 
 /// Returns the whole page.
 pub(crate) fn reference() -> String {
     let mut page = HEAD.to_owned();
-    page += "\n| command | does |\n|---|---|\n";
+    page += "\n| command | meaning |\n|---|---|\n";
     for entry in shown() {
         _ = writeln!(page, "| [`{0}`](#{1}) | {2} |", title(entry), title(entry).replace(' ', "-"), cell(entry.about));
     }
@@ -47,7 +47,7 @@ fn section(entry: &Entry) -> String {
     _ = write!(section, "\n```text\n{}\n```\n", usage(entry));
     let all = || flags::of(entry.command).filter(|flag| !flag.hidden);
     if all().next().is_some() {
-        section += "\n| option | does |\n|---|---|\n";
+        section += "\n| option | meaning |\n|---|---|\n";
     }
     for flag in all() {
         let mark = if flag.request.is_empty() { "" } else { " †" };

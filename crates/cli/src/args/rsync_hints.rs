@@ -1,6 +1,5 @@
-//! Words of scp and rsync that are none of this program's: each stands for options of its own, is accepted since it changes
-//! nothing here, or is answered with what to use in its place. None is dropped that would change paths, modes, or what is
-//! chosen.
+//! Options of scp and rsync that this program does not have. Each is translated into options of this program, ignored
+//! if it has no effect, or answered with an alternative. None that would change paths, modes or the selection is ignored.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,55 +13,57 @@ use downpour::remote::Location;
 
 use super::command_at;
 
-/// What becomes of a word.
+/// The treatment of such an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// It stands for this option.
+    /// It is translated into this option.
     As(&'static str),
-    /// It is accepted: it changes nothing here.
+    /// It is ignored: it has no effect.
     Nothing,
-    /// The same, and its value with it.
+    /// It is ignored with its value.
     NothingWithValue,
-    /// It is refused with this advice.
+    /// It is an error with this advice.
     Not(&'static str),
 }
 
 use Word::{As, Not, Nothing, NothingWithValue};
 
-/// Words, and what becomes of them: of `cp`, whose users know scp, of `sync`, whose users know rsync, and of both.
+/// Options and their treatment: of `cp`, whose users know scp, of `sync`, whose users know rsync, and of both.
 type Words = &'static [(&'static [&'static str], Word)];
 
-const LEAVE: &str = "it has no counterpart here; leave it out";
+const LEAVE: &str = "not supported; omit it";
 const RATE: &str = "use --limit RATE, in bits per second (--limit 8M) or bytes (--limit 1MB/s)";
 const SSH: &str = "use --ssh 'ssh -o OPTION' or --ssh 'ssh -F FILE'";
 const REFERENCE: &str = "use --link-dest DIR, or copy the older one first";
-const WHOLE: &str = "a file is replaced by a whole new one when that has arrived and is verified; leave the option out";
+const WHOLE: &str =
+    "not supported: an existing file is replaced when the new one is complete and verified; omit the option";
 const SHOWN: &str = "use -v or -n and redirect stdout, or --json for programs";
-const OWNERS: &str = "run sync as the user that the files are to belong to";
-const DAEMON: &str = "it is for daemons of rsync, which do not speak to downpour; leave it out";
-const LINKS: &str = "use --links follow to copy what links point to, or --links skip";
-const BATCH: &str = "a transfer cannot be recorded and repeated; copy to each target, or to one and from there";
+const OWNERS: &str = "run sync as the user who is to own the files";
+const DAEMON: &str = "not supported: downpour does not connect to rsync daemons; omit it";
+const LINKS: &str = "use --links follow to copy the targets of links, or --links skip";
+const BATCH: &str = "not supported; copy to each destination, or copy on from the first one";
 
-const FUZZY: &str = "differences are taken from the file of the same name alone; leave it out";
-const PER_DIRECTORY: &str = "rules of single directories would have to be read on both sides; use --exclude-from FILE";
+const FUZZY: &str = "not supported: differences are computed against the file of the same name only; omit it";
+const PER_DIRECTORY: &str = "rules per directory are not supported; use --exclude-from FILE";
 
 const OF_CP: Words = &[
     (&["-C", "-O", "-s"], Nothing),
     (&["--perms"], As("--preserve")),
     (&["-l"], Not(RATE)),
     (&["-o", "-F"], Not(SSH)),
-    (&["-c"], Not("use --ssh 'ssh -c CIPHER'; what goes over UDP has one cipher")),
+    (&["-c"], Not("use --ssh 'ssh -c CIPHER'; data over UDP always has the same cipher")),
     (&["-B"], Not("use --ssh 'ssh -o BatchMode=yes'")),
     (&["-S"], Not("use --ssh PROGRAM")),
     (&["-D"], Not("use --ssh CMD and --remote-bin PATH")),
     (
         &["-R"],
         Not(
-            "for rsync's -R write --relative; scp's is not needed: from host to host the data goes directly if it can, and through this machine with -3",
+            "use --relative for rsync's -R; scp's -R is not needed: between two hosts the data goes directly if possible, and with -3 through this host",
         ),
     ),
     (&["-T"], Not("use --trust-sender")),
     (&["-g"], Not("use --group")),
+    (&["--delete", "--max-delete", "--force-empty"], Not("cp deletes nothing; use `downpour sync --delete`")),
 ];
 
 const OF_SYNC: Words = &[
@@ -71,7 +72,7 @@ const OF_SYNC: Words = &[
     (&["-c"], As("--checksum")),
     (&["-l"], As("--links=copy")),
     (&["--delete-after", "--delete-delay"], As("--delete")),
-    (&["-T"], Not("files are staged within the target directory; leave the option out")),
+    (&["-T"], Not("not supported: files are staged in the destination directory; omit the option")),
     (&["-C"], Not("use --include, --exclude, --include-from and --exclude-from")),
     (&["-F"], Not(PER_DIRECTORY)),
     (&["-y"], Not(FUZZY)),
@@ -96,12 +97,12 @@ const OF_BOTH: Words = &[
     (&["--chown", "--usermap", "--groupmap"], Not(OWNERS)),
     (
         &["--fake-super", "--super"],
-        Not("only root can preserve owners; leave them out, or write an archive with `tar` there"),
+        Not("only root can preserve owners; omit the option, or write an archive with `tar` on the remote host"),
     ),
     (
         &["--temp-dir", "--partial-dir", "--delay-updates"],
         Not(
-            "files are staged within the target directory, and each takes its name when it is whole; leave the option out",
+            "not supported: files are staged in the destination directory and get their names when complete; omit the option",
         ),
     ),
     (&["--bwlimit"], Not(RATE)),
@@ -110,92 +111,100 @@ const OF_BOTH: Words = &[
     (&["--rsync-path"], Not("use --remote-bin PATH")),
     (&["-L", "--copy-links", "--dereference"], Not("use --links follow")),
     (&["--copy-unsafe-links", "--copy-dirlinks", "-k", "--munge-links", "--insecure-links"], Not(LINKS)),
-    (&["--keep-dirlinks", "-K", "--confine-root"], Not("links at the target are not followed; leave it out")),
+    (
+        &["--keep-dirlinks", "-K", "--confine-root"],
+        Not("not supported: links at the destination are not followed; omit it"),
+    ),
     (&["-@"], Not("use --modify-window=SECONDS")),
     (&["--fuzzy"], Not(FUZZY)),
     (&["--itemize-changes", "--debug", "--stderr"], Not("use -v, or --json for programs")),
     (&["--8-bit-output", "-8"], Not("names are escaped on a terminal; use --json for programs")),
-    (&["--del"], Not("use sync --delete: it deletes after all has arrived")),
+    (&["--del"], Not("use `downpour sync --delete`, which deletes after the transfer")),
     (
         &["--delete-before", "--delete-during"],
-        Not("use sync --delete: it deletes after all has arrived; if that takes too much space, make room first"),
+        Not(
+            "use `downpour sync --delete`, which deletes after the transfer; if the disk is too full for that, free space first",
+        ),
     ),
     // Of `cp`: `sync` has them above.
-    (&["--delete-after", "--delete-delay"], Not("use sync --delete: it deletes after all has arrived")),
-    (&["--delete-excluded"], Not("use sync --delete without --exclude; excluded names at the target are kept")),
+    (&["--delete-after", "--delete-delay"], Not("use `downpour sync --delete`, which deletes after the transfer")),
+    (&["--delete-excluded"], Not("use sync --delete without --exclude; excluded files at the destination are kept")),
     (
         &["--ignore-missing-args", "--delete-missing-args"],
-        Not("a source that does not exist is an error; leave it out, or list names with --files-from"),
+        Not("a missing source is an error; omit it, or list names with --files-from"),
     ),
     (&["--compare-dest", "--copy-dest"], Not(REFERENCE)),
     (&["--cvs-exclude"], Not("use --include, --exclude, --include-from and --exclude-from")),
     (&["--max-alloc"], Not("use --max-memory SIZE")),
     (&["--log-file", "--log-file-format", "--out-format", "--list-only"], Not(SHOWN)),
-    (&["--ignore-errors", "--force"], Not("nothing is deleted where the source could not be read; see sync --delete")),
-    (&["--no-implied-dirs"], Not("directories on the way to a name always come with it; leave it out")),
+    (
+        &["--ignore-errors", "--force"],
+        Not("not supported: sync --delete deletes nothing if the source could not be read completely"),
+    ),
+    (&["--no-implied-dirs"], Not("the parent directories of a name are always copied; omit it")),
     (&["-m", "--prune-empty-dirs", "-d", "--dirs", "--old-dirs", "--old-d", "--old-args"], Not(LEAVE)),
-    (&["--executability"], Not("modes are copied as they are, with cp -p or sync; leave it out")),
+    (&["--executability"], Not("cp -p and sync preserve modes; omit it")),
     (
         &["--atimes", "-U", "--crtimes", "-N", "--omit-link-times", "--open-noatime"],
-        Not("modification times are always copied, and no others; leave it out"),
+        Not("only modification times are preserved, and always; omit it"),
     ),
-    (&["--drop-D"], Not("leave --specials and -a out")),
+    (&["--drop-D"], Not("omit --specials and -a")),
     (&["--write-batch", "--only-write-batch", "--read-batch"], Not(BATCH)),
-    (&["--stop-after", "--stop-at"], Not("use `timeout TIME downpour ...`: the same command continues later")),
+    (&["--stop-after", "--stop-at"], Not("use `timeout TIME downpour ...`; run the same command to resume")),
     (&["--address", "--contimeout", "--password-file", "--early-input", "--sockopts", "--protocol"], Not(DAEMON)),
     (&["--copy-as"], Not("run downpour as that user")),
     (&["--iconv"], Not("names are copied byte by byte; convert them with `convmv`")),
-    (&["--remote-option", "-M"], Not("both sides get the same options; use --remote-bin for the program there")),
+    (&["--remote-option", "-M"], Not("both sides get the same options; use --remote-bin for the remote program")),
 ];
 
-/// How a word begins that turns an option off.
+/// The prefix of options that turn another one off.
 const OFF: &str = "--no-";
-const TURNED_OFF: &str = "nothing can be turned off that an option implies; write those that are wanted one by one";
+const TURNED_OFF: &str = "an implied option cannot be turned off; give the wanted options one by one";
 
-/// Returns the options that the table names in place of others, with the words that it has them from.
+/// Returns the options that the table names as alternatives, each with the text that names it.
 #[cfg(test)]
-pub(super) fn named() -> impl Iterator<Item = (String, &'static str)> {
+pub(super) fn alternatives() -> impl Iterator<Item = (String, &'static str)> {
     let all = [OF_CP, OF_SYNC, OF_BOTH].into_iter().flatten();
-    let said = all.filter_map(|(_, word)| match word {
-        As(said) | Not(said) => Some(*said),
+    let texts = all.filter_map(|(_, word)| match word {
+        As(text) | Not(text) => Some(*text),
         Nothing | NothingWithValue => None,
     });
-    said.flat_map(|said| {
-        let words = said.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-        words.filter_map(|word| word.strip_prefix("--")).map(move |name| (name.to_owned(), said))
+    texts.flat_map(|text| {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        words.filter_map(|word| word.strip_prefix("--")).map(move |name| (name.to_owned(), text))
     })
 }
 
-/// What becomes of a word of a command, if it is one of these.
-fn fate(command: &str, option: &str) -> Option<Word> {
+/// Returns the treatment of an option of a command, if the table has it.
+fn treatment(command: &str, option: &str) -> Option<Word> {
     let own = if command == "cp" { OF_CP } else { OF_SYNC };
     let found = own.iter().chain(OF_BOTH).find(|(options, _)| options.contains(&option)).map(|(_, word)| *word);
     found.or_else(|| option.starts_with(OFF).then_some(Not(TURNED_OFF)))
 }
 
-/// Arguments in this program's words.
+/// Arguments translated into this program's options.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) arguments: Vec<OsString>,
-    /// Words that change nothing here.
+    /// Ignored options.
     pub(crate) ignored: Vec<String>,
 }
 
 impl Translated {
-    /// The one line about the words that change nothing.
+    /// Returns a line about the ignored options.
     pub(crate) fn note(&self) -> Option<String> {
         let (last, others) = self.ignored.split_last()?;
         Some(match others {
-            [] => format!("{last} changes nothing here"),
-            others => format!("{} and {last} change nothing here", others.join(", ")),
+            [] => format!("{last} has no effect"),
+            others => format!("{} and {last} have no effect", others.join(", ")),
         })
     }
 }
 
-/// Translates the arguments of `cp` and `sync`, whose own options `definition` has; others remain as they are.
+/// Translates the arguments of `cp` and `sync`, whose own options are in `definition`; others remain as they are.
 ///
 /// # Errors
-/// The first word that is none here, with what to use in its place.
+/// The first unsupported option, with an alternative.
 pub(crate) fn translate(arguments: &[OsString], definition: &Command) -> Result<Translated, String> {
     let mut words = Reader { left: arguments, command: "", options: Vec::new(), done: Translated::default() };
     let command = command_at(arguments).map(|at| (at, arguments[at].to_str()));
@@ -269,7 +278,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(())
             }
-            None => match fate(self.command, name) {
+            None => match treatment(self.command, name) {
                 Some(NothingWithValue) if value.is_none() => {
                     self.apply(name, NothingWithValue)?;
                     self.next();
@@ -284,7 +293,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an option that is a switch for rsync, and takes one of a few words here, has such a word behind it.
+    /// Returns whether one of its few values follows an option that is a switch in rsync.
     fn has_value(&self, option: &str) -> Result<bool, String> {
         let Some(next) = self.left.get(1) else { return Ok(false) };
         let own = self.options.iter().find(|own| own.get_long() == Some(option));
@@ -297,7 +306,7 @@ impl<'a> Reader<'a> {
         Ok(is_value)
     }
 
-    /// Reads `--info=FLAGS`: what is shown of progress and at the end.
+    /// Reads `--info=FLAGS`: the output of progress and statistics.
     fn info(&mut self, value: Option<&str>) -> Result<(), String> {
         let flags = value.map(str::to_owned).or_else(|| self.left.get(1)?.to_str().map(str::to_owned));
         let flags = flags.unwrap_or_default().to_ascii_lowercase();
@@ -313,7 +322,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes the next word for what it stands for.
+    /// Treats the next word.
     fn apply(&mut self, name: &str, word: Word) -> Result<(), String> {
         match word {
             Not(advice) => return Err(format!("{name}: {advice}")),
@@ -324,12 +333,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads letters behind one `-`.
+    /// Reads letters after one `-`.
     fn short(&mut self) -> Result<(), String> {
         let Some(word) = self.next() else { return Ok(()) };
         let (mut kept, mut more) = (vec![b'-'], Vec::new());
         let letters = &word.as_bytes()[1..];
-        // Among others, rsync's letter makes numbers readable, as they are anyway; alone, it asks for help.
+        // Among other letters, rsync's -h makes numbers readable, which they always are; alone, it requests help.
         let is_readable = |letter: u8| letter == b'h' && letters.iter().any(|other| *other != b'h');
         for (at, letter) in letters.iter().enumerate() {
             let (name, rest) = (format!("-{}", char::from(*letter)), &letters[at + 1..]);
@@ -353,7 +362,7 @@ impl<'a> Reader<'a> {
                     self.done.arguments.extend(more);
                     return Ok(());
                 }
-                None => match fate(self.command, &name) {
+                None => match treatment(self.command, &name) {
                     Some(Not(advice)) => return Err(format!("{name}: {advice}")),
                     Some(As(option)) => more.push(OsString::from(option)),
                     Some(Nothing) => self.done.ignored.push(name),
@@ -364,7 +373,7 @@ impl<'a> Reader<'a> {
                         }
                         break;
                     }
-                    // Unknown: clap refuses it, and lists what there is.
+                    // Unknown: clap refuses it.
                     None => kept.push(*letter),
                 },
             }
@@ -376,7 +385,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether `-P` has a port behind it, as for scp; for rsync it asks for progress, and to keep parts.
+    /// Returns whether a port follows `-P`, as in scp; in rsync it means `--partial --progress`.
     fn is_port(&self, rest: &[u8]) -> Result<bool, String> {
         let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
         if !rest.is_empty() {
@@ -390,19 +399,19 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Refuses a path as the value of an option that is a switch for rsync: what it lists with -i, and links with -J.
+    /// Refuses a path as the value of an option that is a switch in rsync: -i itemizes, -J omits the times of links.
     fn check_value(&self, name: &str, rest: &[u8], is_behind_others: bool) -> Result<(), String> {
         let next = self.left.first().map(|next| next.as_bytes());
         let value = if rest.is_empty() { next } else { Some(rest) };
         let value = OsStr::from_bytes(value.unwrap_or_default());
-        // Only the letter alone is certain to be meant as it is here.
+        // Only a letter by itself certainly has this program's meaning.
         let is_switch = self.command == "sync" && is_behind_others;
         match name {
             "-i" if is_switch || is_no_key(value) => {
-                Err("-i: it names a key of ssh here (-i KEY, by itself); use -v for a list of what changes".to_owned())
+                Err("-i: names an ssh key (-i KEY, by itself); use -v to list changes".to_owned())
             }
             "-J" if is_switch || is_no_host(value) => {
-                Err("-J: it names a jump host here (-J HOST, by itself); times of links are always copied".to_owned())
+                Err("-J: names a jump host (-J HOST, by itself); times of links are always preserved".to_owned())
             }
             _ => Ok(()),
         }
@@ -413,7 +422,7 @@ fn takes_value(option: &Arg) -> bool {
     option.get_num_args().is_some_and(|count| count.takes_values())
 }
 
-/// Whether this cannot be the file of a key: it is a directory, on another machine, or holds something else.
+/// Returns whether this cannot be the file of a key: a directory, a remote path, or a file of another kind.
 fn is_no_key(value: &OsStr) -> bool {
     let path = Path::new(value);
     let Ok(found) = path.metadata() else { return matches!(Location::parse(value), Ok(Location::Remote { .. })) };
@@ -421,25 +430,25 @@ fn is_no_key(value: &OsStr) -> bool {
         return found.is_dir();
     }
     let mut start = [0; 5];
-    // What cannot be read is left to ssh.
+    // ssh reports unreadable files.
     let read = File::open(path).and_then(|mut file| file.read(&mut start));
     let begins = |text: &[u8]| start.starts_with(text);
     read.is_ok() && !(begins(b"-----") || begins(b"ssh-") || begins(b"ecdsa") || begins(b"sk-"))
 }
 
-/// Whether this cannot be a host.
+/// Returns whether this cannot be a host.
 fn is_no_host(value: &OsStr) -> bool {
     let bytes = value.as_bytes();
     Path::new(value).symlink_metadata().is_ok() || (bytes.contains(&b'/') && !bytes.starts_with(b"ssh://"))
 }
 
-/// Returns the answer to an option of ssh that another command does not know.
+/// Returns the advice for an option of ssh that another command does not have.
 pub(crate) fn answer(command: &str, error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
     match (command, typed.split('=').next().filter(|_| is_unknown)?) {
         ("verify" | "doctor" | "pipe" | "tunnel" | "proxy" | "bootstrap", "-p") => {
-            Some("-p: the port of the ssh server is -P PORT".to_owned())
+            Some("-p: use -P PORT for the port of the ssh server".to_owned())
         }
         ("verify" | "doctor" | "pipe" | "tunnel" | "proxy" | "bootstrap", option @ ("-o" | "-F")) => {
             Some(format!("{option}: {SSH}"))

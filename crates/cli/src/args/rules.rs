@@ -15,31 +15,31 @@ use crate::exit::{Code, Failure};
 pub(crate) struct Rules {
     /// In order of precedence.
     pub(crate) list: Vec<Rule>,
-    /// What was typed, with its place on the command line.
+    /// Rules and files of the command line, each with its position.
     typed: Vec<(usize, Typed)>,
-    /// Options that were given an empty pattern: rules of lower layers are not added to them.
+    /// Options with an empty pattern, which ignores the rules of lower layers.
     closed: Vec<&'static str>,
     /// Files whose rules have not been read yet.
     files: Vec<RuleFile>,
-    /// Some came from a pipe, and cannot be read again.
+    /// Whether some came from a pipe, which cannot be read again.
     pub(crate) from_pipe: bool,
-    /// Some came from stdin.
+    /// Whether some came from stdin.
     pub(crate) from_stdin: bool,
 }
 
-/// What an option has.
+/// The value of an option.
 #[derive(Clone, Debug)]
 enum Typed {
     Rule(Rule),
     File(PathBuf, Lines),
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Copy, Debug)]
 enum Lines {
-    /// Patterns, and what becomes of those without a sign.
+    /// Patterns, and the kind of those without a sign.
     Patterns(MakeRule),
-    /// Rules that say what they are.
+    /// Rules with a sign.
     Rules,
 }
 
@@ -48,7 +48,7 @@ enum Lines {
 struct RuleFile {
     path: PathBuf,
     lines: Lines,
-    /// Place of its rules in the list.
+    /// Position of its rules in the list.
     at: usize,
 }
 
@@ -58,7 +58,7 @@ const LONGEST: u64 = 1_000_000;
 /// Creates a rule from a pattern.
 type MakeRule = fn(Pattern) -> Rule;
 
-/// The two options. If one place has both without an order of their own, the exceptions (`--include`) take precedence.
+/// The two options. If one layer has both in no particular order, the exceptions (`--include`) take precedence.
 const OPTIONS: [(&str, MakeRule); 2] = [("include", Rule::Include), ("exclude", Rule::Exclude)];
 
 /// Returns whether an option with this name is a list of rules.
@@ -79,7 +79,7 @@ pub(super) enum FilterRule {
     File(PathBuf),
 }
 
-/// Parses a rule as rsync writes it, of those that mean the same on both sides of a copy.
+/// Parses a rule in rsync's form, of those with the same meaning on both sides of a copy.
 pub(super) fn filter_rule(text: &OsStr) -> Result<FilterRule, String> {
     let bytes = text.as_bytes();
     let at = bytes.iter().position(|byte| matches!(byte, b' ' | b'_')).unwrap_or(bytes.len());
@@ -90,16 +90,12 @@ pub(super) fn filter_rule(text: &OsStr) -> Result<FilterRule, String> {
         b"." | b"merge" if !rest.is_empty() => return Ok(FilterRule::File(PathBuf::from(OsStr::from_bytes(rest)))),
         [b':', ..] | b"dir-merge" => {
             return Err(
-                "rules of single directories would have to be read on both sides: write them into one file, for \
-                        --exclude-from or '. FILE'"
+                "rules per directory are not supported: write them in one file, for --exclude-from or '. FILE'"
                     .to_owned(),
             );
         }
         _ => {
-            return Err(format!(
-                "{} is none of the rules that work here: write '- PATTERN', '+ PATTERN' or '. FILE'",
-                text.display()
-            ));
+            return Err(format!("unsupported rule {}: write '- PATTERN', '+ PATTERN' or '. FILE'", text.display()));
         }
     };
     Pattern::new(rest).map(|pattern| FilterRule::Rule(make(pattern))).map_err(|error| error.to_string())
@@ -109,7 +105,7 @@ pub(super) fn filter_rule(text: &OsStr) -> Result<FilterRule, String> {
 fn rule_alone(line: &[u8]) -> Result<Rule, String> {
     match filter_rule(OsStr::from_bytes(line))? {
         FilterRule::Rule(rule) => Ok(rule),
-        FilterRule::File(path) => Err(format!("{}: a file with rules names no other", path.display())),
+        FilterRule::File(path) => Err(format!("{}: a file of rules cannot include another", path.display())),
     }
 }
 
@@ -130,9 +126,7 @@ fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
         };
         let shown = String::from_utf8_lossy(line);
         if line == b"!" {
-            return Err(
-                "! clears the list for rsync, and is no rule here: write the rules in the order that counts".into()
-            );
+            return Err("`!` is not supported: list the rules in order of precedence".into());
         }
         Pattern::new(line).map(rule).map_err(|error| format!("{shown}: {error}"))
     });
@@ -140,7 +134,7 @@ fn parse(text: &[u8], rule: MakeRule) -> Result<Vec<Rule>, String> {
 }
 
 impl Rules {
-    /// Adds the patterns of an option, each with its place on the command line; `None` is the empty one.
+    /// Adds the patterns of an option, each with its position on the command line; `None` is the empty one.
     pub(super) fn place(&mut self, name: &'static str, patterns: Vec<(usize, Option<Pattern>)>, rule: MakeRule) {
         for (place, pattern) in patterns {
             match pattern {
@@ -155,7 +149,7 @@ impl Rules {
         self.typed.extend(files.into_iter().map(|(place, path)| (place, Typed::File(path, Lines::Patterns(rule)))));
     }
 
-    /// Adds rules that say themselves what they are.
+    /// Adds rules with a sign.
     pub(super) fn place_filters(&mut self, filters: Vec<(usize, FilterRule)>) {
         self.typed.extend(filters.into_iter().map(|(place, filter)| match filter {
             FilterRule::Rule(rule) => (place, Typed::Rule(rule)),
@@ -163,7 +157,7 @@ impl Rules {
         }));
     }
 
-    /// Makes the list of what was typed, in that order.
+    /// Makes the list of the rules on the command line, in their order.
     pub(super) fn put_in_order(&mut self) {
         let mut typed = std::mem::take(&mut self.typed);
         typed.sort_by_key(|(place, _)| *place);
@@ -175,11 +169,10 @@ impl Rules {
         }
     }
 
-    /// Reads the files that were named. To be called once, since a pipe can be read only once, and before rules of
-    /// lower layers are added.
+    /// Reads the files. Call it once, since a pipe can be read only once, and before [`Self::add`].
     ///
     /// # Errors
-    /// The first file that cannot be read, or that holds something else.
+    /// The first file that cannot be read or is invalid.
     pub(crate) fn read_files(&mut self) -> Result<(), Failure> {
         for RuleFile { path, lines, at } in std::mem::take(&mut self.files).into_iter().rev() {
             let shown = path.display();
@@ -187,7 +180,7 @@ impl Rules {
             let mut text = Vec::new();
             let is_stdin = Path::new(&path) == Path::new("-");
             if is_stdin && std::mem::replace(&mut self.from_stdin, true) {
-                return Err(Failure::new(Code::Usage, "stdin can be read once: name - for one list only"));
+                return Err(Failure::new(Code::Usage, "stdin can be read only once: use - for one list"));
             }
             let read = if is_stdin {
                 io::stdin().lock().take(LONGEST + 1).read_to_end(&mut text)
@@ -196,7 +189,7 @@ impl Rules {
             };
             read.map_err(absent)?;
             if text.len() as u64 > LONGEST {
-                return Err(Failure::new(Code::Usage, format!("{shown} holds no rules: it is longer than 1 MB")));
+                return Err(Failure::new(Code::Usage, format!("{shown} is not a list of rules: longer than 1 MB")));
             }
             self.from_pipe |= is_stdin || !std::fs::metadata(&path).is_ok_and(|found| found.is_file());
             let refused = |error| Failure::new(Code::Usage, format!("{shown}: {error}"));
@@ -210,19 +203,19 @@ impl Rules {
         Ok(())
     }
 
-    /// Adds the rules of the next lower layer. `said` returns the patterns that it gives for an option. An empty list
-    /// or pattern excludes the rules of all lower layers.
+    /// Adds the rules of the next lower layer, where `patterns` returns those of an option. An empty list or pattern
+    /// excludes the rules of all lower layers.
     ///
     /// # Errors
     /// The first invalid pattern.
-    pub(crate) fn add<'a>(&mut self, said: impl Fn(&str) -> Option<&'a [OsString]>) -> Result<(), PatternError> {
+    pub(crate) fn add<'a>(&mut self, patterns: impl Fn(&str) -> Option<&'a [OsString]>) -> Result<(), PatternError> {
         for (name, rule) in OPTIONS {
-            let Some(values) = said(name).filter(|_| !self.closed.contains(&name)) else { continue };
-            let patterns: Vec<Option<Pattern>> = values.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
-            if patterns.is_empty() || patterns.contains(&None) {
+            let Some(values) = patterns(name).filter(|_| !self.closed.contains(&name)) else { continue };
+            let parsed: Vec<Option<Pattern>> = values.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
+            if parsed.is_empty() || parsed.contains(&None) {
                 self.closed.push(name);
             }
-            self.list.extend(patterns.into_iter().flatten().map(rule));
+            self.list.extend(parsed.into_iter().flatten().map(rule));
         }
         Ok(())
     }

@@ -26,11 +26,11 @@ fn remote(host: &str, path: &str) -> Location {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn definition_is_valid() {
     definition().debug_assert();
 }
 
-/// A value of an option, by its name in the help.
+/// Returns a value of an option, by its name in the help.
 fn example(name: &str) -> &'static str {
     match name {
         "HOW" | "WHAT" | "WHEN" => panic!("one of some words"),
@@ -57,7 +57,7 @@ fn example(name: &str) -> &'static str {
     }
 }
 
-/// Words that make the command line of a command valid: its operands, and what an option requires.
+/// Returns the operands that make the command line of a command valid.
 fn operands(command: Command) -> Vec<String> {
     let operands = flags::of(command).flat_map(|flag| match flag.takes {
         Takes::Operand(value) => vec![example(value.name)],
@@ -73,7 +73,7 @@ fn operands(command: Command) -> Vec<String> {
     operands.map(str::to_owned).collect()
 }
 
-/// The fields by which the two halves of a request differ.
+/// Returns the fields of a request in which two command lines differ.
 fn differing(one: &Args, other: &Args) -> BTreeSet<String> {
     let halves = |args: &Args| {
         let scan = serde_json::to_value(&args.scan).expect("JSON");
@@ -87,11 +87,11 @@ fn differing(one: &Args, other: &Args) -> BTreeSet<String> {
     names
 }
 
-/// Fields that take their values when the copy is made of what was typed.
+/// Fields that are set only when the copy is made of the arguments.
 const SET_LATER: [&str; 4] = ["backup", "delete", "files_from", "filter"];
 
-/// Each entry of the table is parsed by each of its commands, and changes what was typed: of the request, the fields
-/// that it names.
+/// Each entry of the table is parsed by each of its commands and changes the arguments: of the request, the fields that
+/// it names.
 #[test]
 fn every_option_has_an_effect() {
     let mut tried = 0;
@@ -106,7 +106,7 @@ fn every_option_has_an_effect() {
                 .unwrap_or_else(|error| panic!("{line:?}: {error}"))
         };
         for flag in flags::of(entry.command).filter(|flag| !flag.takes.is_operand()) {
-            // A hidden letter that stands for what is done anyway.
+            // A hidden short option for a default.
             if flag.hidden && flag.name != "stats" {
                 continue;
             }
@@ -126,14 +126,14 @@ fn every_option_has_an_effect() {
                     _ => [required, vec!["--local=1:x:1".to_owned()]].concat(),
                 };
             }
-            // What turns something off, or says how it is done, needs something that is on.
+            // An option that turns something off, or modifies it, needs something that is on.
             if (flag.name.starts_with("no-") || flag.name == "numeric-ids")
                 && flags::of(entry.command).any(|other| other.name == "archive")
             {
                 required.push("--archive".to_owned());
             }
             let option = value.map_or_else(|| format!("--{}", flag.name), |value| format!("--{}={value}", flag.name));
-            // `tunnel` has a host or waits for others.
+            // `tunnel` has a host or a listener.
             let line: Vec<String> = [required.clone(), vec![option.clone()]].concat();
             let with = typed(&line);
             let without = match (entry.command, flag.name) {
@@ -154,9 +154,9 @@ fn every_option_has_an_effect() {
     assert!(tried > 250, "{tried}");
 }
 
-/// Where a table had two entries of one name for a command, one of them would be lost.
+/// Of two entries with one name for a command, one would be lost.
 #[test]
-fn a_command_has_an_option_once() {
+fn option_names_are_unique_per_command() {
     for entry in commands::COMMANDS {
         let mut names: Vec<&str> = flags::of(entry.command).map(|flag| flag.name).collect();
         let count = names.len();
@@ -167,7 +167,7 @@ fn a_command_has_an_option_once() {
 }
 
 #[test]
-fn cp_has_the_habits_of_scp() {
+fn cp_parses_options_of_scp() {
     let found = args("cp -rpn -P 2222 -i key -J gate -4 a b/ me@far:x");
     assert_eq!(found.places, [Location::Local("a".into()), Location::Local("b/".into()), remote("me@far", "x")]);
     assert!(
@@ -185,7 +185,7 @@ fn cp_has_the_habits_of_scp() {
 }
 
 #[test]
-fn the_switches_of_rsync_mean_what_they_mean_there() {
+fn switches_of_rsync_keep_their_meaning() {
     assert!(args("cp -avvuux -nn a b").output.verbose, "as often as one likes");
     let found = args("cp -avux a b");
     assert!(found.receive.preserve.owner && found.output.verbose && found.scan.one_file_system);
@@ -199,7 +199,7 @@ fn the_switches_of_rsync_mean_what_they_mean_there() {
 }
 
 #[test]
-fn what_is_preserved_is_what_rsync_preserves() {
+fn preserve_options_match_rsync() {
     let of_cp = |line: &str| args(line).receive.preserve;
     let of_sync = of_cp;
     let nothing = Preserve::default();
@@ -213,7 +213,7 @@ fn what_is_preserved_is_what_rsync_preserves() {
 }
 
 #[test]
-fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
+fn unsupported_options_of_rsync_name_an_alternative() {
     let mut definition = definition();
     definition.build();
     let translated = |line: &str| {
@@ -228,6 +228,7 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
     assert!(answered("sync -e 'ssh -p 22' a b").starts_with("-e: use --ssh"));
     assert!(answered("--no-config sync --inplace a b").starts_with("--inplace: "));
     assert!(answered("cp -o Port=22 a b").starts_with("-o: use --ssh"));
+    assert!(answered("cp -r --delete a b").contains("use `downpour sync --delete`"));
     let words = |line: &str| {
         let translated = translated(line).expect(line);
         let words: Vec<_> = translated.arguments[1..].iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -264,17 +265,17 @@ fn an_option_without_a_meaning_here_is_answered_with_what_to_use() {
 }
 
 #[test]
-fn what_is_to_be_used_instead_exists() {
+fn alternatives_of_rsync_options_exist() {
     let mut count = 0;
-    for (name, said) in rsync_hints::named() {
-        assert!(flags::all().any(|flag| flag.name == name && !flag.hidden), "no --{name}: {said}");
+    for (name, text) in rsync_hints::alternatives() {
+        assert!(flags::all().any(|flag| flag.name == name && !flag.hidden), "no --{name}: {text}");
         count += 1;
     }
     assert!(count > 30, "{count}");
 }
 
 #[test]
-fn what_advice_names_exists() {
+fn advice_names_existing_options_and_commands() {
     let text = concat!(include_str!("../advice.rs"), include_str!("../doctor/advice.rs"));
     let words = |prefix: &'static str| {
         let ends = |rest: &str| rest.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(rest.len());
@@ -292,7 +293,7 @@ fn what_advice_names_exists() {
 }
 
 #[test]
-fn rules_from_a_file_stand_where_it_is_named() {
+fn exclude_from_rules_keep_the_position_of_the_option() {
     let here = tempfile::tempdir().expect("a directory");
     let file = here.path().join("rules");
     std::fs::write(&file, "# caches\n\n*.tmp\n; more\n+ keep/\r\n- *~").expect("a file");
@@ -311,7 +312,7 @@ fn rules_from_a_file_stand_where_it_is_named() {
         list(format!("cp --exclude-from {shown} --include z --include-from {shown} x y")).map(|rules| rules.len()),
         Ok(7)
     );
-    for (text, said) in [("good\n[", "[: "), ("a\n!\nb", "! clears the list")] {
+    for (text, said) in [("good\n[", "[: "), ("a\n!\nb", "`!` is not supported")] {
         std::fs::write(&file, text).expect("a file");
         let refused = list(format!("cp --exclude-from {shown} x y")).expect_err("no rules");
         assert!(refused.contains(said), "{refused}");
@@ -319,9 +320,9 @@ fn rules_from_a_file_stand_where_it_is_named() {
     assert!(list("cp --exclude-from /nowhere/rules x y".to_owned()).expect_err("no file").contains("No such file"));
 }
 
-/// It would be made, under the name of what was meant.
+/// A local directory would be created with a remote name.
 #[test]
-fn a_directory_that_is_made_is_on_this_machine() {
+fn into_and_write_refuse_remote_paths() {
     for line in [
         "recv --into far:incoming",
         "recv --into s3://bucket/x",
@@ -335,7 +336,7 @@ fn a_directory_that_is_made_is_on_this_machine() {
 }
 
 #[test]
-fn cp_replaces_and_recv_refuses() {
+fn existing_default_of_cp_and_recv() {
     let found = args("cp a b");
     assert_eq!(found.receive.existing, Existing::Replace);
     assert_eq!((found.path.via, found.scan.links), (CarrierChoice::Auto, LinkPolicy::Copy));
@@ -344,7 +345,7 @@ fn cp_replaces_and_recv_refuses() {
 }
 
 #[test]
-fn ssh_and_ports() {
+fn ssh_and_port_options_are_parsed() {
     let found = args(r#"cp --ssh 'ssh -o "User Name=x" -F ~/a\ b' --port 60001:60010 --remote-bin /opt/downpour a b"#);
     let words: Vec<OsString> = ["ssh", "-o", "User Name=x", "-F", "~/a b"].map(OsString::from).to_vec();
     assert_eq!(found.ssh.command, words);
@@ -357,7 +358,7 @@ fn ssh_and_ports() {
 }
 
 #[test]
-fn rules_stay_in_the_order_typed() {
+fn include_and_exclude_keep_their_order() {
     let found = args("cp --include a/b --exclude 'a/*' --include=- a --exclude -x b");
     let pattern = |text: &str| Pattern::new(text.as_bytes()).expect("a pattern");
     let rules = [
@@ -371,14 +372,14 @@ fn rules_stay_in_the_order_typed() {
 }
 
 #[test]
-fn everything_after_the_host_is_the_command_of_a_pipe() {
+fn pipe_command_takes_all_further_arguments() {
     let found = args("pipe --via ssh far tar -x -C dir --verbose");
     assert_eq!(found.words, ["tar", "-x", "-C", "dir", "--verbose"]);
     assert!(!found.output.quiet);
 }
 
 #[test]
-fn to_takes_no_path_for_a_ticket() {
+fn to_takes_a_ticket_only_after_equals() {
     let found = args("send a --to b");
     assert_eq!(found.paths, [PathBuf::from("a"), PathBuf::from("b")]);
     assert_eq!(found.ticket.to, Some(None));
@@ -387,7 +388,7 @@ fn to_takes_no_path_for_a_ticket() {
 }
 
 #[test]
-fn either_side_listens() {
+fn listen_is_parsed_for_send_and_recv() {
     assert_eq!(args("recv --listen").ticket.listen, Some(None));
     assert_eq!(args("recv --listen --into x").ticket.listen, Some(None));
     let every = "[::]:4000".parse().expect("an address");
@@ -398,7 +399,7 @@ fn either_side_listens() {
 }
 
 #[test]
-fn defaults() {
+fn defaults_of_recv_and_demo() {
     let found = args("recv");
     assert_eq!(found.receive.target, PathBuf::from("."));
     assert_eq!(found.options.handshake_timeout, Duration::from_secs(10));
@@ -411,7 +412,7 @@ fn defaults() {
 }
 
 #[test]
-fn numbers_with_units() {
+fn sizes_rates_and_times_parse_their_units() {
     let found = args("send a --rate 100M --limit 12MB/s --connect-timeout 0.5");
     assert_eq!(found.speed.rate.map(Rate::bits_per_second), Some(100_000_000));
     assert_eq!(found.speed.limit.and_then(|limit| limit.now()).map(Rate::bits_per_second), Some(96_000_000));
@@ -436,9 +437,9 @@ fn numbers_with_units() {
     assert_eq!(args("cp a b --max-memory 32MB").options.engine.endpoint.max_memory, Some(32_000_000));
     assert_eq!(args("recv --max-memory 1GiB").options.engine.endpoint.max_memory, Some(1 << 30));
     let refused = parse("cp a b --max-memory 31MB").expect_err("too little").to_string();
-    assert!(refused.contains("31MB is too little: the largest blocks need 32 MB"), "{refused}");
+    assert!(refused.contains("31MB is too small: the minimum is 32 MB"), "{refused}");
     let refused = parse("cp a b --max-memory 32").expect_err("too little").to_string();
-    assert!(refused.contains("32 is a size in bytes, for want of a unit: write one, such as 32MB"), "{refused}");
+    assert!(refused.contains("32 means 32 bytes: add a unit, such as 32MB"), "{refused}");
     for (text, seconds) in
         [("10", 10.0), ("0.5", 0.5), ("90s", 90.0), ("1.5 min", 90.0), ("1h", 3600.0), ("2d", 172_800.0)]
     {
@@ -450,7 +451,7 @@ fn numbers_with_units() {
 }
 
 #[test]
-fn what_does_not_go_together() {
+fn invalid_arguments_have_the_right_error_kind() {
     for (line, kind) in [
         ("send", ErrorKind::MissingRequiredArgument),
         ("send a --to --listen :1", ErrorKind::ArgumentConflict),
@@ -487,7 +488,7 @@ fn what_does_not_go_together() {
 }
 
 #[test]
-fn what_an_option_excludes_is_an_option() {
+fn conflicts_name_existing_options() {
     for flag in flags::all() {
         let have_both = |name: &str| flag.of.iter().any(|command| flags::of(*command).any(|other| other.name == name));
         let needless: Vec<_> = flag.conflicts.iter().filter(|name| !have_both(name)).collect();

@@ -25,7 +25,9 @@ use netsim::Duplex;
 use crate::rate_timetable::Limit;
 use crate::{names, rate};
 
-/// A command as words, split like by a shell.
+const EMPTY_PATH: &str = "empty path: use . for the current directory";
+
+/// A command as words, split as a shell splits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SshCommand(pub(crate) Vec<OsString>);
 
@@ -38,7 +40,7 @@ pub(crate) enum ProfileChoice {
     File(PathBuf),
 }
 
-/// One of some words, each with its line of help and what it stands for.
+/// One of some words, each with its line of help and its value.
 pub(super) fn choice<T: Clone + Send + Sync + 'static>(
     words: &'static [(&'static str, &'static str, T)],
 ) -> ValueParser {
@@ -68,7 +70,7 @@ pub(super) fn text() -> ValueParser {
     ValueParser::new(StringValueParser::new())
 }
 
-/// A text that is not empty.
+/// A non-empty text.
 pub(super) fn filled_text() -> ValueParser {
     ValueParser::new(NonEmptyStringValueParser::new())
 }
@@ -78,8 +80,8 @@ pub(super) fn os_text() -> ValueParser {
     ValueParser::new(OsStringValueParser::new())
 }
 
-/// A path on the other machine, which nothing is done with here.
-pub(super) fn path_there() -> ValueParser {
+/// A remote path.
+pub(super) fn remote_path() -> ValueParser {
     value_parser!(PathBuf)
 }
 
@@ -93,16 +95,16 @@ pub(super) fn pattern() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| super::rules::pattern(&text)))
 }
 
-/// A rule as rsync writes it.
+/// A rule in rsync's form.
 pub(super) fn filter_rule() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| super::rules::filter_rule(&text)))
 }
 
-/// A directory on the machine of the target, where no home stands for `~`.
+/// A directory on the destination host, where `~` is not expanded.
 pub(super) fn reference() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| match text.as_bytes() {
-        b"" => Err("an empty path names nothing".to_owned()),
-        [b'~', ..] => Err("write the path from the target or from /: ~ is not expanded there".to_owned()),
+        b"" => Err(EMPTY_PATH.to_owned()),
+        [b'~', ..] => Err("~ is not expanded: write the path relative to the destination or from /".to_owned()),
         path => Ok(Bytes(path.to_vec())),
     }))
 }
@@ -116,21 +118,22 @@ pub(super) fn chmod() -> ValueParser {
 pub(super) fn window() -> ValueParser {
     ValueParser::new(|text: &str| {
         let refused = || match text {
-            "-1" => "times are compared as finely as both file systems keep them; leave the option out".to_owned(),
-            _ => format!("{text:?} is not a number of whole seconds: write one such as 2"),
+            "-1" => "-1 is not supported: times are compared at the resolution of both file systems; omit the option"
+                .to_owned(),
+            _ => format!("{text:?} is not a whole number of seconds: write one, such as 2"),
         };
         text.parse::<u32>().map_err(|_| refused())
     })
 }
 
-/// A size as rsync reads it.
+/// A size in rsync's form.
 pub(super) fn size_of_rsync() -> ValueParser {
     ValueParser::new(read_size_of_rsync)
 }
 
 /// Parses `100`, `1.5m`, `10MB` or `1GiB-1`: `M` and `MiB` are 1024 times 1024, `MB` is 1000 times 1000.
 fn read_size_of_rsync(text: &str) -> Result<u64, String> {
-    let refused = || format!("{text:?} is not a size: write one such as 500k, 1.5M, 10MB or 1GiB-1");
+    let refused = || format!("{text:?} is not a size: write one, such as 500k, 1.5M, 10MB or 1GiB-1");
     let (number, change) = match (text.strip_suffix("+1"), text.strip_suffix("-1")) {
         (Some(rest), _) => (rest, 1),
         (_, Some(rest)) => (rest, -1),
@@ -159,7 +162,7 @@ fn read_size_of_rsync(text: &str) -> Result<u64, String> {
     ((value * base.powi(power)) as u64).checked_add_signed(change).ok_or_else(refused)
 }
 
-/// Returns the second that was so long ago.
+/// Returns the time so long ago, in seconds since the epoch.
 pub(super) fn seconds_ago(age: Duration) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(i64::try_from(age.as_secs()).unwrap_or(i64::MAX))
@@ -170,7 +173,7 @@ pub(super) fn rate() -> ValueParser {
     ValueParser::new(rate::parse)
 }
 
-/// A limit, or a timetable of some.
+/// A rate limit, or a timetable of limits.
 pub(super) fn limit() -> ValueParser {
     ValueParser::new(|text: &str| text.parse::<Limit>())
 }
@@ -260,23 +263,23 @@ pub(super) fn location() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| Location::parse(&text)))
 }
 
-/// Parses a path of this machine. No shell expands `~` after `--option=` or in a configuration.
+/// Parses a local path. No shell expands `~` after `--option=` or in a configuration.
 pub(super) fn path() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| {
         if text.is_empty() {
-            return Err("an empty path names nothing".to_owned());
+            return Err(EMPTY_PATH.to_owned());
         }
         home::expand_typed(Path::new(&text)).map_err(|error| error.to_string())
     }))
 }
 
-/// Parses the path of a directory of this machine that is made if it does not exist: one on another machine, and a URL, are
-/// refused before a directory of that name is made here.
+/// Parses the path of a local directory, which is created if it does not exist. Remote paths and URLs are refused, instead
+/// of creating a directory of that name.
 pub(super) fn directory() -> ValueParser {
     ValueParser::new(OsStringValueParser::new().try_map(|text| match Location::parse(&text) {
         Ok(Location::Local(path)) => home::expand_typed(&path).map_err(|error| error.to_string()),
         Ok(Location::Remote { .. }) => Err(format!(
-            "{} is on another machine: name a directory of this one, or write ./{} if that is its name",
+            "{} is on a remote host: name a local directory, or write ./{} for a directory of that name",
             text.display(),
             text.display()
         )),
@@ -296,7 +299,7 @@ fn read_host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses `[user@]host` that another program has filled in: nothing in it may mean anything to a shell, since ssh passes
+/// Parses `[user@]host` from another program. It must not contain characters with a meaning to a shell, since ssh passes
 /// hosts to the commands of its configuration.
 fn read_plain_host(text: &str) -> Result<String, String> {
     let host = read_host(text)?;
@@ -306,7 +309,7 @@ fn read_plain_host(text: &str) -> Result<String, String> {
     if host.split('@').all(is_plain) {
         Ok(host)
     } else {
-        Err(format!("{text:?} is refused: a host has letters, digits, and .-_:%+ only"))
+        Err(format!("{text:?} is not a host: only letters, digits and .-_:%+ are allowed"))
     }
 }
 
@@ -314,8 +317,8 @@ fn read_plain_host(text: &str) -> Result<String, String> {
 fn read_command(text: &str) -> Result<SshCommand, String> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(SshCommand(words.into_iter().map(OsString::from).collect())),
-        Some(_) => Err("an empty command: write one such as 'ssh -o Compression=no'".to_owned()),
-        None => Err(format!("{text:?} has a quote without its other half")),
+        Some(_) => Err("empty command: write one, such as 'ssh -o Compression=no'".to_owned()),
+        None => Err(format!("{text:?} has an unclosed quote")),
     }
 }
 
@@ -324,7 +327,7 @@ fn read_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once(':').unwrap_or((text, text));
     match (first.parse::<u16>(), last.parse::<u16>()) {
         (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(first..=last),
-        _ => Err(format!("{text:?} is not a range of ports: write one such as 60001, or 60001:60010")),
+        _ => Err(format!("{text:?} is not a port or a range of ports: write one, such as 60001 or 60001:60010")),
     }
 }
 
@@ -333,16 +336,16 @@ fn read_listen_address(text: &str) -> Result<SocketAddr, String> {
     let whole = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
     whole
         .parse()
-        .map_err(|_| format!("{text:?} is not an address: write one such as 192.0.2.1:4000, [2001:db8::1]:4000, or :4000 for every address"))
+        .map_err(|_| format!("{text:?} is not an address: write one, such as 192.0.2.1:4000, [2001:db8::1]:4000, or :4000 for all addresses"))
 }
 
-/// Parses a profile's name, or the path of a file with a profile, which is read when it is needed.
+/// Parses the name of a profile, or the path of a file with one, which is read later.
 fn read_profile(text: &str) -> Result<ProfileChoice, String> {
     if text.contains(['/', '.']) {
         let path = home::expand_typed(Path::new(text)).map_err(|error| error.to_string())?;
         return Ok(ProfileChoice::File(path));
     }
-    let named = names().profile(text).map_err(|error| format!("{error}; a file is written with a / or a dot"))?;
+    let named = names().profile(text).map_err(|error| format!("{error}; the path of a file needs a / or a dot"))?;
     Ok(ProfileChoice::Named(Box::new(named)))
 }
 
@@ -368,7 +371,7 @@ pub(super) fn read_time(text: &str) -> Result<Duration, String> {
         .map(|(number, scale)| number * scale)
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("{text:?} is not a time: write seconds above 0, such as 10 or 0.5, or 90s, 10m, 1h, 2d"))
+        .ok_or_else(|| format!("{text:?} is not a time: write one above 0, such as 0.5s, 90s, 10m, 1h or 2d"))
 }
 
 /// Parses the argument of `-L`.
@@ -380,9 +383,7 @@ fn read_local_forward(text: &str) -> Result<Forward, ForwardError> {
 fn read_remote_forward(text: &str) -> Result<Forward, String> {
     let forward = Forward::read(text, true).map_err(|error| error.to_string())?;
     match forward.listen {
-        ForwardAddress::Tcp { port: 0, .. } => {
-            Err("the remote host has to be told a port: write one in place of 0".to_owned())
-        }
+        ForwardAddress::Tcp { port: 0, .. } => Err("port 0 is not allowed with -R: write another port".to_owned()),
         _ => Ok(forward),
     }
 }
@@ -402,21 +403,21 @@ fn read_listening(text: &str) -> Result<ForwardAddress, ForwardError> {
     ForwardAddress::read_listening(text)
 }
 
-/// Parses a bound on memory.
+/// Parses a limit on memory.
 fn read_memory(text: &str) -> Result<u64, String> {
     let bytes = read_size(text)?;
     if bytes < MIN_MEMORY && text.ends_with(|last: char| last.is_ascii_digit()) {
-        return Err(format!("{text} is a size in bytes, for want of a unit: write one, such as 32MB"));
+        return Err(format!("{text} means {text} bytes: add a unit, such as 32MB"));
     }
     if bytes < MIN_MEMORY {
-        return Err(format!("{text} is too little: the largest blocks need {}", units::bytes(MIN_MEMORY)));
+        return Err(format!("{text} is too small: the minimum is {}", units::bytes(MIN_MEMORY)));
     }
     Ok(bytes)
 }
 
 /// Parses `10MB`, `1.5 GB`, `2T`, `64KiB` or bytes. The prefixes are those of rates.
 pub(super) fn read_size(text: &str) -> Result<u64, String> {
-    let refused = || format!("{text:?} is not a size: write one such as 10MB, 1.5GB, 1TB or 64KiB");
+    let refused = || format!("{text:?} is not a size: write one, such as 10MB, 1.5GB, 1TB or 64KiB");
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..unit_at].parse().map_err(|_| refused())?;
     let unit = text[unit_at..].trim();

@@ -38,8 +38,8 @@ impl fmt::Display for FileError {
 }
 
 impl File {
-    /// Parses a configuration for the commands of `definition`, and checks all of it, so that errors in a host's
-    /// section do not show only when that host is used.
+    /// Parses a configuration for the commands of `definition`, and checks all of it: errors in a host's section are found
+    /// before that host is used.
     pub(super) fn parse(path: &Path, text: &str, definition: &Command) -> Result<Self, FileError> {
         let reader = ConfigParser { path, text, definition };
         let table = DeTable::parse(text).map_err(|error| {
@@ -53,7 +53,7 @@ impl File {
                 (HOST, DeValue::Table(hosts)) => {
                     for (pattern, section) in hosts {
                         let DeValue::Table(options) = section.get_ref() else {
-                            let hint = r#"write [host."PATTERN"], and the options below it"#;
+                            let hint = r#"write [host."PATTERN"] with the options below it"#;
                             return Err(reader.error(section.span().start, hint.to_owned()));
                         };
                         let layer = options.iter().map(|(key, value)| reader.setting(key, value));
@@ -99,16 +99,16 @@ impl ConfigParser<'_> {
     fn setting(&self, key: &Spanned<impl AsRef<str>>, value: &Spanned<DeValue<'_>>) -> Result<Setting, FileError> {
         let (name, at) = (key.get_ref().as_ref(), key.span().start);
         if is_only_typed(name) {
-            return Err(self.error(at, format!("{name} is for a single run: give it on the command line")));
+            return Err(self.error(at, format!("{name} is only allowed on the command line")));
         }
-        // Several commands may have the option, each with its own idea of valid values.
+        // Several commands may have the option, each with other valid values.
         let meant: Vec<&Arg> = self.options().filter(|option| option.get_long() == Some(name)).collect();
         let Some(option) = meant.first() else {
             let hint = suggestions::like(name, self.options().filter_map(Arg::get_long)).map_or_else(
-                || "; the keys are the long options, without --".to_owned(),
+                || ": keys are the long options without --".to_owned(),
                 |like| format!(": did you mean {like:?}?"),
             );
-            return Err(self.error(at, format!("{name:?} is not a key{hint}")));
+            return Err(self.error(at, format!("unknown key {name:?}{hint}")));
         };
         let words = Words::of(option);
         let values = match value.get_ref() {
@@ -134,7 +134,7 @@ impl ConfigParser<'_> {
         let Range { start, end } = value.span();
         match (value.get_ref(), words) {
             (DeValue::String(text), Words::Text | Words::Number) => Ok(text.to_string()),
-            // As it was written: 30, 0.5, true.
+            // As written: 30, 0.5, true.
             (DeValue::Integer(_) | DeValue::Float(_), Words::Number) | (DeValue::Boolean(_), Words::Switch) => {
                 Ok(self.text.get(start..end).unwrap_or_default().to_owned())
             }
@@ -143,8 +143,8 @@ impl ConfigParser<'_> {
     }
 }
 
-/// Whether a section is for this host: `*` and `?` in the pattern are wildcards; a pattern without `@` matches every
-/// user of the host.
+/// Returns whether a section is for this host: `*` and `?` in the pattern are wildcards; a pattern without `@` matches
+/// every user of the host.
 fn is_meant(pattern: &str, host: &str) -> bool {
     let bare = host_name(host);
     let host = match host.trim_start_matches("ssh://").rsplit_once('@') {
@@ -154,7 +154,8 @@ fn is_meant(pattern: &str, host: &str) -> bool {
     matches_glob(pattern.as_bytes(), host.as_bytes())
 }
 
-/// Linear in both lengths except for stars: after a mismatch only the last star matches one more character.
+/// Returns whether a text matches a pattern. After a mismatch only the last star is extended by a character, which avoids
+/// exponential time.
 fn matches_glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -25,8 +25,8 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Returns the setting of a variable. An empty variable sets nothing. For an option that can be repeated, each line
-    /// is a value, and empty lines are ignored.
+    /// Returns the setting of a variable; `None` if it is empty. For an option that can be repeated, each line is a value,
+    /// and empty lines are ignored.
     pub(super) fn of_variable(option: &Arg, variable: &str, text: &OsStr) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -44,7 +44,7 @@ impl Setting {
         Some(Self { name: option.get_long()?.to_owned(), values, origin: variable.to_owned() })
     }
 
-    /// Whether it turns a switch off.
+    /// Returns whether it turns a switch off.
     pub(super) fn is_off(&self, option: &Arg) -> bool {
         is_switch(option) && self.values.iter().all(|value| value == "false")
     }
@@ -63,7 +63,7 @@ impl Setting {
         if self.values.len() > 1 && !matches!(option.get_action(), ArgAction::Append) {
             return Err(format!("{} takes one value", self.name));
         }
-        // An isolated option of the same name and kind: the real one may depend on others.
+        // An isolated option of the same name and kind: the original may depend on others.
         let alone = Arg::new("value").long(self.name.clone()).action(option.get_action().clone());
         let command = Command::new("downpour")
             .no_binary_name(true)
@@ -77,19 +77,19 @@ impl Setting {
     }
 }
 
-/// How a value of an option is written in the file.
+/// The form of an option's values in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     /// True or false.
     Switch,
-    /// A number whose unit is fixed, such as seconds, or a text with a unit.
+    /// A number with a fixed unit, such as seconds, or a text with a unit.
     Number,
-    /// Everything else. A number would lack its unit.
+    /// A text. A number would lack its unit.
     Text,
 }
 
 impl Words {
-    /// Returns how the values of an option are written.
+    /// Returns the form of an option's values.
     pub(super) fn of(option: &Arg) -> Self {
         let numbers =
             [TypeId::of::<Duration>(), TypeId::of::<u16>(), TypeId::of::<u64>(), TypeId::of::<RangeInclusive<u16>>()];
@@ -108,7 +108,7 @@ impl fmt::Display for Words {
         f.write_str(match self {
             Self::Switch => "true or false",
             Self::Number => "a number, or a text in quotes",
-            Self::Text => "a text in quotes, or a list of some where it may stand more than once",
+            Self::Text => "a text in quotes, or a list of texts if the option can be repeated",
         })
     }
 }
@@ -123,7 +123,7 @@ fn switch_word(option: &Arg, text: &OsStr) -> Option<OsString> {
     }
 }
 
-/// Returns the error on one line, without the advice to read the help.
+/// Returns the error in one line, without usage and advice.
 fn gist(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.trim_start_matches("error: ").lines().map(str::trim);

@@ -30,12 +30,12 @@ use rustix::process::geteuid;
 use crate::args::{self, Args, Rules, Settable, answer, flags, is_rule, translate};
 use crate::exit::{Code, Failure};
 use crate::json::{self, JsonRecord};
-use crate::print::{self, err, warn};
+use crate::print::{self, warn};
 use file::File;
 use layers::{Layer, Setting};
-use trust::{Believed, TrustError};
+use trust::{TrustError, Trusted};
 
-/// Options of all commands, which make no sense as defaults.
+/// Options of all commands, which cannot be defaults.
 const OF_ALL: [&str; 4] = ["config", "help", "no-config", "version"];
 
 /// Prefix of the variables.
@@ -46,14 +46,14 @@ const OTHER_VARIABLES: [&str; 3] = ["DOWNPOUR_CONFIG", "DOWNPOUR_TICKET", crate:
 
 /// Reads the arguments of a program, with the user's defaults. Exits the process where clap does: help, version, usage.
 pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
-    let arguments = asked_for(arguments);
+    let arguments = as_options(arguments);
     let mut definition = args::definition();
     definition.build();
     let translated = translate(&arguments, &definition).map_err(|advice| Failure::new(Code::Usage, advice))?;
     let arguments = &translated.arguments[..];
-    let surroundings = ConfigSources { variables: env::vars_os().collect() };
+    let sources = ConfigSources { variables: env::vars_os().collect() };
     let command = args::command_at(arguments).and_then(|at| arguments[at].to_str()).unwrap_or_default();
-    let cli = surroundings.read(arguments, &definition)?.map_err(|error| match answer(command, &error) {
+    let cli = sources.read(arguments, &definition)?.map_err(|error| match answer(command, &error) {
         Some(answer) => Failure::new(Code::Usage, answer),
         None => match args::help(arguments).filter(|_| error.kind() == ErrorKind::DisplayHelp) {
             Some(help) => {
@@ -61,28 +61,30 @@ pub(crate) fn read(arguments: &[OsString]) -> Result<Args, Failure> {
                 process::exit(0);
             }
             None => {
-                if error.use_stderr() && args::wants_json(arguments) {
-                    let shown = error.to_string();
-                    // Usage and tips follow behind an empty line.
-                    let lines = shown.trim_start_matches("error: ").lines().map(str::trim);
+                let shown = error.to_string();
+                let Some(text) = shown.strip_prefix("error: ") else { error.exit() };
+                if args::wants_json(arguments) {
+                    // Usage and tips follow after an empty line.
+                    let lines = text.lines().map(str::trim);
                     let message = lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
                     json::print(&JsonRecord::Error { message: &message, exit_code: Code::Usage as u8 });
                 }
-                error.exit()
+                print::write_err(format!("{}: {text}", args::NAME).as_bytes());
+                process::exit(error.exit_code());
             }
         },
     })?;
     let shown = cli.output;
-    // The arguments may be read again.
+    // The arguments may be read a second time.
     static IS_NOTED: Once = Once::new();
     if let Some(note) = translated.note().filter(|_| io::stderr().is_terminal() && !shown.quiet && !shown.json) {
-        IS_NOTED.call_once(|| err(format_args!("downpour: {note}")));
+        IS_NOTED.call_once(|| warn(note));
     }
     Ok(cli)
 }
 
 /// Writes `help cp` as `cp --help`, and `version` as `--version`.
-fn asked_for(arguments: &[OsString]) -> Vec<OsString> {
+fn as_options(arguments: &[OsString]) -> Vec<OsString> {
     let (before, command) = arguments.split_at(args::command_at(arguments).unwrap_or(arguments.len()));
     let instead = |words: &[OsString], option: &str| [before, words, &[OsString::from(option)]].concat();
     match command {
@@ -98,8 +100,7 @@ struct ConfigSources {
 }
 
 impl ConfigSources {
-    /// Reads the arguments, of which this is the built definition. The inner error is clap's own, about the command
-    /// line.
+    /// Reads the arguments with the built definition. The inner error is clap's own, about the command line.
     fn read(&self, arguments: &[OsString], definition: &Command) -> Result<Result<Args, clap::Error>, Failure> {
         let typed = definition.clone().try_get_matches_from(arguments);
         let (cli, matches) = match typed.and_then(|matches| Ok((Args::of(&matches)?, matches))) {
@@ -108,7 +109,7 @@ impl ConfigSources {
         };
         let Some((name, typed)) = matches.subcommand() else { return Ok(Ok(cli)) };
         let Some(command) = definition.find_subcommand(name) else { return Ok(Ok(cli)) };
-        // The program that the other machine starts, and those that print documentation, are the same for every user.
+        // `remote`, and the commands that print documentation, are the same for every user.
         if options(command).next().is_none() {
             return Ok(Ok(cli));
         }
@@ -129,30 +130,30 @@ impl ConfigSources {
         Ok(Ok(cli))
     }
 
-    /// Returns errors in the names of variables: a misspelled one has no effect.
+    /// Returns warnings about variables without effect, such as misspelled ones.
     fn unknown(&self, definition: &Command) -> Vec<String> {
         let all = || definition.get_subcommands().flat_map(options).filter_map(Arg::get_long);
         let mut known: Vec<String> = all().map(variable).collect();
         known.extend(OTHER_VARIABLES.map(str::to_owned));
         let set = self.variables.iter().filter_map(|(name, _)| name.to_str());
         let unknown = set.filter(|name| name.starts_with(PREFIX) && !known.iter().any(|known| known == name));
-        let said = unknown.map(|name| {
+        let warnings = unknown.map(|name| {
             if only_typed().any(|option| variable(option) == name) {
-                return format!("{name} does nothing: that is for a single run, and goes on the command line");
+                return format!("{name} has no effect: the option is only allowed on the command line");
             }
             // The common prefix must not count as similarity.
             let hint = suggestions::like(&name[PREFIX.len()..], known.iter().map(|known| &known[PREFIX.len()..]));
             let hint = hint.map_or_else(String::new, |like| format!(": did you mean {PREFIX}{like}?"));
-            format!("{name} does nothing{hint}")
+            format!("{name} has no effect{hint}")
         });
-        said.collect()
+        warnings.collect()
     }
 
     fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// Reads the file that was named, or the one at the default path.
+    /// Reads the named file, or the one at the default path.
     fn file(&self, typed: Option<&Path>, definition: &Command) -> Result<Option<File>, Failure> {
         let variable = self.variable("DOWNPOUR_CONFIG").map(|path| home::expand_typed(Path::new(path)));
         let variable = variable.transpose().map_err(|error| Failure::new(Code::Usage, error))?;
@@ -161,16 +162,16 @@ impl ConfigSources {
             return Ok(None);
         }
         let is_named = named.is_some();
-        let Some(path) = named.or_else(|| self.usual_place()) else { return Ok(None) };
-        let text = match Believed::user_at(self.variable("HOME").map(Path::new)).read(&path) {
+        let Some(path) = named.or_else(|| self.default_path()) else { return Ok(None) };
+        let text = match Trusted::user_at(self.variable("HOME").map(Path::new)).read(&path) {
             Ok(text) => text,
             Err(TrustError::Io(error)) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(None),
-            // HOME is that of another user, as after `su` and in some services: what is there was not meant for this
-            // one. This user's own would be missed: what it excludes may be deleted.
+            // HOME belongs to another user, as after `su` and in some services: that file is not for this user. A file of
+            // this user must be readable: names that it excludes could be deleted.
             Err(TrustError::Io(error))
                 if error.kind() == io::ErrorKind::PermissionDenied && !is_named && self.is_home_of_another() =>
             {
-                warn(format_args!("the configuration {} is left out: {error}", path.display()));
+                warn(format_args!("configuration {} ignored: {error}", path.display()));
                 return Ok(None);
             }
             Err(error) => {
@@ -181,14 +182,14 @@ impl ConfigSources {
         File::parse(&path, &text, definition).map(Some).map_err(|error| Failure::new(Code::Usage, error))
     }
 
-    /// Whether HOME belongs to another user.
+    /// Returns whether HOME belongs to another user.
     fn is_home_of_another(&self) -> bool {
         let home = self.variable("HOME").map(fs::metadata);
         home.is_some_and(|found| found.is_ok_and(|found| found.uid() != geteuid().as_raw()))
     }
 
     /// Returns `~/.config/downpour/config.toml`, following the XDG rules.
-    fn usual_place(&self) -> Option<PathBuf> {
+    fn default_path(&self) -> Option<PathBuf> {
         let absolute = |name| self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
         Some(directory.join("downpour/config.toml"))
@@ -211,7 +212,7 @@ fn only_typed() -> impl Iterator<Item = &'static str> {
     flags::all().filter(|flag| flag.settable == Settable::Typed).map(|flag| flag.name).chain(OF_ALL)
 }
 
-/// Whether an option is for a single run.
+/// Returns whether an option is for a single run.
 fn is_only_typed(name: &str) -> bool {
     only_typed().any(|option| option == name)
 }
@@ -232,10 +233,10 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
         |option: &Arg| typed.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
     let mut decided: Vec<&Arg> = command.get_arguments().filter(|option| is_typed(option)).collect();
     let value = |option: &Arg| typed.get_raw(option.get_id().as_str()).and_then(Iterator::last);
-    let mut nearer: Vec<Said<'_>> = decided.iter().map(|option| (*option, value(option))).collect();
+    let mut nearer: Vec<OptionValue<'_>> = decided.iter().map(|option| (*option, value(option))).collect();
     let mut chosen = Vec::new();
     for layer in layers {
-        let mut here: Vec<(&Arg, &Setting)> = Vec::new();
+        let mut in_layer: Vec<(&Arg, &Setting)> = Vec::new();
         for setting in layer {
             let Some(option) = options(command).find(|option| option.get_long() == Some(&*setting.name)) else {
                 continue;
@@ -243,29 +244,29 @@ fn choose<'a>(command: &Command, typed: &ArgMatches, layers: &'a [Layer]) -> Res
             if is_rule(&setting.name) {
                 continue;
             }
-            // A switch that is off neither excludes anything nor is excluded.
-            let said = (option, setting.last());
-            let excluded_by = |other: Said<'_>| {
-                !setting.is_off(option) && (exclude(command, other.0, option) || contradict(other, said))
+            // A disabled switch neither excludes anything nor is excluded.
+            let value = (option, setting.last());
+            let excluded_by = |other: OptionValue<'_>| {
+                !setting.is_off(option) && (exclude(command, other.0, option) || contradict(other, value))
             };
             let is_decided = decided.iter().any(|other| other.get_id() == option.get_id());
             if is_decided || nearer.iter().any(|other| excluded_by(*other)) {
                 continue;
             }
             if let Some((_, other)) =
-                here.iter().find(|(other, said)| !said.is_off(other) && excluded_by((other, said.last())))
+                in_layer.iter().find(|(other, set)| !set.is_off(other) && excluded_by((other, set.last())))
             {
                 let message = format!("{}: {} and {} exclude each other", setting.origin, other.name, setting.name);
                 return Err(Failure::new(Code::Usage, message));
             }
             let failed = |message| Failure::new(Code::Usage, format!("{}: {message}", setting.origin));
             setting.check(option).map_err(failed)?;
-            here.push((option, setting));
+            in_layer.push((option, setting));
         }
-        decided.extend(here.iter().map(|(option, _)| *option));
-        let on = here.iter().filter(|(option, setting)| !setting.is_off(option));
+        decided.extend(in_layer.iter().map(|(option, _)| *option));
+        let on = in_layer.iter().filter(|(option, setting)| !setting.is_off(option));
         nearer.extend(on.map(|(option, setting)| (*option, setting.last())));
-        chosen.extend(here.iter().map(|(_, setting)| *setting));
+        chosen.extend(in_layer.iter().map(|(_, setting)| *setting));
     }
     Ok(chosen)
 }
@@ -277,11 +278,11 @@ fn add_rules(rules: &mut Rules, definition: &Command, layer: &Layer) -> Result<(
         let checked = option.map_or(Ok(()), |option| setting.check(option));
         checked.map_err(|message| Failure::new(Code::Usage, format!("{}: {message}", setting.origin)))?;
     }
-    let said = |name: &str| layer.iter().find(|setting| setting.name == name).map(|setting| &setting.values[..]);
-    rules.add(said).map_err(|error| Failure::new(Code::Usage, error))
+    let patterns = |name: &str| layer.iter().find(|setting| setting.name == name).map(|setting| &setting.values[..]);
+    rules.add(patterns).map_err(|error| Failure::new(Code::Usage, error))
 }
 
-/// Whether the two options conflict according to clap.
+/// Returns whether the two options conflict according to clap.
 fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
     let names = |one: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
@@ -290,20 +291,21 @@ fn exclude(command: &Command, a: &Arg, b: &Arg) -> bool {
 }
 
 /// An option and its value; of a list, the last one.
-type Said<'a> = (&'a Arg, Option<&'a OsStr>);
+type OptionValue<'a> = (&'a Arg, Option<&'a OsStr>);
 
-/// Whether the two options exclude each other with these values, which clap does not know: then the nearer one counts.
-fn contradict(a: Said<'_>, b: Said<'_>) -> bool {
-    let one = |(policy, value): Said<'_>, (other, chosen): Said<'_>| {
+/// Returns whether the two options exclude each other with these values, which clap does not know: then the nearer one
+/// counts.
+fn contradict(a: OptionValue<'_>, b: OptionValue<'_>) -> bool {
+    let one = |(policy, value): OptionValue<'_>, (other, chosen): OptionValue<'_>| {
         let chosen = chosen.and_then(OsStr::to_str);
         let excludes = match (value.and_then(OsStr::to_str), other.get_long()) {
             (Some("low"), Some("rate")) => true,
-            // Other profiles have other controllers, and those have no policy.
+            // The controllers of other profiles have no policy.
             (Some("low"), Some("profile")) => chosen != Some("auto"),
             (Some("low"), Some("set")) => chosen
                 .and_then(|chosen| chosen.strip_prefix("congestion="))
                 .is_some_and(|controller| controller.split(':').next() != Some("auto")),
-            // It insists on a rate.
+            // It needs --rate.
             (Some("fixed"), Some("min-rate")) => true,
             _ => false,
         };
@@ -322,7 +324,7 @@ fn with_defaults(command: Command, settings: Vec<&Setting>) -> Command {
     })
 }
 
-/// Whether an option is a switch, that is, takes no value.
+/// Returns whether an option is a switch, without a value.
 fn is_switch(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::SetTrue)
 }

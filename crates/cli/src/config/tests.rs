@@ -55,7 +55,7 @@ verbose = true
 "#;
 
 #[test]
-fn the_nearest_place_decides() {
+fn config_nearest_layer_decides() {
     let variable = [("DOWNPOUR_RATE", "9M")];
     let none: [(&str, &str); 0] = [];
     for (variables, line, megabits) in [
@@ -84,7 +84,7 @@ fn the_nearest_place_decides() {
 }
 
 #[test]
-fn switches_turn_on_and_off() {
+fn config_switches_turn_on_and_off() {
     let quiet = "quiet = true";
     assert!(cp(quiet, &[], "cp a b").output.quiet);
     assert!(!cp(quiet, &[("DOWNPOUR_QUIET", "false")], "cp a b").output.quiet);
@@ -103,7 +103,7 @@ fn config_cli_overrides_conflicting_key() {
 }
 
 #[test]
-fn the_nearer_of_a_rate_and_a_policy_counts() {
+fn config_nearer_of_rate_and_policy_counts() {
     let policies = [Policy::Low, Policy::Fixed];
     for (file, line, rate, min_rate, policy) in [
         ("policy = 'low'", "cp --rate 1M a b", Some(1), None, None),
@@ -126,12 +126,12 @@ fn the_nearer_of_a_rate_and_a_policy_counts() {
     }
     let speed = cp("profile = 'arq'", &[], "cp --policy low a b").speed;
     assert_eq!(crate::options::profile(&speed).expect("a profile").name, "auto");
-    let both = read("rate = '1M'\npolicy = 'low'", &[], "cp a b").expect_err("both from one place");
+    let both = read("rate = '1M'\npolicy = 'low'", &[], "cp a b").expect_err("both in one layer");
     assert!(both.contains("policy and rate exclude each other"), "{both}");
 }
 
 #[test]
-fn a_switch_that_is_off_excludes_nothing() {
+fn config_disabled_switch_excludes_nothing() {
     for (file, variables) in [
         ("[host.far]\nipv4 = false\nipv6 = true", &[][..]),
         ("[host.far]\nipv6 = true\nipv4 = false", &[]),
@@ -161,7 +161,7 @@ fn config_exclude_include_order() {
 }
 
 #[test]
-fn lists_add_up_until_one_is_empty() {
+fn config_patterns_add_up_until_an_empty_one() {
     let rules = |file: &str, variables: &[(&str, &str)], line: &str| -> Vec<String> {
         cp(file, variables, line).rules.list.iter().map(ToString::to_string).collect()
     };
@@ -181,26 +181,26 @@ fn lists_add_up_until_one_is_empty() {
     assert_eq!(empty(file, "cp --no-config --exclude x a far:b"), ["- x"]);
     for nothing in ["", "\n"] {
         let set = [("DOWNPOUR_EXCLUDE", nothing)];
-        assert_eq!(rules(file, &set, "cp a b"), ["+ not top", "- top"], "an empty variable says nothing");
+        assert_eq!(rules(file, &set, "cp a b"), ["+ not top", "- top"], "an empty variable sets nothing");
     }
 }
 
 #[test]
-fn a_key_of_another_command_does_nothing() {
+fn config_ignores_keys_of_other_commands() {
     assert!(read("into = '/x'\nrate = '1M'", &[], "demo").is_ok());
     let args = read("into = '/x'\nrecursive = true", &[], "recv").expect("recv");
     assert_eq!(args.receive.target, PathBuf::from("/x"));
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line() {
+fn config_error_names_the_line() {
     for (file, variables, words) in [
-        ("\nretry_for = '1h'", &[][..], r#"FILE:2: "retry_for" is not a key: did you mean "retry-for"?"#),
-        ("qwxyz = 1", &[], "the keys are the long options"),
-        ("[host.x]\nlimits = '1M'", &[], r#"FILE:2: "limits" is not a key: did you mean "limit"?"#),
-        ("host = 'x'", &[], r#"FILE:1: "host" is not a key"#),
+        ("\nretry_for = '1h'", &[][..], r#"FILE:2: unknown key "retry_for": did you mean "retry-for"?"#),
+        ("qwxyz = 1", &[], "keys are the long options"),
+        ("[host.x]\nlimits = '1M'", &[], r#"FILE:2: unknown key "limits": did you mean "limit"?"#),
+        ("host = 'x'", &[], r#"FILE:1: unknown key "host""#),
         ("[host]\nrate = '1M'", &[], r#"FILE:2: write [host."PATTERN"]"#),
-        ("delete = true", &[], "FILE:1: delete is for a single run: give it on the command line"),
+        ("delete = true", &[], "FILE:1: delete is only allowed on the command line"),
         ("rate = ", &[], "FILE:1: "),
         ("# x\nrate = '12MB'", &[], "FILE:2: invalid value '12MB' for '--rate"),
         ("\nexclude = ['a', '[b']", &[], "FILE:2: invalid value '[b' for '--exclude"),
@@ -228,20 +228,20 @@ fn what_is_wrong_is_named_with_its_line() {
 }
 
 #[test]
-fn a_wrong_variable_does_no_harm_where_the_option_is_typed() {
+fn config_ignores_invalid_variable_of_a_typed_option() {
     assert!(read("", &[("DOWNPOUR_RATE", "12MB")], "cp --rate 1M a b").is_ok());
 }
 
 #[test]
-fn a_variable_with_a_slip_in_its_name_is_told() {
+fn config_warns_of_unknown_variables() {
     let names = ["DOWNPOUR_LIMT", "DOWNPOUR_DELETE", "DOWNPOUR_QWXYZ", "DOWNPOUR_TICKET", "DOWNPOUR_RETRY_FOR", "PATH"];
     let variables = names.map(|name| (OsString::from(name), OsString::new())).into();
     assert_eq!(
         (ConfigSources { variables }).unknown(&args::definition()),
         [
-            "DOWNPOUR_LIMT does nothing: did you mean DOWNPOUR_LIMIT?",
-            "DOWNPOUR_DELETE does nothing: that is for a single run, and goes on the command line",
-            "DOWNPOUR_QWXYZ does nothing",
+            "DOWNPOUR_LIMT has no effect: did you mean DOWNPOUR_LIMIT?",
+            "DOWNPOUR_DELETE has no effect: the option is only allowed on the command line",
+            "DOWNPOUR_QWXYZ has no effect",
         ]
     );
 }

@@ -1,5 +1,5 @@
-//! Reads a file that is believed only if nobody but its user and root can change it, as ssh demands of `~/.ssh/config`: a
-//! line `ssh = ...` in it runs a program.
+//! Reads a file only if no user but its owner and root can change it, as ssh requires of `~/.ssh/config`: a line
+//! `ssh = ...` in it runs a program.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -17,38 +17,38 @@ const STICKY: u32 = 0o1000;
 /// Most symbolic links on a path, as in Linux.
 const MAX_LINKS: u32 = 40;
 
-/// Why a file is not read.
+/// The reason to reject a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TrustError {
     /// The system's error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It, or a directory on its path, belongs to somebody else.
-    #[error("{} belongs to another user (uid {owner}), who could have any program run by it: {advice} {}, or leave it out with --config none", .path.display(), quoted(path))]
+    /// The file, or a directory on its path, belongs to another user.
+    #[error("{} belongs to another user (uid {owner}), who could make it run any program: {advice} {}, or use --config none", .path.display(), quoted(path))]
     Owner {
         path: PathBuf,
         owner: u32,
-        /// The command that mends it.
+        /// The command that corrects it.
         advice: String,
     },
-    /// It, or a directory on its path, can be written by others.
-    #[error("{} can be written by other users, who could have any program run by it: chmod go-w {}", .path.display(), quoted(path))]
+    /// Other users can write the file or a directory on its path.
+    #[error("{} is writable by other users, who could make it run any program: chmod go-w {}", .path.display(), quoted(path))]
     Writable { path: PathBuf },
-    /// Its path leads elsewhere by now.
-    #[error("it was replaced while it was read: try again")]
+    /// Its path now leads to another file.
+    #[error("the file was replaced during the read: try again")]
     Replaced,
 }
 
-/// Whose files are believed, and up to which directory.
+/// The user whose files are trusted, and the directory up to which they are checked.
 #[derive(Debug)]
-pub(super) struct Believed {
+pub(super) struct Trusted {
     user: u32,
-    /// Directories above it are not looked at, as by sshd: they are the administrator's.
+    /// Directories above it are not checked, as in sshd: they are the administrator's.
     home: Option<PathBuf>,
 }
 
-impl Believed {
-    /// Believes this process's user, whose home this is.
+impl Trusted {
+    /// Trusts the user of this process, with this home directory.
     pub(super) fn user_at(home: Option<&Path>) -> Self {
         Self { user: geteuid().as_raw(), home: home.and_then(|home| home.canonicalize().ok()) }
     }
@@ -75,7 +75,7 @@ impl Believed {
                 continue;
             }
             let entry = at.join(&name);
-            // Of this process, such as `/dev/stdin` and what a shell's `<(...)` stands for.
+            // An open file of this process, such as `/dev/stdin` and the pipe of a shell's `<(...)`.
             if at == Path::new("/proc").join(std::process::id().to_string()).join("fd") {
                 return self.check_owner_and_mode(&entry, opened);
             }
@@ -108,25 +108,25 @@ impl Believed {
             return Ok(());
         }
         let found = path.metadata()?;
-        if found.mode() & STICKY != 0 && self.is_believed(&found) && self.is_believed(entry) {
+        if found.mode() & STICKY != 0 && self.is_trusted(&found) && self.is_trusted(entry) {
             return Ok(());
         }
         self.check_owner_and_mode(path, &found)
     }
 
     fn check_owner_and_mode(&self, path: &Path, found: &Metadata) -> Result<(), TrustError> {
-        if !self.is_believed(found) {
+        if !self.is_trusted(found) {
             let advice = format!("chown {}", self.user);
             return Err(TrustError::Owner { path: path.to_owned(), owner: found.uid(), advice });
         }
-        // What is read from a device such as `/dev/null` is not what others have written.
+        // Other users cannot change the contents of a device such as `/dev/null`.
         if found.mode() & OTHERS_WRITE != 0 && !found.file_type().is_char_device() {
             return Err(TrustError::Writable { path: path.to_owned() });
         }
         Ok(())
     }
 
-    fn is_believed(&self, found: &Metadata) -> bool {
+    fn is_trusted(&self, found: &Metadata) -> bool {
         found.uid() == 0 || found.uid() == self.user
     }
 }
@@ -158,8 +158,8 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
     }
 
-    /// Creates `a/b/file`, and a link `link` to `a`; everything is closed to others.
-    fn made() -> tempfile::TempDir {
+    /// Creates `a/b/file`, and a link `link` to `a`; nothing is writable by others.
+    fn tree() -> tempfile::TempDir {
         let top = tempfile::tempdir().expect("a directory");
         fs::create_dir_all(top.path().join("a/b")).expect("directories");
         fs::write(top.path().join("a/b/file"), "text").expect("a file");
@@ -174,12 +174,12 @@ mod tests {
     const WAYS: [&str; 4] = ["a/b/file", "a/../a/b/./file", "link/b/file", "far"];
 
     fn read(top: &Path, way: &str) -> Result<String, String> {
-        Believed::user_at(None).read(&top.join(way)).map_err(|error| error.to_string())
+        Trusted::user_at(None).read(&top.join(way)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn every_step_of_a_path_is_looked_at_by_every_way() {
-        let top = made();
+    fn writable_step_of_a_path_is_rejected() {
+        let top = tree();
         for way in WAYS {
             assert_eq!(read(top.path(), way).as_deref(), Ok("text"), "{way}");
         }
@@ -188,70 +188,70 @@ mod tests {
             for open in [0o020, 0o002] {
                 set(&path, closed | open);
                 for way in WAYS {
-                    let said = read(top.path(), way).expect_err(way);
+                    let error = read(top.path(), way).expect_err(way);
                     let real = path.canonicalize().expect("a path");
                     let advice = format!("chmod go-w {}", real.display());
-                    assert!(said.contains("can be written by other users") && said.ends_with(&advice), "{way}: {said}");
+                    assert!(error.contains("is writable by other users") && error.ends_with(&advice), "{way}: {error}");
                 }
             }
             set(&path, closed);
         }
-        // Where a link lies counts, too.
+        // The directory of a link counts, too.
         set(top.path(), 0o777);
         for way in WAYS {
             assert!(read(top.path(), way).is_err(), "{way}");
         }
         set(top.path(), 0o1777);
         for way in WAYS {
-            assert_eq!(read(top.path(), way).as_deref(), Ok("text"), "{way}: a sticky directory keeps ones own");
+            assert_eq!(read(top.path(), way).as_deref(), Ok("text"), "{way}: files in a sticky directory are safe");
         }
     }
 
     #[test]
-    fn only_what_belongs_to_the_user_or_to_root_is_believed() {
-        let top = made();
+    fn file_of_another_user_is_rejected() {
+        let top = tree();
         let file = top.path().join("a/b/file");
-        let other = Believed { user: geteuid().as_raw().wrapping_add(1), home: None };
-        let said = other.read(&file).map_err(|error| error.to_string());
+        let other = Trusted { user: geteuid().as_raw().wrapping_add(1), home: None };
+        let error = other.read(&file).map_err(|error| error.to_string());
         if geteuid().is_root() {
-            assert_eq!(said.as_deref(), Ok("text"), "root's files are believed");
+            assert_eq!(error.as_deref(), Ok("text"), "root's files are trusted");
             for name in ["a/b/file", "a/b", "a"] {
                 let path = top.path().join(name);
                 std::os::unix::fs::chown(&path, Some(12345), None).expect("an owner");
                 for way in WAYS {
-                    let said = read(top.path(), way).expect_err(way);
+                    let error = read(top.path(), way).expect_err(way);
                     let wanted = "belongs to another user (uid 12345)";
-                    assert!(said.contains(wanted) && said.contains(": chown 0 "), "{way}: {said}");
+                    assert!(error.contains(wanted) && error.contains(": chown 0 "), "{way}: {error}");
                 }
                 std::os::unix::fs::chown(&path, Some(0), None).expect("an owner");
             }
         } else {
-            let said = said.expect_err("another user's");
-            assert!(said.contains(&format!("belongs to another user (uid {})", geteuid().as_raw())), "{said}");
+            let error = error.expect_err("another user's");
+            assert!(error.contains(&format!("belongs to another user (uid {})", geteuid().as_raw())), "{error}");
         }
     }
 
     #[test]
-    fn directories_above_the_home_are_the_administrators() {
-        let top = made();
+    fn directories_above_the_home_are_not_checked() {
+        let top = tree();
         set(&top.path().join("a"), 0o777);
-        let believed = Believed::user_at(Some(&top.path().join("a/b")));
-        assert_eq!(believed.read(&top.path().join("a/b/file")).expect("a home"), "text");
+        let trusted = Trusted::user_at(Some(&top.path().join("a/b")));
+        assert_eq!(trusted.read(&top.path().join("a/b/file")).expect("a home"), "text");
         set(&top.path().join("a/b"), 0o777);
-        assert!(believed.read(&top.path().join("a/b/file")).is_err());
+        assert!(trusted.read(&top.path().join("a/b/file")).is_err());
     }
 
     #[test]
-    fn devices_and_what_the_caller_has_opened_are_read() {
-        assert_eq!(Believed::user_at(None).read(Path::new("/dev/null")).expect("a device"), "");
+    fn devices_and_open_pipes_are_read() {
+        assert_eq!(Trusted::user_at(None).read(Path::new("/dev/null")).expect("a device"), "");
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(writer);
         let named = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
-        assert_eq!(Believed::user_at(None).read(Path::new(&named)).expect("a pipe"), "");
+        assert_eq!(Trusted::user_at(None).read(Path::new(&named)).expect("a pipe"), "");
     }
 
     #[test]
-    fn the_command_that_mends_it_can_be_pasted() {
+    fn quoted_path_can_be_pasted() {
         assert_eq!(quoted(Path::new("/home/a/x.toml")), "/home/a/x.toml");
         assert_eq!(quoted(Path::new("/home/it's a/x")), r"'/home/it'\''s a/x'");
     }

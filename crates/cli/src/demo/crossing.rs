@@ -22,7 +22,7 @@ const TICKET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// File bytes in a full packet.
 const SYMBOL: u64 = 1408;
-/// What else is in it: the headers of the protocol, UDP and IP.
+/// Bytes of the headers of the protocol, UDP and IP.
 const HEADERS: u64 = 43 + 28;
 
 /// A transfer of the demo.
@@ -59,24 +59,24 @@ impl Crossing<'_> {
             bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             valid_for: TICKET_LIFETIME,
             keep: false,
-            // Where it fails there is no other sender to wait for.
+            // There is no other sender to wait for after a failure.
             once: true,
         });
         let engine = EngineOptions { profile: self.profile, ..EngineOptions::default() };
         let options = TransferOptions { engine, ..TransferOptions::default() };
         let mut receiver = downpour::receive(self.into.to_owned(), listen, options.clone())?;
-        let mut ticket = receiver.ticket().cloned().ok_or_else(|| internal("a listener without a ticket"))?;
-        let server = *ticket.addresses.first().ok_or_else(|| internal("a ticket without an address"))?;
+        let mut ticket = receiver.ticket().cloned().ok_or_else(|| internal("listener without a ticket"))?;
+        let server = *ticket.addresses.first().ok_or_else(|| internal("ticket without an address"))?;
         let relay = Relay::start(server, self.link.clone()).map_err(|error| Failure::new(Code::Other, error))?;
         ticket.addresses = vec![relay.address()];
         let mut sender = downpour::send(vec![self.source.to_owned()], Rendezvous::Connect(ticket), options)?;
-        Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None, refused: None }
+        Pair { sender: &mut sender, receiver: &mut receiver, relay: &relay, bytes: 0, arrived: None, peer_error: None }
             .follow(output, attention)
             .await
     }
 }
 
-/// Both ends, and what is known about them.
+/// Both transfers and their state.
 struct Pair<'a> {
     sender: &'a mut Transfer,
     receiver: &'a mut Transfer,
@@ -84,8 +84,8 @@ struct Pair<'a> {
     bytes: u64,
     /// When the last file had arrived, and the relay's report at that time.
     arrived: Option<(Instant, RelayReport)>,
-    /// What the sender has of the receiver's error, which that side knows itself.
-    refused: Option<Error>,
+    /// The receiver's error as the sender reports it.
+    peer_error: Option<Error>,
 }
 
 impl Pair<'_> {
@@ -95,9 +95,9 @@ impl Pair<'_> {
             tokio::select! {
                 event = self.sender.next(), if !sent => sent = self.show(event, output)?,
                 event = self.receiver.next(), if !received => received = self.note(event)?,
-                heard = attention.heard() => match heard {
+                signal = attention.next_event() => match signal {
                     SignalEvent::HangUp => output.hang_up(),
-                    SignalEvent::Ask => output.tell_progress(),
+                    SignalEvent::Progress => output.print_progress(),
                     SignalEvent::Stop(stop) => {
                         self.stop(attention).await;
                         return Err(Failure::stopped(stop));
@@ -105,15 +105,15 @@ impl Pair<'_> {
                 },
             }
         }
-        if let Some(error) = self.refused {
+        if let Some(error) = self.peer_error {
             return Err(error.into());
         }
-        let (at, relay) = self.arrived.ok_or_else(|| internal("a transfer that is complete without files"))?;
+        let (at, relay) = self.arrived.ok_or_else(|| internal("transfer complete without files"))?;
         let took = relay.first.map(|first| at - first).unwrap_or_default();
         Ok(CrossingResult { took, bytes: self.bytes, relay })
     }
 
-    /// Shows an event of the sender, which knows the path, with the receiver's bytes; returns whether the sender is
+    /// Shows an event of the sender, which measures the path, with the receiver's bytes; returns whether the sender is
     /// done.
     fn show(&mut self, event: Option<TransferEvent>, output: &mut Output) -> Result<bool, Failure> {
         match event {
@@ -124,12 +124,12 @@ impl Pair<'_> {
                 output.detail(note)
             }
             Some(TransferEvent::Done(Err(error @ Error::Within { context: Context::Peer { .. }, .. }))) => {
-                self.refused = Some(error);
+                self.peer_error = Some(error);
                 return Ok(true);
             }
-            Some(TransferEvent::Done(result)) => return is_whole(&result?).map(|()| true),
+            Some(TransferEvent::Done(result)) => return check_complete(&result?).map(|()| true),
             Some(_) => {}
-            None => return Err(internal("the sender ended without a word")),
+            None => return Err(internal("the sender ended without a result")),
         }
         Ok(false)
     }
@@ -144,7 +144,7 @@ impl Pair<'_> {
             Some(TransferEvent::Files(_)) => self.arrived = Some((Instant::now(), self.relay.report())),
             Some(TransferEvent::Done(result)) => {
                 self.bytes = match result {
-                    // What has arrived is removed with the demo.
+                    // The partial data is removed with the demo.
                     Err(Error::Within { context: Context::Kept { .. }, source }) => return Err((*source).into()),
                     result => result?.bytes.total,
                 };
@@ -152,12 +152,12 @@ impl Pair<'_> {
                 return Ok(true);
             }
             Some(_) => {}
-            None => return Err(internal("the receiver ended without a word")),
+            None => return Err(internal("the receiver ended without a result")),
         }
         Ok(false)
     }
 
-    /// Ends both sides. A second signal ends the process.
+    /// Stops both transfers. A second signal ends the process.
     async fn stop(&mut self, attention: &mut Attention<'_>) {
         for transfer in [&mut *self.sender, &mut *self.receiver] {
             transfer.stop(StopReason::Cancelled);
@@ -174,26 +174,26 @@ impl Pair<'_> {
     }
 }
 
-/// Returns the file bytes in the packets that arrived, of up to `symbol` bytes each, accurate to one or two packets.
-/// Blocks are written as a whole, and a slow transfer may be stopped before its first block is complete, so counting
-/// written bytes would make it look worse than it is.
+/// Returns the file bytes in the received packets of up to `symbol` bytes each, accurate to one or two packets. Written
+/// bytes would be too few for a slow transfer stopped before its first complete block.
 pub(super) fn payload(connection: &ConnectionStats, symbol: u64) -> u64 {
     let symbols = (connection.packets.bytes_received / (symbol + HEADERS)).saturating_sub(connection.symbols.surplus);
     symbols * symbol
 }
 
-/// Refuses a transfer of a part: its time would be compared with the times of other files.
-fn is_whole(summary: &Summary) -> Result<(), Failure> {
+/// Refuses a partial transfer: its time cannot be compared.
+fn check_complete(summary: &Summary) -> Result<(), Failure> {
     match summary.failures.listed.first() {
         Some(first) => {
             let (path, reason) = (escape::name(&first.path), &first.reason);
-            let message = format!("{} of the names did not arrive, the first {path}: {reason}", summary.failures.count);
+            let message =
+                format!("{} names were not transferred, the first is {path}: {reason}", summary.failures.count);
             Err(Failure::new(Code::Partial, message))
         }
         None => Ok(()),
     }
 }
 
-fn internal(what: &str) -> Failure {
-    Failure::new(Code::Other, format!("internal error: {what}"))
+fn internal(message: &str) -> Failure {
+    Failure::new(Code::Other, format!("internal error: {message}"))
 }

@@ -1,4 +1,4 @@
-//! `downpour demo`: a real file between two endpoints of this machine, over an emulated network.
+//! `downpour demo`: a real file between two endpoints on this host, over an emulated network.
 
 mod crossing;
 mod results;
@@ -34,26 +34,26 @@ const SAMPLE: &str = "sample";
 /// Runs the demo; returns the exit code.
 pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let (Some(link), Some(size)) = (&args.link, args.size) else {
-        return Err(Failure::new(Code::Other, "a demo without a link"));
+        return Err(Failure::new(Code::Other, "internal error: demo without a link"));
     };
-    let rate = told_rate(&args, link)?;
+    let rate = fixed_rate(&args, link)?;
     let mut attention = interrupts.attend();
     let path = args.paths.first().cloned();
     let (directory, source) =
-        apart(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
+        on_thread(move |is_stopped| prepare(path.as_deref(), size, is_stopped), &mut attention).await?;
     let mut output = Output::new(args.output);
-    let told = downpour::Rate::from_bits_per_second(rate.bits_per_second());
-    let what = args
+    let sent_at = downpour::Rate::from_bits_per_second(rate.bits_per_second());
+    let source_name = args
         .paths
         .first()
         .map_or_else(|| format!("A generated file of {}", units::bytes(size)), |path| path.display().to_string());
-    output.say(format_args!("{what} over {link}."));
-    output.speed(Some(told), None);
-    output.start("demo", Some(told), None)?;
+    output.say(format_args!("{source_name} over {link}."));
+    output.speed(Some(sent_at), None);
+    output.start("demo", Some(sent_at), None)?;
     let mut stage = DemoSetup { directory: &directory, source: &source, link };
 
-    let outcome = stage.cross(Profile::auto().with_fixed_rate(told), &mut output, &mut attention).await?;
-    let mut results = Results::new(link, rate, least(outcome.bytes, link, rate), &outcome);
+    let outcome = stage.cross(Profile::auto().with_fixed_rate(sent_at), &mut output, &mut attention).await?;
+    let mut results = Results::new(link, rate, floor(outcome.bytes, link, rate), &outcome);
     if !args.no_compare {
         stage.compare(&outcome, &mut results, &output, &mut attention).await?;
     }
@@ -70,19 +70,16 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
 }
 
 /// Returns the sender's fixed rate: `--rate`, or the rate of the link.
-fn told_rate(args: &Args, link: &Duplex) -> Result<Rate, Failure> {
-    let told = args.speed.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
-    told.or(link.forward.rate).ok_or_else(|| {
-        Failure::new(
-            Code::Usage,
-            "this link has no rate: give it one (--link rate=100M,...), or tell the sender one with --rate",
-        )
-    })
+fn fixed_rate(args: &Args, link: &Duplex) -> Result<Rate, Failure> {
+    let typed = args.speed.rate.map(|rate| Rate::from_bits_per_second(rate.bits_per_second()));
+    typed
+        .or(link.forward.rate)
+        .ok_or_else(|| Failure::new(Code::Usage, "the link has no rate: add one (--link rate=100M,...), or use --rate"))
 }
 
-/// Returns the shortest possible time for `bytes` bytes, given the rate of the link and the fixed rate.
-fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
-    let rate = link.forward.rate.map_or(told, |rate| rate.min(told)).bits_per_second();
+/// Returns the floor of the time for `bytes` bytes, given the rate of the link and the fixed rate.
+fn floor(bytes: u64, link: &Duplex, fixed: Rate) -> Duration {
+    let rate = link.forward.rate.map_or(fixed, |rate| rate.min(fixed)).bits_per_second();
     let rtt = link.forward.delay + link.backward.delay;
     transfer_floor(
         bytes,
@@ -93,9 +90,9 @@ fn least(bytes: u64, link: &Duplex, told: Rate) -> Duration {
     )
 }
 
-/// Runs `work`, which reads or writes large files, on a thread of its own. It ends soon once it is stopped, and what it
-/// has made is removed then.
-async fn apart<T: Send + 'static>(
+/// Runs `work`, which reads or writes large files, on a thread of its own. After a signal to stop it ends soon, and its
+/// files are removed.
+async fn on_thread<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
     attention: &mut Attention<'_>,
 ) -> Result<T, Failure> {
@@ -112,17 +109,20 @@ async fn apart<T: Send + 'static>(
     }
 }
 
-/// Prepares a directory for what arrives, and the file to send.
+/// Creates a directory for the received files, and the file to send.
 fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(TempDir, PathBuf), Failure> {
     let bytes = match path {
         Some(path) => sample::size(path, is_stopped).map_err(|error| Failure::new(Code::SourceAbsent, error))?,
         None => size,
     };
     if bytes == 0 {
-        return Err(Failure::new(Code::Usage, "no bytes to send: name a file with content, or a directory with one"));
+        return Err(Failure::new(
+            Code::Usage,
+            "no bytes to send: name a file with content, or a directory with such a file",
+        ));
     }
-    let disk = |error| Failure::new(Code::Disk, format!("no room for the files of the demo: {error}"));
-    // Room for what arrives and, if it is generated, for what is sent.
+    let disk = |error| Failure::new(Code::Disk, format!("cannot create the files of the demo: {error}"));
+    // Space for the received files and for a generated source.
     let files = if path.is_some() { bytes } else { bytes.saturating_mul(2) };
     let directory = sample::directory(files).map_err(disk)?;
     let source = match path {
@@ -136,7 +136,7 @@ fn prepare(path: Option<&Path>, size: u64, is_stopped: &AtomicBool) -> Result<(T
     Ok((directory, source))
 }
 
-/// The location of a demo's transfers.
+/// The directory, source and link of a demo's transfers.
 struct DemoSetup<'a> {
     directory: &'a TempDir,
     source: &'a Path,
@@ -144,33 +144,31 @@ struct DemoSetup<'a> {
 }
 
 impl DemoSetup<'_> {
-    /// Runs one transfer. What arrives is compared with what was sent, and removed.
+    /// Runs one transfer, compares the received files with the source, and removes them.
     async fn cross(
         &mut self,
         profile: Profile,
         output: &mut Output,
         attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
-        let disk = |error| Failure::new(Code::Disk, format!("the directory of the demo: {error}"));
+        let disk = |error| Failure::new(Code::Disk, format!("cannot use the directory of the demo: {error}"));
         let into = self.directory.path().join("arrived");
         fs::create_dir(&into).map_err(disk)?;
         let crossing = Crossing { source: self.source, into: &into, link: self.link, profile };
         let outcome = crossing.run(output, attention).await?;
         output.hide_progress();
         let (source, arrived) = (self.source.to_owned(), into.clone());
-        let look = move |is_stopped: &AtomicBool| missing(&source, &arrived, is_stopped).map_err(disk);
-        if let Some(path) = apart(look, attention).await? {
-            let message = format!(
-                "{} did not arrive as it is now: if something changed it meanwhile, name files that stay as they are",
-                path.display()
-            );
+        let compare = move |is_stopped: &AtomicBool| missing(&source, &arrived, is_stopped).map_err(disk);
+        if let Some(path) = on_thread(compare, attention).await? {
+            let message =
+                format!("{} differs from its copy: use files that do not change during the demo", path.display());
             return Err(Failure::new(Code::Integrity, message));
         }
         fs::remove_dir_all(&into).map_err(disk)?;
         Ok(outcome)
     }
 
-    /// Adds what TCP does with as many bytes.
+    /// Adds the results of TCP for as many bytes.
     async fn compare(
         &self,
         outcome: &CrossingResult,
@@ -178,23 +176,23 @@ impl DemoSetup<'_> {
         output: &Output,
         attention: &mut Attention<'_>,
     ) -> Result<(), Failure> {
-        output.say("Now TCP with CUBIC on the same link, simulated in virtual time.");
+        output.say("Running TCP with CUBIC on the same link, simulated in virtual time.");
         match tcp::simulated(outcome.bytes, self.link, attention).await? {
             Ok(simulated) => results.add_simulated(simulated),
-            Err(why) => output.say(format_args!("It is not shown: {why}")),
+            Err(why) => output.say(format_args!("No result: {why}")),
         }
         let limit = outcome.took * PATIENCE;
         let most = units::seconds(limit.as_secs_f64());
-        output.say(format_args!("Now that of this machine's kernel, which is stopped after {most}."));
+        output.say(format_args!("Running TCP of this host's kernel, for at most {most}."));
         match tcp::of_kernel(outcome.bytes, self.link, limit, self.directory.path(), attention).await? {
             Ok(kernel) => results.add_kernel(kernel),
-            Err(why) => output.say(format_args!("It is not shown: {why}")),
+            Err(why) => output.say(format_args!("No result: {why}")),
         }
         Ok(())
     }
 }
 
-/// Returns the first name of the source that did not arrive as it is.
+/// Returns the first name of the source whose copy differs.
 fn missing(source: &Path, into: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
     // `.` has no name of its own.
     let whole = source.canonicalize()?;

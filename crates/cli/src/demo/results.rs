@@ -27,7 +27,7 @@ pub(crate) struct Results {
     /// TCP with CUBIC on the same link, in the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_simulated: Option<TcpRun>,
-    /// That of this machine's kernel.
+    /// TCP of this host's kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_kernel: Option<TcpRun>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Results {
 struct MeasuredRun {
     /// Time from the first datagram to the receiver's last byte.
     seconds: f64,
-    /// It is: a demo in which it did not arrive has no results.
+    /// Always true: a demo with an incomplete transfer has no results.
     complete: bool,
     /// Bytes of files at the receiver.
     bytes: u64,
@@ -84,7 +84,7 @@ struct TcpRun {
     complete: bool,
     /// Bytes of files at the receiver.
     bytes: u64,
-    /// IP bytes sent by the sender by then, where they are counted apart from the receiver's.
+    /// IP bytes sent by the sender by then, if they are counted separately from the receiver's.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent_ip_bytes: Option<u64>,
 }
@@ -120,15 +120,13 @@ impl Results {
         self.tcp_kernel = Some(result.into());
     }
 
-    /// Returns a warning about the numbers, if there is reason for one: a late relay is not the requested link.
+    /// Returns a warning if the relay was late, and so did not emulate the requested link.
     pub(super) fn warning(&self) -> Option<String> {
         let run = Some(&self.downpour).filter(|run| !run.relay_on_time)?;
         let late = units::seconds(run.late_99_seconds);
-        let mut text = format!(
-            "this machine was busy: one in a hundred of downpour's packets left the relay {late} late or later"
-        );
+        let mut text = format!("the host was busy: 1 % of downpour's packets left the relay {late} late or later");
         if run.relay_drops > 0 {
-            text += &format!(", and {} got lost in it", units::count(run.relay_drops, "packet", "packets"));
+            text += &format!(", and {} were lost in it", units::count(run.relay_drops, "packet", "packets"));
         }
         Some(text)
     }
@@ -153,26 +151,26 @@ impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = downpour::Rate::from_bits_per_second(self.rate_bits_per_second);
         writeln!(f, "{} over {}", units::bytes(self.bytes), self.link)?;
-        writeln!(f, "told {}\n", Both(rate))?;
-        writeln!(f, "{:<18} {:>14}  {:>11}  {:>17}  {:>5}", "", "time", "goodput", "against the floor", "sent")?;
+        writeln!(f, "fixed rate {}\n", Both(rate))?;
+        writeln!(f, "{:<18} {:>14}  {:>11}  {:>17}  {:>5}", "", "time", "goodput", "relative to floor", "sent")?;
         let floor = units::seconds(self.floor_seconds);
         let goodput = units::bytes_per_second(self.bytes as f64 / self.floor_seconds.max(1e-9));
-        writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "the floor")?;
+        writeln!(f, "{:<18} {floor:>14}  {goodput:>11}", "floor")?;
         let MeasuredRun { seconds, complete, bytes, sent_ip_bytes, .. } = self.downpour;
         self.row(f, "downpour", &TcpRun { seconds, complete, bytes, sent_ip_bytes: Some(sent_ip_bytes) })?;
-        for (name, run) in [("TCP, simulated", &self.tcp_simulated), ("TCP, this kernel's", &self.tcp_kernel)] {
+        for (name, run) in [("TCP, simulated", &self.tcp_simulated), ("TCP, this kernel", &self.tcp_kernel)] {
             if let Some(run) = run {
                 self.row(f, name, run)?;
             }
         }
         let late = units::seconds;
-        writeln!(f, "\nfloor: the least time that this file takes at this rate, with the headers of downpour")?;
-        writeln!(f, "sent:  IP bytes of the sender for each byte that arrived")?;
+        writeln!(f, "\nfloor: lower bound of the time for this file at this rate, with downpour's headers")?;
+        writeln!(f, "sent:  IP bytes of the sender per received byte")?;
         if self.tcp_simulated.is_some() {
-            writeln!(f, "TCP:   with CUBIC, which finds the rate itself")?;
+            writeln!(f, "TCP:   with CUBIC, without a fixed rate")?;
         }
         let (usual, most) = (late(self.downpour.late_99_seconds), late(self.downpour.late_most_seconds));
-        write!(f, "relay: 99 % of the packets were at most {usual} late, the latest {most}")
+        write!(f, "relay: 99 % of the packets at most {usual} late, the latest {most}")
     }
 }
 
@@ -184,7 +182,7 @@ mod tests {
     use linkrelay::RelayReport;
 
     #[test]
-    fn the_table() {
+    fn results_are_a_table() {
         let link = "rate=100M,delay=50ms,queue=256KB,loss=5%".parse().expect("a link");
         let mut relay = RelayReport::default();
         relay.forward.offered = PacketCount { packets: 1, bytes: 55_000_000 };
@@ -201,18 +199,18 @@ mod tests {
         results.add_kernel(tcp(13_830, 900_000));
         let expected = "\
 50 MB over rate=100M,delay=50ms,queue=256KB,loss=5%
-told 100 Mbit/s = 12.5 MB/s
+fixed rate 100 Mbit/s = 12.5 MB/s
 
-                             time      goodput  against the floor   sent
-the floor                  4.57 s    10.9 MB/s
+                             time      goodput  relative to floor   sent
+floor                      4.57 s    10.9 MB/s
 downpour                   4.61 s    10.8 MB/s             1.01 x   1.10
 TCP, simulated        13 min 06 s    63.6 kB/s           171.88 x   1.12
-TCP, this kernel's       > 13.8 s    65.1 kB/s   stopped at 1.8 %
+TCP, this kernel         > 13.8 s    65.1 kB/s   stopped at 1.8 %
 
-floor: the least time that this file takes at this rate, with the headers of downpour
-sent:  IP bytes of the sender for each byte that arrived
-TCP:   with CUBIC, which finds the rate itself
-relay: 99 % of the packets were at most 0 s late, the latest 0 s";
+floor: lower bound of the time for this file at this rate, with downpour's headers
+sent:  IP bytes of the sender per received byte
+TCP:   with CUBIC, without a fixed rate
+relay: 99 % of the packets at most 0 s late, the latest 0 s";
         assert_eq!(results.to_string(), expected);
         assert_eq!(results.warning(), None);
         results.downpour.relay_on_time = false;

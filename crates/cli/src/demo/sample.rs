@@ -1,4 +1,4 @@
-//! The file that the demo sends, and the check that it arrived.
+//! The file that the demo sends, and the comparison with its copy.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ const CHUNK: usize = 1 << 20;
 const IN_MEMORY: u64 = 512 << 20;
 const MEMORY: &str = "/dev/shm";
 
-/// Creates a directory for the demo, with room for this many bytes, that is removed with this value.
+/// Creates a directory for the demo with space for this many bytes. It is removed when the value is dropped.
 ///
 /// # Errors
-/// There is not enough room, which the user should learn before the disk is full; or no directory can be created.
+/// There is too little space, or the directory cannot be created.
 pub(super) fn directory(bytes: u64) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("downpour-demo-");
@@ -37,7 +37,7 @@ pub(super) fn directory(bytes: u64) -> io::Result<TempDir> {
     }
     let place = directory.path().parent().unwrap_or(directory.path()).display();
     let (bytes, room) = (units::bytes(bytes), units::bytes(room));
-    Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place} has {room} free, and they take {bytes}")))
+    Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place} has {room} free, but {bytes} are needed")))
 }
 
 /// Returns the bytes that an unprivileged user may still write.
@@ -55,7 +55,7 @@ pub(super) fn generate(path: &Path, bytes: u64, is_stopped: &AtomicBool) -> io::
     let mut file = File::create_new(path)?;
     let mut left = bytes;
     while left > 0 {
-        go_on(is_stopped)?;
+        check_stopped(is_stopped)?;
         let length = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
         random.fill(&mut chunk[..length]);
         file.write_all(&chunk[..length])?;
@@ -64,17 +64,17 @@ pub(super) fn generate(path: &Path, bytes: u64, is_stopped: &AtomicBool) -> io::
     Ok(())
 }
 
-/// Ends work that is stopped.
-fn go_on(is_stopped: &AtomicBool) -> io::Result<()> {
+/// Fails if the work was stopped.
+fn check_stopped(is_stopped: &AtomicBool) -> io::Result<()> {
     if is_stopped.load(Ordering::Relaxed) { Err(io::Error::other("stopped")) } else { Ok(()) }
 }
 
 /// Returns the bytes of the files at and below a path, unless it is stopped.
 ///
 /// # Errors
-/// Something cannot be read, or is none of what the demo sends; the error names it.
+/// A path that cannot be read, or is not a file, directory or symbolic link; the error names it.
 pub(super) fn size(path: &Path, is_stopped: &AtomicBool) -> io::Result<u64> {
-    go_on(is_stopped)?;
+    check_stopped(is_stopped)?;
     let metadata = fs::symlink_metadata(path).map_err(|error| at(path, &error))?;
     let kind = metadata.file_type();
     if kind.is_dir() {
@@ -83,22 +83,22 @@ pub(super) fn size(path: &Path, is_stopped: &AtomicBool) -> io::Result<u64> {
     if kind.is_file() {
         File::open(path).map_err(|error| at(path, &error))?;
     } else if !kind.is_symlink() {
-        return Err(at(path, &"it is a device, pipe or socket, and the demo sends files, directories and links"));
+        return Err(at(path, &"special file: the demo sends only files, directories and symbolic links"));
     }
     Ok(metadata.len())
 }
 
-/// An error that names its path.
+/// Returns an error that names its path.
 fn at(path: &Path, error: &impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// Returns the first name below `a`, or `a` itself, where two files or directories differ. They are read independently:
-/// the demo does not rely on its own program's verification.
+/// Returns the first name below `a`, or `a` itself, in which two files or directories differ. This check is independent of the
+/// verification during the transfer.
 pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<Option<PathBuf>> {
-    go_on(is_stopped)?;
+    check_stopped(is_stopped)?;
     let differs = || Ok(Some(a.to_owned()));
-    let (Some(kind), Some(other)) = (look(a)?, look(b)?) else { return differs() };
+    let (Some(kind), Some(other)) = (status(a)?, status(b)?) else { return differs() };
     if kind.file_type() != other.file_type() {
         return differs();
     }
@@ -122,11 +122,11 @@ pub(super) fn difference(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Res
     if is_same { Ok(None) } else { differs() }
 }
 
-/// Returns the status of what a path names, if it exists.
-fn look(path: &Path) -> io::Result<Option<Metadata>> {
+/// Returns the status of a path, if it exists.
+fn status(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        looked => looked.map(Some).map_err(|error| at(path, &error)),
+        status => status.map(Some).map_err(|error| at(path, &error)),
     }
 }
 
@@ -134,7 +134,7 @@ fn names(directory: &Path, is_stopped: &AtomicBool) -> io::Result<BTreeSet<OsStr
     let entries = fs::read_dir(directory).map_err(|error| at(directory, &error))?;
     entries
         .map(|entry| {
-            go_on(is_stopped)?;
+            check_stopped(is_stopped)?;
             Ok(entry.map_err(|error| at(directory, &error))?.file_name())
         })
         .collect()
@@ -145,7 +145,7 @@ fn has_same_bytes(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<boo
     let (mut a, mut b) = (open(a)?, open(b)?);
     let (mut left, mut right) = (vec![0; CHUNK], vec![0; CHUNK]);
     loop {
-        go_on(is_stopped)?;
+        check_stopped(is_stopped)?;
         let length = a.read(&mut left)?;
         if length == 0 {
             return Ok(b.read(&mut right)? == 0);
@@ -163,26 +163,25 @@ fn has_same_bytes(a: &Path, b: &Path, is_stopped: &AtomicBool) -> io::Result<boo
 mod tests {
     use super::*;
 
-    /// Nothing stops it.
-    static GO_ON: AtomicBool = AtomicBool::new(false);
+    static NOT_STOPPED: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn a_directory_without_room_is_refused_before_anything_is_written() {
+    fn demo_directory_without_space_is_refused() {
         let room = room(&std::env::temp_dir()).expect("a directory");
         let error = directory(room.saturating_add(10 << 30)).expect_err("no room");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        assert!(error.to_string().contains(" free, and they take "), "{error}");
+        assert!(error.to_string().contains(" free, but "), "{error}");
     }
 
     #[test]
-    fn one_wrong_byte_is_found() {
+    fn difference_finds_one_wrong_byte() {
         let directory = directory(0).expect("a directory");
         let path = |name: &str| directory.path().join(name);
         for name in ["a", "b", "c", "d"] {
-            generate(&path(name), 2_500_000, &GO_ON).expect(name);
+            generate(&path(name), 2_500_000, &NOT_STOPPED).expect(name);
         }
-        assert_eq!(size(&path("a"), &GO_ON).expect("a size"), 2_500_000);
-        let differs = |other: &str| difference(&path("a"), &path(other), &GO_ON).expect("two files");
+        assert_eq!(size(&path("a"), &NOT_STOPPED).expect("a size"), 2_500_000);
+        let differs = |other: &str| difference(&path("a"), &path(other), &NOT_STOPPED).expect("two files");
         assert_eq!(differs("b"), None);
         let mut bytes = fs::read(path("c")).expect("a file");
         bytes[2_400_000] ^= 1;
@@ -193,19 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_stopped_ends() {
+    fn stopped_work_fails() {
         let directory = directory(0).expect("a directory");
         let path = |name: &str| directory.path().join(name);
         let stopped = AtomicBool::new(true);
         let error = generate(&path("large"), u64::MAX, &stopped).expect_err("stopped");
-        assert_eq!((error.to_string().as_str(), size(&path("large"), &GO_ON).ok()), ("stopped", Some(0)));
+        assert_eq!((error.to_string().as_str(), size(&path("large"), &NOT_STOPPED).ok()), ("stopped", Some(0)));
         assert!(size(directory.path(), &stopped).is_err());
         assert!(difference(&path("large"), &path("large"), &stopped).is_err());
         assert!(names(directory.path(), &stopped).is_err());
     }
 
     #[test]
-    fn directories_are_compared_whole() {
+    fn difference_compares_directories() {
         let directory = directory(0).expect("a directory");
         for side in ["a", "b"] {
             let side = directory.path().join(side);
@@ -214,9 +213,9 @@ mod tests {
             std::os::unix::fs::symlink("file", side.join("x/link")).expect("a link");
         }
         let (a, b) = (directory.path().join("a"), directory.path().join("b"));
-        assert_eq!(difference(&a, &b, &GO_ON).expect("two directories"), None);
-        assert_eq!(size(&a, &GO_ON).expect("a size"), 5);
+        assert_eq!(difference(&a, &b, &NOT_STOPPED).expect("two directories"), None);
+        assert_eq!(size(&a, &NOT_STOPPED).expect("a size"), 5);
         fs::write(b.join("x/y/more"), "").expect("a file");
-        assert_eq!(difference(&a, &b, &GO_ON).expect("two directories"), Some(a.join("x/y/more")));
+        assert_eq!(difference(&a, &b, &NOT_STOPPED).expect("two directories"), Some(a.join("x/y/more")));
     }
 }

@@ -1,5 +1,5 @@
-//! TCP on the same link: a simulated one in virtual time, and that of this machine's kernel where `downpour-lab` is
-//! there and may make hosts for it.
+//! TCP on the same link: simulated in virtual time, and of this host's kernel if `downpour-lab` is installed and may create
+//! hosts for it.
 
 use std::fs;
 use std::path::Path;
@@ -27,15 +27,15 @@ const LIMIT: Duration = Duration::from_secs(24 * 3600);
 const SEED: u64 = 1;
 /// File bytes in a full packet of the simulated TCP.
 const SYMBOL: u64 = 1400;
-/// How often the lab tries where the machine was too busy, and what it needs beside the transfer.
+/// Maximum tries of the lab on a busy machine, and its time beside the transfer.
 const TRIES: u32 = 3;
 const SETTING_UP: Duration = Duration::from_secs(10);
-/// How long a lab that is stopped may take to remove what it has made.
+/// Time for a stopped lab to remove its files and hosts.
 const TIDYING_UP: Duration = Duration::from_secs(1);
-/// Most bytes that are read of what it says.
-const MOST_SAID: u64 = 1 << 16;
+/// Most bytes that are read of its stderr.
+const MAX_STDERR: u64 = 1 << 16;
 
-/// What became of a transfer by TCP.
+/// The result of a transfer by TCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TcpResult {
     /// Time to the receiver's last byte, or until it was stopped.
@@ -44,11 +44,12 @@ pub(super) struct TcpResult {
     pub(super) bytes: u64,
     /// Whether everything arrived.
     pub(super) is_complete: bool,
-    /// IP bytes that the sender sent; `None` where they are not counted apart from those of the receiver.
+    /// IP bytes that the sender sent; `None` if they are not counted separately from the receiver's.
     pub(super) sent_ip_bytes: Option<u64>,
 }
 
-/// Sends `bytes` bytes by the simulator's model of Linux's TCP with CUBIC. The inner error says why there is no result.
+/// Sends `bytes` bytes by the simulator's model of Linux's TCP with CUBIC. The inner error is the reason why
+/// there is no result.
 ///
 /// # Errors
 /// A signal to stop.
@@ -61,7 +62,7 @@ pub(super) async fn simulated(
     // Not a task of the runtime, which would wait for it at the end.
     let started = thread::Builder::new().name("demo-tcp".into()).spawn(move || done.send(simulate(bytes, link)));
     if let Err(error) = started {
-        return Ok(Err(format!("the system starts no thread for it: {error}")));
+        return Ok(Err(format!("cannot start a thread: {error}")));
     }
     tokio::select! {
         outcome = outcome => outcome.map_err(|_| Failure::new(Code::Other, "internal error: the simulation ended without a result")),
@@ -75,7 +76,7 @@ fn simulate(bytes: u64, link: Duplex) -> Result<TcpResult, String> {
     match outcome.ending {
         _ if is_complete => {}
         SimulationEnding::TimeUp => {}
-        SimulationEnding::Closed | SimulationEnding::Stalled => return Err("its connection broke off".to_owned()),
+        SimulationEnding::Closed | SimulationEnding::Stalled => return Err("connection lost".to_owned()),
     }
     Ok(TcpResult {
         took: outcome.completed.unwrap_or(LIMIT),
@@ -106,8 +107,8 @@ struct Verdict {
     reasons: Vec<String>,
 }
 
-/// Sends `bytes` bytes by this kernel's TCP with CUBIC, for at most `limit`, in two hosts that the lab makes of
-/// namespaces. The inner error says why there is no such result.
+/// Sends `bytes` bytes by this kernel's TCP with CUBIC, for at most `limit`, between two hosts that the lab makes of
+/// namespaces. The inner error is the reason why there is no result.
 ///
 /// # Errors
 /// A signal to stop.
@@ -119,7 +120,7 @@ pub(super) async fn of_kernel(
     attention: &mut Attention<'_>,
 ) -> Result<Result<TcpResult, String>, Failure> {
     let Some(lab) = web::lab() else {
-        return Ok(Err(format!("{} is neither beside downpour nor in PATH", web::LAB)));
+        return Ok(Err(format!("{} was not found beside downpour or in PATH", web::LAB)));
     };
     let (plan, results) = (directory.join("tcp.toml"), directory.join("tcp"));
     if let Err(error) = fs::write(&plan, plan_of(bytes, link, limit)) {
@@ -127,22 +128,22 @@ pub(super) async fn of_kernel(
     }
     let mut command = Command::new(&lab);
     command.arg("run").arg(&plan).arg("--out").arg(&results);
-    let said = match run(&mut command, (limit + SETTING_UP) * TRIES, attention).await? {
-        Ok(Some(said)) => said,
-        Ok(None) => return Ok(Err(format!("{} does not end", lab.display()))),
+    let stderr = match run(&mut command, (limit + SETTING_UP) * TRIES, attention).await? {
+        Ok(Some(stderr)) => stderr,
+        Ok(None) => return Ok(Err(format!("{} did not exit in time", lab.display()))),
         Err(error) => return Ok(Err(format!("cannot start {}: {error}", lab.display()))),
     };
     let records = fs::read_to_string(results.join("results.jsonl")).unwrap_or_default();
     let why = || {
-        said.lines()
+        stderr
+            .lines()
             .last()
-            .map_or_else(|| "the lab made no record".to_owned(), |line| crate::escape::text(line).to_string())
+            .map_or_else(|| "the lab stored no record".to_owned(), |line| crate::escape::text(line).to_string())
     };
     Ok(records.lines().last().map_or_else(|| Err(why()), |record| read(record, limit)))
 }
 
-/// Runs a program to its end, and returns what it says on stderr; `None` if that takes longer than `patience`, after
-/// which it is stopped.
+/// Runs a program to its end, and returns its stderr; `None` if it runs longer than `patience` and is stopped.
 async fn run(
     command: &mut Command,
     patience: Duration,
@@ -153,17 +154,17 @@ async fn run(
         Ok(child) => child,
         Err(error) => return Ok(Err(error)),
     };
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     let stderr = child.stderr.take();
     let ended = async {
         if let Some(stderr) = stderr {
-            stderr.take(MOST_SAID).read_to_end(&mut said).await?;
+            stderr.take(MAX_STDERR).read_to_end(&mut text).await?;
         }
         child.wait().await
     };
     let stopped = tokio::select! {
         ended = timeout(patience, ended) => match ended {
-            Ok(ended) => return Ok(ended.map(|_| Some(String::from_utf8_lossy(&said).into_owned()))),
+            Ok(ended) => return Ok(ended.map(|_| Some(String::from_utf8_lossy(&text).into_owned()))),
             Err(_) => Ok(Ok(None)),
         },
         signal = attention.next() => Err(Failure::stopped(signal)),
@@ -172,7 +173,7 @@ async fn run(
     stopped
 }
 
-/// Lets a program remove what it has made, and ends it if that takes long.
+/// Stops a program; kills it if its cleanup takes too long.
 async fn stop(child: &mut Child) {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
         // It may have ended.
@@ -193,10 +194,10 @@ fn plan_of(bytes: u64, link: &Duplex, limit: Duration) -> String {
 }
 
 fn read(record: &str, limit: Duration) -> Result<TcpResult, String> {
-    let record: Record =
-        serde_json::from_str(record).map_err(|error| format!("the lab's record is of another version: {error}"))?;
+    let record: Record = serde_json::from_str(record)
+        .map_err(|error| format!("unreadable record: downpour-lab has another version: {error}"))?;
     if let Some(reason) = record.verdict.reasons.first() {
-        return Err(format!("this machine was too busy: {reason}"));
+        return Err(format!("this host was too busy: {reason}"));
     }
     let (took, is_complete) = match record.ending {
         Ending::Finished { seconds } => (Duration::try_from_secs_f64(seconds).unwrap_or(limit), true),
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
     use crate::args::DEMO_LINK;
 
-    /// Returns the times of TCP, and of the profile `auto`, which is told nothing either.
+    /// Returns the times of TCP, and of the profile `auto` without a fixed rate.
     fn beside_auto(bytes: u64, link: &str) -> (Duration, Duration) {
         let link: Duplex = link.parse().expect("a link");
         let auto = Case { size: bytes, profile: Profile::auto(), ..Case::new(link.clone()) }.run(SEED);
@@ -224,22 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn tcp_takes_far_more_than_three_times_as_long_where_one_packet_in_twenty_is_lost() {
+    fn tcp_is_far_slower_than_auto_at_5_percent_loss() {
         let (tcp, auto) = beside_auto(50_000_000, DEMO_LINK);
         assert!(tcp > 3 * auto, "TCP takes {tcp:?}, auto {auto:?}");
-        // The kernel's takes 33.7 s for 2 MB there, and so over ten minutes for this.
+        // The kernel's TCP takes 33.7 s for 2 MB on this link, and so over ten minutes for this file.
         assert!(tcp > Duration::from_secs(600), "{tcp:?}");
     }
 
     #[test]
-    fn tcp_is_as_fast_where_nothing_is_lost() {
+    fn tcp_is_as_fast_as_auto_without_loss() {
         let (tcp, auto) = beside_auto(50_000_000, "rate=100M,delay=50ms,queue=1bdp");
         assert!(tcp < auto.mul_f64(1.2), "TCP takes {tcp:?}, auto {auto:?}");
     }
 
     /// The lab's own tests read the same two files.
     #[test]
-    fn the_lab_is_spoken_to_as_it_understands_it() {
+    fn plan_and_record_match_the_labs_files() {
         let link = "rate=200M,delay=2ms,queue=100KB,loss=2%,seed=7".parse().expect("a link");
         let limit = Duration::from_secs(15);
         assert_eq!(plan_of(300_000, &link, limit), include_str!("../../tests/demo/plan.toml"));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_the_lab_are_read() {
+    fn record_endings_are_read() {
         let limit = Duration::from_secs(15);
         let record = |ending: &str, reasons: &str| {
             format!(r#"{{"schema":1,"ending":{ending},"bytes_there":900,"verdict":{{"reasons":[{reasons}]}}}}"#)
@@ -261,7 +262,7 @@ mod tests {
         let failed = read(&record(r#"{"end":"failed","reason":"no route"}"#, ""), limit);
         assert_eq!(failed, Err("no route".to_owned()));
         let late = read(&record(finished, r#""late""#), limit);
-        assert_eq!(late, Err("this machine was too busy: late".to_owned()));
-        assert!(read("{}", limit).is_err_and(|why| why.starts_with("the lab's record is of another version")));
+        assert_eq!(late, Err("this host was too busy: late".to_owned()));
+        assert!(read("{}", limit).is_err_and(|why| why.starts_with("unreadable record")));
     }
 }

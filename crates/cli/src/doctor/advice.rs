@@ -13,8 +13,8 @@ const PORTS: RangeInclusive<u16> = 44_000..=44_009;
 const LONG_QUEUE: f64 = 3.0;
 const LONG_QUEUE_SECONDS: f64 = 0.1;
 
-/// Loss from which a set rate may exceed the line, and from which another control than `auto` gets little. Chosen: a
-/// controller that takes all loss for congestion gets some 10 Mbit/s at a loss of 0.1 % and 50 ms.
+/// Loss from which a fixed rate may exceed the capacity, and from which controllers other than `auto` get little. Chosen: a
+/// controller that treats all loss as congestion gets some 10 Mbit/s at a loss of 0.1 % and 50 ms.
 const LOSSY_RATE: f64 = 0.01;
 const LOSSY_CONTROL: f64 = 0.001;
 
@@ -30,7 +30,7 @@ const SLOW_FILES: u64 = 1_000;
 /// A recommended action.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Advice {
-    /// The machine to act on.
+    /// The host to act on.
     pub(crate) side: Side,
     /// The problem, in a few words.
     pub(crate) why: String,
@@ -38,23 +38,23 @@ pub(crate) struct Advice {
     pub(crate) command: String,
 }
 
-/// What the user has asked of the doctor.
+/// Options that the user has given to the doctor.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     /// The ports that may be used.
     pub(super) ports: Option<RangeInclusive<u16>>,
-    /// The bytes that are to be sent.
+    /// The bytes of the planned transfer.
     pub(super) size: Option<u64>,
 }
 
 /// Returns advice on making transfers faster or possible, the most important first.
-pub(super) fn advise(checkup: &Checkup, asked: &Asked) -> Vec<Advice> {
+pub(super) fn advise(checkup: &Checkup, requested: &Requested) -> Vec<Advice> {
     let mut advice = Vec::new();
     let mut add = |side, why: String, command: String| advice.push(Advice { side, why, command });
     for side in [Side::There, Side::Here] {
-        space(side, checkup, asked, &mut add);
+        space(side, checkup, requested, &mut add);
     }
-    udp(checkup, asked, &mut add);
+    udp(checkup, requested, &mut add);
     for side in [Side::Here, Side::There] {
         socket(side, checkup, &mut add);
     }
@@ -68,7 +68,7 @@ pub(super) fn advise(checkup: &Checkup, asked: &Asked) -> Vec<Advice> {
         machine(side, checkup, &mut add);
     }
     if checkup.here.version != checkup.there.version {
-        let why = format!("two versions of downpour, {} and {}", checkup.here.version, checkup.there.version);
+        let why = format!("different versions of downpour: {} and {}", checkup.here.version, checkup.there.version);
         let install = "'mkdir -p .local/bin && cat >.local/bin/downpour.new && chmod +x .local/bin/downpour.new && mv .local/bin/downpour.new .local/bin/downpour'";
         let command = format!("ssh {} {install} <\"$(command -v downpour)\"", checkup.host);
         add(Side::Here, why, command);
@@ -79,35 +79,35 @@ pub(super) fn advise(checkup: &Checkup, asked: &Asked) -> Vec<Advice> {
 type Add<'a> = dyn FnMut(Side, String, String) + 'a;
 
 /// A disk without enough space for the transfer.
-fn space(side: Side, checkup: &Checkup, asked: &Asked, add: &mut Add<'_>) {
+fn space(side: Side, checkup: &Checkup, requested: &Requested, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
-    if let (Some(free), Some(size)) = (disk.free, asked.size)
+    if let (Some(free), Some(size)) = (disk.free, requested.size)
         && free < size
     {
-        let why = format!("no room for {}: only {} are free", units::bytes(size), units::bytes(free));
+        let why = format!("not enough space for {}: only {} free", units::bytes(size), units::bytes(free));
         add(side, why, format!("df -h {}", quoted(&disk.directory)));
     }
 }
 
-/// UDP that is blocked, or passes only small datagrams.
-fn udp(checkup: &Checkup, asked: &Asked, add: &mut Add<'_>) {
+/// Blocked UDP, or a path for small datagrams only.
+fn udp(checkup: &Checkup, requested: &Requested, add: &mut Add<'_>) {
     match &checkup.udp {
         Udp::Closed { arrived: false, .. } => {
-            let ports = asked.ports.clone().unwrap_or(PORTS);
+            let ports = requested.ports.clone().unwrap_or(PORTS);
             let (first, last) = (ports.start(), ports.end());
             let (ufw, nft, option) = if first == last {
                 (first.to_string(), first.to_string(), first.to_string())
             } else {
                 (format!("{first}:{last}"), format!("{first}-{last}"), format!("{first}:{last}"))
             };
-            let why = format!("a firewall keeps UDP out: open ports, then use `--port {option}`");
+            let why = format!("firewall blocks UDP: open the ports, then use `--port {option}`");
             let command = format!(
                 "sudo ufw allow {ufw}/udp   # or: sudo nft insert rule inet filter input udp dport {nft} accept"
             );
             add(Side::There, why, command);
         }
         Udp::Closed { arrived: true, .. } => {
-            let why = "datagrams arrive there, the answers do not come back: let answers in".to_owned();
+            let why = "datagrams arrive, but replies are lost: allow replies".to_owned();
             let command = "sudo nft insert rule inet filter input ct state established,related accept".to_owned();
             add(Side::Here, why, command);
         }
@@ -119,7 +119,7 @@ fn udp(checkup: &Checkup, asked: &Asked, add: &mut Add<'_>) {
     }
 }
 
-/// Kernel queues that are shorter than requested.
+/// Socket buffers that are smaller than requested.
 fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let machine = checkup.machine(side);
     let Some(socket) = &machine.socket else { return };
@@ -127,7 +127,7 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let short: Vec<_> = queues.into_iter().filter(|(_, buffer)| buffer.granted < buffer.asked).collect();
     if let Some((_, buffer)) = short.first() {
         let why = format!(
-            "the kernel's UDP queues are {} instead of {}: bursts are lost",
+            "UDP socket buffers are {} instead of {}: bursts will be dropped",
             units::bytes(buffer.granted as u64),
             units::bytes(buffer.asked as u64)
         );
@@ -136,23 +136,24 @@ fn socket(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
         add(side, why, format!("sudo sysctl -w {}", settings.join(" ")));
     }
     if socket.send_segments == 1 || socket.receive_segments == 1 {
-        let why = format!("{} sends or takes one datagram at a time: Linux 5.0 and later take many", machine.system);
+        let why =
+            format!("{} sends or receives one datagram per call: Linux 5.0 and later handle many", machine.system);
         add(side, why, "uname -r".to_owned());
     }
 }
 
-/// A set rate that may exceed the line, or a control that may take the line's own loss for congestion.
+/// A fixed rate that may exceed the capacity, or a controller that may treat random loss as congestion.
 fn control(way: &str, traffic: &Traffic, checkup: &Checkup, add: &mut Add<'_>) {
     let Traffic { control, loss, .. } = traffic;
     let (with, lossy) = match traffic.set_bits_per_second {
-        Some(rate) => (format!("at the set rate of {}", units::scaled(rate as f64, "bit/s")), LOSSY_RATE),
+        Some(rate) => (format!("at the fixed rate of {}", units::scaled(rate as f64, "bit/s")), LOSSY_RATE),
         None => (format!("with {control}"), LOSSY_CONTROL),
     };
     if control == "auto" || *loss < lossy {
         return;
     }
     let lost = units::percent(*loss);
-    let why = format!("{way}: {lost} is lost {with}: see what arrives with auto");
+    let why = format!("{way}: {lost} loss {with}: compare with auto");
     add(Side::Here, why, format!("downpour doctor --set congestion=auto {}", checkup.host));
 }
 
@@ -163,28 +164,28 @@ fn queue(way: &str, traffic: &Traffic, checkup: &Checkup, add: &mut Add<'_>) {
         && loaded > min + LONG_QUEUE_SECONDS
     {
         let why =
-            format!("{way}: full speed makes the round trip {} long for everybody: leave room", units::seconds(loaded));
+            format!("{way}: full speed raises the RTT to {} for all traffic: use --limit", units::seconds(loaded));
         let rate = 0.9 * traffic.rate_bits_per_second as f64;
         add(Side::Here, why, format!("downpour cp --limit {} ...", option_rate(rate)));
     }
 }
 
-/// Advice from a machine's own figures.
+/// Advice from the figures of a host.
 fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     let disk = &checkup.machine(side).disk;
     let waiting = waiting(side, checkup);
     if waiting > CROWDED {
         let share = units::percent(waiting);
-        let why = format!("other programs have the cores: downpour waits for one {share} of the time");
+        let why = format!("CPU busy: downpour waits for a core {share} of the time");
         add(side, why, "top -b -n 1 | head -n 17".to_owned());
     }
     let verdicts = [&checkup.verdict.up, &checkup.verdict.down];
     if verdicts.into_iter().flatten().any(|speed| speed.bottleneck == ForecastLimit::Disk(side)) {
-        let why = "the disk is slower than the network: see what else uses it".to_owned();
+        let why = "disk slower than the network: check for other programs that use it".to_owned();
         add(side, why, "iostat -x 1 3".to_owned());
     }
     if disk.small_files.is_some_and(|rate| rate < SLOW_FILES) {
-        let why = "this disk makes few files a second: send many small ones as one".to_owned();
+        let why = "disk creates files slowly: pack small files into one".to_owned();
         let (from, to) = match side {
             Side::There => ("tar -cf - DIRECTORY".to_owned(), format!("downpour pipe {} 'tar -xf -'", checkup.host)),
             Side::Here => (format!("ssh {} 'tar -cf - DIRECTORY'", checkup.host), "tar -xf -".to_owned()),

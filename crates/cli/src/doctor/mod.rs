@@ -13,12 +13,12 @@ use crate::json::{self, JsonRecord};
 use crate::options;
 use crate::print::{err, out};
 pub(crate) use advice::Advice;
-use advice::{Asked, advise};
+use advice::{Requested, advise};
 
-/// Items of advice that are shown; the figures of `--json` have the rest.
+/// Items of advice that are shown; `--json` has all.
 const MAX_ADVICE: usize = 5;
 
-/// Examines a host; returns the exit code: 5 if UDP is blocked, so that a script can tell.
+/// Examines a host; returns the exit code, which is 5 if UDP is blocked.
 pub(crate) async fn run(mut args: Args, interrupts: &mut SignalHandlers) -> Result<u8, Failure> {
     let ssh = options::ssh(&args);
     let host = args.host.take().unwrap_or_default();
@@ -27,11 +27,11 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut SignalHandlers) -> Resu
     doctor.engine.profile = options::profile(&args.speed)?;
     doctor.engine.endpoint.max_memory = args.options.engine.endpoint.max_memory;
     doctor.path = args.path;
-    let asked = Asked { ports: doctor.path.ports.clone(), size: doctor.size };
+    let requested = Requested { ports: doctor.path.ports.clone(), size: doctor.size };
     let mut attention = interrupts.attend();
     let mut examination = remote::doctor(doctor)?;
     if !args.output.quiet && !args.output.json {
-        err(format_args!("Examining {}, which takes about ten seconds.", host));
+        err(format_args!("Examining {}. This takes about 10 s.", host));
     }
     let mut stopped = None;
     loop {
@@ -39,7 +39,7 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut SignalHandlers) -> Resu
             event = examination.next() => event,
             stop = attention.next(), if stopped.is_none() => {
                 stopped = Some(stop);
-                // Files written to the disks are removed before the end.
+                                // The test files on the disks are removed first.
                 examination.stop(stop.into());
                 continue;
             }
@@ -53,7 +53,7 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut SignalHandlers) -> Resu
                     (_, Some(stop)) => return Err(Failure::stopped(stop)),
                     (result, None) => result?,
                 };
-                let advice = advise(&checkup, &asked);
+                let advice = advise(&checkup, &requested);
                 if args.output.json {
                     json::print(&JsonRecord::Checkup { checkup: &checkup, advice: &advice });
                 } else {
@@ -61,7 +61,7 @@ pub(crate) async fn run(mut args: Args, interrupts: &mut SignalHandlers) -> Resu
                 }
                 return Ok(if matches!(checkup.udp, Udp::Open { .. }) { 0 } else { Code::Unreachable as u8 });
             }
-            None => return Err(Failure::new(Code::Other, "the examination ended without a word")),
+            None => return Err(Failure::new(Code::Other, "internal error: the examination ended without a result")),
         }
     }
 }

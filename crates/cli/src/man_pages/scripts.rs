@@ -1,11 +1,11 @@
-//! What the scripts of `downpour completions` do beside options: hosts and remote paths. `COMMANDS` and `OF_PLACES` in them stand
-//! for the names of commands that take those.
+//! The parts of the scripts of `downpour completions` that complete hosts and remote paths. In them, `COMMANDS` and
+//! `OF_PLACES` are placeholders for the names of the commands that take these.
 
 use clap_complete::Shell;
 
 use crate::args::{Completed, completing};
 
-/// Bash splits words at colons, so that a word is read from the line; what is answered begins behind the last colon.
+/// Bash splits words at colons: the word is read from the line, and the completions begin after the last colon.
 const BASH: &str = r#"
 _downpour_places() {
     _downpour "$@"
@@ -38,7 +38,7 @@ _downpour_places() {
         before=${typed%"${typed##*:}"}
     fi
     if [[ $typed == *:* && ${typed%%:*} != */* ]]; then
-        # No file of this machine is on that host.
+        # Local files are not on that host.
         COMPREPLY=()
         compopt +o default +o bashdefault 2>/dev/null
     fi
@@ -71,11 +71,11 @@ else
 fi
 "#;
 
-/// How the script offers files, of which it would split the names. Where it offers nothing, bash itself offers files, which it
-/// quotes.
+/// The line of the script that completes files and splits their names. Without completions of the script, bash completes
+/// files itself, quoted.
 const BASH_FILES: &str = r#"COMPREPLY=($(compgen -f "${cur}"))"#;
 
-/// zsh calls the function that has the name of the file: this one, which calls the one that was made from the definition.
+/// zsh calls the function with the name of the file: this one, which calls the one generated from the definition.
 const ZSH: &str = r#"
 _downpour() {
     local -a places
@@ -94,7 +94,7 @@ function __downpour_places
     set -q words[2]; or return
     command $words[1] complete $words[2] -- (commandline -ct) 2>/dev/null
 end
-# No file of this machine is on a host.
+# Local files are not on a host.
 function __downpour_is_far
     __fish_seen_subcommand_from OF_PLACES; and string match -qr '^[^/]*:' -- (commandline -ct)
 end
@@ -102,7 +102,7 @@ complete -c downpour -n "__fish_seen_subcommand_from COMMANDS" -a "(__downpour_p
 complete -c downpour -n __downpour_is_far -f
 "#;
 
-/// Adds hosts and remote paths to a script that was made from the definition of the arguments.
+/// Adds hosts and remote paths to a script generated from the definition of the arguments.
 pub(crate) fn with_places(shell: Shell, script: &str) -> String {
     let names = |separator: &str, kinds: &[Completed]| {
         kinds.iter().copied().flat_map(completing).collect::<Vec<_>>().join(separator)

@@ -1,4 +1,4 @@
-//! The progress line of a running transfer, with the current file below it where there are several.
+//! The progress line of a running transfer, with the current file below it if there are several.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::Figures;
 use crate::print;
 
-/// Terminal width from which there is room for a bar beside the figures.
+/// Terminal width from which a bar fits beside the figures.
 const WIDE: u16 = 100;
 const DRAWINGS_PER_SECOND: u8 = 10;
 
@@ -15,7 +15,7 @@ const DRAWINGS_PER_SECOND: u8 = 10;
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
-    /// Whether there is a second line.
+    /// Whether it has a second line.
     has_names: Cell<bool>,
     /// Whether the line is on the screen.
     is_up: Cell<bool>,
@@ -32,7 +32,7 @@ impl Bar {
         }
     }
 
-    /// Whether there is no terminal to draw on.
+    /// Returns whether there is no terminal to draw on.
     pub(super) fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }
@@ -72,7 +72,7 @@ impl Bar {
     /// Removes the line until there are figures again.
     pub(super) fn clear(&self) {
         if self.is_up.take() {
-            print::moves(None);
+            print::set_moving_line(None);
             self.bar.finish_and_clear();
         }
     }
@@ -82,7 +82,7 @@ impl Bar {
             if self.bar.is_finished() {
                 self.bar.reset();
             }
-            print::moves(Some(self.bar.clone()));
+            print::set_moving_line(Some(self.bar.clone()));
         }
     }
 }
@@ -102,13 +102,13 @@ fn columns() -> u16 {
     rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col)
 }
 
-/// Cuts a text that is wider than so many columns: its end, a file's own name, tells more than its middle.
+/// Cuts the middle of a text wider than so many columns. The end is the name of a file.
 fn fitting(text: &str, columns: usize) -> String {
-    /// Of the beginning, which has the number of files.
+    /// Characters of the beginning that are kept, with the number of files.
     const KEPT: usize = 24;
     // A character may take two columns.
     let width = |text: &str| text.chars().map(|char| if char < '\u{1100}' { 1 } else { 2 }).sum::<usize>();
-    // A terminal without a known width is taken for a common one.
+    // A terminal of unknown width is assumed to have 80 columns.
     let columns = if columns == 0 { 80 } else { columns };
     if width(text) < columns {
         return text.to_owned();
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_name_is_cut_in_its_middle() {
+    fn fitting_cuts_the_middle_of_a_long_name() {
         assert_eq!(fitting("3 of 4 files  a/b", 80), "3 of 4 files  a/b");
         let long = format!("3 of 4 files  {}/end", "x".repeat(200));
         let cut = fitting(&long, 40);

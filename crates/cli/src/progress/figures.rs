@@ -1,4 +1,4 @@
-//! The progress of a transfer in one line, or two where there is a terminal.
+//! The progress of a transfer in one line, or two on a terminal.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,12 +14,11 @@ pub(crate) struct Figures {
     pub(crate) bytes: u64,
     /// Total bytes known so far.
     pub(crate) known: u64,
-    /// Whether `known` is final; otherwise the sender is still scanning its directories, or the receiver has not been
-    /// told that it is done.
+    /// Whether `known` is final; otherwise the sender is still scanning, or the receiver has no report of the end yet.
     pub(crate) is_all: bool,
-    /// Files that are done, and those known so far; none if that is not known.
+    /// Completed files and files known so far; `None` if unknown.
     pub(crate) files: Option<(u64, u64)>,
-    /// Name of the file that is being moved, escaped.
+    /// Name of the current file, escaped.
     pub(crate) current: Option<String>,
     /// Bytes per second.
     pub(crate) goodput: f64,
@@ -29,8 +28,8 @@ pub(crate) struct Figures {
     pub(crate) loss: Option<f64>,
     /// Smoothed round-trip time, once measured.
     pub(crate) rtt: Option<Duration>,
-    /// What limits the transfer, if this side knows it.
-    pub(crate) limited_by: Option<&'static str>,
+    /// The bottleneck of the transfer, if this side knows it.
+    pub(crate) limited_by: Option<Bottleneck>,
 }
 
 impl From<&Progress> for Figures {
@@ -45,7 +44,7 @@ impl From<&Progress> for Figures {
             left: progress.left(),
             loss: progress.loss,
             rtt: progress.rtt,
-            limited_by: progress.limited_by.map(Bottleneck::name),
+            limited_by: progress.limited_by,
         }
     }
 }
@@ -62,7 +61,7 @@ impl Figures {
         format!("{:>3} %  {self}{names}", self.percent())
     }
 
-    /// Returns `12 of 31 files  photos/a.jpg`; `None` where there is but one file, which needs no name.
+    /// Returns `12 of 31 files  photos/a.jpg`; `None` for a single file.
     pub(super) fn names(&self) -> Option<String> {
         let (done, known) = self.files.filter(|(_, known)| *known > 1 || !self.is_all)?;
         let more = if self.is_all { "" } else { "+" };
@@ -73,7 +72,7 @@ impl Figures {
 
 impl fmt::Display for Figures {
     /// Formats `1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  24 s left  (path)`. The least important part
-    /// comes last, where a narrow terminal cuts it off.
+    /// is last, since a narrow terminal cuts it off.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&of_total(self.bytes, self.known, self.is_all))?;
         write!(f, "  {}", units::bytes_per_second(self.goodput))?;
@@ -86,7 +85,27 @@ impl fmt::Display for Figures {
         if let Some(left) = self.left {
             write!(f, "  {} left", in_words(left))?;
         }
-        self.limited_by.map_or(Ok(()), |limit| write!(f, "  ({limit})"))
+        self.limited_by.map_or(Ok(()), |bottleneck| write!(f, "  ({})", bottleneck_text(bottleneck)))
+    }
+}
+
+/// Returns the text for a bottleneck; `--json` has [`Bottleneck::name`].
+const fn bottleneck_text(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Search => "finding the rate",
+        Bottleneck::Path => "path",
+        Bottleneck::Policer => "policer",
+        Bottleneck::Neighbors => "shared path",
+        Bottleneck::FixedRate => "--rate",
+        Bottleneck::Overload => "--rate above capacity",
+        Bottleneck::RateLimit => "--limit",
+        Bottleneck::Reading => "local reads",
+        Bottleneck::Processor => "local CPU",
+        Bottleneck::Writing => "remote writes",
+        Bottleneck::Memory => "local memory",
+        Bottleneck::PeerMemory => "remote memory",
+        Bottleneck::Overflow => "local socket buffer",
+        Bottleneck::PeerOverflow => "remote socket buffer",
     }
 }
 
@@ -116,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_that_is_left_has_no_tenths() {
+    fn remaining_time_has_no_tenths() {
         for (millis, text) in
             [(0, "0 s"), (100, "1 s"), (99_000, "99 s"), (100_000, "2 min"), (7_740_000, "2 h 09 min")]
         {
@@ -125,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_fits_eighty_columns() {
+    fn figures_fit_80_columns() {
         let mut figures = Figures {
             bytes: 1_820_000_000,
             known: 4_230_000_000,
@@ -136,7 +155,7 @@ mod tests {
             left: Some(Duration::from_millis(25_600)),
             loss: Some(0.049),
             rtt: Some(Duration::from_millis(100)),
-            limited_by: Some("path"),
+            limited_by: Some(Bottleneck::Path),
         };
         let line = figures.to_string();
         assert_eq!(line, "1.82 of 4.23 GB  94.2 MB/s  loss 4.9 %  RTT 100 ms  26 s left  (path)");
@@ -150,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_where_there_are_several() {
+    fn names_are_shown_for_several_files() {
         let mut figures = Figures {
             bytes: 0,
             known: 1,
@@ -167,6 +186,6 @@ mod tests {
         figures.is_all = true;
         assert_eq!(figures.names(), None);
         figures.files = None;
-        assert_eq!(figures.names(), None, "an older release does not tell");
+        assert_eq!(figures.names(), None, "an older release does not report files");
     }
 }

@@ -22,7 +22,7 @@ impl Lines {
         }
     }
 
-    /// Whether a line is due. A transfer of less than a minute needs none.
+    /// Returns whether a line is due. A transfer of less than a minute has none.
     fn is_due(&mut self, now: Instant) -> bool {
         let next = *self.next.get_or_insert(now + PERIOD);
         if now < next {
@@ -38,11 +38,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_a_minute() {
+    fn lines_are_due_once_a_minute() {
         let mut lines = Lines::default();
         let start = Instant::now();
-        let said: Vec<u64> = (0..300).filter(|second| lines.is_due(start + Duration::from_secs(*second))).collect();
-        assert_eq!(said, [60, 120, 180, 240]);
+        let due: Vec<u64> = (0..300).filter(|second| lines.is_due(start + Duration::from_secs(*second))).collect();
+        assert_eq!(due, [60, 120, 180, 240]);
         assert!(lines.is_due(start + Duration::from_secs(3600)));
         assert!(!lines.is_due(start + Duration::from_secs(3601)), "no lines to make up for");
     }

@@ -70,7 +70,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Stops drawing on a terminal that is gone.
+    /// Stops drawing on a closed terminal.
     pub(crate) fn hang_up(&mut self) {
         if matches!(self.0, How::Bar(_)) && !io::stderr().is_terminal() {
             self.0 = How::Nothing;

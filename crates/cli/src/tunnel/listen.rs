@@ -1,4 +1,4 @@
-//! `downpour tunnel --listen`: the side that makes a ticket.
+//! `downpour tunnel --listen`: the side that creates a ticket.
 
 use downpour::tunnel::TicketListener;
 
@@ -8,10 +8,10 @@ use crate::exit::Failure;
 use crate::interrupt::SignalHandlers;
 use crate::output::Output;
 use crate::taken;
-use crate::ticket::{self, Guest};
+use crate::ticket::{self, ExpectedPeer};
 use crate::{announce, options};
 
-/// Serves those who have the ticket until Ctrl-C or SIGTERM, or until it has expired and the last of them has left.
+/// Serves the holders of the ticket until Ctrl-C or SIGTERM, or until it has expired and the last one has left.
 pub(super) async fn run(mut args: Args) -> Result<u8, Failure> {
     let mut interrupts = taken(SignalHandlers::without_hang_up())?;
     let shown = Verbosity::of(&args);
@@ -23,13 +23,13 @@ pub(super) async fn run(mut args: Args) -> Result<u8, Failure> {
     let text = ticket::publish(
         Some(listener.ticket()),
         args.ticket.file.as_deref(),
-        Guest::Tunnel { valid: args.tunnel.valid },
+        ExpectedPeer::Tunnel { valid: args.tunnel.valid },
         &output,
     )?;
     output.start("tunnel", None, text.as_deref())?;
     let show = move |event| {
-        announce::guest(&event);
-        shown.show_guest(event);
+        announce::peer(&event);
+        shown.show_peer(event);
     };
     let mut stopped = None;
     let stop = async {

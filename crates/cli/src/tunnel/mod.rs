@@ -15,24 +15,25 @@ use crate::stop_signal::StopSignal;
 use crate::{announce, background, options, taken, ticket};
 use show::Verbosity;
 
-/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or asks those that are open; returns the exit code. A hang-up
-/// ends the process, as it ends ssh.
+/// Keeps a tunnel open until Ctrl-C, SIGTERM or its end, or controls open tunnels; returns the exit code. A hang-up ends the
+/// process, as it ends ssh.
 pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
-    let no_host = |what| Failure::new(Code::Usage, format!("{what} needs a host: downpour tunnel {what} ... HOST"));
+    let no_host =
+        |option| Failure::new(Code::Usage, format!("{option} needs a host: downpour tunnel {option} ... HOST"));
     match (args.tunnel.control, &args.host) {
-        (Some(what), Some(host)) => control(what, host),
+        (Some(request), Some(host)) => control(request, host),
         (Some(_), None) => Err(no_host("-O")),
         (None, None) if !args.tunnel.remote.is_empty() => Err(no_host("-R")),
         (None, None) if args.ticket.listen.is_none() && args.path.via == remote::CarrierChoice::Ssh => {
             Err(no_host("--via ssh"))
         }
-        // clap waives what an option requires where another option excludes it.
+        // clap does not check a required option that another option excludes.
         (None, _) if args.ticket.listen.is_none() && !args.tunnel.permit.is_empty() => {
-            Err(Failure::new(Code::Usage, "--permit is for the side with --listen"))
+            Err(Failure::new(Code::Usage, "--permit needs --listen"))
         }
         (None, _) if args.ticket.listen.is_some() => listen::run(args).await,
         (None, None) if args.tunnel.background && args.ticket.file.is_none() && !ticket::is_in_environment() => {
-            Err(Failure::new(Code::Usage, "in the background nobody can be asked for a ticket: name its --ticket-file"))
+            Err(Failure::new(Code::Usage, "-f cannot prompt for a ticket: use --ticket-file"))
         }
         (None, _) if args.tunnel.background && !args.tunnel.in_background => background::start("tunnel"),
         (None, _) => open(args).await,
@@ -43,7 +44,7 @@ async fn open(mut args: Args) -> Result<u8, Failure> {
     let mut interrupts = taken(SignalHandlers::without_hang_up())?;
     let shown = Verbosity::of(&args);
     let in_background = args.tunnel.in_background;
-    let named = args.host.clone().unwrap_or_else(|| "the other side".to_owned());
+    let named = args.host.clone().unwrap_or_else(|| "the peer".to_owned());
     let show = move |event| {
         let is_open = matches!(event, TunnelEvent::Open);
         announce::tunnel(&event);
@@ -92,26 +93,26 @@ fn ended(result: Result<(), downpour::Error>, stopped: Option<StopSignal>) -> Re
     }
 }
 
-/// Shows or ends the tunnels to `host` that run.
-fn control(what: TunnelControl, host: &str) -> Result<u8, Failure> {
-    let failed = |error| Failure::new(Code::Other, format!("cannot look for tunnels: {error}"));
+/// Lists or stops the running tunnels to `host`.
+fn control(request: TunnelControl, host: &str) -> Result<u8, Failure> {
+    let failed = |error| Failure::new(Code::Other, format!("cannot list tunnels: {error}"));
     let running = ControlDirectory::of_user().and_then(|directory| directory.tunnels_to(host)).map_err(failed)?;
     if running.is_empty() {
-        return Err(Failure::new(Code::Other, format!("no tunnel to {host} runs")));
+        return Err(Failure::new(Code::Other, format!("no running tunnel to {host}")));
     }
-    let mut left = Vec::new();
+    let mut unstopped = Vec::new();
     for tunnel in running {
         let pid = tunnel.pid();
-        match what {
-            TunnelControl::Check => out(format_args!("A tunnel to {host} runs, process {pid}")),
+        match request {
+            TunnelControl::Check => out(format_args!("tunnel to {host}: running, process {pid}")),
             TunnelControl::Exit => match tunnel.end() {
-                Ok(()) => out(format_args!("The tunnel to {host} has ended, process {pid}")),
-                Err(_) => left.push(pid.to_string()),
+                Ok(()) => out(format_args!("tunnel to {host}: stopped, process {pid}")),
+                Err(_) => unstopped.push(pid.to_string()),
             },
         }
     }
-    match left.as_slice() {
+    match unstopped.as_slice() {
         [] => Ok(Code::Done as u8),
-        left => Err(Failure::new(Code::Other, format!("these processes do not end: {}", left.join(", ")))),
+        pids => Err(Failure::new(Code::Other, format!("cannot stop these processes: {}", pids.join(", ")))),
     }
 }

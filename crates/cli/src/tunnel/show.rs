@@ -1,4 +1,4 @@
-//! What is shown of a tunnel, in words and as JSON.
+//! The output of a tunnel, as text and as JSON.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::escape;
 use crate::json::{self, JsonRecord};
 use crate::print::{self, err};
 
-/// What is shown.
+/// The amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verbosity {
-    /// Nothing but the last error.
+    /// Only the last error.
     Nothing,
-    /// What concerns the tunnel, and refused connections.
+    /// Events of the tunnel, and refused connections.
     Usual,
     /// Every connection as well.
     All,
-    /// The same as objects.
+    /// All events as JSON objects.
     Json,
 }
 
@@ -32,17 +32,17 @@ impl Verbosity {
         }
     }
 
-    /// Shows what happens where others connect with a ticket.
-    pub(super) fn show_guest(self, event: PeerEvent) {
+    /// Shows an event of the side with `--listen`.
+    pub(super) fn show_peer(self, event: PeerEvent) {
         if self == Self::Json {
-            return json::print(&guest(event));
+            return json::print(&peer_object(event));
         }
         let line = match event {
             PeerEvent::Joined(number) => format!("tunnel {number} is open"),
-            PeerEvent::Left(number, why) => format!("tunnel {number} has ended: {why}"),
-            PeerEvent::Expired => "The ticket has expired: nobody else can connect.".to_owned(),
+            PeerEvent::Left(number, why) => format!("tunnel {number} closed: {why}"),
+            PeerEvent::Expired => "ticket expired: no more peers can connect".to_owned(),
             PeerEvent::Connection(number, _, ConnectionEvent::Refused { why }) if self == Self::Usual => {
-                format!("tunnel {number}: no connection: {why}")
+                format!("tunnel {number}: connection failed: {why}")
             }
             PeerEvent::Connection(number, connection, event) if self == Self::All => {
                 format!("tunnel {number}, connection {connection} {}", words(event))
@@ -72,24 +72,24 @@ impl Verbosity {
             TunnelEvent::Listening(forward, port) => {
                 let listen = with_port(forward.listen, port);
                 match forward.to {
-                    ForwardTarget::Place(place) => format!("{listen} leads to {place}, seen from {host}"),
-                    ForwardTarget::Socks => format!("{listen} is a SOCKS proxy at {host}"),
+                    ForwardTarget::Place(place) => format!("{listen} forwards to {place} as seen from {host}"),
+                    ForwardTarget::Socks => format!("{listen} is a SOCKS proxy through {host}"),
                 }
             }
             TunnelEvent::ListeningThere(Forward { listen, to }) => match to {
-                ForwardTarget::Place(place) => format!("{listen} of {host} leads to {place}, seen from here"),
-                ForwardTarget::Socks => format!("{listen} of {host} is a SOCKS proxy here"),
+                ForwardTarget::Place(place) => format!("{listen} on {host} forwards to {place} as seen from this host"),
+                ForwardTarget::Socks => format!("{listen} on {host} is a SOCKS proxy through this host"),
             },
             TunnelEvent::Metrics(place, port) => match with_port(place, port) {
                 ForwardAddress::Tcp { host, port } if host == "*" => {
-                    format!("port {port} has the metrics, at /metrics")
+                    format!("metrics at /metrics on port {port} of all addresses")
                 }
-                ForwardAddress::Unix(path) => format!("{} has the metrics, at /metrics", path.display()),
-                place => format!("the metrics are at http://{place}/metrics"),
+                ForwardAddress::Unix(path) => format!("metrics at /metrics on {}", path.display()),
+                place => format!("metrics at http://{place}/metrics"),
             },
             TunnelEvent::Open => format!("The tunnel to {host} is open."),
             TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) if self == Self::Usual => {
-                format!("no connection: {why}")
+                format!("connection failed: {why}")
             }
             TunnelEvent::Connection(..) if self == Self::Usual => return None,
             TunnelEvent::Connection(number, event) => format!("connection {number} {}", words(event)),
@@ -101,18 +101,18 @@ fn words(event: ConnectionEvent) -> String {
     let seconds = |after: Duration| format!("{:.3} s", after.as_secs_f64());
     match event {
         ConnectionEvent::OpenRequested { to, is_from_there: false } => format!("to {to}"),
-        ConnectionEvent::OpenRequested { to, is_from_there: true } => format!("from there to {to}"),
-        ConnectionEvent::Open { after } => format!("is open after {}", seconds(after)),
-        ConnectionEvent::Refused { why } => format!("is refused: {why}"),
+        ConnectionEvent::OpenRequested { to, is_from_there: true } => format!("from the remote host to {to}"),
+        ConnectionEvent::Open { after } => format!("opened after {}", seconds(after)),
+        ConnectionEvent::Refused { why } => format!("failed: {why}"),
         ConnectionEvent::Closed { sent, received, after, is_cut } => {
-            let ended = if is_cut { "broke off" } else { "has ended" };
+            let ended = if is_cut { "reset" } else { "closed" };
             let [sent, received] = [sent, received].map(units::bytes);
             format!("{ended} after {}: {sent} sent, {received} received", seconds(after))
         }
     }
 }
 
-/// Returns the place with the port that the system has chosen.
+/// Returns the address with the port that the system has chosen.
 fn with_port(place: ForwardAddress, port: Option<u16>) -> ForwardAddress {
     match (place, port) {
         (ForwardAddress::Tcp { host, port: 0 }, Some(port)) => ForwardAddress::Tcp { host, port },
@@ -143,8 +143,8 @@ fn object(event: TunnelEvent) -> JsonRecord<'static> {
     }
 }
 
-fn guest(event: PeerEvent) -> JsonRecord<'static> {
-    let tunnel = |event, number, message| JsonRecord::Guest { event, tunnel: number, message };
+fn peer_object(event: PeerEvent) -> JsonRecord<'static> {
+    let tunnel = |event, number, message| JsonRecord::Peer { event, tunnel: number, message };
     match event {
         PeerEvent::Joined(number) => tunnel("joined", Some(number), None),
         PeerEvent::Left(number, why) => tunnel("left", Some(number), Some(why)),

@@ -29,9 +29,9 @@ fn recv_prompt_hides_ticket_and_accepts_yes() {
     let local = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     assert!(!terminal.shown.contains(&ticket[..20]), "{:?}", terminal.shown);
-    assert!(terminal.shown.contains("Coming: file (1 item, 20 kB"), "{:?}", terminal.shown);
+    assert!(terminal.shown.contains("Offered: file (1 item, 20 kB"), "{:?}", terminal.shown);
     terminal.type_line("y");
     receiver.end().expect(0);
     sender.end().expect(0);
@@ -43,9 +43,9 @@ fn recv_prompt_no_declines_on_both_sides() {
     let local = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     terminal.type_line("perhaps");
-    terminal.wait_for("Take it? [Y/n] perhaps\r\nTake it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n] perhaps\r\nAccept? [Y/n]");
     terminal.type_line("no");
     terminal.wait_for("downpour: declined");
     receiver.end().expect(1);
@@ -76,7 +76,7 @@ fn recv_answer_from_pipe_counts() {
     let local = tempdir().expect("a directory");
     let (mut sender, ended) = with_answer(local.path(), "n\n", &["-q"]);
     let ended = ended.expect_line(1, "declined");
-    assert!(ended.stderr.contains("Coming: file (1 item, 20 kB)\nInto:   /"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Offered: file (1 item, 20 kB)\nInto:    /"), "{}", ended.stderr);
     sender.wait_for_words("declined by its user");
     tree::assert_untouched(&local.path().join("into"));
 
@@ -100,7 +100,7 @@ fn recv_prompt_ends_when_sender_leaves() {
     let local = tempdir().expect("a directory");
     let (sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     sender.signal(rustix::process::Signal::INT);
     terminal.wait_for("\ndownpour: error from the sender: interrupted by its user");
     receiver.end().expect(1);
@@ -122,7 +122,7 @@ fn recv_sigint_at_question_takes_nothing() {
     let local = tempdir().expect("a directory");
     let (mut sender, ticket, receiver, mut terminal) = at_the_prompt(local.path());
     terminal.type_line(&ticket);
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     receiver.signal(rustix::process::Signal::INT);
     terminal.wait_for("downpour: cancelled");
     receiver.end().expect(130);
@@ -136,7 +136,7 @@ fn recv_takes_no_empty_line_after_the_ticket_for_a_yes() {
     let here = tempdir().expect("a directory");
     let (_sender, ticket, receiver, mut terminal) = at_the_prompt(here.path());
     terminal.type_line(&format!("{ticket}\n\n"));
-    terminal.wait_for("Take it? [Y/n]");
+    terminal.wait_for("Accept? [Y/n]");
     terminal.type_line("n");
     terminal.wait_for("downpour: declined");
     receiver.end().expect(1);

@@ -68,7 +68,7 @@ fn config_writable_by_others_refused() {
             set_mode(&home, 0o755);
             for open in [0o020, 0o002] {
                 set_mode(step, 0o755 | open);
-                let ended = run(named).expect_line(2, "can be written by other users");
+                let ended = run(named).expect_line(2, "is writable by other users");
                 assert!(!ran.exists(), "{named:?} {step:?}");
                 // The message ends with the command that corrects the modes.
                 let (_, mend) = ended.stderr.trim().rsplit_once(": ").expect("a command");
@@ -95,7 +95,7 @@ fn config_misspelled_variable_warned() {
     let mut command = command(["send", "/no/such/file"]);
     command.env("DOWNPOUR_LIMT", "1M");
     let ended = Program::start(command).end().expect(3);
-    assert!(ended.stderr.contains("warning: DOWNPOUR_LIMT does nothing: did you mean"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: DOWNPOUR_LIMT has no effect: did you mean"), "{}", ended.stderr);
 }
 
 #[test]

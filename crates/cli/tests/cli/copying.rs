@@ -180,7 +180,7 @@ fn verify_missing_b_exit_3() {
     fs::create_dir(&other).expect("a directory");
     let ended = downpour(arguments!["verify", source, other]).end().expect(1);
     let last = ended.stderr.lines().last().unwrap_or_default();
-    assert_eq!(last, "8 differences. B has nothing of A: is its path right?");
+    assert_eq!(last, "8 differences. Nothing of A exists in B: check the path.");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn cp_limit_below_rate_reported() {
     let local = tempdir().expect("a directory");
     let source = tree::file(&local.path().join("file"), 10);
     let ended = downpour(arguments!["cp", "--rate", "1G", "--limit", "8M", source, local.path().join("b")]).end();
-    let line = "Sending at 1 Gbit/s = 125 MB/s, whole IP packets, but never above the limit, which is less: 8 Mbit/s = 1 MB/s.";
+    let line = "Sending at 1 Gbit/s = 125 MB/s (IP bytes), capped by --limit: 8 Mbit/s = 1 MB/s.";
     assert!(ended.expect(0).stderr.lines().any(|found| found == line));
 }
 
@@ -261,7 +261,7 @@ fn cp_remote_wildcards_expand_like_shell() {
     }
     for parent in ["*/..", "s1*/.."] {
         let (ended, names) = taken(&["-r"], parent);
-        ended.expect_line(2, &format!("far:{parent}: `..` after a wildcard; name that directory itself"));
+        ended.expect_line(2, &format!("far:{parent}: `..` after a wildcard; name the directory itself"));
         assert!(names.is_empty(), "{names:?}");
     }
     for options in [&[][..], &["-r"]] {

@@ -97,7 +97,7 @@ fn config_unreadable_in_foreign_home_skipped() {
     let refused = "cannot read the configuration";
     if geteuid().is_root() {
         let ended = copy(&[]).expect(0);
-        assert!(ended.stderr.contains("config.toml is left out: Permission denied"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("config.toml ignored: Permission denied"), "{}", ended.stderr);
         chown(home.path(), Some(USER), Some(USER)).expect("an owner");
     } else {
         eprintln!("NOT RUN: the home of another user, for which this must run as root");

@@ -117,7 +117,7 @@ fn tilde_in_option_value_expanded() {
         assert!(stderr.contains(NOBODY), "{refused:?}: {stderr}");
     }
     let ended = run(&arguments!["sync", "--backup-dir=~/old", "source", "copy"]);
-    ended.expect_line(2, "backups go to a directory within the target");
+    ended.expect_line(2, "must be a path relative to the destination");
     assert_eq!(tree::names(local.path()), ["back", "home", "source"].map(PathBuf::from));
 
     // Wildcards of a shell have such names in their place.

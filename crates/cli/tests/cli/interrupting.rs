@@ -187,7 +187,7 @@ fn send(is_sender: bool, interruption: Interruption, moment: Duration) -> bool {
         command(arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--limit", "16M", source]);
     let receiving = command(arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into]);
     let (mut terminal_of_sender, mut sender_process) = in_terminal(r#"exec "$@""#, &sending);
-    sender_process.wait_for_words("Take the ticket");
+    sender_process.wait_for_words("Copy ticket file");
     let (mut terminal_of_receiver, mut receiver_process) = in_terminal(r#"exec "$@""#, &receiving);
     receiver_process.wait_at_most(moment);
     if is_sender {

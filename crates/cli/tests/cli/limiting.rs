@@ -458,9 +458,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
             for key in ["task", "profile", "ports"] {
                 let (answer, memory) = fed(size, value, key);
                 let context = format!("{size} bytes of {value} in {key}: {memory} kB, {answer}");
-                assert!(answer.contains("DOWNPOUR1 ERROR "), "{what}");
-                assert!(memory < usual + (100 << 10), "{what}; {usual} kB are usual");
-                assert!(size <= 16 << 20 || answer.contains("request too large: 67.1 MB"), "{what}");
+                assert!(answer.contains("DOWNPOUR1 ERROR "), "{context}");
+                assert!(memory < usual + (100 << 10), "{context}; {usual} kB are usual");
+                assert!(size <= 16 << 20 || answer.contains("request too large: 67.1 MB"), "{context}");
             }
         }
     }

@@ -73,8 +73,8 @@ fn man_shown_on_terminal_else_printed() {
     assert!(page.contains(".TH downpour-cp 1") && page.contains("retry\\-for"), "{page}");
     let page = downpour(["man", "profile", "show"]).end().expect(0).stdout;
     assert!(page.contains(".TH downpour-profile-show 1"), "{page}");
-    downpour(["man", "/tmp"]).end().expect_line(2, "there is no command \"/tmp\"");
-    downpour(["man", "remote"]).end().expect_line(2, "there is no command");
+    downpour(["man", "/tmp"]).end().expect_line(2, "unknown command \"/tmp\"");
+    downpour(["man", "remote"]).end().expect_line(2, "unknown command");
     let local = tempdir().expect("a directory");
     let (mut terminal, shown) = shown_by("echo \"shown: $1 $(head -c 20 \"$2\" | wc -c)\"", local.path());
     terminal.wait_for("shown: -l 20");

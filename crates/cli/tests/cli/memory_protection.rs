@@ -25,7 +25,7 @@ fn process_not_dumpable() {
     let mut sending = program_with(&program, arguments!["send", "--listen", "127.0.0.1:0", source]);
     sending.uid(user);
     let mut sender = Program::start(sending);
-    sender.wait_for_words("On the other machine, run");
+    sender.wait_for_words("On the other host, run");
     let owner = fs::metadata(format!("/proc/{}/mem", sender.id())).expect("it runs").uid();
     assert_ne!(owner, user, "a process that may be dumped");
     assert_eq!(owner, 0);

@@ -74,7 +74,7 @@ fn ssh_setting_without_command_named() {
         fs::set_permissions(&ssh, Permissions::from_mode(0o700)).expect("a mode");
         let mut line = command(arguments!["cp", "--ssh", ssh, "far:x", "new"]);
         line.current_dir(far.home());
-        Program::start(line).end().expect_line(5, &format!("write --ssh 'ssh -o {option}'"));
+        Program::start(line).end().expect_line(5, &format!("use --ssh 'ssh -o {option}'"));
     }
 }
 
@@ -88,14 +88,16 @@ fn misplaced_ticket_or_port_explained() {
     downpour(arguments!["send", file, "--to", ticket]).end().expect_line(2, "write --to=TICKET");
     let damaged = &ticket[..ticket.len() / 2];
     for (word, code, expected) in
-        [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (a ticket after")]
+        [(damaged, 2, "write --to=TICKET"), ("garbage", 3, "garbage does not exist (if it is a ticket")]
     {
         downpour(arguments!["send", file, "--to", word]).end().expect_line(code, expected);
     }
     let new = local.path().join("new");
-    downpour(arguments!["cp", "-p", "2222", file, new]).end().expect_line(2, "-P PORT is the port of the ssh server");
+    downpour(arguments!["cp", "-p", "2222", file, new])
+        .end()
+        .expect_line(2, "use -P PORT for the port of the ssh server");
     for command in ["doctor", "bootstrap"] {
-        downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: the port of the ssh server is -P PORT");
+        downpour([command, "-p", "2222", "far"]).end().expect_line(2, "-p: use -P PORT for the port of the ssh server");
     }
     assert!(!new.exists());
 }
@@ -123,7 +125,7 @@ fn exclude_from_stdin() {
     for rest in [twice, both] {
         let mut line = command(arguments!["sync", source.join(""), target]);
         line.args(rest);
-        Program::start(line).end().expect_line(2, "stdin can be read once");
+        Program::start(line).end().expect_line(2, "stdin can be read only once");
     }
 }
 

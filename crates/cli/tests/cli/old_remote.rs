@@ -17,20 +17,26 @@ fn old_remote_unsupported_options_refused() {
     fs::write(far.remote("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, expected) in [
-        (&["--safe-links"][..], "it does not support --safe-links; update it, or leave --safe-links out"),
+        (&["--safe-links"][..], "it does not support --safe-links; update it, or omit --safe-links"),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
-            "it does not support --max-delete; update it, or leave --max-delete out",
+            "it does not support --max-delete; update it, or omit --max-delete",
         ),
-        (&["--delete"], "deletes everything if the source is empty; update it, or accept that with --force-empty"),
+        (&["--delete"], "deletes everything if the source is empty; update it, or use --force-empty"),
         (&["-a"], "it does not support owners, groups, ACLs"),
         (&["-n", "-X"], "it does not support owners, groups, ACLs"),
-        (&["--chmod=go-rwx"], "it does not support all options of this copy; update it, or leave those out"),
-        (&["--link-dest=../x"], "it does not support all options of this copy; update it, or leave those out"),
-        (&["-b"], "it does not support --backup; update it, or leave -b and --backup-dir out"),
+        (
+            &["--chmod=go-rwx"],
+            "it does not support all options of this copy; update it, or omit the options that it lacks",
+        ),
+        (
+            &["--link-dest=../x"],
+            "it does not support all options of this copy; update it, or omit the options that it lacks",
+        ),
+        (&["-b"], "it does not support --backup; update it, or omit -b and --backup-dir"),
         (
             &["-n", "--remove-source-files"],
-            "it does not support --remove-source-files; update it, or leave --remove-source-files out",
+            "it does not support --remove-source-files; update it, or omit --remove-source-files",
         ),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));

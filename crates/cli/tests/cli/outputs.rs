@@ -60,7 +60,7 @@ fn output_file_never_overwrites_transfer() {
                 let output = local.path().join(output);
                 let arguments = arguments!["-r", option, output, source, target];
                 let ended = far.run("cp", arguments.into_iter().chain(more.iter().map(OsStr::new)));
-                let expected = if content == LIST { "is part of the transfer" } else { "name another file" };
+                let expected = if content == LIST { "is part of the transfer" } else { "choose another file" };
                 ended.expect_line(2, expected);
                 assert_eq!(contents(local.path()), before, "{option} {output:?} {source:?} {target:?} {more:?}");
             }
@@ -71,11 +71,11 @@ fn output_file_never_overwrites_transfer() {
     let local = fixture("plain");
     let out = local.path().join("out");
     let x = local.path().join("src/x");
-    downpour(arguments!["cp", "--checksums", out, x, out]).end().expect_line(2, "name another file");
+    downpour(arguments!["cp", "--checksums", out, x, out]).end().expect_line(2, "choose another file");
     assert!(!out.exists());
     let copy = local.path().join("copy");
     let both = downpour(arguments!["cp", "--qlog", out, "--checksums", out, x, copy]).end();
-    both.expect_line(2, "the trace uses this file; name another file");
+    both.expect_line(2, "the trace uses this file; choose another file");
     assert!(!copy.exists());
 }
 
@@ -146,7 +146,7 @@ fn output_file_skipped_and_kept_at_target() {
         let sync = arguments!["sync", "-vH", "--delete", "--checksums", list, "--qlog", trace, contents, dst];
         let stderr = downpour(sync).end().expect(0).stderr;
         for name in ["B3SUMS", "sub/trace"] {
-            assert!(stderr.contains(&format!("{name} is written by this command: skipped")), "{said}");
+            assert!(stderr.contains(&format!("{name} is written by this command: skipped")), "{stderr}");
             assert!(!dst.join(name).exists());
         }
         let listed = fs::read_to_string(&list).expect("a list");

@@ -249,7 +249,7 @@ pub(crate) fn sender(paths: &[&Path], file: &Path, more: &[&str]) -> Program {
     arguments.extend(more.iter().map(OsStr::new));
     arguments.extend(paths.iter().map(OsStr::new));
     let mut sender = downpour(arguments);
-    sender.wait_for_words("Take the ticket");
+    sender.wait_for_words("Copy ticket file");
     sender
 }
 

@@ -84,9 +84,9 @@ fn proxy_persist_shares_one_login() {
     let other = carry(&far, &["--persist", "1m", "far", &echo_server().to_string()], b"four");
     assert_eq!((other.stdout.as_slice(), logins(&far)), (&b"four"[..], 2));
     let shown = far.run("tunnel", ["-O", "check", "far"]).expect(0).stdout;
-    assert_eq!(shown.lines().filter(|line| line.starts_with("A tunnel to far runs, process ")).count(), 2, "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("tunnel to far: running, process ")).count(), 2, "{shown}");
     assert_eq!(far.run("tunnel", ["-O", "exit", "far"]).expect(0).stdout.lines().count(), 2);
-    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
+    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no running tunnel to far");
     far.assert_empty("the proxy");
 }
 
@@ -96,7 +96,7 @@ fn proxy_persist_ends_when_idle() {
     let ended = carry(&far, &["--persist", "0.2", "--", "far", &server], b"one");
     assert_eq!(ended.stdout, b"one", "{}", String::from_utf8_lossy(&ended.stderr));
     far.assert_empty("the proxy");
-    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no tunnel to far runs");
+    far.run("tunnel", ["-O", "check", "far"]).expect_line(1, "no running tunnel to far");
 }
 
 /// The socket of a killed process does not block a new connection.

@@ -17,7 +17,7 @@ const EXAMPLES: &[(&str, Example)] = &[
         "cargo run --release -- demo",
         Run(|machines, _| {
             let shown = machines.run("downpour demo --size 300kB", "").stdout;
-            assert!(shown.contains("the floor") && shown.contains("TCP, simulated"), "{shown}");
+            assert!(shown.contains("floor") && shown.contains("TCP, simulated"), "{shown}");
         }),
     ),
     ("cargo test --workspace", NotRun("it runs this test")),

@@ -70,7 +70,7 @@ fn ticket_stale_key_exit_5() {
     let _sender = sender(&[&source], &file, &[]);
     let mut ticket = Ticket::load(&file).expect("a ticket");
     ticket.key = [1; 32];
-    refused(&ticket.to_text().expect("a text"), 5, "the ticket is the latest");
+    refused(&ticket.to_text().expect("a text"), 5, "the ticket is current");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn errors_in_json_have_exit_code() {
     for (arguments, message) in [
         (&["cp", "a", "b", "--json", "--bogus"][..], "unexpected argument '--bogus' found"),
         (&["send", "--json"], "the following required arguments were not provided: <PATH>..."),
-        (&["cp", "a", "--json"], "where to? write SRC... DST"),
+        (&["cp", "a", "--json"], "no destination: write SRC... DST"),
         (&["cp", "--json", "-p", "2222", "a", "b"], "2222 does not exist"),
     ] {
         let ended = downpour(arguments).end().expect(2);
@@ -104,8 +104,8 @@ fn arguments_invalid_exit_2_with_hint() {
         (&["send"][..], "<PATH>"),
         (&["send", ".", "--rate", "12MB"], "12MB/s"),
         (&["send", ".", "--listen", "nonsense"], "192.0.2.1:4000"),
-        (&["recv", "--connect-timeout", "never"], "seconds"),
-        (&["demo", "--link", "rate=100M,speed=3"], "unknown key"),
+        (&["recv", "--connect-timeout", "never"], "is not a time"),
+        (&["demo", "--link", "rate=100M,speed=3"], "the keys are"),
         (&["demo", "--link", "delay=1ms"], "--rate"),
         (&["fetch"], "fetch"),
     ] {
@@ -156,7 +156,7 @@ fn recv_existing_file_not_overwritten() {
     fs::create_dir(&into).expect("a directory");
     fs::write(into.join("file"), "mine").expect("a file");
     let mut sender = sender(&[&source], &file, &[]);
-    receiver(&file, &into, &[]).end().expect_line(1, "/file; --existing replace or --existing skip goes on");
+    receiver(&file, &into, &[]).end().expect_line(1, "/file; use --existing replace or --existing skip");
     sender.wait_for_words("error from the receiver");
     assert_eq!(fs::read(into.join("file")).expect("a file"), b"mine");
     assert_eq!(tree::names(&into), [Path::new("file")]);
@@ -186,7 +186,7 @@ fn ulimit_open_files_checked_first() {
         Program::start(line).end()
     };
     for files in [6, 8, 20, 63] {
-        run(files).expect_line(1, &format!("only {files} files open: allow 64 (ulimit -n)"));
+        run(files).expect_line(1, &format!("only {files} open files allowed: raise the limit to 64 (ulimit -n)"));
     }
     assert!(!local.path().join("new").exists());
     run(64).expect(0);

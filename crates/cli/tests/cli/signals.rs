@@ -129,7 +129,7 @@ fn sigusr1_prints_progress() {
     fs::File::create(&source).and_then(|file| file.set_len(120_000_000)).expect("a sparse file");
     let mut sender = sender(&[&source], &ticket, &["--rate", "16M"]);
     sender.signal(Signal::USR1);
-    sender.wait_for_words("waiting for the other side");
+    sender.wait_for_words("waiting for the peer");
     let into = local.path().join("into");
     let mut receiver = slow_receiver(&ticket, &into);
     for program in [&mut sender, &mut receiver] {
@@ -187,7 +187,7 @@ fn sighup_ends_waiting_sender_without_nohup() {
     let arguments = arguments![program, "send", "--listen", "127.0.0.1:0", source, "--ticket-file", ticket];
     let command = program_with(Path::new("nohup"), arguments);
     let mut staying = Program::start(command);
-    staying.wait_for_words("Take the ticket");
+    staying.wait_for_words("Copy ticket file");
     staying.signal(Signal::HUP);
     let into = local.path().join("into");
     crate::program::receiver(&ticket, &into, &[]).end().expect(0);
@@ -227,7 +227,11 @@ fn clean_lists_and_removes_partial_data() {
     assert!(left[0]["path"].as_str().is_some_and(|path| Path::new(path).is_dir()), "{left:?}");
     assert_eq!(clean(&["--older-than", "1d", "--remove"]).len(), 0);
     let shown = downpour(arguments!["clean", "-r", local.path()]).end().expect(0);
-    assert!(shown.stdout.contains("1 file") && shown.stderr.contains("goes on from there"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("1 file") && shown.stderr.contains("Run the interrupted command again to resume"),
+        "{}",
+        shown.stdout
+    );
     let removed = downpour(arguments!["clean", "--remove", into]).end().expect(0).stderr;
     assert!(removed.ends_with(": 1 removed.\n"), "{removed}");
     assert_eq!(tree::names(&into), [Path::new(".downpour-aaaaaaaa"), Path::new("mine")], "what is not ours stays");
@@ -255,7 +259,7 @@ fn on_end_signalled_keeps_exit_code() {
             copy.signal(signal);
             let ended = copy.end().expect(0);
             assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-            let words = "--on-end: ended with signal: ";
+            let words = "--on-end: command failed with signal: ";
             assert!(ended.stderr.contains(words) && ended.stderr.contains(ends_by), "{}", ended.stderr);
             assert!(local.path().join("copy").exists());
             wait_until("gone", || test_kill_process_group(group).is_err());

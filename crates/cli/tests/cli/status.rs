@@ -76,7 +76,7 @@ fn status_shows_running_transfers() {
     let (file, ticket, into) = (user.path("file-for-copy"), user.path("ticket"), user.path("into"));
     let waits = arguments!["send", "--listen", "127.0.0.1:0", "--ticket-file", ticket, file];
     let mut sender = Program::start(user.command(waits));
-    sender.wait_for_words("Take the ticket");
+    sender.wait_for_words("Copy ticket file");
     let lines = json(&user.status(&["--json"]).expect(0).stdout);
     let (copied, waiting) = (of(&lines, copy.id()), of(&lines, sender.id()));
     assert_eq!(
@@ -94,7 +94,7 @@ fn status_shows_running_transfers() {
     let words = user.status(&[]).expect(0).stdout;
     let line = |pid: u32| words.lines().find(|line| line.starts_with(&format!("{pid}  "))).map(str::to_owned);
     assert!(line(copy.id()).is_some_and(|line| line.contains("cp /") && line.contains(", for ")), "{words}");
-    assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the other side\n"), "{words}");
+    assert!(words.contains(" of 120 MB  ") && words.contains("\n    waiting for the peer\n"), "{words}");
     // With a receiver, both processes are shown; an argument selects one.
     let takes = arguments!["recv", "--yes", "--ticket-file", ticket, "--into", into, "--json"];
     let mut receiver = Program::start(user.command(takes));
@@ -107,14 +107,14 @@ fn status_shows_running_transfers() {
         program.signal(Signal::INT);
         program.signal(Signal::INT);
         program.end();
-        user.status(&[&pid.to_string()]).expect_line(1, "no transfer of this user runs as process");
+        user.status(&[&pid.to_string()]).expect_line(1, "is not a running transfer of this user");
     }
     assert_eq!(user.sockets(), [] as [PathBuf; 0]);
     // Transfers outside of this test, which have no directory of their own, are shown too.
     let left = json(&user.status(&["--json"]).expect(0).stdout);
     assert!(pids.iter().all(|pid| left.iter().all(|line| line["pid"] != *pid)), "{left:?}");
     let words = user.status(&[]).expect(0);
-    assert_eq!(words.stdout.is_empty(), words.stderr.contains("No transfer of this user runs."), "{}", words.stderr);
+    assert_eq!(words.stdout.is_empty(), words.stderr.contains("No transfers are running."), "{}", words.stderr);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn status_skips_stopped_and_killed_processes() {
     copy.signal(Signal::KILL);
     copy.end();
     assert_eq!(user.sockets().len(), 2, "it had no time to remove its own");
-    user.status(&[&pid]).expect_line(1, "no transfer of this user");
+    user.status(&[&pid]).expect_line(1, "is not a running transfer of this user");
     assert_eq!(user.sockets().len(), 1);
 }
 
@@ -146,7 +146,7 @@ fn status_refuses_other_users() {
     let mut command = program_with(Path::new("sh"), arguments);
     command.env("XDG_RUNTIME_DIR", user.runtime());
     let mut sender = Program::start(command);
-    sender.wait_for_words("Take the ticket");
+    sender.wait_for_words("Copy ticket file");
     let [socket] = &user.sockets()[..] else { panic!("{:?}", user.sockets()) };
     let mode = |path: &Path| fs::metadata(path).expect("a path").permissions().mode() & 0o777;
     assert_eq!((mode(socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
@@ -193,7 +193,7 @@ fn status_shows_pipes_and_tunnels() {
     stdin.write_all(b"hello\n").expect("it reads");
     pipe.wait_for("its answer", |line| line == "hello");
     pipe.signal(Signal::USR1);
-    pipe.wait_for_words("6 B of stdin taken");
+    pipe.wait_for_words("6 B of stdin read");
     let mut tunnel = Program::start(far.command("tunnel", ["--via=ssh", "-L", "0:localhost:9", "far"]));
     tunnel.wait_for_words("The tunnel to far is open");
     tunnel.signal(Signal::USR1);

@@ -264,7 +264,7 @@ fn signal_while_listening_or_prompting() {
             downpour(arguments!["recv", "--listen", "127.0.0.1:0", "--ticket-file", ticket]),
             downpour(arguments!["tunnel", "--listen", "127.0.0.1:0", "--permit", "any", "--ticket-file", ticket]),
         ] {
-            listening.wait_for_words("Take the ticket");
+            listening.wait_for_words("Copy ticket file");
             listening.signal(signal);
             listening.end().expect(code);
             let _ = fs::remove_file(&ticket);

@@ -41,7 +41,7 @@ impl Scene {
             command(arguments!["send", "-", "--name", name, "--listen", "127.0.0.1:0", "--ticket-file", ticket]);
         command.stdin(stdin);
         let mut program = Program::start(command);
-        program.wait_for_words("Take the ticket");
+        program.wait_for_words("Copy ticket file");
         program
     }
 
@@ -71,7 +71,7 @@ fn stream_from_stdin_to_stdout() {
         let sending = scene.send_bytes("backup.tar", bytes);
         scene.recv(["-"]).end().expect(0);
         assert!(fs::read(scene.path("out")).expect("a file") == bytes);
-        assert!(sending.end().expect(0).stderr.contains("as backup.tar, verified there."));
+        assert!(sending.end().expect(0).stderr.contains("as backup.tar, verified by the receiver."));
     }
     // --into - is the same.
     let sending = scene.send_bytes("backup.tar", &bytes);
@@ -87,13 +87,13 @@ fn stream_into_directory_gets_its_name() {
     let into = scene.path("into");
     let sending = scene.send_bytes("backup.tar", &bytes);
     let stderr = scene.recv(arguments!["--yes", "--into", into]).end().expect(0).stderr;
-    assert!(stderr.contains("Coming: backup.tar (a stream, whose length is open; it cannot be resumed)"), "{stderr}");
+    assert!(stderr.contains("Offered: backup.tar (a stream of unknown length, not resumable)"), "{stderr}");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     sending.end().expect(0);
     // An existing file is kept, unless `--existing replace` is set.
     let sending = scene.send_bytes("backup.tar", b"other");
     scene.recv(arguments!["--yes", "--into", into]).end().expect_line(1, "backup.tar exists and is not replaced");
-    sending.end().expect_line(1, "already there");
+    sending.end().expect_line(1, "already exists");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     let sending = scene.send_bytes("backup.tar", b"other");
     scene.recv(arguments!["--yes", "--existing", "replace", "--into", into]).end().expect(0);
@@ -102,7 +102,7 @@ fn stream_into_directory_gets_its_name() {
     assert_eq!(scene.arrived(), ["backup.tar"]);
     // Without an answer nothing is accepted.
     let sending = scene.send_bytes("more", b"other");
-    scene.recv(arguments!["--into", into]).end().expect_line(2, "no answer, so the stream was not accepted");
+    scene.recv(arguments!["--into", into]).end().expect_line(2, "stream declined: no answer on stdin");
     sending.end().expect_line(1, "declined");
     let sending = scene.send_bytes("more", &bytes);
     scene.recv(arguments!["--yes", "--quota", "1MB", "--into", into]).end().expect_error(7);
@@ -119,7 +119,7 @@ fn stream_interrupted_leaves_no_file() {
         let mut input = sending.stdin();
         input.write_all(&[7; 1_000]).expect("a program that reads");
         let mut receiving = scene.recv(arguments!["--yes", "--into", into]);
-        receiving.wait_for_words("Coming: backup.tar");
+        receiving.wait_for_words("Offered: backup.tar");
         sending.signal(signal);
         let ended = sending.end();
         assert_eq!(ended.status.code().unwrap_or(-1), code, "{}", ended.stderr);
@@ -132,7 +132,7 @@ fn stream_interrupted_leaves_no_file() {
     let mut sending = scene.send("backup.tar", Stdio::piped());
     let input = sending.stdin();
     let mut receiving = scene.recv(arguments!["--yes", "--into", into]);
-    receiving.wait_for_words("Coming: backup.tar");
+    receiving.wait_for_words("Offered: backup.tar");
     receiving.signal(Signal::INT);
     receiving.end().expect(130);
     sending.end().expect_line(1, "error from the receiver: interrupted by its user");
@@ -205,7 +205,7 @@ fn stream_status_shows_received_bytes() {
     let mut receive = command(arguments!["recv", "--yes", "--into", into, "--ticket-file", scene.path("ticket")]);
     receive.env("XDG_RUNTIME_DIR", &runtime);
     let mut receiving = Program::start(receive);
-    receiving.wait_for_words("Coming: backup.tar");
+    receiving.wait_for_words("Offered: backup.tar");
     wait_until("the bytes in the status", || {
         assert!(receiving.is_running(), "the program has ended");
         let mut status = command(["status"]);
@@ -221,23 +221,23 @@ fn stream_status_shows_received_bytes() {
 #[test]
 fn stream_arguments_invalid_exit_2() {
     for (arguments, words) in [
-        (&["-", "file"][..], "a stream goes alone"),
-        (&["file", "--name", "x"], "a stream goes alone"),
-        (&["-", "--name", "a/b"], "a name of up to 255 bytes without a slash"),
-        (&["-", "--name", ".."], "a name of up to 255 bytes without a slash"),
-        (&["-", "--to"], "leave --to out"),
-        (&["-", "--keep"], "leave --keep out"),
-        (&["-", "--files-from", "-"], "`-` sends stdin"),
-        (&["-", "--qlog", "trace"], "--qlog traces transfers of files"),
-        (&["-", "--json"], "--json has no lines for streams"),
+        (&["-", "file"][..], "stdin cannot be sent with other paths"),
+        (&["file", "--name", "x"], "stdin cannot be sent with other paths"),
+        (&["-", "--name", "a/b"], "write a name of at most 255 bytes without a slash"),
+        (&["-", "--name", ".."], "write a name of at most 255 bytes without a slash"),
+        (&["-", "--to"], "omit --to"),
+        (&["-", "--keep"], "omit --keep"),
+        (&["-", "--files-from", "-"], "needs a directory, not stdin"),
+        (&["-", "--qlog", "trace"], "--qlog does not support streams"),
+        (&["-", "--json"], "--json does not support streams"),
     ] {
         downpour([&["send"], arguments].concat()).end().expect_line(2, words);
     }
-    downpour(["recv", "-", "--json"]).end().expect_line(2, "leave --listen and --json out");
+    downpour(["recv", "-", "--json"]).end().expect_line(2, "omit --listen and --json");
     let (_terminal, stdin, stdout) = Terminal::open();
     let mut command = command(["recv", "-"]);
     command.stdin(stdin).stdout(Stdio::from(stdout));
-    Program::start(command).end().expect_line(2, "redirect stdout, or name a directory with --into");
+    Program::start(command).end().expect_line(2, "redirect stdout, or use --into DIR");
 }
 
 /// Runs `recv` with this on stdin, in the environment, or as arguments.
@@ -301,7 +301,7 @@ fn ticket_never_in_errors() {
         let output = ended.stdout + &ended.stderr;
         assert!(
             output.contains("ticket damaged") && !output.contains(&second[..10]) && !output.contains(&first[20..]),
-            "{said}"
+            "{output}"
         );
     }
 }

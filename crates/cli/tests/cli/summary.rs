@@ -143,7 +143,7 @@ fn notice_for_every_skipped_special_file() {
     assert_eq!(left_out(&down), wanted);
     let words = downpour(arguments!["cp", "-r", source, local.path().join("words")]).end().expect(0).stderr;
     for name in ["a pipe", "b pipe", "socket"] {
-        let line = format!("left out: run/{name} is a socket, FIFO or device");
+        let line = format!("skipped: run/{name} is a socket, pipe or device");
         assert!(words.lines().any(|found| found == line), "no {line:?} in {words}");
     }
 }
@@ -196,7 +196,7 @@ fn summary_socket_overflow_named_on_both_sides() {
     let named = json(&received.stdout).iter().any(|line| line["limited_by"] == "socket overflows here");
     assert!(named, "{}", received.stdout);
     let sent = sender.end().expect(0).stderr;
-    assert!(sent.contains(" datagrams dropped by the full socket buffer of the receiver"), "{sent}");
+    assert!(sent.contains(" datagrams dropped by the receiver's full socket buffer"), "{sent}");
 }
 
 /// Data that was present before is not counted.
@@ -249,7 +249,7 @@ fn summary_rejected_datagrams_by_reason() {
     let (ticket, into) = (local.path().join("ticket"), local.path().join("into"));
     let listens = arguments!["recv", "--yes", "--listen", "127.0.0.1:0", "--ticket-file", ticket, "--into", into, "-v"];
     let mut receiver = downpour(listens);
-    receiver.wait_for_words("Take the ticket");
+    receiver.wait_for_words("Copy ticket file");
     let sender = downpour(arguments!["send", "--to", "--ticket-file", ticket, "--rate", "16M", source]);
     receiver.wait_for_words("Connected to");
     let text = fs::read_to_string(&ticket).expect("a ticket");
@@ -259,7 +259,7 @@ fn summary_rejected_datagrams_by_reason() {
         stranger.send_to(b"GET / HTTP/1.1\r\n\r\n", to).expect("the loopback carries it");
     }
     let words = receiver.end().expect(0).stderr;
-    assert!(words.contains(", 3 datagrams refused (3 of another protocol)."), "{words}");
+    assert!(words.contains(", 3 datagrams rejected (3 of another protocol)."), "{words}");
     sender.end().expect(0);
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn listen(ticket: &Path, arguments: &[&str]) -> Program {
     let mut command = command(["tunnel"]);
     command.args(["--listen", "127.0.0.1:0", "--ticket-file"]).arg(ticket).args(arguments);
     let mut listening = Program::start(command);
-    listening.wait_for_words("Take the ticket");
+    listening.wait_for_words("Copy ticket file");
     listening
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn connect(ticket: &Path, forward: &str) -> (Program, u16) {
     let mut tunnel = Program::start(command);
     let line = tunnel.wait_for_words("localhost:");
     let port = line.split_once("localhost:").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    tunnel.wait_for_words("The tunnel to the other side is open");
+    tunnel.wait_for_words("The tunnel to the peer is open");
     (tunnel, port.expect("a port"))
 }
 
@@ -40,11 +40,11 @@ fn tunnel_ticket_reaches_permitted_only() {
     // A second client at the same time requests the same server by another name, which is not allowed.
     let (mut second, other) = connect(&ticket, &format!("0:127.0.0.1:{server}"));
     exchange(other, b"hello").expect_err("it is reset");
-    second.wait_for_words(&format!("no connection: 127.0.0.1:{server} is not allowed"));
-    listening.wait_for_words(&format!("tunnel 2: no connection: 127.0.0.1:{server} is not allowed"));
+    second.wait_for_words(&format!("connection failed: 127.0.0.1:{server} is not allowed"));
+    listening.wait_for_words(&format!("tunnel 2: connection failed: 127.0.0.1:{server} is not allowed"));
     second.signal(Signal::INT);
     assert_eq!(second.end().status.code(), Some(130));
-    listening.wait_for_words("tunnel 2 has ended: interrupted");
+    listening.wait_for_words("tunnel 2 closed: interrupted");
     // The first tunnel continues until the listener ends, which resets open connections.
     let mut held = dial(port);
     held.write_all(b"some").expect("it is open");
@@ -68,14 +68,14 @@ fn tunnel_ticket_arguments_invalid_exit_codes() {
     let file = ticket.to_str().expect("text");
     refused(&["--listen"], 2, "--permit <PLACE>");
     refused(&["--listen", "--permit", "web"], 2, "write HOST:PORT, HOST:*");
-    refused(&["--permit", "web:80", "-L", "8080:web:80"], 2, "--permit is for the side with --listen");
+    refused(&["--permit", "web:80", "-L", "8080:web:80"], 2, "--permit needs --listen");
     refused(&["--listen", "--permit", "any", "-L", "8080:web:80"], 2, "cannot be used with");
     refused(&["-R", "8080:web:80"], 2, "-R needs a host");
     refused(&["-O", "check"], 2, "-O needs a host");
     refused(&["--ticket-file", file, "-L", "0:web:80", "host"], 2, "cannot be used with");
     refused(&["--ticket-file", file, "-L", "0:web:80"], 2, "ticket file");
     refused(&["--listen", "--permit", "any", "-f"], 2, "cannot be used with");
-    refused(&["-f", "-L", "0:web:80"], 2, "name its --ticket-file");
+    refused(&["-f", "-L", "0:web:80"], 2, "use --ticket-file");
     // A ticket of another command, and a ticket of `tunnel` for another command.
     let port = free_port();
     let made = downpour::Ticket {
@@ -112,7 +112,7 @@ fn tunnel_listener_ends_after_expiry() {
     let ticket = directory.path().join("ticket");
     let mut listening = listen(&ticket, &["--permit", "localhost:*", "--valid", "3s"]);
     let (tunnel, port) = connect(&ticket, &format!("0:localhost:{server}"));
-    listening.wait_for_words("The ticket has expired");
+    listening.wait_for_words("ticket expired");
     assert_eq!(exchange(port, b"hello").expect("who has connected stays"), b"hello");
     tunnel.signal(Signal::INT);
     tunnel.end();

@@ -144,7 +144,7 @@ fn quiet_and_verbose_output() {
     command.env("DOWNPOUR_TICKET", &ticket);
     let received = Program::start(command).end().expect(0);
     assert_eq!(sender.end().expect(0).stderr, "");
-    for words in ["Connected to 127.0.0.1:", "Coming: file", "Into:   /", "file (10 kB)"] {
+    for words in ["Connected to 127.0.0.1:", "Offered: file", "Into:    /", "file (10 kB)"] {
         assert!(received.stderr.contains(words), "no {words:?} in {}", received.stderr);
     }
     assert!(fs::metadata(&trace).expect("a trace").len() > 0);

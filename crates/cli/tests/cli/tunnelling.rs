@@ -142,7 +142,7 @@ fn socks_proxy_eager_answers_at_once() {
     assert_eq!(echoed, "hello");
     let error = asked(free_port()).read_to_end(&mut Vec::new()).expect_err("no end");
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-    tunnel.wait_for_words("no connection: 127.0.0.1:");
+    tunnel.wait_for_words("connection failed: 127.0.0.1:");
 }
 
 /// Asks for a page as scripts do; returns the status and the page.
@@ -188,7 +188,7 @@ fn tunnel_metrics_served_also_in_background() {
     let metrics = free_port().to_string();
     let started = far.run("tunnel", ["-f", "--persist", "10m", "-D", "0", "--metrics", &metrics, "far"]).expect(0);
     let address = format!("http://localhost:{metrics}/metrics");
-    assert!(started.stderr.contains(&format!("the metrics are at {address}")), "{}", started.stderr);
+    assert!(started.stderr.contains(&format!("metrics at {address}")), "{}", started.stderr);
     assert_eq!(curl(&[&address]).0, "200");
     far.run("tunnel", ["-O", "exit", "far"]).expect(0);
 }

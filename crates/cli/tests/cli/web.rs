@@ -64,7 +64,7 @@ const LAB: &str =
 fn web_without_lab_exit_2() {
     let installation = Installation::new(None);
     let ended = Program::start(installation.copy(&[])).end();
-    ended.expect_line(2, "--web needs downpour-lab, which is neither beside downpour nor in PATH: build it with");
+    ended.expect_line(2, "--web needs downpour-lab, which was not found beside downpour or in PATH: build it with");
     assert!(!installation.path("target").exists() && !installation.is_left());
 }
 
@@ -73,9 +73,9 @@ fn web_private_trace_removed() {
     let installation = Installation::new(Some(LAB));
     let ended = Program::start(installation.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
-    assert!(ended.stderr.contains("picture of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
-    let noted = fs::read_to_string(installation.path("arguments")).expect("it was started");
-    let trace = noted.trim().strip_prefix("web --until-eof --open --follow ").expect("its arguments");
+    assert!(ended.stderr.contains("charts of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
+    let noted = fs::read_to_string(installation.path("told")).expect("it was started");
+    let trace = noted.trim().strip_prefix("web --until-eof --open --follow ").expect("what it is told");
     assert!(Path::new(trace).starts_with(installation.path("tmp")), "{trace}");
     assert_eq!(fs::read(installation.path("target")).expect("a copy"), fs::read(&installation.source).expect("a file"));
     assert!(!installation.is_left());
@@ -97,7 +97,7 @@ fn web_qlog_trace_kept() {
 fn web_lab_failure_copies_nothing() {
     let installation = Installation::new(Some("echo downpour-lab: cannot listen >&2; exit 1"));
     let ended = Program::start(installation.copy(&[])).end();
-    ended.expect_line(1, "did not start: downpour-lab: cannot listen");
+    ended.expect_line(1, ": downpour-lab: cannot listen");
     assert!(!installation.path("target").exists() && !installation.is_left());
 }
 
@@ -116,6 +116,6 @@ fn web_waits_for_lab_to_end() {
 fn web_refused_between_remote_hosts() {
     let installation = Installation::new(Some(LAB));
     let command = program_with(&installation.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
-    Program::start(command).end().expect_line(2, "--web draws what only an end of the copy knows");
-    assert!(!installation.path("arguments").exists());
+    Program::start(command).end().expect_line(2, "--web does not work between two remote hosts");
+    assert!(!installation.path("told").exists());
 }

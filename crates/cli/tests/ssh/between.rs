@@ -79,8 +79,8 @@ fn direct_copy_between_hosts() {
     let pair = Pair::with_keys();
     let source = tree::directory(&pair.remote("tree"));
     let stderr = pair.hosts.cp(arguments!["-rpv", "there:tree", "b:copy"]).expect(0).stderr;
-    assert!(stderr.contains(&format!("Connected to {}:", Network::FAR)), "{told}");
-    assert!(!stderr.contains("through this host"), "{told}");
+    assert!(stderr.contains(&format!("Connected to {}:", Network::FAR)), "{stderr}");
+    assert!(!stderr.contains("through this host"), "{stderr}");
     tree::assert_same(&source, &pair.remote("copy"));
     let login = fs::read_to_string(pair.log()).expect("a login");
     assert!(login.contains("-oBatchMode=yes") && login.contains("-p 2222"), "{login}");
@@ -124,14 +124,14 @@ fn direct_login_failure_relays_copy() {
     let line = |stderr: &&str| {
         stderr.starts_with("there cannot copy to b directly (") && stderr.ends_with("): relaying through this host")
     };
-    assert!(stderr.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{told}");
+    assert!(stderr.lines().find(line).is_some_and(|line| line.contains("Host key verification failed")), "{stderr}");
     tree::assert_same(&source, &pair.remote("copy"));
     pair.replace_remote_ssh("echo 'Welcome!'; echo 'you@b: Permission denied (publickey).' >&2; exit 255");
     let stderr = pair.hosts.cp(arguments!["there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(stderr.contains("you@b: Permission denied (publickey)): relaying"), "{told}");
+    assert!(stderr.contains("you@b: Permission denied (publickey)): relaying"), "{stderr}");
     tree::assert_same(&source.join("one"), &pair.remote("one"));
     let stderr = pair.hosts.cp(arguments!["-3", "there:tree/one", "b:one"]).expect(0).stderr;
-    assert!(!stderr.contains("through this host"), "{told}");
+    assert!(!stderr.contains("through this host"), "{stderr}");
 }
 
 #[test]

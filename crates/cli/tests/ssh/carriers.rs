@@ -20,7 +20,7 @@ fn via_ssh_copies_tree_both_directions() {
     tree::assert_same(&source, &hosts.remote("copy"));
     let back = hosts.cp(arguments!["-rpv", "--via", "ssh", at("copy"), hosts.local("back")]).expect(0);
     tree::assert_same(&source, &hosts.local("back"));
-    assert!(!back.stderr.contains("does not answer"), "{}", back.stderr);
+    assert!(!back.stderr.contains("no UDP answer"), "{}", back.stderr);
     assert_holds_only(&hosts.sshd.home(), &["copy"]);
     assert_holds_only(&hosts.local(""), &["back", "tree"]);
 }
@@ -69,7 +69,7 @@ fn udp_blocked_remembered_until_open() {
     let hosts = Hosts::with_cable();
     let network = hosts.network.as_ref().expect("a network");
     let source = tree::file(&hosts.local("file"), 500_000);
-    let still = "does not answer, as at the last try: going on over ssh";
+    let still = "(as last time): using ssh, which is slower";
     let stderr_of = |more: &[&str]| {
         let arguments = [more, &["-v", "file", "there:copy"]].concat();
         let ended = hosts.cp(arguments).expect(0);
@@ -79,19 +79,19 @@ fn udp_blocked_remembered_until_open() {
     };
     network.drop_udp();
     let first = stderr_of(&[]);
-    assert!(first.contains("does not answer: going on over ssh"), "{first}");
+    assert!(first.contains(": using ssh, which is slower"), "{first}");
     // It waits half a second, after four the first time; the login counts.
     let begun = Instant::now();
     let second = stderr_of(&[]);
     assert!(second.contains(still) && begun.elapsed() < Duration::from_secs(4), "{:?}: {second}", begun.elapsed());
     let without = stderr_of(&["--no-memory"]);
-    assert!(without.contains("does not answer: going on over ssh"), "{without}");
+    assert!(without.contains(": using ssh, which is slower"), "{without}");
     network.pass_udp();
     let open = stderr_of(&[]);
     assert!(open.contains(&format!("Connected to {}:", Network::FAR)) && !open.contains("over ssh"), "{open}");
     network.drop_udp();
     let again = stderr_of(&[]);
-    assert!(again.contains("does not answer: going on over ssh"), "{again}");
+    assert!(again.contains(": using ssh, which is slower"), "{again}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn remote_bin_path_used() {
 /// Waits for the report that UDP is blocked, which must follow the login soon; then for the end.
 #[track_caller]
 fn falls_back(mut transfer: Program, hosts: &Hosts) -> Ended {
-    transfer.wait_for_words("going on over ssh");
+    transfer.wait_for_words("using ssh, which is slower");
     let delay = SystemTime::now().duration_since(hosts.sshd.last_login()).expect("a login before that");
     assert!(delay < REPORTED, "{delay:?} after the login");
     transfer.end()

@@ -300,7 +300,7 @@ fn pipe_udp_blocked_falls_back_to_ssh() {
     hosts.network.as_ref().expect("a network").drop_udp();
     let ended = piped(&hosts, &[], WHOLE_ONLY, &input);
     assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
-    assert!(words(&ended.stderr).contains("going on over ssh"), "{}", words(&ended.stderr));
+    assert!(words(&ended.stderr).contains("using ssh, which is slower"), "{}", words(&ended.stderr));
     tree::assert_same(&input, &hosts.remote("whole"));
     let refused = piped(&hosts, &["--via", "udp"], "cat", &input);
     assert_eq!(refused.status.code(), Some(5), "{}", words(&refused.stderr));

@@ -108,7 +108,7 @@ fn bootstrap_auto_installs_program() {
     tree::assert_untouched(&hosts.sshd.home());
 
     let stderr = hosts.cp(arguments!["--bootstrap", "auto", source, target]).expect(0).stderr;
-    assert!(stderr.contains("there has no downpour; this one can go to ~/.local/bin there."), "{stderr}");
+    assert!(stderr.contains("downpour not found on there. It can be installed in ~/.local/bin."), "{stderr}");
     assert!(stderr.contains("Copying downpour (") && stderr.contains("Installed "), "{stderr}");
     assert!(fs::read(&program).expect("a program") == fs::read(DOWNPOUR).expect("a program"));
     tree::assert_same(&source, &hosts.remote("copy"));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection_figures::{ConnectionFigures, counted};
 use super::memory_ticks::{MemoryTicks, Side};
-use crate::files::{FailReason, Failed};
+use crate::files::{FailReason, Failed, NoticeKind};
 use crate::ticket::Role;
 
 /// Maximum number of names listed as failed.
@@ -241,11 +241,22 @@ impl fmt::Display for Summary {
             1 => f.write_str(", 1 link followed")?,
             count => write!(f, ", {count} links followed")?,
         }
-        match self.failures.count {
-            0 => Ok(()),
-            1 => f.write_str("; 1 name failed"),
-            count => write!(f, "; {count} names failed"),
+        let guards: Vec<_> = self.failures.listed.iter().filter_map(|failed| guard_text(failed.reason)).collect();
+        match self.failures.count.saturating_sub(guards.len() as u64) {
+            0 => {}
+            1 => f.write_str("; 1 name failed")?,
+            count => write!(f, "; {count} names failed")?,
         }
+        guards.first().map_or(Ok(()), |text| write!(f, "; {text}"))
+    }
+}
+
+/// Returns the text for a guard that has prevented deletions, which is not a failed name.
+const fn guard_text(reason: FailReason) -> Option<&'static str> {
+    match reason {
+        FailReason::Refused(NoticeKind::NotDeleted | NoticeKind::EmptySource) => Some("nothing deleted"),
+        FailReason::Refused(NoticeKind::DeleteLimit) => Some("deletion limit reached"),
+        _ => None,
     }
 }
 
@@ -432,6 +443,9 @@ mod tests {
         );
         let none = Summary { names: NameCounts::default(), bytes: bytes(0, 0), ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");
+        let mut guarded = none;
+        guarded.failures.add(b"kept", FailReason::Refused(NoticeKind::DeleteLimit));
+        assert_eq!(guarded.to_string(), "0 files, 0 B, 39 s; 1 name failed; deletion limit reached");
     }
 
     #[test]

@@ -31,7 +31,7 @@ async fn fail_at(ticket: &Ticket) {
     let taken = directory();
     fs::write(taken.path().join("file"), b"mine").unwrap();
     let error = receiver(ticket, &taken).finish().await.unwrap_err();
-    assert!(error.to_string().starts_with("already there"), "{error}");
+    assert!(error.to_string().starts_with("already exists"), "{error}");
     assert_eq!(fs::read(taken.path().join("file")).unwrap(), b"mine");
 }
 
@@ -43,7 +43,7 @@ fn ticket_survives_failures_ends_with_success() {
         for _ in 0..2 {
             fail_at(&ticket).await;
             let note = wait_for(&mut sender, note).await;
-            assert!(note.starts_with("transfer failed: error from the receiver: already there"), "{note}");
+            assert!(note.starts_with("transfer failed: error from the receiver: already exists"), "{note}");
             assert!(note.ends_with("; ticket still valid"), "{note}");
         }
         let to = directory();

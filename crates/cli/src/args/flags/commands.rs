@@ -21,11 +21,11 @@ const HOST: Flag = Flag {
 };
 
 pub(super) const FLAGS: &[Flag] = &[
-    // The one operand that holds them all: with two, options could not stand between the paths.
+    // One operand for all paths: with two operands, options could not be written between the paths.
     Flag {
         name: "paths",
         takes: Takes::Operands(value("PATH", values::location)),
-        help: "Sources and the target: PATH or [USER@]HOST:PATH. `dir/` copies the contents of a directory, `dir` the \
+        help: "Sources and destination: PATH or [USER@]HOST:PATH. `dir/` copies the contents of a directory, `dir` the \
                directory itself",
         of: &[Cp, Sync],
         brief: &[(&[Cp, Sync], "[USER@]HOST:PATH or PATH; `dir/` means its contents")],
@@ -53,7 +53,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "paths",
         takes: Takes::Operands(value("PATH", values::path)),
-        help: "Files and directories to send; with a slash at the end, what is in a directory. - alone is stdin",
+        help: "Files and directories to send; a trailing slash sends the contents of a directory, and - sends stdin",
         of: &[Send],
         brief: &[(&[Send], "Files and directories; `dir/` means its contents, - stdin")],
         set: |args, given| args.paths = given.all(),
@@ -63,10 +63,10 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "name",
         takes: Takes::Value(value("NAME", values::os_text)),
         help: "Name of the stream that `send -` reads from stdin [default: stdin]",
-        more: "The receiver stores it under this name once it is whole, or writes it to stdout: `downpour recv -`. It is \
-               read once, by one receiver, and cannot be resumed.",
+        more: "The receiver stores the stream under this name once it is complete, or writes it to stdout (`downpour recv -`). \
+               It has one receiver and cannot be resumed.",
         of: &[Send],
-        brief: &[(&[Send], "Name of what comes from stdin [default: stdin]")],
+        brief: &[(&[Send], "Name of the stream from stdin [default: stdin]")],
         settable: Settable::Typed,
         set: |args, given| args.stream_name = given.one(),
         ..FLAG
@@ -74,9 +74,9 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "given",
         takes: Takes::OptionalOperands(value("TICKET", values::text)),
-        help: "The ticket; safer at the prompt, in --ticket-file or in DOWNPOUR_TICKET. - writes what comes to stdout",
-        more: "With -, one file or the stream of a `downpour send -` is written to stdout without a question. A stream is \
-               written as it arrives: it is whole only if this command succeeds.\n\nOther users of this machine can read \
+        help: "The ticket (safer at the prompt, in --ticket-file or in DOWNPOUR_TICKET); - writes the received data to stdout",
+        more: "With -, one file or the stream of a `downpour send -` is written to stdout without confirmation. A stream is \
+               written as it arrives: it is complete only if this command succeeds.\n\nOther users of this host can read \
                the arguments of running programs.",
         of: &[Recv],
         brief: &[(&[Recv], "The ticket, safer at the prompt; - writes to stdout")],
@@ -88,18 +88,18 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag { takes: Takes::Operand(value("HOST", values::plain_host)), of: &[Proxy], brief: &[(&[Proxy], "")], ..HOST },
     Flag {
         takes: Takes::OptionalOperand(value("HOST", values::host)),
-        help: "The remote host: [USER@]HOST; without it, the other side is found by its ticket",
+        help: "The remote host: [USER@]HOST; omit it to connect with a ticket",
         of: &[Tunnel],
-        brief: &[(&[Tunnel], "[USER@]HOST; without it, the other side has a ticket")],
+        brief: &[(&[Tunnel], "[USER@]HOST; omit it to connect with a ticket")],
         conflicts: &["listen", "ticket-file"],
         ..HOST
     },
     Flag {
         name: "target",
-        takes: Takes::OptionalOperand(value("DIR", values::path_there)),
-        help: "Remote target directory, whose disk is measured [default: the home directory]",
+        takes: Takes::OptionalOperand(value("DIR", values::remote_path)),
+        help: "Remote directory whose disk is measured [default: the home directory]",
         of: &[Doctor],
-        brief: &[(&[Doctor], "Directory there, whose disk is measured")],
+        brief: &[(&[Doctor], "Remote directory whose disk is measured")],
         set: |args, given| args.paths.extend(given.one::<PathBuf>()),
         ..FLAG
     },
@@ -115,25 +115,25 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "command",
         takes: Takes::Rest(value("CMD", values::text)),
-        help: "Command to run on the remote host, as with ssh; all further arguments belong to it",
+        help: "Command to run on the remote host, as with ssh, with all its arguments",
         of: &[Pipe],
-        brief: &[(&[Pipe], "Command there, and all its arguments")],
+        brief: &[(&[Pipe], "Remote command with all its arguments")],
         set: |args, given| args.words = given.all(),
         ..FLAG
     },
     Flag {
         name: "server-port",
         takes: Takes::OptionalOperand(value("PORT", values::port)),
-        help: "Port of its ssh server, for the login and for what is carried [default: 22]",
+        help: "ssh port of HOST, for the login and the proxied connection [default: 22]",
         of: &[Proxy],
-        brief: &[(&[Proxy], "Port of its ssh server")],
+        brief: &[(&[Proxy], "ssh port of HOST [default: 22]")],
         set: |args, given| args.server_port = given.one(),
         ..FLAG
     },
     Flag {
         name: "to",
         takes: Takes::Value(value("PATH", values::filled_text)),
-        help: "Where to put it on the remote host [default: ~/.local/bin/downpour]",
+        help: "Path of the copy on HOST [default: ~/.local/bin/downpour]",
         of: &[Bootstrap],
         brief: &[(&[Bootstrap], "")],
         settable: Settable::Typed,
@@ -143,7 +143,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "from",
         takes: Takes::Value(value("FILE", values::path)),
-        help: "The program to copy, for hosts of another kind [default: this one]",
+        help: "Binary to copy, if HOST needs another one [default: this one]",
         of: &[Bootstrap],
         brief: &[(&[Bootstrap], "")],
         settable: Settable::Typed,
@@ -153,7 +153,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "directories",
         takes: Takes::OptionalOperands(value("DIR", values::path)),
-        help: "Directories to search; without any: the current one, and that for targets which cannot be written themselves",
+        help: "Directories to search [default: the current one and ~/.cache/downpour/staging]",
         of: &[Clean],
         set: |args, given| args.paths = given.all(),
         ..FLAG
@@ -161,7 +161,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "search-below",
         short: Some('r'),
-        help: "Search all directories below on the same file system, too",
+        help: "Search their subdirectories on the same file system, too",
         of: &[Clean],
         settable: Settable::Typed,
         set: |args, _| args.clean.search_below = true,
@@ -169,7 +169,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "remove",
-        help: "Remove what is listed, unless a transfer uses it",
+        help: "Delete the listed directories, except those in use",
         of: &[Clean],
         settable: Settable::Typed,
         set: |args, _| args.clean.remove = true,
@@ -178,7 +178,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "older-than",
         takes: Takes::Value(value("TIME", values::time)),
-        help: "Only what was not used for this long, such as 30d",
+        help: "List only directories that were not used for TIME, such as 30d",
         of: &[Clean],
         settable: Settable::Typed,
         set: |args, given| set_time(args.clean.older_than.get_or_insert_default(), given.one()),
@@ -187,7 +187,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "pid",
         takes: Takes::OptionalOperand(value("PID", values::number::<u32>)),
-        help: "Only the transfer of this process",
+        help: "Show only the transfer of process PID",
         of: &[Status],
         set: |args, given| args.pid = given.one(),
         ..FLAG
@@ -272,7 +272,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "command",
         takes: Takes::OptionalOperands(value("COMMAND", values::text)),
-        help: "The command whose page is shown; without one, that of the program",
+        help: "Command whose page is shown [default: the page of the program]",
         of: &[Man],
         conflicts: &["write"],
         set: |args, given| args.words = given.all(),
@@ -281,7 +281,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "write",
         takes: Takes::Value(value("DIR", values::directory)),
-        help: "Write downpour.1, downpour-cp.1 and so on into this directory",
+        help: "Write all pages (downpour.1, downpour-cp.1, ...) to this directory",
         of: &[Man],
         settable: Settable::Typed,
         set: |args, given| args.paths.extend(given.one::<PathBuf>()),
@@ -306,9 +306,9 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "only",
         takes: Takes::Value(value("DIR", values::path)),
-        help: "Limit this login to DIR: nothing outside is read or written, and `pipe` is refused",
-        more: "DIR is the home of this login: relative paths and ~ start there. Absolute paths must begin with DIR. \
-               Symbolic links that lead out of DIR are not followed.",
+        help: "Restrict this login to DIR: nothing outside is read or written, and `pipe` is not allowed",
+        more: "DIR is the home directory of this login: relative paths and ~ start there. Absolute paths must begin with DIR. \
+               Symbolic links that leave DIR are not followed.",
         of: &[Remote],
         settable: Settable::Typed,
         set: |args, given| args.remote.only = given.one(),
@@ -316,7 +316,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "read-only",
-        help: "Send from DIR, and change nothing",
+        help: "Only send from DIR, and change nothing",
         of: &[Remote],
         requires: Some("only"),
         conflicts: &["write-only"],
@@ -326,7 +326,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "write-only",
-        help: "Receive into DIR, and send nothing; what exists can be replaced and compared",
+        help: "Only receive into DIR, and send nothing; existing files can be replaced and compared",
         of: &[Remote],
         requires: Some("only"),
         settable: Settable::Typed,
@@ -335,7 +335,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "digest",
-        help: "Print the BLAKE3 digest of this program, by which a copy shows that it is whole",
+        help: "Print the BLAKE3 digest of this program, with which `bootstrap` verifies its copy",
         of: &[Remote],
         conflicts: &["only", "read-only", "write-only"],
         settable: Settable::Typed,

@@ -1,4 +1,4 @@
-//! How the other side is reached.
+//! How the remote host is reached.
 
 use downpour::Family;
 use downpour::remote::CarrierChoice;
@@ -10,14 +10,14 @@ use crate::args::{WhenMissing, values};
 
 /// Commands that log in by ssh.
 const LOGINS: &[Command] = &[Cp, Sync, Verify, Doctor, Pipe, Tunnel, Proxy, Bootstrap, Complete];
-/// Those whose `-h` shows how.
+/// Commands whose `-h` shows the options of ssh.
 const BRIEF: &[Command] = &[Cp, Sync, Verify, Doctor, Pipe, Bootstrap];
-/// Commands that have another downpour started by ssh.
+/// Commands that start a remote downpour through ssh.
 const REMOTES: &[Command] = &[Cp, Sync, Verify, Doctor, Pipe, Tunnel, Proxy];
-/// Those that send over UDP or ssh.
+/// Commands that transfer data over UDP or ssh.
 const CARRIED: &[Command] = &[Cp, Sync, Verify, Pipe, Tunnel, Proxy];
 
-const OTHER_SIDE: Flag = Flag { section: Section::OtherSide, of: LOGINS, ..FLAG };
+const REMOTE_HOST: Flag = Flag { section: Section::RemoteHost, of: LOGINS, ..FLAG };
 
 const CONNECTION: Flag = Flag { section: Section::Connection, of: REMOTES, ..FLAG };
 
@@ -29,7 +29,7 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Port of the ssh server",
         brief: &[(BRIEF, "")],
         set: |args, given| args.ssh.port = given.one(),
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "identity",
@@ -38,7 +38,7 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Identity file for ssh",
         brief: &[(BRIEF, "")],
         set: |args, given| args.ssh.identity = given.one(),
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "jump",
@@ -46,7 +46,7 @@ pub(super) const FLAGS: &[Flag] = &[
         takes: Takes::Value(value("HOST", values::text)),
         help: "Jump host for ssh",
         set: |args, given| args.ssh.jump = given.one(),
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "ssh",
@@ -57,7 +57,7 @@ pub(super) const FLAGS: &[Flag] = &[
                 args.ssh.command = words;
             }
         },
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "remote-bin",
@@ -65,17 +65,17 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Path of downpour on the remote host [default: downpour]",
         of: REMOTES,
         set: |args, given| args.ssh.remote_program = given.one(),
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
-    // Whoever scripts all commands alike need not leave it out where it says nothing.
+    // Scripts can pass the same options to all commands.
     Flag {
         name: "remote-bin",
         takes: Takes::Value(value("PATH", values::text)),
-        help: "Path of downpour on the remote host, which `--to` names here",
+        help: "Ignored: `--to` is the path of the copy",
         of: &[Bootstrap],
         hidden: true,
         set: |args, given| args.ssh.remote_program = given.one(),
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "bootstrap",
@@ -84,33 +84,33 @@ pub(super) const FLAGS: &[Flag] = &[
                 values::choice(&[
                     ("never", "Fail", WhenMissing::Never),
                     ("ask", "Ask, if stdin and stderr are a terminal", WhenMissing::Ask),
-                    ("auto", "Copy this program to ~/.local/bin there, and say so", WhenMissing::Auto),
+                    ("auto", "Install it in ~/.local/bin and report it", WhenMissing::Auto),
                 ])
             })
             .or("ask"),
         ),
-        help: "What to do if the remote host has no downpour: nothing, offer to copy this one there, or copy it",
+        help: "Whether to install downpour on a remote host that lacks it",
         of: REMOTES,
         set: |args, given| args.when_missing = given.one().unwrap_or_default(),
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "bootstrap",
         takes: Takes::Value(value("WHEN", values::text)),
-        help: "What `downpour bootstrap` does in any case",
+        help: "Ignored: `downpour bootstrap` always installs",
         of: &[Bootstrap],
         hidden: true,
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "through-here",
         short: Some('3'),
-        help: "Between two remote hosts, send all data through this machine",
-        more: "Otherwise the first host sends to the second by itself if its own ssh can log in there without asking, and \
-               through this machine if not.",
+        help: "Between two remote hosts, send all data through this host",
+        more: "By default the first host sends directly if its ssh can log in to the second without a prompt, else through this \
+               host.",
         of: &[Cp, Sync],
         set: |args, _| args.through_here = true,
-        ..OTHER_SIDE
+        ..REMOTE_HOST
     },
     Flag {
         name: "via",
@@ -126,15 +126,15 @@ pub(super) const FLAGS: &[Flag] = &[
         ),
         help: "Transport for the data",
         of: CARRIED,
-        brief: &[(&[Verify, Pipe, Proxy], "auto, udp or ssh: how the bytes go [default: auto]")],
+        brief: &[(&[Verify, Pipe, Proxy], "Transport for the data: auto, udp or ssh [default: auto]")],
         set: |args, given| args.path.via = given.one().unwrap_or_default(),
         ..CONNECTION
     },
     Flag {
         name: "port",
         takes: Takes::Value(value("A[:B]", values::ports)),
-        help: "UDP port or range of ports for the remote side",
-        brief: &[(&[Doctor], "UDP ports there, such as 60000:60010")],
+        help: "UDP port or range of ports on the remote host",
+        brief: &[(&[Doctor], "Remote UDP ports, such as 60000:60010")],
         set: |args, given| args.path.ports = given.one(),
         ..CONNECTION
     },
@@ -157,8 +157,8 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "timeout",
-        takes: Takes::Value(value("TIME", values::time).or("30")),
-        help: "Consider the connection broken after this long without a packet",
+        takes: Takes::Value(value("TIME", values::time).or("30s")),
+        help: "Give up after TIME without a packet",
         of: &[Cp, Sync, Verify, Doctor, Pipe],
         set: |args, given| set_time(&mut args.options.engine.endpoint.dead_after, given.one()),
         ..CONNECTION
@@ -166,7 +166,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "timeout",
         takes: Takes::Value(value("TIME", values::time).or("1d")),
-        help: "Consider the connection broken after this long without a packet",
+        help: "Give up after TIME without a packet",
         of: &[Tunnel, Proxy],
         set: |args, given| set_time(&mut args.options.engine.endpoint.dead_after, given.one()),
         ..CONNECTION
@@ -174,7 +174,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "retry-for",
         takes: Takes::Value(value("TIME", values::time)),
-        help: "Reconnect for this long after the connection breaks, such as 1h",
+        help: "Retry for TIME after the connection is lost, such as 1h",
         of: &[Cp, Sync, Verify],
         set: |args, given| args.options.retry_for = given.one(),
         ..CONNECTION

@@ -1,12 +1,12 @@
 //! The table of options, in the order of the help.
 
+mod attributes;
 mod commands;
 mod connection;
-mod copied;
-mod preserved;
-mod shown;
+mod destination;
+mod output;
+mod selection;
 mod speed;
-mod target;
 mod ticket;
 mod tunnel;
 
@@ -17,13 +17,13 @@ use super::flag::Flag;
 pub(super) static FLAGS: &[&[Flag]] = &[
     commands::FLAGS,
     tunnel::FLAGS,
-    copied::FLAGS,
-    preserved::FLAGS,
-    target::FLAGS,
+    selection::FLAGS,
+    attributes::FLAGS,
+    destination::FLAGS,
     ticket::FLAGS,
     connection::FLAGS,
     speed::FLAGS,
-    shown::FLAGS,
+    output::FLAGS,
 ];
 
 /// Returns all operands and options.
@@ -31,7 +31,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Flag> {
     FLAGS.iter().copied().flatten()
 }
 
-/// Returns those of a command.
+/// Returns the operands and options of a command.
 pub(crate) fn of(command: Command) -> impl Iterator<Item = &'static Flag> {
     all().filter(move |flag| flag.of.contains(&command))
 }

@@ -1,4 +1,4 @@
-//! How two sides find each other with a ticket.
+//! Options of connections by ticket.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use crate::args::Command::{Recv, Send, Tunnel};
 use crate::args::flag::{FLAG, Flag, Section, Settable, Takes, value};
 use crate::args::values;
 
-const TICKET: Flag = Flag { section: Section::OtherSide, of: &[Send, Recv], ..FLAG };
+const TICKET: Flag = Flag { section: Section::Ticket, of: &[Send, Recv], ..FLAG };
 
-const OF_TUNNEL: Flag = Flag { section: Section::ByTicket, of: &[Tunnel], ..FLAG };
+const OF_TUNNEL: Flag = Flag { section: Section::Ticket, of: &[Tunnel], ..FLAG };
 
 const TICKET_FILE: Flag = Flag {
     name: "ticket-file",
     takes: Takes::Value(value("FILE", values::path)),
-    help: "File that the listening side writes the ticket to (mode 0600) and the connecting side reads it from",
-    brief: &[(&[Send, Recv, Tunnel], "Write the ticket there, or read it")],
+    help: "File to which the listening side writes the ticket (mode 0600) and from which the connecting side reads it",
+    brief: &[(&[Send, Recv, Tunnel], "Write the ticket to FILE, or read it")],
     settable: Settable::Typed,
     set: |args, given| args.ticket.file = given.one(),
     ..FLAG
@@ -27,7 +27,7 @@ pub(super) const FLAGS: &[Flag] = &[
         takes: Takes::PerhapsAfterEquals(value("TICKET", values::text)),
         help: "Connect to a `downpour recv --listen`; asks for its ticket",
         more: "The ticket is read from --ticket-file, from DOWNPOUR_TICKET, or from the prompt. --to=TICKET works too, but \
-               other users of this machine can read the arguments of running programs.",
+               other users of this host can read the arguments of running programs.",
         of: &[Send],
         brief: &[(&[Send], "Connect to `recv --listen`; asks for its ticket")],
         conflicts: &["listen", "keep"],
@@ -61,25 +61,25 @@ pub(super) const FLAGS: &[Flag] = &[
         set: |args, given| args.ticket.listen = Some(given.one::<SocketAddr>()),
         ..TICKET
     },
-    Flag { section: Section::OtherSide, of: &[Send, Recv], ..TICKET_FILE },
+    Flag { section: Section::Ticket, of: &[Send, Recv], ..TICKET_FILE },
     Flag {
         name: "connect-timeout",
-        takes: Takes::Value(value("TIME", values::time).or("10")),
+        takes: Takes::Value(value("TIME", values::time).or("10s")),
         help: "How long to wait for an answer when connecting",
         set: |args, given| set_time(&mut args.options.handshake_timeout, given.one()),
         ..TICKET
     },
     Flag {
         name: "timeout",
-        takes: Takes::Value(value("TIME", values::time).or("30")),
-        help: "Give up after this long without a packet",
+        takes: Takes::Value(value("TIME", values::time).or("30s")),
+        help: "Give up after TIME without a packet",
         set: |args, given| set_time(&mut args.options.engine.endpoint.dead_after, given.one()),
         ..TICKET
     },
     Flag {
         name: "listen",
         takes: Takes::Perhaps(value("ADDR:PORT", values::listen_address)),
-        help: "Wait for others who connect with a ticket, which is printed, and connect them from here to what is permitted",
+        help: "Print a ticket and accept tunnels from its holders, limited to --permit",
         brief: &[(&[Tunnel], "Listen, and print a ticket to connect with")],
         requires: Some("permit"),
         conflicts: &["local", "remote", "proxy", "control", "persist", "metrics", "eager", "background"],
@@ -89,9 +89,9 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "permit",
         takes: Takes::Values(value("PLACE", values::permit)),
-        help: "Where those with the ticket may connect to: HOST:PORT, HOST:*, the path of a unix socket, or any",
-        more: "Names are compared as they are asked for: `localhost:80` does not permit `127.0.0.1:80`.",
-        brief: &[(&[Tunnel], "Where guests connect to: HOST:PORT, HOST:*, any")],
+        help: "Allow ticket holders to connect to HOST:PORT, HOST:*, the path of a unix socket, or any",
+        more: "Names are compared as they are requested: `localhost:80` does not permit `127.0.0.1:80`.",
+        brief: &[(&[Tunnel], "Allow connections to HOST:PORT, HOST:*, any")],
         requires: Some("listen"),
         settable: Settable::Typed,
         set: |args, given| args.tunnel.permit = given.all(),
@@ -100,21 +100,21 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "valid",
         takes: Takes::Value(value("TIME", values::time).or("1h")),
-        help: "How long others can connect with the ticket; who has connected stays",
+        help: "How long the ticket is valid; open tunnels stay open",
         set: |args, given| set_time(&mut args.tunnel.valid, given.one()),
         ..OF_TUNNEL
     },
-    Flag { section: Section::ByTicket, of: &[Tunnel], ..TICKET_FILE },
+    Flag { section: Section::Ticket, of: &[Tunnel], ..TICKET_FILE },
     Flag {
         name: "connect-timeout",
-        takes: Takes::Value(value("TIME", values::time).or("10")),
+        takes: Takes::Value(value("TIME", values::time).or("10s")),
         help: "How long to wait for an answer when connecting with a ticket",
         set: |args, given| set_time(&mut args.options.handshake_timeout, given.one()),
         ..OF_TUNNEL
     },
 ];
 
-/// Sets a time that was given.
+/// Sets a time, if one was given.
 pub(super) fn set_time(time: &mut Duration, given: Option<Duration>) {
     *time = given.unwrap_or(*time);
 }

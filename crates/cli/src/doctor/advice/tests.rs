@@ -77,7 +77,7 @@ fn slow_disk() -> Speed {
 
 #[test]
 fn advice_is_given_where_it_applies() {
-    type Change = fn(&mut Checkup, &mut Asked);
+    type Change = fn(&mut Checkup, &mut Requested);
     let cases: [(&str, Change, Side, &str); 15] = [
         ("closed", |c, _| c.udp = closed(false), Side::There, "sudo ufw allow 44000:44009/udp "),
         ("a port", |c, d| (c.udp, d.ports) = (closed(false), Some(7..=7)), Side::There, "dport 7 accept"),
@@ -146,11 +146,11 @@ fn advice_is_given_where_it_applies() {
         ("slow files", |c, _| c.there.disk.small_files = Some(200), Side::There, "| downpour pipe far 'tar -xf -'"),
         ("two versions", |c, _| c.there.version = "0.9".into(), Side::Here, "ssh far 'mkdir -p .local/bin"),
     ];
-    assert_eq!(advise(&checkup(), &Asked::default()), []);
+    assert_eq!(advise(&checkup(), &Requested::default()), []);
     for (name, change, side, command) in cases {
-        let (mut checkup, mut asked) = (checkup(), Asked::default());
-        change(&mut checkup, &mut asked);
-        let advice = advise(&checkup, &asked);
+        let (mut checkup, mut requested) = (checkup(), Requested::default());
+        change(&mut checkup, &mut requested);
+        let advice = advise(&checkup, &requested);
         let [only] = &advice[..] else { panic!("{name}: {advice:?}") };
         assert!(only.side == side && only.command.contains(command), "{name}: {only:?}");
     }

@@ -1,4 +1,4 @@
-//! What happens at the target.
+//! Options of the destination.
 
 use downpour::files::{Compare, Existing};
 
@@ -9,15 +9,15 @@ use crate::args::values;
 const COPIES: &[Command] = &[Cp, Sync];
 const RECEIVERS: &[Command] = &[Cp, Sync, Recv];
 
-const TARGET: Flag = Flag { section: Section::AtTheTarget, of: COPIES, ..FLAG };
+const DESTINATION: Flag = Flag { section: Section::Destination, of: COPIES, ..FLAG };
 
 const EXISTING: Value = value("WHAT", || {
     values::choice(&[
         ("replace", "Replace it once the new file is complete", Existing::Replace),
-        ("skip", "Keep it and copy the others", Existing::Skip),
-        ("refuse", "Copy nothing", Existing::Refuse),
+        ("skip", "Skip it", Existing::Skip),
+        ("refuse", "Abort before anything is copied", Existing::Refuse),
         ("keep-newer", "Replace it unless it is newer", Existing::KeepNewer),
-        ("only", "Replace it, and create nothing new", Existing::UpdateOnly),
+        ("only", "Replace it, and create no new files", Existing::UpdateOnly),
     ])
 });
 
@@ -25,33 +25,33 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "delete",
         request: &["delete"],
-        help: "Delete files at the target that are not in the source, unless they are excluded",
-        more: "What appears or changes there during the transfer is kept, with the directory that it is in.",
+        help: "Delete files at the destination that are not in the source, unless they are excluded",
+        more: "Files that appear or change during the transfer are kept, with their directories.",
         of: &[Sync],
-        brief: &[(&[Sync], "Delete there what the source does not have")],
+        brief: &[(&[Sync], "Delete files that the source does not have")],
         conflicts: &["files-from"],
         settable: Settable::Typed,
         set: |args, _| args.delete = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "max-delete",
         request: &["max_delete"],
         takes: Takes::Value(value("N", values::number::<u64>)),
-        help: "Delete at most N names; keep the rest and exit with 23",
+        help: "Delete at most N names; keep the others and exit with 23",
         of: &[Sync],
         requires: Some("delete"),
         set: |args, given| args.receive.max_delete = given.one(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "force-empty",
         request: &["force_empty"],
-        help: "Delete even if the source is empty; its disk may not be mounted",
+        help: "Delete even if the source is empty (its disk may not be mounted)",
         of: &[Sync],
         requires: Some("delete"),
         set: |args, _| args.receive.force_empty = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "into",
@@ -60,7 +60,7 @@ pub(super) const FLAGS: &[Flag] = &[
         of: &[Recv],
         brief: &[(&[Recv], "")],
         set: |args, given| args.receive.target = given.one().unwrap_or_default(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "yes",
@@ -68,17 +68,17 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Accept without asking",
         of: &[Recv],
         brief: &[(&[Recv], "")],
-        // Without a question nothing has to wait for the answer: the bytes follow the names at once.
+        // Without a question, the data follows the names at once.
         set: |args, _| args.options.confirm = false,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "existing",
         request: &["existing"],
         takes: Takes::Value(EXISTING.or("replace")),
-        help: "What to do with files that already exist",
+        help: "How to handle files that already exist",
         set: |args, given| args.receive.existing = given.one().unwrap_or_default(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "existing",
@@ -88,34 +88,34 @@ pub(super) const FLAGS: &[Flag] = &[
         of: &[Recv],
         brief: &[(&[Recv], "refuse, replace, skip, keep-newer [default: refuse]")],
         set: |args, given| args.receive.existing = given.one().unwrap_or_default(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "update",
         request: &["existing"],
         short: Some('u'),
-        help: "Keep files that are newer at the target: --existing keep-newer",
+        help: "Skip files that are newer at the destination (--existing keep-newer)",
         conflicts: &["existing", "ignore-existing"],
         settable: Settable::Typed,
         set: |args, _| args.receive.existing = Existing::KeepNewer,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "ignore-existing",
         request: &["existing"],
-        help: "Keep all files that exist at the target: --existing skip",
+        help: "Skip files that exist at the destination (--existing skip)",
         conflicts: &["existing"],
         set: |args, _| args.receive.existing = Existing::Skip,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "quota",
         takes: Takes::Value(value("SIZE", values::size)),
-        help: "Accept at most this many bytes of files, such as 10GB",
+        help: "Accept at most SIZE bytes of files, such as 10GB",
         of: &[Recv],
-        brief: &[(&[Recv], "Accept at most this many bytes of files")],
+        brief: &[(&[Recv], "Accept at most SIZE bytes of files")],
         set: |args, given| args.receive.permitted.max_bytes = given.one(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "max-files",
@@ -123,7 +123,7 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Accept at most N files, directories and links",
         of: &[Recv],
         set: |args, given| args.receive.permitted.max_entries = given.one(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "checksum",
@@ -131,7 +131,7 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Compare files of the same size by content instead of mtime",
         brief: &[(&[Sync], "Compare contents, not times")],
         set: |args, _| args.receive.compare = Compare::Checksum,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "checksum",
@@ -139,39 +139,39 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Compare files of the same size by content instead of mtime; needs a sender with --checksums",
         of: &[Recv],
         set: |args, _| args.receive.compare = Compare::Checksum,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "size-only",
         request: &["compare"],
-        help: "Take files of the same size for unchanged, whatever their times",
+        help: "Treat files of the same size as unchanged and ignore their times",
         conflicts: &["checksum", "ignore-times"],
         set: |args, _| args.receive.compare = Compare::Size,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "ignore-times",
         request: &["compare"],
         short: Some('I'),
-        help: "Take no file for unchanged: copy all of them",
+        help: "Copy all files, even if size and mtime match",
         conflicts: &["checksum"],
         set: |args, _| args.receive.compare = Compare::Never,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "modify-window",
         request: &["modify_window"],
         takes: Takes::Value(value("SECONDS", values::window).with_hyphens()),
-        help: "Take modification times for equal that differ by no more than this",
+        help: "Treat modification times as equal if they differ by at most SECONDS",
         set: |args, given| args.receive.modify_window = given.one().unwrap_or_default(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "mkpath",
         request: &["make_path"],
-        help: "Create all missing directories of the target's path; otherwise only the last one",
+        help: "Create all missing directories of the destination path, not only the last one",
         set: |args, _| args.receive.make_path = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "dry-run",
@@ -181,7 +181,7 @@ pub(super) const FLAGS: &[Flag] = &[
         brief: &[(COPIES, "")],
         settable: Settable::Typed,
         set: |args, _| args.receive.dry_run = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "safe-links",
@@ -189,69 +189,67 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Skip symbolic links that point out of the copied tree",
         of: RECEIVERS,
         set: |args, _| args.receive.safe_links = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "whole-file",
         request: &["differences"],
         short: Some('W'),
         help: "Send changed files in full instead of their differences",
-        more: "The differences of a file cost reading both versions. Between directories of this machine it is always sent in \
-               full.",
+        more: "To find the differences, both versions are read. Local copies always send the whole file.",
         set: |args, _| args.receive.differences = false,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "trust-sender",
         help: "Accept names from a remote source that were not requested",
-        more: "By default, names that match neither the paths, wildcards and filters of the command line nor the list of \
-               --files-from end the copy.",
+        more: "By default the copy fails on a name that matches neither the paths, wildcards and filters of the command line nor \
+               the list of --files-from.",
         set: |args, _| args.trusts_sender = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "trust-staging",
         request: &["trust_staging"],
-        help: "Use what an interrupted run has left without reading and comparing it; the summary then does not say \
-               \"verified\"",
+        help: "Reuse partial data without verifying it; the summary then does not contain \"verified\"",
         of: RECEIVERS,
         set: |args, _| args.receive.trust_staging = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "link-dest",
         request: &["link_dest"],
         takes: Takes::Values(value("DIR", values::reference)),
-        help: "Make files that DIR has unchanged names of the files there: a copy that takes space only for what differs",
-        more: "DIR is a directory beside the target, or relative to it, such as ../yesterday. Of several, the first that has a \
-               file unchanged counts. One that does not exist has no files.",
+        help: "Hard-link files that are unchanged in DIR, so the copy takes space only for changed files",
+        more: "DIR is on the destination host, absolute or relative to the destination, such as ../yesterday. Of several, the \
+               first with an unchanged file counts. A missing DIR counts as empty.",
         set: |args, given| args.receive.link_dest = given.all(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "backup",
         request: &["backup"],
         short: Some('b'),
-        help: "Keep what is replaced or deleted under another name: with a `~` at its end",
-        more: "Names that end so are not deleted by --delete.",
+        help: "Rename files that are replaced or deleted, appending `~`",
+        more: "--delete does not delete such names.",
         set: |args, _| args.backup.is_on = true,
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "backup-dir",
         request: &["backup"],
-        takes: Takes::Value(value("DIR", values::path_there)),
-        help: "Keep it in this directory, named relative to the target, under its own path; implies --backup",
-        more: "The directory itself is not deleted by --delete.",
+        takes: Takes::Value(value("DIR", values::remote_path)),
+        help: "Put backups in DIR, relative to the destination, keeping their paths; implies --backup",
+        more: "--delete does not delete DIR.",
         set: |args, given| args.backup.directory = given.one(),
-        ..TARGET
+        ..DESTINATION
     },
     Flag {
         name: "suffix",
         request: &["backup"],
         takes: Takes::Value(value("SUFFIX", values::os_text)),
-        help: "End the names of backups with SUFFIX",
+        help: "Suffix of backup names [default: ~]",
         set: |args, given| args.backup.suffix = given.one(),
-        ..TARGET
+        ..DESTINATION
     },
 ];

@@ -1,4 +1,4 @@
-//! What is preserved beyond contents and times.
+//! Attributes that are preserved beside contents and times.
 
 use downpour::files::{Chmod, Modes};
 
@@ -8,10 +8,10 @@ use crate::args::values;
 
 const COPIES: &[Command] = &[Cp, Sync];
 
-const PRESERVED: Flag = Flag { section: Section::Preserved, of: COPIES, ..FLAG };
+const ATTRIBUTES: Flag = Flag { section: Section::Attributes, of: COPIES, ..FLAG };
 
-/// What rsync has to be asked for, and is done here anyway.
-const IMPLIED: Flag = Flag { hidden: true, ..PRESERVED };
+/// An option of rsync for a default of this program.
+const IMPLIED: Flag = Flag { hidden: true, ..ATTRIBUTES };
 
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
@@ -21,26 +21,26 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Archive: --owner --group --specials; links, modes and times are always preserved",
         of: &[Sync],
         set: |args, _| args.archive(),
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "preserve",
         request: &["modes"],
         short: Some('p'),
         help: "Preserve modes regardless of the umask; times are always preserved",
-        more: "Set-user-ID and set-group-ID are preserved only where root receives, with --owner and --group.",
+        more: "Set-user-ID and set-group-ID are preserved only with --owner and --group, and if the receiver is root.",
         of: &[Cp],
         set: |args, _| (args.receive.modes, args.preserves) = (Modes::Exact, true),
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag { name: "permissions", short: Some('p'), of: &[Sync], set: |args, _| args.preserves = true, ..IMPLIED },
     Flag { name: "times", short: Some('t'), ..IMPLIED },
     Flag {
         name: "owner",
         request: &["preserve"],
-        help: "Preserve owners, where root receives",
+        help: "Preserve owners; the receiver must be root",
         set: |args, _| args.receive.preserve.owner = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "owner-too",
@@ -52,9 +52,9 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "group",
         request: &["preserve"],
-        help: "Preserve groups, where root receives, or a member of the group",
+        help: "Preserve groups; the receiver must be root or a member",
         set: |args, _| args.receive.preserve.group = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "group-too",
@@ -68,32 +68,32 @@ pub(super) const FLAGS: &[Flag] = &[
         request: &["preserve"],
         help: "Map owners and groups by number, not by name",
         set: |args, _| args.receive.preserve.numeric_ids = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "acls",
         request: &["preserve", "modes"],
         short: Some('A'),
-        help: "Preserve ACLs, and modes",
-        // An ACL holds the bits of the mode too.
+        help: "Preserve ACLs and modes",
+        // An ACL contains the bits of the mode.
         set: |args, _| (args.receive.preserve.acls, args.receive.modes) = (true, Modes::Exact),
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "xattrs",
         request: &["preserve"],
         short: Some('X'),
-        help: "Preserve extended attributes: user.*, and between root and root trusted.* and file capabilities",
+        help: "Preserve extended attributes: user.*; if both sides run as root, also trusted.* and file capabilities",
         set: |args, _| args.receive.preserve.xattrs = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "specials",
         request: &["preserve"],
         alias: Some("devices"),
-        help: "Copy pipes and sockets, and devices where root receives",
+        help: "Copy FIFOs and sockets; devices only if the receiver is root",
         set: |args, _| args.receive.preserve.specials = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "specials-too",
@@ -106,69 +106,69 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "chmod",
         request: &["chmod"],
         takes: Takes::Values(value("CHANGES", values::chmod)),
-        help: "Change the modes that the source has, such as D755,F644 or ug+rX",
-        more: "As for rsync, new names get the changed mode less what the umask denies, and all names get it where modes are \
-               preserved.",
-        // An ACL holds the bits of the mode too.
+        help: "Change the modes of the source, such as D755,F644 or ug+rX",
+        more: "As in rsync, new files get the changed mode less the umask; if modes are preserved, all files get the changed \
+               mode.",
+        // An ACL contains the bits of the mode.
         conflicts: &["acls"],
         set: |args, given| args.receive.chmod = given.all::<Chmod>().into_iter().reduce(Chmod::and),
-        ..PRESERVED
+        ..ATTRIBUTES
     },
-    // What another option has turned on is turned off, in whatever order they are.
+    // Each turns off an attribute that another option turns on, in any order on the command line.
     Flag {
         name: "no-perms",
         request: &["modes"],
         settable: Settable::Typed,
         alias: Some("no-p"),
-        help: "Give new names the modes that the umask allows, and leave those of others: without -p and what implies it",
-        more: "The sticky bit comes with new directories, as with cp.",
+        help: "Do not preserve modes: new files follow the umask, others keep their mode. Overrides -p and -a",
+        more: "New directories keep the sticky bit, as with cp.",
         conflicts: &["acls"],
         set: |args, _| args.receive.modes = Modes::Masked,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "no-owner",
         request: &["preserve"],
         settable: Settable::Typed,
         alias: Some("no-o"),
-        help: "-a without --owner",
+        help: "Use -a without --owner",
         set: |args, _| args.receive.preserve.owner = false,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "no-group",
         request: &["preserve"],
         settable: Settable::Typed,
         alias: Some("no-g"),
-        help: "-a without --group",
+        help: "Use -a without --group",
         set: |args, _| args.receive.preserve.group = false,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "no-specials",
         request: &["preserve"],
         settable: Settable::Typed,
         alias: Some("no-D"),
-        help: "-a without --specials",
+        help: "Use -a without --specials",
         set: |args, _| args.receive.preserve.specials = false,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
     Flag {
         name: "omit-dir-times",
         request: &["omit_directory_times"],
         short: Some('O'),
-        help: "Leave the modification times of directories alone",
+        help: "Do not set the modification times of directories",
         of: &[Sync],
         set: |args, _| args.receive.omit_directory_times = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
-    // scp has another use for the letter.
+    // scp uses the letter for another option.
     Flag {
         name: "omit-dir-times",
         request: &["omit_directory_times"],
-        help: "Leave the modification times of directories alone",
+        help: "Do not set the modification times of directories",
         of: &[Cp],
         set: |args, _| args.receive.omit_directory_times = true,
-        ..PRESERVED
+        ..ATTRIBUTES
     },
 ];

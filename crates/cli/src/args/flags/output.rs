@@ -1,4 +1,4 @@
-//! What is shown.
+//! Options of the output.
 
 use crate::args::Command::{
     self, Bootstrap, Clean, Cp, Demo, Doctor, Pipe, Proxy, Recv, Send, Status, Sync, Tunnel, Verify,
@@ -9,7 +9,7 @@ use crate::args::values;
 
 const TRANSFERS: &[Command] = &[Cp, Sync, Send, Recv, Verify, Doctor, Demo];
 
-const SHOWN: Flag = Flag { section: Section::Shown, of: TRANSFERS, ..FLAG };
+const OUTPUT: Flag = Flag { section: Section::Output, of: TRANSFERS, ..FLAG };
 
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
@@ -24,7 +24,7 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "How to show progress [default: bar on a terminal, line otherwise]",
         brief: &[(&[Demo], "bar, line or none [default: bar on a terminal]")],
         set: |args, given| args.output.progress = given.one(),
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "json",
@@ -33,7 +33,7 @@ pub(super) const FLAGS: &[Flag] = &[
                attempt or error.",
         brief: &[(&[Verify, Doctor, Demo], "")],
         set: |args, _| args.output.json = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "quiet",
@@ -42,7 +42,7 @@ pub(super) const FLAGS: &[Flag] = &[
         brief: &[(TRANSFERS, "")],
         conflicts: &["verbose"],
         set: |args, _| args.output.quiet = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "quiet",
@@ -51,24 +51,24 @@ pub(super) const FLAGS: &[Flag] = &[
         of: &[Pipe, Tunnel, Proxy, Bootstrap],
         brief: &[(&[Pipe, Proxy, Bootstrap], "")],
         set: |args, _| args.output.quiet = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "verbose",
         short: Some('v'),
         help: "Print every file and deletion, addresses and connection statistics",
-        brief: &[(TRANSFERS, "Print also files, deletions and figures")],
+        brief: &[(TRANSFERS, "Print also files, deletions and statistics")],
         set: |args, _| args.output.verbose = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "verbose",
         short: Some('v'),
-        help: "Print each connection: where to, how long it took to open, its end and its bytes",
+        help: "Print each connection: its destination, the time to open it, its bytes and how it ended",
         of: &[Tunnel],
         conflicts: &["quiet"],
         set: |args, _| args.output.verbose = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "json",
@@ -77,14 +77,14 @@ pub(super) const FLAGS: &[Flag] = &[
         of: &[Tunnel],
         conflicts: &["background", "control"],
         set: |args, _| args.output.json = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "json",
         help: "Print JSON, one object per line",
         of: &[Clean, Status],
         set: |args, _| args.output.json = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "qlog",
@@ -92,33 +92,33 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Append a qlog trace of the connection to FILE (JSON-SEQ)",
         of: &[Cp, Sync, Send, Recv, Verify],
         set: |args, given| args.options.qlog = given.one(),
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "on-end",
         takes: Takes::Value(value("CMD", values::filled_text)),
-        help: "Have sh run CMD when this command ends, also after a failure; DOWNPOUR_EXIT_CODE is the exit code",
-        more: "What it prints goes to stderr. It changes nothing of this command's own exit code.",
+        help: "Run CMD with sh when this command ends, also after a failure; DOWNPOUR_EXIT_CODE is the exit code",
+        more: "The output of CMD goes to stderr. CMD does not change the exit code of this command.",
         of: &[Cp, Sync, Send, Recv, Verify],
         settable: Settable::Typed,
         set: |args, given| args.on_end = given.one(),
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "stats",
-        help: "Print rsync's numbers at the end, those that are known here",
+        help: "Print rsync's statistics at the end, as far as downpour has them",
         of: &[Cp, Sync],
         hidden: true,
         set: |args, _| args.stats = true,
-        ..SHOWN
+        ..OUTPUT
     },
     Flag {
         name: "web",
-        help: "Open a live picture of the transfer in the browser",
-        more: "Needs downpour-lab, beside downpour or in PATH. Its address is printed to stderr, and the picture ends with \
-               the transfer; `downpour-lab web --follow` shows what --qlog has kept.",
+        help: "Show live charts of the transfer in a browser",
+        more: "Needs downpour-lab, beside downpour or in PATH. The address is printed to stderr, and the charts end with the \
+               transfer; `downpour-lab web --follow` shows a trace of --qlog.",
         of: &[Cp, Sync],
         set: |args, _| args.web = true,
-        ..SHOWN
+        ..OUTPUT
     },
 ];
