@@ -36,8 +36,8 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let name = |id| case.topology.name(id).unwrap_or_default();
     let show = |outcome: &SharedOutcome| {
         for flow in &outcome.flows {
-            let told = told(flow, size, outcome.ending, args.limit);
-            say(&format!("{} to {}: {told}\n", name(flow.pair.from), name(flow.pair.to)));
+            let result = result_text(flow, size, outcome.ending, args.limit);
+            say(&format!("{} to {}: {result}\n", name(flow.pair.from), name(flow.pair.to)));
         }
     };
     if args.again {
@@ -120,7 +120,7 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
         choices.push((key.trim(), value.trim()));
     }
     if text == LINUX_TCP {
-        if args.told.is_some() {
+        if args.fixed_rate.is_some() {
             return Err(refused(&format_args!("--told: {LINUX_TCP} finds its rate itself: leave it out")));
         }
         return simulated_profile(text, choices).map_err(|error| refused(&format_args!("--set {error}")));
@@ -132,11 +132,11 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     } else {
         simulated_profile(text, []).map_err(|error| refused(&error))?
     };
-    if let Some(told) = &args.told {
-        let rate: Rate = told.parse().map_err(|error| refused(&error))?;
+    if let Some(rate) = &args.fixed_rate {
+        let rate: Rate = rate.parse().map_err(|error| refused(&error))?;
         profile = profile.with_fixed_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
     }
-    let rate = profile.fixed_rate().filter(|_| args.told.is_some());
+    let rate = profile.fixed_rate().filter(|_| args.fixed_rate.is_some());
     profile.set_all(choices).map_err(|error| refused(&format_args!("--set {error}")))?;
     if rate.is_some() && profile.fixed_rate() != rate {
         return Err(refused(&"--told and what --set chooses of the congestion control exclude each other"));
@@ -144,7 +144,7 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-fn told(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
+fn result_text(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
     match flow.completed {
         Some(time) if flow.is_identical => {
             let rate = size as f64 * 8e-6 / time.as_secs_f64();

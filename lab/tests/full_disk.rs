@@ -21,7 +21,7 @@ fn record() -> Record {
         writes: None,
         seed: 1,
         repeat: 0,
-        told: None,
+        fixed_rate: None,
         cap_seconds: 1.0,
         fast: false,
     };

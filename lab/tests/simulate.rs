@@ -40,8 +40,8 @@ fn the_results_are_written_as_json_too() {
     let results = read(&file);
     let flow = &results["flows"][0];
     assert_eq!((&flow["from"], &flow["to"], &flow["bytes"]), (&"a".into(), &"b".into(), &1_000_000.into()));
-    let told = seconds(text.lines().next().unwrap());
-    assert!((flow["seconds"].as_f64().unwrap() - told).abs() < 0.005 * told.max(1.0), "{flow} and {told}");
+    let printed = seconds(text.lines().next().unwrap());
+    assert!((flow["seconds"].as_f64().unwrap() - printed).abs() < 0.005 * printed.max(1.0), "{flow} and {printed}");
     assert_eq!(results["links"].as_array().map(Vec::len), Some(2));
     // One that does not come to its end.
     let cut = [with_file.as_slice(), &["--limit", "0"]].concat();
@@ -208,7 +208,7 @@ fn output_that_cannot_be_written_is_no_success_and_no_panic() {
 #[test]
 fn a_link_that_carries_no_first_packet_says_so() {
     let output = simulate(&["--mtu", "576B", "--rate", "10M", "--delay", "10ms", "--size", "10KB", "--limit", "5"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("first packets have 1228 bytes") && !told.contains("--limit"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("first packets have 1228 bytes") && !text.contains("--limit"), "{text}");
     assert!(simulate(&["--mtu", "1228B", "--rate", "10M", "--delay", "10ms", "--size", "10KB"]).status.success());
 }

@@ -112,9 +112,9 @@ impl Web {
         let (begun, path) = (Instant::now(), format!("testing/watch?name={name}"));
         while begun.elapsed() < PATIENCE {
             // As the page asks, without what it has seen: the newest state.
-            let (_, told) = self.get(&path);
-            let told: Value = serde_json::from_str(&told).unwrap_or_default();
-            if let Some(state) = told["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
+            let (_, answer) = self.get(&path);
+            let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+            if let Some(state) = answer["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
             {
                 return state.clone();
             }

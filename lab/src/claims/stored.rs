@@ -10,25 +10,25 @@ use super::FileText;
 /// The verdicts as text, beside `verdict.toml`.
 pub(crate) const TEXT: &str = "verdict.txt";
 
-/// A verdict as it stands in `verdict.txt`.
+/// A verdict from `verdict.txt`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Stored {
     /// The document's figure or table; empty for a claim of no document.
     pub(crate) item: String,
     pub(crate) claim: String,
-    /// What was measured, and the system in brackets.
+    /// The measured numbers, and the system in brackets.
     pub(crate) measured: String,
     /// `reproduced`, `in kind`, `not reproduced`, or `not measured` with the reason.
     pub(crate) verdict: String,
-    /// The name by which pages colour it.
+    /// Its CSS class.
     pub(crate) class: &'static str,
     pub(crate) because: String,
-    /// What `auto` does, of a claim for which the document is known.
+    /// The result of `auto`, for a claim for which the document is known.
     pub(crate) auto: String,
 }
 
-/// Returns the verdicts of a directory; none where none were written. What cannot be read is left out: opening the
-/// directory says why.
+/// Returns the verdicts of a directory, if any were written. Unreadable ones are skipped: opening the directory reports
+/// the reason.
 pub(crate) fn stored(directory: &Path) -> Vec<Stored> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
     let mut all = parse(&read(TEXT));
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn verdict_txt_round_trip() {
         let words = |text: &str| vec![TextPart::Words(text.to_owned())];
         let verdict = |outcome: Outcome| ClaimVerdict {
             item: "arq 3".into(),

@@ -21,9 +21,9 @@ pub struct CodeRecord {
     pub date: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// The processor's name for itself.
+    /// The processor's name, as the kernel reports it.
     pub processor: String,
-    /// What made it; not known of older ones.
+    /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Made>,
     /// Nanoseconds of processor time of each run, in order.
@@ -39,7 +39,7 @@ pub struct CodeCase {
     pub sweep: String,
     /// Name of the code; a block of one symbol is uncoded in any case.
     pub code: String,
-    /// The half of it that is timed.
+    /// The timed half.
     pub measured: Measured,
     /// The file, and how it is coded.
     pub setting: Setting,
@@ -82,7 +82,7 @@ impl CodeSweep {
 }
 
 impl CodeRecord {
-    /// Returns whether another build made it than the present one.
+    /// Returns whether another build made it.
     pub fn is_stale(&self) -> bool {
         is_stale(self.made.as_ref(), Engine::Codes)
     }

@@ -36,7 +36,7 @@ pub(crate) fn found(
 /// Returns the picture of a sweep.
 pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]) -> Chart {
     let all: Vec<_> = sweep.points.iter().map(|(_, setting)| (setting, at(plan, sweep, setting, records))).collect();
-    // A point that the cap has cut short is one of fewer runs; one without any is a gap.
+    // A point cut short by the cap has fewer runs; one without any is a gap.
     let mark = |setting: &Setting, record: Option<&CodeRecord>| {
         let x = sweep.vary.coordinate(setting);
         let Some(record) = record.filter(|record| !record.nanoseconds.is_empty()) else {
@@ -142,7 +142,7 @@ pub(crate) fn body(plan: &CodePlan, records: &[CodeRecord], pictures: &[String])
     let all = |of: fn(&CodeRecord) -> &str| escaped(&lists::each_once(records.iter().map(of)));
     write!(
         html,
-        "<h2>What it was run on</h2>\n<table class=\"words\">\n<tr><td>Kernel</td><td>{}</td></tr>\n\
+        "<h2>Environment</h2>\n<table class=\"words\">\n<tr><td>Kernel</td><td>{}</td></tr>\n\
          <tr><td>Processor</td><td>{}</td></tr>\n<tr><td>From, to</td><td>{}</td></tr>\n</table>\n",
         all(|record| &record.kernel),
         all(|record| &record.processor),

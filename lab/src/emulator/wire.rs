@@ -1,4 +1,4 @@
-//! The port that works everywhere: a cable of two Ethernet interfaces, and a packet socket on the near one.
+//! The portable port: a cable of two Ethernet interfaces, and a packet socket on the emulator's one.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};

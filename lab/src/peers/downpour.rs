@@ -17,18 +17,18 @@ const BY_TICKET: Peer = Peer {
     encrypted: true,
     route_congestion: None,
     ecn: false,
-    told: false,
-    clock: ["the sender is started", "the receiver says that the file is verified, synced and under its name"],
+    fixed_rate: false,
+    clock: ["the sender is started", "the receiver reports that the file is verified, synced and under its name"],
     play: Play::File(|run| transfer(run, "auto", false)),
 };
 
-/// `auto` and `arq` find their rate themselves, unless they are given one.
+/// `auto` and `arq` find their rate themselves, unless a fixed one is given.
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "downpour-arq", play: Play::File(|run| transfer(run, "arq", false)), ..BY_TICKET },
     Peer { name: "downpour-auto", ..BY_TICKET },
-    Peer { name: "downpour-auto-told", told: true, play: Play::File(|run| transfer(run, "auto", true)), ..BY_TICKET },
+    Peer { name: "downpour-auto-told", fixed_rate: true, play: Play::File(|run| transfer(run, "auto", true)), ..BY_TICKET },
     Peer { name: "downpour-lt-tcp", play: Play::File(|run| transfer(run, "lt-tcp", false)), ..BY_TICKET },
-    Peer { name: "downpour-rc-udp", told: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..BY_TICKET },
+    Peer { name: "downpour-rc-udp", fixed_rate: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..BY_TICKET },
     Peer {
         name: "downpour-tornado-transfer",
         play: Play::File(|run| transfer(run, "tornado-transfer", false)),
@@ -45,7 +45,7 @@ pub(super) fn profile(peer: &str) -> Option<&str> {
     }
 }
 
-fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Duration, Unfinished> {
+fn transfer(run: &mut TransferRun<'_>, profile: &str, fixed_rate: bool) -> Result<Duration, Unfinished> {
     let ticket = run.stage.own("ticket");
     let mut receive = run.downpour("recv");
     receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);
@@ -55,9 +55,9 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Dura
     run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
     let mut send = run.downpour("send");
     send.args(["--quiet", "--to", "--profile", profile, "--ticket-file"]).arg(ticket);
-    if told {
+    if fixed_rate {
         // It counts whole IP packets, as the rate of the path does.
-        send.arg("--rate").arg(format!("{}bit/s", run.told(100).bits_per_second()));
+        send.arg("--rate").arg(format!("{}bit/s", run.share_of_rate(100).bits_per_second()));
     }
     for (key, value) in &run.job.choices {
         send.arg("--set").arg(format!("{key}={value}"));

@@ -24,7 +24,7 @@ const IPERF3: Peer = Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: [
         "iperf3 has connected and agreed on the test: about four round trips are over",
         "the receiver has counted all bytes, by its own report",

@@ -25,7 +25,7 @@ const QUIC: Peer = Peer {
     encrypted: true,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
     play: Play::File(|run| transfer(run, Congestion::Cubic)),
 };
@@ -44,9 +44,9 @@ pub enum Congestion {
     Bbr,
 }
 
-/// Most bytes in flight: no path of the lab holds more.
+/// The most bytes in flight: no path of the lab holds more.
 const WINDOW: u32 = 64 << 20;
-/// RequestedItems from the kernel, which grants what it allows.
+/// The requested size; the kernel grants as much as it allows.
 const SOCKET_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 1 << 20;
 /// The name in the certificate.
@@ -118,12 +118,12 @@ pub(super) fn receive(args: &QuicReceive) -> io::Result<()> {
         let endpoint = endpoint(args.listen.into(), Some(config))?;
         let mut file = File::create_new(&args.file)?;
         Said::Listening(endpoint.local_addr()?.port()).print()?;
-        let ended = || io::Error::other("no connection came");
+        let ended = || io::Error::other("no connection within the time limit");
         let connection = endpoint.accept().await.ok_or_else(ended)?.await?;
         let (mut answer, mut stream) = connection.accept_bi().await?;
         let mut left = args.size;
         while let Some(chunk) = stream.read_chunk(CHUNK, true).await? {
-            let more = |left| format!("the file has {} bytes, and {left} more came", args.size);
+            let more = |left| format!("received {left} bytes more than the file's {}", args.size);
             let length = chunk.bytes.len() as u64;
             left = left.checked_sub(length).ok_or_else(|| io::Error::other(more(length - left)))?;
             file.write_all(&chunk.bytes)?;
@@ -156,7 +156,7 @@ fn endpoint(at: SocketAddr, server: Option<quinn::ServerConfig>) -> io::Result<E
     Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
 }
 
-/// Runs `work` on this thread alone, as a program that moves one file does.
+/// Runs `work` on this thread alone, like a program that moves one file.
 fn alone(work: impl Future<Output = io::Result<()>>) -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

@@ -26,7 +26,7 @@ const TCP: Peer = Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
     play: Play::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
 };
@@ -79,7 +79,7 @@ pub(super) const PEERS: &[Peer] = &[
 
 /// Bytes that a receiver reads at a time.
 pub(super) const CHUNK: usize = 256 << 10;
-/// Sent by the receiver on every connection when it has the whole file.
+/// Sent by the receiver on every connection when it has the complete file.
 pub(super) const RECEIVED: u8 = 1;
 
 fn transfer(run: &mut TransferRun<'_>, congestion: &str, streams: u64) -> Result<Duration, Unfinished> {
@@ -139,22 +139,22 @@ pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<Tcp
     Unconnected::new(congestion)?.connect(to)
 }
 
-/// A socket of the network of the thread that made it, which any thread may connect.
+/// A socket in the network of the thread that created it, which any thread may connect.
 pub(crate) struct Unconnected {
     socket: OwnedFd,
     congestion: Option<String>,
 }
 
 impl Unconnected {
-    /// Makes one with the requested congestion control.
+    /// Creates a socket with the requested congestion control.
     ///
     /// # Errors
-    /// Those of the system, also that it has no such congestion control.
+    /// Those of the system, for example no such congestion control.
     pub(crate) fn new(congestion: Option<&str>) -> io::Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         if let Some(name) = congestion {
             let refused = |error: &dyn Display| io::Error::other(format!("TCP with {name}: {error}"));
-            // A socket keeps what it has chosen.
+            // The socket keeps the chosen one.
             let held = (name == grow_only::NAME).then(grow_only::load).transpose().map_err(|error| refused(&error))?;
             set_tcp_congestion(&socket, name).map_err(|error| refused(&error))?;
             drop(held);
@@ -173,7 +173,7 @@ impl Unconnected {
         match congestion {
             // The route's setting takes precedence over the socket's.
             Some(wanted) if wanted != used => Err(io::Error::other(format!(
-                "TCP was to use {wanted}, and the kernel uses {used}: take `congctl {used}` off the route"
+                "TCP uses {used} instead of {wanted}: remove `congctl {used}` from the route"
             ))),
             _ => Ok(socket.into()),
         }
@@ -190,7 +190,7 @@ pub(super) fn send_share(mut socket: TcpStream, file: File, offset: u64, length:
     }
     let mut answer = [0];
     socket.read_exact(&mut answer)?;
-    if answer == [RECEIVED] { Ok(()) } else { Err(io::Error::other(format!("the receiver answers {}", answer[0]))) }
+    if answer == [RECEIVED] { Ok(()) } else { Err(io::Error::other(format!("unexpected answer of the receiver: {}", answer[0]))) }
 }
 
 /// `downpour-lab peer tcp-receive`.
@@ -208,7 +208,7 @@ pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
     let shares = join(shares)?;
     let bytes: u64 = shares.iter().map(|(_, length)| length).sum();
     if bytes != args.size {
-        return Err(io::Error::other(format!("the shares are {bytes} bytes, the file {}", args.size)));
+        return Err(io::Error::other(format!("the shares have {bytes} bytes, but the file has {}", args.size)));
     }
     Said::complete_now().print()?;
     for (mut socket, _) in shares {
@@ -226,7 +226,7 @@ pub(super) fn receive_share(mut socket: TcpStream, file: &File, size: u64) -> io
     };
     let (mut offset, length) = (number()?, number()?);
     if offset.checked_add(length).is_none_or(|end| end > size) {
-        return Err(io::Error::other(format!("a share of {length} bytes at {offset}, and the file has {size}")));
+        return Err(io::Error::other(format!("a share of {length} bytes at {offset} exceeds the file of {size}")));
     }
     let end = offset + length;
     let mut chunk = vec![0; CHUNK];

@@ -18,14 +18,14 @@ const COPY: Peer = Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["it begins", "it ends"],
     play: Play::File(|run| copy(run, |_| {})),
 };
 
 fn copy(run: &mut TransferRun<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Unfinished> {
     run.start_clock();
-    let mut bytes = fs::read(run.stage.source()).expect("the file that is sent");
+    let mut bytes = fs::read(run.stage.source()).expect("the sent file");
     change(&mut bytes);
     fs::write(run.stage.target(), bytes).expect("room for its copy");
     Ok(clock::now())
@@ -40,14 +40,14 @@ fn shell(script: &str) -> Command {
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
     let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
     let programs = Programs::of_this(Downpour::Found).expect("this program");
-    let job = Job { size: 100_000, writes: None, endless: false, seed: 7, told: None, choices: Vec::new(), programs };
+    let job = Job { size: 100_000, writes: None, endless: false, seed: 7, rate: None, choices: Vec::new(), programs };
     transfer(peer, &from, &to, &job, cap, None)
 }
 
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
-fn what_arrives_is_compared_byte_for_byte() {
+fn received_file_is_compared() {
     let good = tried(&COPY, SOON).expect("a copy");
     assert!(
         good.is_complete() && good.equal == Some(true) && good.seconds.is_some_and(|seconds| seconds < 5.0),
@@ -72,11 +72,11 @@ fn what_arrives_is_compared_byte_for_byte() {
     assert!(!nothing.is_complete() && nothing.equal == Some(false) && nothing.bytes_there == 0, "{nothing:?}");
 }
 
-/// The process that [`the_cap_ends_all_that_was_started`] starts in a session of its own.
+/// The process that [`cap_kills_all_started_processes`] starts in a session of its own.
 static STRAY: Mutex<Option<u32>> = Mutex::new(None);
 
 #[test]
-fn the_cap_ends_all_that_was_started() {
+fn cap_kills_all_started_processes() {
     let endless = Peer {
         play: Play::File(|run| {
             let target = run.stage.target();
@@ -97,16 +97,16 @@ fn the_cap_ends_all_that_was_started() {
     assert!((Duration::from_secs(1)..SOON).contains(&took), "{took:?}");
     assert_eq!((cut.seconds, cut.equal, cut.bytes_there), (None, Some(false), 5000));
     let stray = STRAY.lock().expect("one test").expect("it was started");
-    // The process that inherited it may take a moment to reap it.
-    let lives = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
-    while lives() {
-        assert!(begun.elapsed() < SOON, "{stray} lives on");
+    // Its new parent may take a moment to reap it.
+    let runs = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    while runs() {
+        assert!(begun.elapsed() < SOON, "{stray} still runs");
         thread::yield_now();
     }
 }
 
 #[test]
-fn a_program_that_fails_is_quoted() {
+fn failing_program_is_quoted() {
     let failing = Peer {
         play: Play::File(|run| {
             let mut receiver = run.start(run.to, shell("exec sleep 600"))?;
@@ -118,12 +118,12 @@ fn a_program_that_fails_is_quoted() {
     };
     let begun = Instant::now();
     let error = tried(&failing, SOON).expect_err("it failed").to_string();
-    assert_eq!(error, "sh ended with exit status: 3: first; no route to b");
+    assert_eq!(error, "sh failed with exit status: 3: first; no route to b");
     assert!(begun.elapsed() < SOON);
 }
 
 #[test]
-fn lines_that_come_together_are_read_one_by_one() {
+fn line_reads_one_line_at_a_time() {
     let talking = Peer {
         play: Play::File(|run| {
             let mut receiver = run.start_read(run.to, shell("printf 'one\\ntwo\\nthree\\n'; exec sleep 600"))?;
@@ -139,7 +139,7 @@ fn lines_that_come_together_are_read_one_by_one() {
 }
 
 #[test]
-fn a_file_that_grows_is_there_at_its_full_length() {
+fn full_waits_for_the_full_length() {
     let growing = Peer {
         play: Play::File(|run| {
             let mut write =
@@ -162,11 +162,11 @@ fn a_file_that_grows_is_there_at_its_full_length() {
         ..COPY
     };
     let error = tried(&stopping, SOON).expect_err("no file").to_string();
-    assert_eq!(error, "sh ended with exit status: 0: broken");
+    assert_eq!(error, "sh failed with exit status: 0: broken");
 }
 
 #[test]
-fn a_receiver_that_ends_instead_of_listening_is_quoted() {
+fn listens_quotes_an_exited_receiver() {
     let deaf = Peer {
         play: Play::File(|run| {
             let port = TransferRun::free_port(run.to)?;
@@ -177,11 +177,11 @@ fn a_receiver_that_ends_instead_of_listening_is_quoted() {
         ..COPY
     };
     let error = tried(&deaf, SOON).expect_err("it does not listen").to_string();
-    assert_eq!(error, "sh ended with exit status: 1: in use");
+    assert_eq!(error, "sh failed with exit status: 1: in use");
 }
 
 #[test]
-fn who_listens_is_seen_without_a_connection() {
+fn listens_without_a_connection() {
     let host = Host::here("a").expect("a host");
     let free = TransferRun::free_port(&host).expect("a port");
     let is_open = |protocol, port| host.listening().contains(&(protocol, port));
@@ -194,7 +194,7 @@ fn who_listens_is_seen_without_a_connection() {
 }
 
 #[test]
-fn what_is_absent_is_named_with_the_line_that_installs_it() {
+fn absent_program_error_has_install_command() {
     const NEEDS: &[Need] = &[
         Need::Congestion("reno"),
         Need::Program { name: "downpour-no-such-program", install: "apt-get install it", version: &[] },
@@ -211,14 +211,14 @@ fn what_is_absent_is_named_with_the_line_that_installs_it() {
 }
 
 #[test]
-fn every_profile_of_downpour_can_be_measured() {
+fn every_profile_has_a_peer() {
     for profile in transport::Profile::NAMES {
         named(&format!("downpour-{profile}")).expect("a row for it");
     }
 }
 
 #[test]
-fn choices_of_a_profile_follow_the_name_of_a_peer_that_has_one() {
+fn choices_follow_a_downpour_peer_name() {
     let chosen = |name: &str| choices(name).map_err(|error| error.to_string());
     let overhead = vec![("streams.overhead".to_owned(), "40%".to_owned())];
     assert_eq!(chosen("tunnel-told streams.overhead=40%"), Ok(overhead));
@@ -228,13 +228,13 @@ fn choices_of_a_profile_follow_the_name_of_a_peer_that_has_one() {
 }
 
 #[test]
-fn a_peer_that_must_be_told_a_rate_is_not_run_without() {
-    let error = tried(&Peer { told: true, ..COPY }, SOON).expect_err("no rate").to_string();
-    assert_eq!(error, "copy must be told the rate of the path");
+fn fixed_rate_peer_without_rate_fails() {
+    let error = tried(&Peer { fixed_rate: true, ..COPY }, SOON).expect_err("no rate").to_string();
+    assert_eq!(error, "copy needs a fixed rate: the link has no rate");
 }
 
 #[test]
-fn names_are_found_and_differ() {
+fn peer_names_are_found_and_unique() {
     let names: Vec<&str> = all().map(Peer::name).collect();
     for name in &names {
         assert_eq!(named(name).expect("listed").name(), *name);

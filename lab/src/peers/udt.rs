@@ -12,7 +12,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
     play: Play::File(transfer),
 }];

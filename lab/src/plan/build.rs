@@ -14,7 +14,7 @@ use super::{
 };
 
 const CAP: Duration = Duration::from_secs(120);
-const TOLD: f64 = 0.95;
+const DEFAULT_RATE_SHARE: f64 = 0.95;
 /// Limit on the number of writes of one run; more would be a mistake.
 const MOST_WRITES: f64 = 1e6;
 /// Limit on the number of cases; more would be a mistake.
@@ -67,7 +67,7 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
         warm_up: written.warm_up.unwrap_or(1),
         fast: written.fast,
         shuffle: written.shuffle,
-        told: builder.told(written.told.as_ref())?,
+        rate_share: builder.rate_share(written.rate_share.as_ref())?,
         topology: written.topology.as_ref().map(|topology| builder.topology(topology)).transpose()?,
         file: file.to_owned(),
         name,
@@ -180,12 +180,12 @@ impl Builder<'_> {
         }
     }
 
-    fn told(&self, told: Option<&Spanned<String>>) -> Result<f64, PlanError> {
-        let Some(told) = told else { return Ok(TOLD) };
-        match axis::share("told", told.get_ref()) {
+    fn rate_share(&self, share: Option<&Spanned<String>>) -> Result<f64, PlanError> {
+        let Some(share) = share else { return Ok(DEFAULT_RATE_SHARE) };
+        match axis::share("told", share.get_ref()) {
             Ok(share) if share > 0.0 => Ok(share),
             _ => Err(self
-                .refuse(told, format!("told is {:?}: write a share of the link's rate, such as 95%", told.get_ref()))),
+                .refuse(share, format!("told is {:?}: write a share of the link's rate, such as 95%", share.get_ref()))),
         }
     }
 

@@ -30,7 +30,8 @@ pub struct LinkCase {
     /// The index among runs that are otherwise the same, from 0.
     pub repeat: u32,
     /// Bits per second given to a peer that must be given a rate.
-    pub told: Option<u64>,
+    #[serde(rename = "told")]
+    pub fixed_rate: Option<u64>,
     /// Seconds after which a run that has not ended counts as not finished.
     pub cap_seconds: f64,
     /// Whether packets pass in the large pieces that the hosts' kernels make.
@@ -56,7 +57,7 @@ impl LinkCase {
     /// different for any other. The cap is excluded: a run that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let topology = self.topology.as_ref().map(|topology| (&topology.digest, &topology.between, &topology.pair));
-        let content = (&self.link, topology, &self.peer, self.size, self.seed, self.repeat, self.told);
+        let content = (&self.link, topology, &self.peer, self.size, self.seed, self.repeat, self.fixed_rate);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
         // Results from before fast cables existed keep their ids.
         let content = if self.fast { [b"fast ", content.as_slice()].concat() } else { content };
@@ -107,7 +108,7 @@ mod tests {
             writes: None,
             seed: 1,
             repeat: 0,
-            told: Some(9_500_000),
+            fixed_rate: Some(9_500_000),
             cap_seconds: 120.0,
             fast: false,
         }
@@ -137,7 +138,7 @@ mod tests {
             LinkCase { peer: "tcp-bbr".into(), ..case() },
             LinkCase { size: 1, ..case() },
             LinkCase { repeat: 1, ..case() },
-            LinkCase { told: None, ..case() },
+            LinkCase { fixed_rate: None, ..case() },
             LinkCase { topology: Some(topology), ..case() },
             LinkCase { writes: Some(WRITES), ..case() },
             LinkCase { writes: Some(Writes { echo: true, ..WRITES }), ..case() },

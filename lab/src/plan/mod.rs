@@ -57,7 +57,7 @@ pub struct LinkPlan {
     /// Seed of the order in which the cases run.
     pub shuffle: u64,
     /// The share of the link's rate given to peers that must be given one.
-    pub told: f64,
+    pub rate_share: f64,
     /// How results are drawn.
     pub picture: Picture,
     /// Published values, drawn beside the measurements.
@@ -168,8 +168,8 @@ impl LinkPlan {
 
     /// Iterates over the cases of one peer at one point: one for each seed and repeat.
     pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = LinkCase> {
-        let told =
-            point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.told).round() as u64);
+        let fixed_rate =
+            point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.rate_share).round() as u64);
         let given = self.seeds.iter().flat_map(|seed| (0..sweep.repeats).map(move |repeat| (*seed, repeat)));
         let own = (0..sweep.repeats).filter(|_| self.seeds.is_empty()).map(|repeat| (1 + u64::from(repeat), repeat));
         let runs = given.chain(own);
@@ -183,7 +183,7 @@ impl LinkPlan {
             writes: self.writes,
             seed,
             repeat,
-            told,
+            fixed_rate,
             cap_seconds: sweep.cap.as_secs_f64(),
             fast: self.fast,
         })

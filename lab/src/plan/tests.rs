@@ -76,7 +76,7 @@ fn sweeps_vary_one_thing_around_the_base() {
     assert_eq!(cases.len(), 60);
     let first = &cases[0];
     assert_eq!(first.link, "rate=100M,delay=50ms,queue=130KB,loss=0%,seed=1");
-    assert_eq!((first.told, first.seed, first.repeat, first.size), (Some(97_000_000), 1, 0, 1_000_000));
+    assert_eq!((first.fixed_rate, first.seed, first.repeat, first.size), (Some(97_000_000), 1, 0, 1_000_000));
     assert_eq!(
         first.label(),
         "paper/fig1/loss tcp-cubic 1000000 B over rate=100M,delay=50ms,queue=130KB,loss=0%,seed=1 #0"

@@ -27,7 +27,8 @@ pub(super) struct PlanText {
     pub(super) fast: bool,
     #[serde(default)]
     pub(super) shuffle: u64,
-    pub(super) told: Option<Spanned<String>>,
+    #[serde(rename = "told")]
+    pub(super) rate_share: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) picture: PictureText,
     pub(super) ranges: Option<Spanned<RangesText>>,

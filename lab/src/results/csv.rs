@@ -44,7 +44,7 @@ fn fields(record: &Record) -> Vec<String> {
         case.size.to_string(),
         case.seed.to_string(),
         case.repeat.to_string(),
-        case.told.map_or_else(String::new, |told| told.to_string()),
+        case.fixed_rate.map_or_else(String::new, |rate| rate.to_string()),
         case.cap_seconds.to_string(),
         record.attempt.to_string(),
         record.date.clone(),
@@ -114,7 +114,7 @@ mod tests {
         let mut late = record(0.0);
         late.outcome.ending = Ending::Failed { reason: "said \"no\", twice".into() };
         late.outcome.verdict.reasons = vec!["late".into(), "ring".into()];
-        late.case.told = None;
+        late.case.fixed_rate = None;
         let text = csv(&[record(1.25), late]);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3);

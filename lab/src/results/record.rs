@@ -212,7 +212,7 @@ pub(crate) mod tests {
             writes: None,
             seed: 1,
             repeat: 0,
-            told: Some(9_500_000),
+            fixed_rate: Some(9_500_000),
             cap_seconds: 60.0,
             fast: false,
         };

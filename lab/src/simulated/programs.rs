@@ -119,7 +119,7 @@ impl FlowText {
         let simulated = simulated.into_iter().chain([
             (self.coding.0 != "none", "coding"),
             (self.handshake.is_some(), "handshake"),
-            (self.told.is_some(), "told"),
+            (self.rate_share.is_some(), "told"),
         ]);
         if let Some((_, key)) = simulated.into_iter().find(|(is_there, _)| *is_there) {
             return Err(format!("{key} is for simulated flows: leave it out, or the peer"));
@@ -127,7 +127,7 @@ impl FlowText {
         let name = self.peer_name().ok_or("write a peer, or a profile for every flow")?;
         let peer = peers::named(&name).map_err(|error| error.to_string())?;
         let choices = peers::choices(&name).map_err(|error| error.to_string())?;
-        if peer.must_be_told() && fastest.is_none() {
+        if peer.needs_fixed_rate() && fastest.is_none() {
             return Err(format!("{} must be told the rate of the link, and that has none: write rate=", peer.name()));
         }
         let start = time("start", &self.start.0)?;

@@ -54,7 +54,8 @@ pub struct FlowText {
     pub set: BTreeMap<String, Text>,
     /// Its sender's rate, as a share of that of the slowest link on its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Text>,
+    #[serde(rename = "told")]
+    pub rate_share: Option<Text>,
     /// Bytes of the object; without it, the flow goes on until it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text>,
@@ -294,9 +295,9 @@ impl FlowText {
                 self.profile = Some(value.to_owned());
                 // They were choices of another profile.
                 self.set.clear();
-                self.told = None;
+                self.rate_share = None;
             }
-            ("told", None) => self.told = Some(text()),
+            ("told", None) => self.rate_share = Some(text()),
             ("peer", None) => {
                 self.peer = Some(value.to_owned());
                 self.set.clear();
@@ -341,8 +342,8 @@ impl FlowText {
         let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));
         Ok(Flow {
             pair,
-            profile: match &self.told {
-                Some(told) => profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(told, pair, topology)?)]))?,
+            profile: match &self.rate_share {
+                Some(share) => profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(share, pair, topology)?)]))?,
                 None => profile(name, self.set.iter())?,
             },
             size: size.transpose().map_err(|error| error.to_string())?,
@@ -370,8 +371,8 @@ impl FlowText {
 const RATE: &str = "congestion.rate";
 
 /// Returns a share of the rate of the slowest link on a path.
-fn rate(told: &Text, pair: HostPair, topology: &Topology) -> Result<Text, String> {
-    let share = parse_share("told", &told.0).map_err(|error| error.to_string())?;
+fn rate(share: &Text, pair: HostPair, topology: &Topology) -> Result<Text, String> {
+    let share = parse_share("told", &share.0).map_err(|error| error.to_string())?;
     let path = topology.path(pair).unwrap_or_default();
     let slowest = path.iter().filter_map(|link| link.rate).min();
     let slowest = slowest.ok_or("told is a share of the path's rate, and no link has one: write rate=")?;

@@ -424,9 +424,9 @@ mod tests {
         plan.sweeps[0].picture.flows = vec![1];
         let all = [records(&plan, 0, 0, [Some(4.0), Some(2.0)]), records(&plan, 1, 0, [Some(9.0), None])].concat();
         let chart = picture(&plan, &plan.sweeps[0], &all);
-        let [cubic, told] = &chart.series[..] else { panic!("two series") };
+        let [cubic, fixed] = &chart.series[..] else { panic!("two series") };
         let gap = |x| Gap { x, valid: 0, planned: 2 };
-        assert_eq!((&told.marks[..], &told.gaps[..]), (&[][..], &[gap(0.0), gap(20.0)][..]), "it has no runs");
+        assert_eq!((&fixed.marks[..], &fixed.gaps[..]), (&[][..], &[gap(0.0), gap(20.0)][..]), "it has no runs");
         assert_eq!(cubic.name, "cubic");
         let bound = Mark { is_bound: true, bar_is_bound: true, ..Mark::with_bar(20.0, 34.5, [9.0, 60.0]) };
         assert_eq!(cubic.marks, [Mark::with_bar(0.0, 3.0, [2.0, 4.0]), bound]);

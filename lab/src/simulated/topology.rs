@@ -272,7 +272,7 @@ mod tests {
         scenario.put("test.sender", "rate=1M").expect("a path");
         assert_eq!(rate(&scenario), Ok(Some(transport::Rate::from_bits_per_second(970_000))));
         scenario.put("test.profile", "auto").expect("a path");
-        assert_eq!(rate(&scenario), Ok(None), "what the other was told is gone");
+        assert_eq!(rate(&scenario), Ok(None), "the share of the previous profile is gone");
     }
 
     #[test]

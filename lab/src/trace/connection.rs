@@ -199,7 +199,7 @@ impl TracedConnection {
     }
 
     /// Returns how far the transfer is, if its program has told.
-    pub(crate) fn told_progress(&self) -> Option<&Progress> {
+    pub(crate) fn reported_progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }
 

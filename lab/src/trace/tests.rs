@@ -87,7 +87,7 @@ fn what_is_delivered_becomes_a_rate() {
 #[test]
 fn the_words_of_a_program_count_more_than_its_engines() {
     let limited = |time: u32| metrics(time, 1).replace("\"window\"", "\"rate-limit\"");
-    let told = "\u{1e}{\"time\":3,\"name\":\"downpour:progress\",\"data\":{\"bytes\":1820000000,\"known_bytes\":4230000000,\
+    let progress = "\u{1e}{\"time\":3,\"name\":\"downpour:progress\",\"data\":{\"bytes\":1820000000,\"known_bytes\":4230000000,\
                 \"known_is_all\":true,\"files\":12,\"known_files\":31,\"goodput\":8e8,\"left\":24.1,\
                 \"limited_by\":\"writing there\"}}\n";
     let state = "\u{1e}{\"time\":1,\"name\":\"recovery:congestion_state_updated\",\"data\":{\"old\":null,\
@@ -96,15 +96,15 @@ fn the_words_of_a_program_count_more_than_its_engines() {
     trace.push(format!("{HEADER}{state}{}", limited(2)).as_bytes());
     trace.settle();
     let connection = &trace.connections()[0];
-    assert_eq!((connection.limit(), connection.told_progress()), (Some("limited by: rate limit"), None));
+    assert_eq!((connection.limit(), connection.reported_progress()), (Some("limited by: rate limit"), None));
     assert_eq!(connection.doing(), Some("fills the pipe and keeps the queue short"));
     let changes: Vec<_> = connection.changes().map(|(_, words)| words.as_str()).collect();
     assert!(changes.iter().all(|words| !words.contains("the path carries no more")), "{changes:?}");
-    trace.push(format!("{told}{}", limited(4)).as_bytes());
+    trace.push(format!("{progress}{}", limited(4)).as_bytes());
     trace.settle();
     let connection = &trace.connections()[0];
     assert_eq!(connection.limit(), Some("limited by: writing there"));
-    let progress = connection.told_progress().expect("it was told");
+    let progress = connection.reported_progress().expect("reported progress");
     assert_eq!(progress.words(), "43 %, 1.82 GB of 4.23 GB, 12 of 31 files, 25 s left");
     // One file, and more to come; nothing that moves.
     trace.push(
@@ -113,7 +113,7 @@ fn the_words_of_a_program_count_more_than_its_engines() {
     trace.settle();
     let connection = &trace.connections()[0];
     assert_eq!(connection.limit(), None);
-    let words = connection.told_progress().map(super::connection::Progress::words);
+    let words = connection.reported_progress().map(super::connection::Progress::words);
     assert_eq!(words.as_deref(), Some("100 %, 5 B of 0 B+, 0 of 1+ files"));
 }
 

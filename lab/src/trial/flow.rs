@@ -34,7 +34,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) gate: &'a Gate,
     pub(super) programs: &'a Programs,
     /// The rate given to programs that must be given one.
-    pub(super) told: Option<Rate>,
+    pub(super) rate: Option<Rate>,
     pub(super) seed: u64,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) 
             writes: None,
             endless: flow.endless,
             seed,
-            told: around.told,
+            rate: around.rate,
             choices: flow.choices.clone(),
             programs: around.programs.clone(),
         };

@@ -22,7 +22,7 @@ use crate::simulated::{
 };
 
 /// The part of the link's rate given to programs that must be given one.
-const TOLD: f64 = 0.95;
+const RATE_SHARE: f64 = 0.95;
 /// How long the receivers of all flows have to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -83,7 +83,7 @@ impl Play<'_> {
     fn all(&self, stop: &StopFlag) -> Result<Played, MeasureError> {
         let flows = &self.programs.flows;
         let gate = Gate::new(flows.len());
-        let told = self.programs.rate.map(|rate| (rate.bits_per_second() as f64 * TOLD).round() as u64);
+        let rate = self.programs.rate.map(|rate| (rate.bits_per_second() as f64 * RATE_SHARE).round() as u64);
         thread::scope(|scope| {
             let (sender, ended) = channel();
             for (number, flow) in flows.iter().enumerate() {
@@ -92,7 +92,7 @@ impl Play<'_> {
                     hosts: [from, to].map(|host| &self.network.hosts()[host]),
                     gate: &gate,
                     programs: &self.trials.programs,
-                    told: told.map(Rate::from_bits_per_second),
+                    rate: rate.map(Rate::from_bits_per_second),
                     seed: self.case.seed,
                 };
                 let sender = sender.clone();

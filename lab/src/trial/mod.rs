@@ -67,7 +67,7 @@ impl Trials {
             writes: case.writes,
             endless: false,
             seed: case.seed,
-            told: case.told.map(Rate::from_bits_per_second),
+            rate: case.fixed_rate.map(Rate::from_bits_per_second),
             choices: peers::choices(&case.peer)?,
             programs: self.programs.clone(),
         };

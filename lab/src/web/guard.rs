@@ -55,9 +55,9 @@ impl Guard {
     }
 
     /// Whether a path begins with the secret, in a time that does not depend on where it differs.
-    fn is_told(&self, path: &str) -> bool {
-        let told = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
-        blake3::hash(told.as_bytes()) == blake3::hash(self.secret.as_bytes())
+    fn has_secret(&self, path: &str) -> bool {
+        let first = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
+        blake3::hash(first.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
 
     /// Whether the request was sent to this server by number or as `localhost`: a name that somebody else's DNS leads here
@@ -95,7 +95,7 @@ impl Guard {
         if !Self::is_own(request.headers(), host) {
             return Err((StatusCode::FORBIDDEN, "the request comes from another site's page\n"));
         }
-        if !self.is_told(request.uri().path()) {
+        if !self.has_secret(request.uri().path()) {
             return Err((StatusCode::FORBIDDEN, "the address lacks the secret that downpour-lab has printed\n"));
         }
         Ok(())

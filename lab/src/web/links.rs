@@ -40,10 +40,10 @@ struct LinkSupport {
 /// Returns the route that tells.
 pub(super) fn routes(program: &Path) -> Router {
     let links = LinkProbe { program: program.to_owned(), found: Mutex::default() };
-    Router::new().route("/links", get(tell)).with_state(Arc::new(links))
+    Router::new().route("/links", get(answer)).with_state(Arc::new(links))
 }
 
-async fn tell(State(links): State<Arc<LinkProbe>>) -> Result<Json<LinkSupport>, Refusal> {
+async fn answer(State(links): State<Arc<LinkProbe>>) -> Result<Json<LinkSupport>, Refusal> {
     let mut known = links.found.lock().await;
     // What is missing may have been mended since.
     if let Some(found) = known.as_ref().filter(|found| found.is_ready) {

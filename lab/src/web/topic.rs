@@ -53,7 +53,7 @@ impl Topic {
     }
 
     /// Tells all viewers. Returns false if there is no room to keep it: it is dropped then.
-    pub(super) fn tell(&self, event: &serde_json::Value) -> bool {
+    pub(super) fn publish(&self, event: &serde_json::Value) -> bool {
         let text: Arc<str> = event.to_string().into();
         let mut events = self.events();
         match self.keep {
@@ -93,7 +93,7 @@ impl Topic {
     /// number of the last one in the answer. Once the topic has ended and the viewer has all, there is no content.
     pub(super) fn watch(&self, headers: &HeaderMap) -> Response {
         let seen = headers.get(LAST_SEEN).and_then(|id| id.to_str().ok()?.parse::<usize>().ok());
-        let (from, told, is_over) = {
+        let (from, sent, is_over) = {
             let mut events = self.events();
             events.asked = Some(Instant::now());
             // Who has seen what was never told here comes from an earlier topic of that name.
@@ -102,12 +102,12 @@ impl Topic {
             let at = if at > events.kept.len() { 0 } else { at };
             (events.first + at, some_of(&events.kept[at..]).to_vec(), events.is_over)
         };
-        if told.is_empty() && is_over {
+        if sent.is_empty() && is_over {
             return StatusCode::NO_CONTENT.into_response();
         }
-        let last = (from + told.len()).checked_sub(1).filter(|_| !told.is_empty()).or(seen);
+        let last = (from + sent.len()).checked_sub(1).filter(|_| !sent.is_empty()).or(seen);
         let last = last.map_or_else(|| "null".to_owned(), |last| last.to_string());
-        let text = format!("{{\"last\":{last},\"events\":[{}]}}", told.join(","));
+        let text = format!("{{\"last\":{last},\"events\":[{}]}}", sent.join(","));
         ([(CONTENT_TYPE, "application/json")], text).into_response()
     }
 }
@@ -147,8 +147,8 @@ mod tests {
         assert!(!topic.is_viewed());
         assert_eq!(asked(&topic, None).await, r#"{"last":null,"events":[]}"#);
         assert!(topic.is_viewed());
-        assert!(topic.tell(&json!("one")) && topic.tell(&json!("two")));
-        assert!(!topic.tell(&json!("x")), "10 bytes are kept");
+        assert!(topic.publish(&json!("one")) && topic.publish(&json!("two")));
+        assert!(!topic.publish(&json!("x")), "10 bytes are kept");
         assert_eq!(asked(&topic, None).await, r#"{"last":1,"events":["one","two"]}"#);
         assert_eq!(asked(&topic, Some(0)).await, r#"{"last":1,"events":["two"]}"#);
         assert_eq!(asked(&topic, Some(1)).await, r#"{"last":1,"events":[]}"#);
@@ -164,12 +164,12 @@ mod tests {
     async fn of_a_state_a_slow_viewer_sees_the_last() {
         let topic = Topic::new(Keep::Last);
         for number in 0..1000 {
-            assert!(topic.tell(&json!(number)));
+            assert!(topic.publish(&json!(number)));
         }
         assert_eq!(topic.kept().len(), 1);
         assert_eq!(asked(&topic, None).await, r#"{"last":999,"events":[999]}"#);
         assert_eq!(asked(&topic, Some(999)).await, r#"{"last":999,"events":[]}"#);
-        topic.tell(&json!("more"));
+        topic.publish(&json!("more"));
         assert_eq!(asked(&topic, Some(7)).await, r#"{"last":1000,"events":["more"]}"#);
     }
 
@@ -178,7 +178,7 @@ mod tests {
         let topic = Topic::new(Keep::All(usize::MAX));
         let long = "x".repeat(MOST_AT_ONCE);
         for event in [json!(1), json!(2), json!(long), json!(3)] {
-            topic.tell(&event);
+            topic.publish(&event);
         }
         assert_eq!(asked(&topic, None).await, r#"{"last":1,"events":[1,2]}"#);
         assert_eq!(asked(&topic, Some(1)).await, format!(r#"{{"last":2,"events":["{long}"]}}"#), "alone");

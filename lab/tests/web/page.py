@@ -36,10 +36,10 @@ STRANGERS = 300
 #: More tabs of one browser than it has connections to a server.
 TABS = 7
 
-#: What a demonstration shows: a picture of 3 MB on the fastest links, so that its bytes are told in seconds.
+#: What a demonstration shows: a picture of 3 MB on the fastest links, so that its bytes are sent in seconds.
 DEMONSTRATION = {"systems": "auto,linux-tcp,tornado-transfer,rc-udp", "width": 1000, "height": 1000, "seed": 1, "loss": 0, "delay": 5,
                  "rate": 100, "speed": 8, "emulated": "false"}
-#: Viewers that ask two hundred times each and read nothing, and what they may cost together, in bytes; 16 MB are told to each.
+#: Viewers that ask two hundred times each and read nothing, and what they may cost together, in bytes; 16 MB are sent to each.
 SLOW = 8
 MEMORY = 24 << 20
 
@@ -297,14 +297,14 @@ class Viewers(harness.Case):
             self.assertEqual(json.loads(asked.body), {"id": run})
             events = f"/{lab.secret}/demonstration/runs/{run}/events"
             viewers = [self.slow(lab) for _ in range(SLOW if run == 3 else 0)]
-            # Before anything is told, and when everything is.
+            # Before anything is sent, and after everything is.
             for _ in range(2):
                 for viewer in viewers:
                     viewer.sendall(f"GET {events} HTTP/1.1\r\nHost: 127.0.0.1:{lab.port}\r\n\r\n".encode() * 100)
-                told = self.read(lab, events)
-            self.assertGreater(told, MEMORY / 2)
+                sent = self.read(lab, events)
+            self.assertGreater(sent, MEMORY / 2)
             grown.append(lab.memory() - before)
-        self.assertLess(grown[2] - grown[1], MEMORY, f"{told} bytes told, grown by {grown}")
+        self.assertLess(grown[2] - grown[1], MEMORY, f"{sent} bytes sent, grown by {grown}")
 
     def slow(self, lab):
         """A connection whose answers are not read."""
@@ -316,13 +316,13 @@ class Viewers(harness.Case):
 
     def read(self, lab, path):
         """Reads all events of a topic, as the page does; returns their bytes."""
-        told, seen = 0, {}
+        total, seen = 0, {}
         while (answer := ask(lab, path, **seen)).status == 200:
-            told += len(answer.body)
+            total += len(answer.body)
             last = json.loads(answer.body)["last"]
             seen = {} if last is None else {"Last_Event_ID": str(last)}
         self.assertEqual(answer.status, 204)
-        return told
+        return total
 
 
 if __name__ == "__main__":

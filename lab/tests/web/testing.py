@@ -115,7 +115,7 @@ class Testing(harness.Case):
         wait_stage(page, "done")
         all = records(lab, "lab-results/my/three")
         self.assertEqual(len(all), 27)
-        systems, points = ["auto", "auto, told", "arq"], ["0%", "2%", "5%"]
+        systems, points = ["auto", "auto, fixed rate", "arq"], ["0%", "2%", "5%"]
         wait(page, "document.querySelectorAll('.sweep tbody td .runs').length === 9")
         rows = page.query_selector_all(".sweep tbody tr")
         self.assertEqual([row.query_selector("th").inner_text() for row in rows], systems)

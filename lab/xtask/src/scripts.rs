@@ -51,6 +51,6 @@ fn not_run(why: String) -> Result<(), Failure> {
 
 /// Whether the compiler is there, runs, and has the version that is wanted.
 fn is_current(compiler: &Path) -> bool {
-    let told = Command::new(compiler).arg("--version").output();
-    told.is_ok_and(|told| told.stdout.trim_ascii_end().ends_with(COMPILER.1.as_bytes()))
+    let output = Command::new(compiler).arg("--version").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii_end().ends_with(COMPILER.1.as_bytes()))
 }

@@ -29,7 +29,7 @@ const MOST_OPEN: usize = 32;
 /// Those who see a demonstration, and change it while it plays.
 pub(super) trait Audience {
     /// Tells them; returns false if there is no room to keep it, or nobody is there.
-    fn tell(&self, event: &Value) -> bool;
+    fn publish(&self, event: &Value) -> bool;
     /// Returns what they want the links to be.
     fn conditions(&self) -> Conditions;
     /// Returns whether they want it to end.
@@ -41,14 +41,14 @@ pub(super) fn play(stage: &mut PlaybackState, audience: &impl Audience) -> Resul
     let began = Instant::now();
     let mut last = began;
     loop {
-        let told = audience.tell(&stage.frame());
+        let is_kept = audience.publish(&stage.frame());
         if stage.is_over() {
             return Ok("every system has ended");
         }
         if audience.is_stopped() {
             return Ok("stopped");
         }
-        if !told {
+        if !is_kept {
             return Ok("there is no room to keep more");
         }
         if stage.now >= LIMIT || began.elapsed() >= LIMIT_BY_CLOCK {

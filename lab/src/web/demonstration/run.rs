@@ -45,7 +45,7 @@ impl DemoRun {
         let start = json!({
             "id": self.id, "width": width, "height": height, "seed": seed, "systems": systems, "emulated": emulated,
         });
-        self.tell(&json!({ "start": start }));
+        self.publish(&json!({ "start": start }));
     }
 
     /// Plays it, to be called on a thread of its own; viewers learn how it ended, whatever happens.
@@ -100,8 +100,8 @@ impl DemoRun {
 }
 
 impl Audience for DemoRun {
-    fn tell(&self, event: &Value) -> bool {
-        self.topic.tell(event)
+    fn publish(&self, event: &Value) -> bool {
+        self.topic.publish(event)
     }
 
     fn conditions(&self) -> Conditions {
@@ -121,7 +121,7 @@ struct StopOnDrop<'a> {
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
-        self.run.tell(&json!({ "over": { "why": self.why } }));
+        self.run.publish(&json!({ "over": { "why": self.why } }));
         self.run.topic.end();
         self.run.over.store(true, Ordering::Relaxed);
     }

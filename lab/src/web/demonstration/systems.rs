@@ -20,7 +20,7 @@ pub(super) struct DemoSystem {
     set: &'static [(&'static str, &'static str)],
     /// Whether it is told the rate that the link has at the start.
     #[serde(skip)]
-    told: bool,
+    fixed_rate: bool,
 }
 
 /// What is shown over emulated links in the place of the model of Linux's TCP: that of the kernel.
@@ -35,15 +35,15 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "source first, lost symbols again, repair in the last round trips; finds the rate itself",
         profile: "auto",
         set: &[],
-        told: false,
+        fixed_rate: false,
     },
     DemoSystem {
         id: "auto-told",
-        label: "downpour auto, told the rate",
-        about: "the same, told the rate of the link at the start",
+        label: "downpour auto, fixed rate",
+        about: "the same, with the initial rate of the link as fixed rate",
         profile: "auto",
         set: &[],
-        told: true,
+        fixed_rate: true,
     },
     DemoSystem {
         id: "linux-tcp",
@@ -51,7 +51,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "CUBIC with selective acknowledgements, as Linux sends it",
         profile: "linux-tcp",
         set: &[],
-        told: false,
+        fixed_rate: false,
     },
     DemoSystem {
         id: "arq-cubic",
@@ -59,7 +59,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "sends again what was lost, no code",
         profile: "arq",
         set: &[("congestion", "cubic")],
-        told: false,
+        fixed_rate: false,
     },
     DemoSystem {
         id: "arq-reno",
@@ -67,7 +67,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "sends again what was lost, no code",
         profile: "arq",
         set: &[("congestion", "reno")],
-        told: false,
+        fixed_rate: false,
     },
     DemoSystem {
         id: "tornado-transfer",
@@ -75,15 +75,15 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "RaptorQ: source interleaved with repair of earlier blocks, then repair of each block in turn",
         profile: "tornado-transfer",
         set: &[],
-        told: false,
+        fixed_rate: false,
     },
     DemoSystem {
         id: "rc-udp",
-        label: "RC-UDP, told the rate",
+        label: "RC-UDP, fixed rate",
         about: "coded symbols of one block at a time until it is acknowledged: a block is seen once it is decoded",
         profile: "rc-udp",
         set: &[],
-        told: true,
+        fixed_rate: true,
     },
     DemoSystem {
         id: "lt-tcp",
@@ -91,7 +91,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "repair in advance by the loss estimate, more after heavier loss; the window follows ECN marks",
         profile: "lt-tcp",
         set: &[],
-        told: false,
+        fixed_rate: false,
     },
     DemoSystem {
         id: "ttp",
@@ -99,7 +99,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
         about: "Tornado code: chunks padded for the average loss, a rate that halves when too much is lost",
         profile: "ttp",
         set: &[],
-        told: false,
+        fixed_rate: false,
     },
 ];
 
@@ -115,7 +115,7 @@ impl DemoSystem {
     /// No such profile or choice.
     pub(super) fn profile(&self, rate: Rate) -> Result<Profile, String> {
         let profile = simulated_profile(self.profile, self.set.iter().copied())?;
-        Ok(if self.told { profile.with_fixed_rate(rate) } else { profile })
+        Ok(if self.fixed_rate { profile.with_fixed_rate(rate) } else { profile })
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
         let rate = Rate::from_bits_per_second(7_000_000);
         for system in SYSTEMS {
             let profile = system.profile(rate).unwrap_or_else(|error| panic!("{}: {error}", system.id));
-            assert_eq!(profile.fixed_rate() == Some(rate), system.told, "{}", system.id);
+            assert_eq!(profile.fixed_rate() == Some(rate), system.fixed_rate, "{}", system.id);
         }
     }
 }

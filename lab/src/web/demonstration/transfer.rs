@@ -16,7 +16,7 @@ pub(super) enum Kind {
     /// Rebuilt by decoding.
     Repaired = 2,
     /// Nobody tells: the kernel's TCP hands over bytes in order, and no more.
-    Untold = 3,
+    Unknown = 3,
 }
 
 impl Kind {

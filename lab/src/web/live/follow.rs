@@ -16,12 +16,12 @@ use crate::web::topic::{Keep, Topic};
 
 use super::view;
 
-/// How often a file is looked at: viewers are told no more often than that.
+/// How often a file is looked at: viewers are notified no more often than that.
 const EVERY: Duration = Duration::from_millis(250);
 /// What is kept of a file: some MB, whatever its length.
 const LIMITS: Limits = Limits { buckets: 8192, connections: 8 };
 const CHUNK: usize = 64 << 10;
-/// Bytes that are read before viewers are told, of a file that was long already.
+/// Bytes that are read before viewers are notified, of a file that was long already.
 const MOST_AT_ONCE: u64 = 4 << 20;
 /// Bytes at the beginning by which a file is recognised.
 const BEGINNING: usize = 1024;
@@ -76,7 +76,7 @@ impl Followed {
         Self { name, path, topic, state: Mutex::new(state), is_ending: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
-    /// Has it read for the last time, after which its viewers are told that this was all.
+    /// Has it read for the last time, after which its viewers are notified that this was all.
     pub(super) fn finish(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.get() {
@@ -86,9 +86,9 @@ impl Followed {
 
     /// Tells the viewers that nothing more is read.
     fn end(&self) {
-        let mut told = view::state(&self.name, &self.state());
-        told["is_over"] = true.into();
-        self.topic.tell(&told);
+        let mut last = view::state(&self.name, &self.state());
+        last["is_over"] = true.into();
+        self.topic.publish(&last);
         self.topic.end();
     }
 
@@ -104,11 +104,11 @@ impl Followed {
 
     /// Reads what is new, and tells the viewers.
     fn look(&self, reader: &mut TraceReader) {
-        let mut is_told = false;
+        let mut is_published = false;
         loop {
             let found = reader.find(&self.path);
             let mut state = self.state();
-            let mut changed = !is_told && self.topic.kept().is_empty();
+            let mut changed = !is_published && self.topic.kept().is_empty();
             let mut is_more = false;
             let trouble = match found {
                 Ok(is_anew) => {
@@ -134,10 +134,10 @@ impl Followed {
             changed |= state.trouble != trouble;
             state.trouble = trouble;
             if changed {
-                let told = view::state(&self.name, &state);
+                let update = view::state(&self.name, &state);
                 drop(state);
-                self.topic.tell(&told);
-                is_told = true;
+                self.topic.publish(&update);
+                is_published = true;
             }
             if !is_more {
                 return;
@@ -250,7 +250,7 @@ mod tests {
         };
         let absent = "it is not there: it is read as soon as it is".to_owned();
         assert_eq!(look(), (None, 0, Some(absent.clone())));
-        assert_eq!(followed.topic.kept().len(), 1, "viewers are told");
+        assert_eq!(followed.topic.kept().len(), 1, "viewers are notified");
         let mut file = File::options().create(true).append(true).open(&path).expect("a file");
         file.write_all(format!("{HEADER}{}", event(1000)).as_bytes()).expect("written");
         assert_eq!(look(), (Some(1.0), 0, None));
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_while_nothing_changes() {
+    fn nothing_is_published_while_nothing_changes() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.qlog");
         fs::write(&path, HEADER).expect("written");
         let (followed, mut reader) = (Followed::new(path), TraceReader::default());
         followed.look(&mut reader);
-        let told = followed.topic.kept();
+        let sent = followed.topic.kept();
         followed.look(&mut reader);
-        assert!(Arc::ptr_eq(&told[0], &followed.topic.kept()[0]));
+        assert!(Arc::ptr_eq(&sent[0], &followed.topic.kept()[0]));
     }
 }

@@ -36,7 +36,7 @@ fn connection(number: usize, connection: &TracedConnection) -> Value {
         "controller": connection.controller(),
         "doing": connection.doing(),
         "limit": connection.limit(),
-        "progress": connection.told_progress().map(|told| json!({ "percent": told.percent(), "words": told.words() })),
+        "progress": connection.reported_progress().map(|progress| json!({ "percent": progress.percent(), "words": progress.words() })),
         "changes": changes[changes.len().saturating_sub(CHANGES)..],
         "last": connection.last(),
         "flows": connection.flows(),

@@ -134,17 +134,17 @@ class Room {
   slider([key, name, unit, min, max, step, value]) {
     const output = element("output");
     const input = element("input", { type: "range", min: String(min), max: String(max), step: String(step), value: String(value), name: key });
-    const tell = () => {
+    const show = () => {
       output.textContent = `${input.value} ${unit}`;
       input.setAttribute("aria-valuetext", output.textContent);
     };
     input.addEventListener("input", () => {
-      tell();
+      show();
       this.change();
     });
-    tell();
+    show();
     const label = element("label", { class: "slider" }, element("span", {}, name), input, output);
-    return { label, input, tell };
+    return { label, input, show };
   }
 
   /** @returns {Conditions} */
@@ -172,7 +172,7 @@ class Room {
     speed.input.disabled = this.isEmulated();
     if (!this.isEmulated()) return;
     speed.input.value = "1";
-    speed.tell();
+    speed.show();
     await this.try(async () => {
       /** @type {{ isReady: boolean, why: string }} */
       const { isReady, why } = await (await ask("links")).json();
@@ -244,14 +244,14 @@ class Room {
     this.record.href = `${ROOM}/runs/${id}/recording`;
     this.record.hidden = true;
     this.unwatch = watch(`${ROOM}/runs/${id}/events`, (event) => this.hear(event));
-    this.tell(false, "Playing.");
+    this.setState(false, "Playing.");
   }
 
   /**
    * @param {boolean} isOver
    * @param {string} state
    */
-  tell(isOver, state) {
+  setState(isOver, state) {
     this.isOver = isOver;
     this.state.textContent = state;
     this.section.dataset.state = isOver ? "over" : "playing";
@@ -275,7 +275,7 @@ class Room {
     } else if (event.over) {
       this.unwatch();
       this.show?.paint();
-      this.tell(true, `Over: ${event.over.why}.`);
+      this.setState(true, `Over: ${event.over.why}.`);
     }
   }
 
@@ -299,10 +299,10 @@ class Room {
    */
   mirror(link) {
     if (performance.now() - this.changed < 1000) return;
-    for (const [key, { input, tell }] of this.sliders) {
+    for (const [key, { input, show }] of this.sliders) {
       if (Number(input.value) !== link[key]) {
         input.value = String(link[key]);
-        tell();
+        show();
       }
     }
   }

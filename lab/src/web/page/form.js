@@ -9,7 +9,7 @@ const QUANTITIES = [
   ["seconds", "goodput"],
 ];
 /** The systems that are chosen at first. */
-const FIRST = [["auto", "auto, told", "arq"], ["tcp-cubic", "tcp-bbr", "downpour-auto"]];
+const FIRST = [["auto", "auto, fixed rate", "arq"], ["tcp-cubic", "tcp-bbr", "downpour-auto"]];
 /** The parts of a link: key, label, value at first, what may be written. */
 const LINK = /** @type {[string, string, string, string][]} */ ([
   ["rate", "Rate", "20M", "100M, 1G"],
@@ -70,7 +70,7 @@ export class PlanForm {
       isSimulated: this.#isSimulated, name: of("name"), title: of("title"), systems, more: values(`${of("more")}\n`),
       link: Object.fromEntries(LINK.map(([key]) => [key, of(`link-${key}`)])), back: of("back"), topology,
       between: Number(of("between")), pair: Number(of("pair")), vary: of("vary"), path: of("path"), values: values(of("values")), size: of("size"),
-      repeats: of("repeats") || "1", cap: of("cap"), told: of("told"), y: of("y"), isLog: of("scale") === "log",
+      repeats: of("repeats") || "1", cap: of("cap"), rateShare: of("told"), y: of("y"), isLog: of("scale") === "log",
     };
     return { text: text(form, this.choices), beside: topology?.name ?? null };
   }
@@ -110,7 +110,7 @@ export class PlanForm {
     const kind = this.#isSimulated ? 0 : 1;
     const boxes = this.#isSimulated
       ? this.choices.simulated.map((system) => this.#box(system.name, system.about, null, FIRST[0]))
-      : this.choices.peers.map((peer) => this.#box(peer.name, peer.told ? "told the rate" : "", peer.missing ? `needs ${peer.missing}: ${peer.install}` : null, FIRST[1]));
+      : this.choices.peers.map((peer) => this.#box(peer.name, peer.needsRate ? "fixed rate" : "", peer.missing ? `needs ${peer.missing}: ${peer.install}` : null, FIRST[1]));
     this.systems.replaceChildren(element("legend", {}, "Systems"), element("div", { class: "boxes" }, ...boxes));
     const files = this.choices.topologies.filter((file) => this.#isSimulated || file.pairs.length > 0);
     const of = (/** @type {string} */ name, /** @type {[string, string][]} */ options) => element("select", { id: `plan-${name}`, name }, ...options.map(([value, label]) => element("option", { value }, label)));

@@ -16,7 +16,7 @@ const PANELS = /** @type {[string, string[], string[]][]} */ ([
 ]);
 /** The shortest time between two requests for courses, in ms. */
 const PAUSE = 500;
-/** The most steps of a course that the lab tells. */
+/** The most steps of a course of one answer. */
 const MOST_STEPS = 2000;
 /** How often the list of files is asked for, in ms. */
 const LOOK = 3000;
@@ -27,7 +27,7 @@ const FEW = 100;
 /**
  * @typedef {{ id: number, length: number | null, is_received: boolean, is_over: boolean, begun: number, done: number, open: number, repaired: number, per_cell: number, map: string }} Flow
  * @typedef {{ number: number, seconds: number, sent: number, received: number, lost: number, is_closed: boolean, controller: string | null, doing: string | null, limit: string | null, progress: { percent: number, words: string } | null, changes: [number, string][], last: (number | null)[], flows: Flow[] }} Connection
- * @typedef {{ name: string, bytes: number, anew: number, is_over: boolean, notices: string[], connections: Connection[] }} Told
+ * @typedef {{ name: string, bytes: number, anew: number, is_over: boolean, notices: string[], connections: Connection[] }} TraceState
  * @typedef {{ times: number[], quantities: { mean: (number | null)[], low?: (number | null)[], high?: (number | null)[] }[] }} Course
  * @typedef {{ key: string, title: string, unit: number }} Quantity
  */
@@ -40,8 +40,8 @@ class Shown {
     this.changed = changed;
     /** @type {number | null} */
     this.file = null;
-    /** @type {Told | null} */
-    this.told = null;
+    /** @type {TraceState | null} */
+    this.trace = null;
     /** @type {Course | null} */
     this.course = null;
     this.stop = () => {};
@@ -62,11 +62,11 @@ class Shown {
   follow(file) {
     this.stop();
     this.file = file;
-    this.told = this.course = null;
+    this.trace = this.course = null;
     this.numbers.replaceChildren();
-    this.stop = file === null ? () => {} : watch(`live/${file}/events`, (/** @type {Told} */ told) => {
-      if (this.told && this.told.anew !== told.anew) this.course = null;
-      this.told = told;
+    this.stop = file === null ? () => {} : watch(`live/${file}/events`, (/** @type {TraceState} */ trace) => {
+      if (this.trace && this.trace.anew !== trace.anew) this.course = null;
+      this.trace = trace;
       this.changed();
     });
     this.files.value = file === null ? "" : String(file);
@@ -75,7 +75,7 @@ class Shown {
 
   /** The connection that is shown: the one that was chosen, while it is kept, or the last one. @returns {Connection | null} */
   connection() {
-    const all = this.told?.connections ?? [];
+    const all = this.trace?.connections ?? [];
     return all.find((each) => String(each.number) === this.numbers.value) ?? all[all.length - 1] ?? null;
   }
 
@@ -101,7 +101,7 @@ class Room {
   view = null;
   /** @type {number | null} */
   cursor = null;
-  /** The time of the last event when something was last told. @type {number | undefined} */
+  /** The time of the last event of the last update. @type {number | undefined} */
   last = undefined;
   isAsking = false;
   isDue = false;
@@ -190,13 +190,13 @@ class Room {
   /** Asks which files there are, now and again. */
   async look() {
     if (this.isOver) return;
-    if (!this.section.hidden && !document.hidden) await this.list().catch((error) => this.told(error));
+    if (!this.section.hidden && !document.hidden) await this.list().catch((error) => this.report(error));
     setTimeout(() => this.look(), LOOK);
   }
 
   async list() {
     const { followed, offered, quantities } = await (await ask("live/traces")).json();
-    this.told(null);
+    this.report(null);
     this.quantities = quantities;
     /** @param {HTMLSelectElement} select @param {[string, string][]} options */
     const fill = (select, options) => {
@@ -231,12 +231,12 @@ class Room {
       await this.list();
       if (this.shown[place].file !== id) this.shown[place].follow(id);
     } catch (error) {
-      this.told(error);
+      this.report(error);
     }
   }
 
   /** Says what went wrong. @param {unknown} error */
-  told(error) {
+  report(error) {
     // Where a file is followed, the page says by itself that the lab is gone.
     const isSaid = this.shown[0].file !== null && error instanceof Error && error.message.startsWith("The lab has stopped");
     this.trouble.hidden = error === null || isSaid;
@@ -274,7 +274,7 @@ class Room {
     this.values();
   }
 
-  /** Something was told, or chosen. */
+  /** Updates the page after an event or a choice. */
   changed() {
     const end = this.end();
     if (this.view && this.keep.checked && this.last !== undefined && this.view[1] >= this.last) {
@@ -286,8 +286,8 @@ class Room {
     this.say();
     this.values();
     this.links();
-    const told = this.shown.flatMap((shown) => shown.told ?? []);
-    if (told.length > 0 && told.every(({ is_over }) => is_over)) this.finish();
+    const trace = this.shown.flatMap((shown) => shown.trace ?? []);
+    if (trace.length > 0 && trace.every(({ is_over }) => is_over)) this.finish();
     else this.refresh();
   }
 
@@ -305,7 +305,7 @@ class Room {
         return shown.refresh(whole, MOST_STEPS);
       })]);
     } catch (error) {
-      this.told(error);
+      this.report(error);
     }
     this.paint();
   }
@@ -324,7 +324,7 @@ class Room {
       await Promise.all(this.shown.map((shown) => shown.refresh(this.shownView(), most)));
       this.paint();
     } catch (error) {
-      this.told(error);
+      this.report(error);
     }
     await new Promise((done) => { setTimeout(done, PAUSE); });
     this.isAsking = false;
@@ -374,12 +374,12 @@ class Room {
 
   /** The words above the charts. @param {Shown} shown */
   head(shown) {
-    const { told, place } = shown;
+    const { trace, place } = shown;
     const connection = shown.connection();
     const parent = /** @type {HTMLElement} */ (shown.state.parentElement);
-    parent.hidden = !told;
+    parent.hidden = !trace;
     shown.blocks.hidden = shown.changes.hidden = !connection;
-    const numbers = (told?.connections ?? []).map((each) => each.number);
+    const numbers = (trace?.connections ?? []).map((each) => each.number);
     const options = [["", "the last"], ...numbers.map((number) => [String(number), `${number + 1}`])];
     if (options.length !== shown.numbers.options.length || shown.numbers.options[1]?.value !== options[1]?.[0]) {
       const value = shown.numbers.value;
@@ -387,12 +387,12 @@ class Room {
       shown.numbers.value = options.some(([each]) => each === value) ? value : "";
     }
     shown.numbersLabel.hidden = numbers.length < 2;
-    if (!told) return;
+    if (!trace) return;
     const parts = [connection?.doing, connection?.limit].filter((part) => part);
     let words = parts.length > 0 ? parts.join("; ") : connection ? "nothing has been sent" : "nothing has been read";
     if (connection?.is_closed) words = "the connection has ended";
-    if (told.is_over) words = "the transfer has ended, and with it the lab that showed it; this page stays as it is";
-    said(shown.state, `${MARKERS[place]} ${told.name}: ${words}`);
+    if (trace.is_over) words = "the transfer has ended, and with it the lab that showed it; this page stays as it is";
+    said(shown.state, `${MARKERS[place]} ${trace.name}: ${words}`);
     shown.state.style.color = "";
     shown.state.style.borderLeftColor = COLOURS[place];
     const progress = connection?.progress ?? null;
@@ -404,7 +404,7 @@ class Room {
     said(shown.figures, connection
       ? `${connection.controller ? `Controller ${connection.controller}. ` : ""}${count(connection.sent)} packets sent, ${count(connection.lost)} of them lost, ${count(connection.received)} received, in ${Number(connection.seconds.toPrecision(4))} s`
       : "");
-    list(shown.notices, told.notices);
+    list(shown.notices, trace.notices);
     list(shown.changes, (connection?.changes ?? []).map(([time, words]) => `${MARKERS[place]} ${time.toFixed(2)} s: ${words}`));
     this.blocks(shown, connection);
   }
@@ -412,7 +412,7 @@ class Room {
   /** The table of values: at the cursor, or the last ones. */
   values() {
     const at = this.cursor;
-    const names = this.shown.filter((shown) => shown.told);
+    const names = this.shown.filter((shown) => shown.trace);
     const when = at === null ? "the last" : `at ${Number(at.toPrecision(4))} s`;
     const value = (/** @type {Shown} */ shown, /** @type {number} */ index) => {
       if (at === null || !shown.course) return shown.connection()?.last[index] ?? null;
@@ -424,7 +424,7 @@ class Room {
     const rows = this.quantities.map((quantity, index) => element("tr", {},
       element("th", { scope: "row" }, quantity.title), ...names.map((shown) => cell(value(shown, index), quantity))));
     const heading = element("tr", {}, element("th", { scope: "col" }, `Quantity, ${when}`),
-      ...names.map((shown) => element("th", { scope: "col" }, `${MARKERS[shown.place]} ${shown.told?.name}`)));
+      ...names.map((shown) => element("th", { scope: "col" }, `${MARKERS[shown.place]} ${shown.trace?.name}`)));
     this.table.replaceChildren(element("thead", {}, heading), element("tbody", {}, ...rows));
   }
 

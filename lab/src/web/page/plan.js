@@ -2,13 +2,13 @@
 // A plan as text, from what the form says. The lab's own readers check it; nothing is understood here that they do not.
 
 /**
- * @typedef {{ name: string, about: string, set: [string, string][], told: boolean }} Simulated
- * @typedef {{ name: string, missing: string | null, install: string | null, told: boolean, encrypted: boolean, starts: string, ends: string }} Peer
+ * @typedef {{ name: string, about: string, set: [string, string][], needsRate: boolean }} Simulated
+ * @typedef {{ name: string, missing: string | null, install: string | null, needsRate: boolean, encrypted: boolean, starts: string, ends: string }} Peer
  * @typedef {{ name: string, file: string, hosts: string[], links: [string, string][], pairs: [string, string][] }} Topology
  * @typedef {{ simulated: Simulated[], peers: Peer[], topologies: Topology[], books: { name: string, hasResults: boolean, isRunning: boolean }[], cores: number }} Choices
  * @typedef {{ isSimulated: boolean, name: string, title: string, systems: string[], more: string[], link: Record<string, string>, back: string,
  *   topology: Topology | null, between: number, pair: number, vary: string, path: string, values: string[], size: string, repeats: string,
- *   cap: string, told: string, y: string, isLog: boolean }} Form
+ *   cap: string, rateShare: string, y: string, isLog: boolean }} Form
  */
 
 /** What can be varied: in the simulator any path, over links these axes. */
@@ -84,8 +84,8 @@ function simulated(form, choices) {
   lines.push("", "[[flow]]", `name = ${quoted(FLOW)}`, 'profile = "auto"', `size = ${quoted(form.size)}`);
   const known = form.systems.flatMap((name) => choices.simulated.filter((system) => system.name === name));
   for (const system of known) {
-    const told = /** @type {[string, string][]} */ (system.told ? [["told", form.told]] : []);
-    lines.push(...series(system.name, [...system.set, ...told]));
+    const share = /** @type {[string, string][]} */ (system.needsRate ? [["told", form.rateShare]] : []);
+    lines.push(...series(system.name, [...system.set, ...share]));
   }
   for (const line of form.more) {
     const [profile, ...set] = line.split(/\s+/);
@@ -105,7 +105,7 @@ function series(name, set) {
 /** @param {Form} form */
 function overLinks(form) {
   const lines = head(form);
-  lines.push(`size = ${quoted(form.size)}`, `peers = ${listed([...form.systems, ...form.more])}`, `told = ${quoted(form.told)}`);
+  lines.push(`size = ${quoted(form.size)}`, `peers = ${listed([...form.systems, ...form.more])}`, `told = ${quoted(form.rateShare)}`);
   if (form.topology) {
     const { file, links, pairs } = form.topology;
     lines.push(`topology = { file = ${quoted(file)}, between = ${listed(links[form.between] ?? ["", ""])}, pair = ${listed(pairs[form.pair] ?? ["", ""])} }`);

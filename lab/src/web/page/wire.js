@@ -35,9 +35,9 @@ const lost = new Map();
  * It asks again and again, and sooner where several events have come at once. A browser has six connections to a server for
  * all its tabs, so none is held while there is nothing new, and any number of tabs can watch. Nothing is asked for while the
  * tab or the room is hidden: the first part of the path is the room.
- * @template Told
+ * @template Item
  * @param {string} path
- * @param {(event: Told) => void} heard
+ * @param {(event: Item) => void} heard
  * @returns {() => void}
  */
 export function watch(path, heard) {
@@ -50,9 +50,9 @@ export function watch(path, heard) {
 }
 
 /**
- * @template Told
+ * @template Item
  * @param {string} path
- * @param {(event: Told) => void} heard
+ * @param {(event: Item) => void} heard
  * @param {{ isOver: boolean }} watcher
  */
 async function follow(path, heard, watcher) {
@@ -63,9 +63,9 @@ async function follow(path, heard, watcher) {
       await wait(LONGEST);
       continue;
     }
-    const told = /** @type {{ last: number | null, events: Told[] } | null | undefined} */ (await news(path, last, watcher));
-    if (told === null) return;
-    for (const event of told?.events ?? []) {
+    const batch = /** @type {{ last: number | null, events: Item[] } | null | undefined} */ (await news(path, last, watcher));
+    if (batch === null) return;
+    for (const event of batch?.events ?? []) {
       if (watcher.isOver) return;
       try {
         heard(event);
@@ -73,13 +73,13 @@ async function follow(path, heard, watcher) {
         reportError(error);
       }
     }
-    if (told) {
-      const count = told.events.length;
-      last = told.last;
+    if (batch) {
+      const count = batch.events.length;
+      last = batch.last;
       if (count === 0) pause = Math.min(LONGEST, pause * 1.5);
       if (count > 1) pause = Math.max(SHORTEST, pause / 2);
     }
-    await wait(told ? pause : AGAIN);
+    await wait(batch ? pause : AGAIN);
   }
 }
 
@@ -94,9 +94,9 @@ async function news(path, last, watcher) {
   const timer = setTimeout(() => late.abort(), PATIENCE);
   try {
     const answer = await ask(path, { headers: last === null ? {} : { "last-event-id": String(last) }, signal: late.signal });
-    const told = answer.status === 204 ? null : await answer.json().catch(() => { throw new Error(GONE); });
+    const batch = answer.status === 204 ? null : await answer.json().catch(() => { throw new Error(GONE); });
     say(watcher, null);
-    return told;
+    return batch;
   } catch (error) {
     say(watcher, /** @type {Error} */ (error).message);
     return undefined;

@@ -103,8 +103,8 @@ impl LabProcess {
     pub(super) fn end(&mut self) {
         for _ in 0..2 {
             self.stop();
-            let told = Instant::now();
-            while told.elapsed() < PATIENCE {
+            let requested = Instant::now();
+            while requested.elapsed() < PATIENCE {
                 if self.ended().is_some() {
                     return;
                 }

@@ -18,33 +18,34 @@ struct Simulated {
     /// What its series sets, by paths below the flow.
     set: &'static [(&'static str, &'static str)],
     /// Whether it is told a share of the path's rate.
-    told: bool,
+    #[serde(rename = "needsRate")]
+    needs_rate: bool,
 }
 
 /// The systems in the order of the form. The two that need a rate are told one; `ttp` takes it as the most that it may have.
 const SIMULATED: [Simulated; 8] = [
-    Simulated { name: "auto", about: "finds its rate itself", set: &[], told: false },
-    Simulated { name: "auto, told", about: "given its rate", set: &[("congestion", "told:1M")], told: true },
-    Simulated { name: "arq", about: "the selective repeat of arq", set: &[("profile", "arq")], told: false },
+    Simulated { name: "auto", about: "finds its rate itself", set: &[], needs_rate: false },
+    Simulated { name: "auto, fixed rate", about: "with a fixed rate", set: &[("congestion", "told:1M")], needs_rate: true },
+    Simulated { name: "arq", about: "the selective repeat of arq", set: &[("profile", "arq")], needs_rate: false },
     Simulated {
         name: "lt-tcp",
         about: "LT-TCP; governed by marks: give the link some",
         set: &[("profile", "lt-tcp")],
-        told: false,
+        needs_rate: false,
     },
     Simulated {
         name: "tornado-transfer",
         about: "Tornado Transfer",
         set: &[("profile", "tornado-transfer")],
-        told: false,
+        needs_rate: false,
     },
-    Simulated { name: "rc-udp", about: "RC-UDP, given its rate", set: &[("profile", "rc-udp")], told: true },
-    Simulated { name: "ttp", about: "TTP", set: &[("profile", "ttp")], told: false },
+    Simulated { name: "rc-udp", about: "RC-UDP, with a fixed rate", set: &[("profile", "rc-udp")], needs_rate: true },
+    Simulated { name: "ttp", about: "TTP", set: &[("profile", "ttp")], needs_rate: false },
     Simulated {
         name: "linux-tcp",
         about: "Linux's TCP with CUBIC, as modelled",
         set: &[("profile", "linux-tcp")],
-        told: false,
+        needs_rate: false,
     },
 ];
 
@@ -57,7 +58,7 @@ pub(super) fn all(shelf: &ExperimentIndex, programs: &Programs) -> Value {
         };
         let clock = peer.clock();
         json!({
-            "name": peer.name(), "missing": missing, "install": install, "told": peer.must_be_told(),
+            "name": peer.name(), "missing": missing, "install": install, "needsRate": peer.needs_fixed_rate(),
             "encrypted": peer.is_encrypted(), "starts": clock.starts, "ends": clock.ends,
         })
     };
@@ -78,10 +79,10 @@ mod tests {
     /// The form writes series from this table: each has to be a plan that runs, also where the rate is varied.
     #[test]
     fn every_simulated_system_makes_a_plan() {
-        for Simulated { name, set, told, .. } in SIMULATED {
-            let told = told.then_some(("told", "97%"));
+        for Simulated { name, set, needs_rate, .. } in SIMULATED {
+            let share = needs_rate.then_some(("told", "97%"));
             let set: Vec<String> =
-                set.iter().copied().chain(told).map(|(key, value)| format!("\"file.{key}\" = \"{value}\"")).collect();
+                set.iter().copied().chain(share).map(|(key, value)| format!("\"file.{key}\" = \"{value}\"")).collect();
             let text = format!(
                 "name = \"x\"\ntitle = \"x\"\nlink = \"rate=10M,delay=5ms,queue=1bdp\"\ncap = \"60s\"\n[[flow]]\nname = \"file\"\n\
                  profile = \"auto\"\nsize = \"100KB\"\n[[series]]\nname = \"{name}\"\nset = {{ {} }}\n[[sweep]]\nname = \"rate\"\n\

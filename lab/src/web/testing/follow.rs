@@ -47,7 +47,7 @@ struct ResultsView {
     /// process has made some, that tells nothing of them.
     ended: Option<(ExitState, u64)>,
     /// The process that was not started here and was told to stop.
-    told: Option<Holder>,
+    interrupted: Option<Holder>,
     /// Whether a thread looks after it.
     is_followed: bool,
     /// Rises with everything but results that changes what viewers see.
@@ -104,7 +104,7 @@ impl Followed {
         let holder = Locks::now().holder(&records);
         let holder = holder.ok_or_else(|| Refusal::conflict(format_args!("{} does not run", self.book.name)))?;
         holder.interrupt(&records)?;
-        state.told = Some(holder);
+        state.interrupted = Some(holder);
         Ok(())
     }
 
@@ -130,11 +130,11 @@ impl Followed {
     }
 
     fn look_after(&self, shelf: &ExperimentIndex) {
-        let mut told = None;
+        let mut last_sent = None;
         loop {
             let begun = clock::read(ClockId::ThreadCPUTime);
             if self.topic.is_viewed() {
-                self.tell(shelf, &mut told);
+                self.publish(shelf, &mut last_sent);
             }
             let spent = clock::read(ClockId::ThreadCPUTime) - begun;
             let rest = (spent * REST).clamp(TELL_EVERY, LONGEST_REST);
@@ -160,9 +160,9 @@ impl Followed {
     }
 
     /// Tells viewers what there is, if anything has changed since `told`.
-    fn tell(&self, shelf: &ExperimentIndex, told: &mut Option<Seen>) {
+    fn publish(&self, shelf: &ExperimentIndex, last_sent: &mut Option<Seen>) {
         let seen = Seen::now(self);
-        if told.as_ref() == Some(&seen) {
+        if last_sent.as_ref() == Some(&seen) {
             return;
         }
         let event = match shelf.read(&self.book) {
@@ -172,8 +172,8 @@ impl Followed {
                 json!({ "name": self.book.name, "unreadable": refusal.to_string(), "runs": runs })
             }
         };
-        self.topic.tell(&event);
-        *told = Some(seen);
+        self.topic.publish(&event);
+        *last_sent = Some(seen);
     }
 
     fn event(&self, measured: &Measured, elsewhere: Option<Holder>) -> Value {
@@ -225,7 +225,7 @@ impl PlanProgress {
         match (&state.run, elsewhere, &state.ended) {
             (Some(run), ..) if run.is_stopping => Self::Stopping,
             (Some(_), ..) => Self::Running,
-            (None, Some(holder), _) => Self::Elsewhere(holder, state.told == Some(holder)),
+            (None, Some(holder), _) => Self::Elsewhere(holder, state.interrupted == Some(holder)),
             // One that was killed has nothing more to do either.
             (None, None, Some((ExitState { code: Some(code), .. }, _))) if !matches!(*code, 0 | INTERRUPTED) => {
                 Self::Failed(Some(*code))

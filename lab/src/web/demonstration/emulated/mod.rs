@@ -65,7 +65,7 @@ pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
                 if let Some(why) = event["over"].as_str() {
                     return Ok(why.to_owned());
                 }
-                if !run.tell(&event) {
+                if !run.publish(&event) {
                     return Ok("there is no room to keep more".to_owned());
                 }
             }
@@ -150,8 +150,8 @@ impl Drop for Player {
     fn drop(&mut self) {
         self.stop();
         // It removes its directory, and the hosts end with it.
-        let told = Instant::now();
-        while matches!(self.process.try_wait(), Ok(None)) && told.elapsed() < PATIENCE {
+        let requested = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) && requested.elapsed() < PATIENCE {
             while self.lines.try_recv().is_ok() {}
             thread::sleep(LOOK_EVERY / 10);
         }
@@ -308,7 +308,7 @@ impl Pipes {
 }
 
 impl Audience for Pipes {
-    fn tell(&self, event: &Value) -> bool {
+    fn publish(&self, event: &Value) -> bool {
         say(event)
     }
 

@@ -130,7 +130,7 @@ impl Transfer for Tcp {
         let offset = received.count - fresh.len() as u64;
         let Received { completed, gave_up, .. } = *received;
         Look {
-            pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Untold, fresh)] },
+            pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Unknown, fresh)] },
             open: Vec::new(),
             state: WatchedState {
                 completed,
